@@ -1,0 +1,458 @@
+"""
+The words of this house: what a request is, what was seen before, what was decided, what is remembered.
+
+Plain frozen values, no behaviour beyond derived properties. Everything above speaks in these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+Json = dict[str, Any]
+
+
+class Role(StrEnum):
+    """Who is speaking: a conversation of the user's, an agent's own conversation, or a request beside one."""
+
+    MAIN = "main"
+    SUBAGENT = "subagent"
+    SIDE = "side"
+
+
+class Event(StrEnum):
+    """What the client did to its history since the request before, in the same conversation."""
+
+    START = "start"
+    APPEND = "append"
+    TOOL = "tool"
+    EDIT = "edit"
+    RETRY = "retry"
+    SUMMARY = "compaction:summary"
+    TRUNCATE = "compaction:truncate"
+    CLEAR = "compaction:clear_tool_results"
+
+    @property
+    def is_compaction(self) -> bool:
+        return self.value.startswith("compaction:")
+
+
+class Note(StrEnum):
+    """Why no memory was added (`x-palimpsest-note`)."""
+
+    OFF = "off"
+    READ_ONLY = "read-only"
+    SIDE_REQUEST = "side-request"
+    CALM = "calm"
+    NOTHING_RELEVANT = "nothing-relevant"
+    TOOL_LOOP = "tool-loop"
+    PRESSURE = "pressure"
+    AMBIGUOUS = "ambiguous"
+    DEADLINE = "deadline"
+    FAULT = "fault"
+    NO_TENANT = "no-tenant"
+    WINDOW_FULL = "window-full"
+    TOO_LARGE = "too-large"
+
+
+class Mode(StrEnum):
+    """How far memory may go for one request (`x-palimpsest-memory`)."""
+
+    ON = "on"
+    READ_ONLY = "read-only"
+    OFF = "off"
+
+
+class LinkKind(StrEnum):
+    """What can lead a later request back to a conversation."""
+
+    ANSWER = "answer"  # an assistant text that we handed out
+    CALL = "call"  # a tool-call id that we handed out
+    MESSAGE = "message"  # a long message of the client's own
+    ECHO = "echo"  # a shingle of an answer to a side request: stands in the summary that follows
+    CLIENT_ID = "client_id"  # an id that the client sends
+
+
+# --- what the client sent ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call an assistant message makes; `arguments` is the JSON text as sent."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """
+    One message, read but not changed.
+
+    `text` is its text parts joined by newlines, blocks of ours taken out. `raw` is the JSON value as sent.
+    """
+
+    role: str
+    text: str
+    raw: Json
+    name: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    answers_call: str = ""  # the id of the call that this tool message answers
+    media: tuple[str, ...] = ()  # URLs, or "sha256:<hex>;<bytes>" of inlined data
+
+    @property
+    def is_instruction(self) -> bool:
+        """System and developer messages stand outside the history: clients rewrite them at will."""
+        return self.role in ("system", "developer")
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """One request of a chat wire. `raw` is the parsed body, never changed in place; `body` the client's bytes."""
+
+    messages: tuple[Message, ...]
+    model: str
+    body: bytes
+    raw: Json
+    user: str = ""
+    tool_names: tuple[str, ...] = ()
+    stream: bool = False
+    max_reply_tokens: int | None = None
+
+    @property
+    def history(self) -> tuple[Message, ...]:
+        """The messages without instructions: what lineage compares."""
+        return tuple(m for m in self.messages if not m.is_instruction)
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """
+    Two keyed 63-bit hashes of one normalised message.
+
+    `full`: role, squeezed text, tool names and arguments. `opening`: role and the first characters only, for clients
+    that glue reminders to a message and take them off again, or cut it in its middle.
+    """
+
+    full: int
+    opening: int
+
+
+# --- what was seen before ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a main request of a conversation looks like; a side request differs. Stored with the head."""
+
+    model: str = ""
+    tool_names: tuple[str, ...] = ()
+    system: int = 0  # fingerprint of the instructions, digits masked; weak evidence only
+    stream: bool = False
+    user_agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """
+    The newest state of one branch of a conversation: its history and the answer to it, in order.
+
+    The four sequences run in parallel: `fulls` and `openings` (fingerprints), `occurrences` (row ids, rising with
+    journal order), `flags` (see `HeadFlag`).
+    """
+
+    conversation: str
+    turn: int
+    role: Role
+    fulls: Sequence[int]
+    openings: Sequence[int]
+    occurrences: Sequence[int]
+    flags: Sequence[int]
+    shape: Shape = Shape()
+    request_length: int = 0  # how many of them the client sent; the rest is the answer
+    compactions: int = 0  # how often this branch was compacted
+    event: Event = Event.START
+    dropped: int = 0  # messages of this conversation that the client no longer sends, so far
+
+
+class HeadFlag:
+    """Bits of `Head.flags`."""
+
+    USER = 1
+    ASSISTANT = 2
+    TOOL = 4
+    SUMMARY = 8  # put there by the client's compaction
+    LONG = 16  # text of 60 characters or more
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One trace that a stored conversation left and that this request carries."""
+
+    kind: LinkKind
+    print: int
+    conversation: str
+    role: Role  # of the request that left it
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Clues:
+    """What to look up for one request: fingerprints by kind, all inside one tenant."""
+
+    tenant: str
+    prints: Mapping[LinkKind, Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the store knows of the clues: the links that exist and the heads of the conversations they lead to."""
+
+    links: tuple[Link, ...] = ()
+    heads: tuple[Head, ...] = ()
+
+
+# --- what was decided ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Who sent this request, as far as it says so itself."""
+
+    tenant: str  # "" = unresolved: no memory
+    user: str = ""
+    scope: str = ""  # project, from x-palimpsest-scope
+    client_ids: tuple[str, ...] = ()  # ids the client sends, best first, each "signal:value"
+    parent_ids: tuple[str, ...] = ()  # ids of the conversation that a sub-agent serves
+    side_hint: bool = False  # a header says outright that this is a side request
+    subagent_hint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """
+    How a request continues what was seen.
+
+    `kept[i]` is the index into `head` of the i-th history message, or -1 where it is new. `dropped` are indexes into
+    `head` that the client no longer sends. `evidence` says why, in words for `explain`.
+    """
+
+    event: Event
+    role: Role
+    head: Head | None = None
+    kept: tuple[int, ...] = ()
+    dropped: tuple[int, ...] = ()
+    summary_at: tuple[int, ...] = ()  # indexes into the history: texts that stand for what was dropped
+    parent: str = ""  # conversation that a side request or sub-agent serves
+    ambiguous: bool = False
+    window_full: bool = False  # a sliding window that was full before: one state, not an alarm each time
+    evidence: tuple[str, ...] = ()
+
+
+class Tier(StrEnum):
+    """Rungs of the pressure ladder (CALMem section 6)."""
+
+    CALM = "calm"
+    WARM = "warm"
+    TIGHT = "tight"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """How full the window is. Tokens of the prompt as it will be sent, replayed blocks included."""
+
+    prompt_tokens: int
+    window_tokens: int
+    reply_tokens: int
+    ratio: float
+    tier: Tier
+
+
+class BlockKind(StrEnum):
+    RESTORE = "restore"
+    RECALL = "recall"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much one block may say: characters of the whole rendered block, frame included."""
+
+    chars: int
+    passage_chars: int  # no single passage is longer
+
+
+class Reach(StrEnum):
+    """How far recall looks (policy `scope`)."""
+
+    CONVERSATION = "conversation"
+    USER = "user"
+    TENANT = "tenant"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """
+    What to look for, where, and what must not come.
+
+    `text` alone decides admission (the relevance gate); `context` only helps ranking. `visible` are the fingerprints
+    of what the model still sees.
+    """
+
+    tenant: str
+    conversation: str
+    text: str
+    context: str = ""
+    reach: Reach = Reach.CONVERSATION
+    user: str = ""
+    scope: str = ""
+    visible_fulls: frozenset[int] = frozenset()
+    visible_occurrences: frozenset[int] = frozenset()
+    excluded: frozenset[int] = frozenset()  # occurrences that replayed blocks already carry
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The decision before the look-up: what happened, what to look for, how much may be said, where."""
+
+    speaker: Speaker
+    conversation: str
+    lineage: Lineage
+    pressure: Pressure
+    kind: BlockKind | None = None  # None: say nothing new
+    note: Note | None = None
+    budget: Budget | None = None
+    query: Query | None = None
+    anchor: int = -1  # index into chat.messages: the message that carries the block; -1 none
+
+
+# --- what is remembered --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One passage of a stored message. `start` and `stop` are character offsets into the message's text."""
+
+    id: int
+    occurrence: int
+    conversation: str
+    position: int  # order inside the conversation, rising
+    role: str
+    text: str
+    created_at: float  # Unix seconds; display and recency only
+    start: int = 0
+    stop: int = 0
+    name: str = ""
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A memory with its score and, per signal, its 1-based rank (0 = not listed) and raw score."""
+
+    memory: Memory
+    score: float
+    signals: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    best: str = ""  # the sentence of the text that matches best, for cutting around it
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What the indexes answered. `admitted` False: looked, and nothing was relevant."""
+
+    candidates: tuple[Candidate, ...]
+    admitted: bool
+    reason: str  # which gate opened, or why none did
+    lexical_only: bool = False  # the embedding model is missing
+    elapsed_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What the proxy says: the whole rendered text, frame included, and where every piece comes from."""
+
+    text: str
+    kind: BlockKind
+    occurrences: tuple[int, ...]  # packed, in order of appearance
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBlock:
+    """A block said earlier, anchored to one occurrence of one user message, replayed byte for byte."""
+
+    occurrence: int
+    block: Block
+
+
+# --- what is written -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message to journal: its place in the request's history and what is needed to find it again."""
+
+    message: Message
+    print: Fingerprint
+    position: int  # index in the request's whole message list
+    flags: int = 0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """
+    One request to journal, as a diff against the head it continues.
+
+    `kept` are the parent's occurrence ids that the request still carries, in order and with their positions; `new`
+    the rest. Instructions are part of `new` whenever their text was not in the parent.
+    """
+
+    id: str  # unique text, made by the caller; the answer refers to it
+    tenant: str
+    conversation: str
+    role: Role
+    event: Event
+    kept: tuple[tuple[int, int], ...]  # (position, occurrence)
+    new: tuple[NewMessage, ...]
+    parent_turn: int | None
+    parent_conversation: str
+    shape: Shape
+    links: tuple[tuple[LinkKind, int], ...]
+    model: str
+    user: str
+    scope: str
+    created_at: float
+    block: Block | None = None
+    anchor: int = -1  # position of the message that carries the block
+    replaces_blocks: bool = False  # a restore at the cap sheds the older blocks of this conversation
+    compactions: int = 0
+    dropped: int = 0
+    explain: Json = field(default_factory=dict)
+
+
+class Ending(StrEnum):
+    """How an answer ended."""
+
+    COMPLETE = "complete"
+    CLIENT_GONE = "client-gone"
+    UPSTREAM_BROKE = "upstream-broke"
+    TOO_LARGE = "too-large"
+    REFUSED = "refused"  # the upstream answered with an error: the turn leaves no content
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was heard of the answer to one turn. `message` is None when nothing could be read."""
+
+    turn_id: str
+    ending: Ending
+    message: Message | None = None
+    print: Fingerprint | None = None
+    flags: int = 0
+    links: tuple[tuple[LinkKind, int], ...] = ()
+    prompt_tokens: int | None = None  # as the upstream counted
+    created_at: float = 0.0
