@@ -434,6 +434,36 @@ class Turn:
     explain: Json = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One findable piece of a stored text: character offsets, full-text terms (repeats kept), tags, kind."""
+
+    start: int
+    stop: int
+    terms: tuple[str, ...]
+    tags: tuple[str, ...] = ()
+    kind: str = "episodic"  # or "semantic", "procedural"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message in the form that reaches the disk: redacted, media by reference, cut into passages."""
+
+    new: NewMessage
+    digest: bytes  # keyed hash of the message as sent: equal messages of a tenant are stored once
+    text: str
+    rest: str  # JSON of the message, without `content` when that is exactly `text`
+    passages: tuple[Passage, ...] = ()  # empty: journalled, never recalled (instructions, summaries, side requests)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A turn and its entries, ready to commit."""
+
+    turn: Turn
+    entries: tuple[Entry, ...]
+
+
 class Ending(StrEnum):
     """How an answer ended."""
 
@@ -456,3 +486,25 @@ class Answer:
     links: tuple[tuple[LinkKind, int], ...] = ()
     prompt_tokens: int | None = None  # as the upstream counted
     created_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """An answer in the form that reaches the disk; `entry` is None when there is no content to keep."""
+
+    answer: Answer
+    entry: Entry | None
+
+
+@dataclass(frozen=True, slots=True)
+class Insertion:
+    """
+    Text to add to a request.
+
+    `role` empty: into the message at index `at`, before what it says. Otherwise a message of its own, of that role,
+    in front of index `at`.
+    """
+
+    at: int
+    text: str
+    role: str = ""

@@ -6,21 +6,22 @@ What the services need from the adapters: protocols, no code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from proxy.domain import (
-    Answer,
     Clues,
+    Ending,
+    Heard,
     Message,
     Query,
     Recalled,
+    Record,
     Seen,
     StoredBlock,
-    Turn,
 )
 
 Row = tuple[Any, ...]
@@ -49,10 +50,10 @@ class Journal(Protocol):
     async def messages(self, tenant: str, occurrences: Sequence[int]) -> Mapping[int, Message]:
         """The stored messages of these occurrences; those that are not there are left out."""
 
-    async def begin(self, turns: Sequence[Turn]) -> None:
+    async def begin(self, records: Sequence[Record]) -> None:
         """Commit requests: journal, head, links, blocks, memories and full-text rows, in one transaction."""
 
-    async def finish(self, answers: Sequence[Answer]) -> None:
+    async def finish(self, answers: Sequence[Heard]) -> None:
         """Commit what was heard of the answers, in one transaction. A refused turn loses its content."""
 
     async def turn(self, tenant: str | None, conversation: str, number: int | None) -> Mapping[str, Any] | None:
@@ -93,3 +94,32 @@ class Counter(Protocol):
 
 
 Clock = Callable[[], float]
+
+
+class Listener(Protocol):
+    """
+    Overhears one answer, changes nothing.
+
+    Call `feed` with every chunk as the upstream sent it and forward at once as many of its leading bytes as it returns;
+    from the first byte that it holds back, everything waits for `finish`. Call `finish` exactly once, however the answer
+    ended; it hands over what was heard synchronously, so a cancelled caller need not await its result.
+    """
+
+    def feed(self, data: bytes) -> int:
+        """How many leading bytes of `data` may be forwarded now; the terminal event waits for the commit."""
+
+    def finish(self, ending: Ending) -> Awaitable[None]:
+        """Await: the answer is committed, or `commit_wait_ms` is over."""
+
+
+class Counts(Protocol):
+    """What the operator can see of the services' work; implemented by `metrics.Metrics`."""
+
+    def fault(self, where: str) -> None:
+        """Memory could not do its work here; the request went on."""
+
+    def observe(self, stage: str, seconds: float) -> None:
+        """One duration of a stage: `memory`, `recall`, `embed_query`, `journal`, `index`."""
+
+    def gauge(self, name: str, value: float) -> None:
+        """A state: `pending`, `queued`, `store_up`, `embedder_ready`."""
