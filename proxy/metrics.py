@@ -1,0 +1,114 @@
+"""
+What can the operator see of the work, as numbers?
+
+Every label value comes from a short list of our own; tenant, conversation and anything the client sent are never
+labels. Several workers share one folder (`PROMETHEUS_MULTIPROC_DIR`, set by `palimpsest serve` before they start) and
+any of them answers for all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+MULTIPROCESS_FOLDER_ENV = "PROMETHEUS_MULTIPROC_DIR"  # the name is prometheus_client's, which reads it when imported
+
+# Dense around what is promised: 3 ms and 6 ms (a request with memory on), 250 ms (the deadline).
+STAGE_EDGES_SECONDS = (0.0005, 0.001, 0.002, 0.003, 0.006, 0.01, 0.015, 0.025, 0.04, 0.1, 0.25, 0.5, 1.0, 5.0)
+
+# Name: (help, how the workers' values become one). `pending` counts rows of the shared database, so the newest reading
+# holds; queues add up; one worker that cannot is bad news for all.
+GAUGES: Mapping[str, tuple[str, str]] = {
+    "pending": ("Passages journalled and not yet indexed.", "livemostrecent"),
+    "queued": ("Turns that wait to be written.", "livesum"),
+    "store_up": ("1 while the store works.", "livemin"),
+    "embedder_ready": ("1 while the embedding model is loaded; 0: recall is lexical only.", "livemin"),
+}
+
+
+class Metrics:
+    """
+    Counts of one app; implements `proxy.ports.Counts`.
+
+    Each instance has a registry of its own, so that apps in one process do not add up.
+    """
+
+    def __init__(self) -> None:
+        self._shared = os.environ.get(MULTIPROCESS_FOLDER_ENV)
+        own = CollectorRegistry()
+        self._registry = own
+        self._requests = Counter(
+            "palimpsest_requests", "Requests that memory looked at.", ("role", "event", "note"), registry=own
+        )
+        self._faults = Counter("palimpsest_faults", "Faults of memory; the requests went on.", ("where",), registry=own)
+        self._responses = Counter(
+            "palimpsest_upstream_responses", "Answers of the upstream.", ("status_class",), registry=own
+        )
+        self._added_tokens = Counter("palimpsest_added_tokens", "Tokens added to requests.", registry=own)
+        self._turns_lost = Counter(
+            "palimpsest_turns_lost", "Turns not archived: the queue was full or the store failed.", registry=own
+        )
+        self._stages = Histogram(
+            "palimpsest_stage_seconds",
+            "How long one stage of the work took.",
+            ("stage",),
+            buckets=STAGE_EDGES_SECONDS,
+            registry=own,
+        )
+        self._gauges = {
+            name: Gauge(f"palimpsest_{name}", text, multiprocess_mode=mode, registry=own)  # type: ignore[arg-type]
+            for name, (text, mode) in GAUGES.items()
+        }
+        if not self._shared:
+            ProcessCollector(registry=own)
+
+    def request(self, role: str, event: str, note: str = "", added_tokens: int = 0) -> None:
+        """One request of a memory endpoint; `event` and `note` are "" where its headers have none."""
+        self._requests.labels(role, event, note).inc()
+        self._added_tokens.inc(added_tokens)
+
+    def response(self, status: int) -> None:
+        """One answer of the upstream, by its HTTP status; 502 and 504 of our own count where nobody answered."""
+        self._responses.labels(f"{status // 100}xx").inc()
+
+    def fault(self, where: str) -> None:
+        """Memory could not do its work; `where` is a name of ours, never text from outside."""
+        self._faults.labels(where).inc()
+
+    def turns_lost(self, turns: int = 1) -> None:
+        """Turns that were not archived."""
+        self._turns_lost.inc(turns)
+
+    def observe(self, stage: str, seconds: float) -> None:
+        """One duration of a stage."""
+        self._stages.labels(stage).observe(seconds)
+
+    def gauge(self, name: str, value: float) -> None:
+        """Set a state; `name` is one of `GAUGES`."""
+        self._gauges[name].set(value)
+
+    def render(self) -> bytes:
+        """Everything in Prometheus text form (`CONTENT_TYPE`); of all workers where there are several."""
+        if not self._shared:
+            return generate_latest(self._registry)
+        _forget_the_dead(Path(self._shared))
+        everyone = CollectorRegistry()
+        MultiProcessCollector(everyone, path=self._shared)  # type: ignore[no-untyped-call]
+        return generate_latest(everyone)
+
+
+def _forget_the_dead(folder: Path) -> None:
+    """Drop the live gauges of workers that ended, however they ended; their counts stay."""
+    for pid in {int(file.stem.rpartition("_")[2]) for file in folder.glob("gauge_live*_*.db")}:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            mark_process_dead(pid, str(folder))  # type: ignore[no-untyped-call]
+        except PermissionError:
+            continue  # alive, and somebody else's

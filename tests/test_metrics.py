@@ -1,0 +1,94 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from proxy.metrics import CONTENT_TYPE, GAUGES, Metrics
+
+
+def lines(metrics: Metrics) -> list[str]:
+    return metrics.render().decode().splitlines()
+
+
+def test_a_request_is_counted_with_its_role_event_and_note_and_nothing_else() -> None:
+    metrics = Metrics()
+    metrics.request("main", "compaction:summary", "", added_tokens=120)
+    metrics.request("main", "append", "calm")
+    text = lines(metrics)
+    assert 'palimpsest_requests_total{event="compaction:summary",note="",role="main"} 1.0' in text
+    assert 'palimpsest_requests_total{event="append",note="calm",role="main"} 1.0' in text
+    assert "palimpsest_added_tokens_total 120.0" in text
+
+
+def test_faults_lost_turns_and_answers_are_counted() -> None:
+    metrics = Metrics()
+    metrics.fault("recall")
+    metrics.turns_lost(3)
+    metrics.response(200)
+    metrics.response(429)
+    text = lines(metrics)
+    assert 'palimpsest_faults_total{where="recall"} 1.0' in text
+    assert "palimpsest_turns_lost_total 3.0" in text
+    assert 'palimpsest_upstream_responses_total{status_class="2xx"} 1.0' in text
+    assert 'palimpsest_upstream_responses_total{status_class="4xx"} 1.0' in text
+
+
+def test_stages_have_an_edge_at_the_deadline() -> None:
+    metrics = Metrics()
+    metrics.observe("recall", 0.2)
+    text = lines(metrics)
+    assert 'palimpsest_stage_seconds_bucket{le="0.1",stage="recall"} 0.0' in text
+    assert 'palimpsest_stage_seconds_bucket{le="0.25",stage="recall"} 1.0' in text
+
+
+@pytest.mark.parametrize("name", GAUGES)
+def test_every_gauge_shows_its_newest_value(name: str) -> None:
+    metrics = Metrics()
+    metrics.gauge(name, 7)
+    metrics.gauge(name, 1)
+    assert f"palimpsest_{name} 1.0" in lines(metrics)
+
+
+def test_two_apps_in_one_process_do_not_add_up() -> None:
+    one, other = Metrics(), Metrics()
+    one.fault("journal")
+    assert 'palimpsest_faults_total{where="journal"} 1.0' not in lines(other)
+
+
+def test_content_type_is_the_one_prometheus_scrapes() -> None:
+    assert CONTENT_TYPE.startswith("text/plain; version=0.0.4")
+
+
+def run(program: str, folder: Path) -> str:
+    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(folder)}
+    return subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=60
+    ).stdout
+
+
+WORKER = """
+from proxy.metrics import Metrics
+metrics = Metrics()
+metrics.fault("recall")
+metrics.gauge("queued", 5)
+metrics.gauge("pending", 9)
+"""
+
+READER = """
+import sys
+from proxy.metrics import Metrics
+metrics = Metrics()
+metrics.gauge("queued", 2)
+sys.stdout.write(metrics.render().decode())
+"""
+
+
+def test_any_worker_answers_for_all_and_the_dead_keep_counts_but_no_states(tmp_path: Path) -> None:
+    run(WORKER, tmp_path)
+    run(WORKER, tmp_path)
+    text = run(READER, tmp_path).splitlines()
+    assert 'palimpsest_faults_total{where="recall"} 2.0' in text
+    assert "palimpsest_queued 2.0" in text
+    assert not any(line.startswith("palimpsest_pending") and line.endswith("9.0") for line in text)
