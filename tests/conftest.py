@@ -1,0 +1,60 @@
+"""What every test may ask for: an upstream that follows a script, and the real proxy in front of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from proxy.domain import Json
+from proxy.scripted import ScriptedUpstream
+from tests.running import Conversation, Proxy, upstream_on_a_thread
+
+
+@pytest.fixture(scope="session")
+def shared_upstream() -> Iterator[ScriptedUpstream]:
+    with upstream_on_a_thread() as upstream:
+        yield upstream
+
+
+@pytest.fixture
+def upstream(shared_upstream: ScriptedUpstream) -> ScriptedUpstream:
+    """The upstream behind the shared proxy, with nothing received and no script."""
+    shared_upstream.received.clear()
+    shared_upstream.abandoned = 0
+    shared_upstream.play()
+    return shared_upstream
+
+
+@pytest.fixture(scope="session")
+def proxy(shared_upstream: ScriptedUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    """One running proxy with default policy, shared: a key of its own keeps each test apart."""
+    with Proxy(tmp_path_factory.mktemp("shared") / "data", shared_upstream.url) as running:
+        yield running
+
+
+@pytest.fixture
+def key() -> str:
+    """A credential that nobody else uses, hence a tenant of its own."""
+    return f"sk-{uuid4().hex}"
+
+
+@pytest.fixture
+def own_proxy(upstream: ScriptedUpstream, tmp_path: Path) -> Iterator[Proxy]:
+    """A proxy that a test may break; not yet started."""
+    running = Proxy(tmp_path / "data", upstream.url)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def conversation(proxy: Proxy, upstream: ScriptedUpstream, key: str) -> Conversation:
+    """A plain client with a tenant of its own; every answer repeats how many messages it was sent."""
+
+    def count(body: Json) -> str:
+        return f"I read {len(body['messages'])} messages and will keep all of them in mind for what comes next."
+
+    upstream.script = count
+    return Conversation(proxy, key)

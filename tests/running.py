@@ -1,0 +1,265 @@
+"""
+How does a test run the real thing? The proxy as a process of its own, a scripted upstream on a thread, a plain caller.
+
+Nothing here patches anything: what a test sees is what a client, an operator or a provider would see.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+import yaml
+
+from proxy.domain import Json
+from proxy.scripted import ScriptedUpstream
+
+ROOT = Path(__file__).parent.parent
+SHARED = ROOT.parent / "shared"
+TICK_SECONDS = 0.02  # between two looks
+PATIENCE_SECONDS = 60.0  # before a test that waits gives up; machines differ, results must not
+BLOCK_OPENS = "<palimpsest-memory"
+BLOCK_CLOSES = "</palimpsest-memory>"
+
+T = TypeVar("T")
+
+
+def until(look: Callable[[], T | None], doing: str) -> T:
+    """The first true value of `look`; fails with `doing` when patience ends."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        if value := look():
+            return value
+        time.sleep(TICK_SECONDS)
+    raise AssertionError(f"gave up waiting for {doing}")
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port: int = s.getsockname()[1]
+        return port
+
+
+@contextmanager
+def upstream_on_a_thread(upstream: ScriptedUpstream | None = None) -> Iterator[ScriptedUpstream]:
+    """A scripted upstream with an event loop of its own, for callers that block."""
+    upstream = upstream or ScriptedUpstream()
+    up, over = threading.Event(), asyncio.Event()
+    loop = asyncio.new_event_loop()
+
+    async def serve() -> None:
+        async with upstream:
+            up.set()
+            await over.wait()
+
+    def work() -> None:
+        try:
+            loop.run_until_complete(serve())
+        finally:
+            loop.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        assert up.wait(PATIENCE_SECONDS), "the scripted upstream did not start"
+        yield upstream
+    finally:
+        loop.call_soon_threadsafe(over.set)
+        thread.join()
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a caller got. `broken` says that the connection ended before the answer did."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    broken: bool = False
+
+    @property
+    def json(self) -> Json:
+        parsed: Json = orjson.loads(self.body)
+        return parsed
+
+    @property
+    def text(self) -> str:
+        """The assistant's words of a chat completion, streamed or not."""
+        if not self.headers["content-type"].startswith("text/event-stream"):
+            return self.json["choices"][0]["message"]["content"] or ""
+        deltas = [orjson.loads(line[6:]) for line in self.body.splitlines() if line.startswith(b"data: {")]
+        return "".join(c["delta"].get("content") or "" for d in deltas for c in d["choices"])
+
+    def said(self, name: str) -> str:
+        """Our own response header `x-palimpsest-NAME`; "" where it is absent."""
+        return self.headers.get(f"x-palimpsest-{name}", "")
+
+
+class Proxy:
+    """`python -m proxy serve` in a process of its own, with its data in one folder."""
+
+    def __init__(self, data: Path, upstream_url: str, settings: Json | None = None, **env: str) -> None:
+        self.data, self.upstream_url, self.env, self.port = data, upstream_url, env, free_port()
+        data.mkdir(parents=True, exist_ok=True)
+        self.log = data.parent / f"{data.name}.log"
+        self.config = data.parent / f"{data.name}.yaml"
+        self.config.write_text(yaml.safe_dump(settings or {}))
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Proxy:
+        """Start it and wait until it is alive."""
+        command = [sys.executable, "-m", "proxy", "serve", "--port", str(self.port), "--upstream", self.upstream_url]
+        command += ["--data", str(self.data), "--config", str(self.config)]
+        env = os.environ | {"PALIMPSEST_MODEL__DOWNLOAD": "never", "HF_HUB_OFFLINE": "1"} | self.env
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(command, env=env, cwd=ROOT, stdout=log, stderr=log)
+        until(self._alive, f"the proxy to start, see its log:\n{self.log.read_text()[-2000:]}")
+        return self
+
+    def _alive(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, f"the proxy ended:\n{self.log.read_text()[-4000:]}"
+        try:
+            return self.get("/healthz").status == 200
+        except OSError:
+            return False
+
+    def stop(self, sign: signal.Signals = signal.SIGTERM) -> int:
+        """End it as an operator would, or with any signal; its exit status."""
+        assert self.process is not None
+        self.process.send_signal(sign)
+        return self.process.wait(PATIENCE_SECONDS)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.stop(signal.SIGKILL)
+
+    def __enter__(self) -> Proxy:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End it if it runs."""
+        if self.process is not None and self.process.poll() is None:
+            self.stop()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def get(self, path: str) -> Answered:
+        return request(self.port, "GET", path)
+
+    def ready(self) -> Json:
+        """`/readyz`, whatever its status."""
+        return self.get("/readyz").json
+
+    def metric(self, name: str, **labels: str) -> float:
+        """Sum of the samples of one metric that carry these labels."""
+        total = 0.0
+        for line in self.get("/metrics").body.decode().splitlines():
+            head, _, value = line.rpartition(" ")
+            if head.partition("{")[0] == name and all(f'{k}="{v}"' in head for k, v in labels.items()):
+                total += float(value)
+        return total
+
+    def settle(self, *, vectors: bool = True) -> None:
+        """Wait until everything that was acknowledged is journalled and indexed."""
+        until(lambda: self._settled(vectors), f"the index to be complete: {self.ready()}")
+
+    def _settled(self, vectors: bool) -> bool:
+        ready = self.ready()
+        return ready["pending"] == 0 and (ready["embedder"] == "ready" or not vectors)
+
+    def chat(self, body: Json, key: str = "sk-test", **headers: str) -> Answered:
+        """One chat completion, read to its end."""
+        return request(self.port, "POST", "/v1/chat/completions", orjson.dumps(body), as_headers(key, headers))
+
+
+def as_headers(key: str, named: Mapping[str, str]) -> dict[str, str]:
+    """`x_palimpsest_user="a"` to `x-palimpsest-user: a`, with the credential and the content type."""
+    names = {name.replace("_", "-"): value for name, value in named.items()}
+    return {"authorization": f"Bearer {key}", "content-type": "application/json"} | names
+
+
+def request(
+    port: int, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+) -> Answered:
+    """One request over a connection of its own; an answer that breaks off is returned as far as it came."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
+    try:
+        connection.request(method, path, body, dict(headers or {}))
+        response = connection.getresponse()
+        names = {name.lower(): value for name, value in response.getheaders()}
+        try:
+            return Answered(response.status, names, response.read())
+        except (http.client.IncompleteRead, ConnectionError) as cut:
+            return Answered(response.status, names, getattr(cut, "partial", b""), broken=True)
+    finally:
+        connection.close()
+
+
+@dataclass
+class Conversation:
+    """A plain client with a growing history, as a hand-written loop keeps one."""
+
+    proxy: Proxy
+    key: str
+    system: str = "You are a helpful engineer."
+    headers: dict[str, str] = field(default_factory=dict)
+    extra: Json = field(default_factory=dict)
+    messages: list[Json] = field(default_factory=list)
+
+    def body(self, *more: Json) -> Json:
+        history = [{"role": "system", "content": self.system}, *self.messages, *more]
+        return {"model": "gpt-4o", "messages": history} | self.extra
+
+    def say(self, text: str) -> Answered:
+        """Add a human message, ask, and keep the answer."""
+        self.messages.append({"role": "user", "content": text})
+        answered = self.proxy.chat(self.body(), self.key, **self.headers)
+        if answered.status == 200:
+            self.messages.append({"role": "assistant", "content": answered.text})
+        return answered
+
+    def ask(self, text: str, **headers: str) -> Answered:
+        """As `say`, and forget both again."""
+        return self.proxy.chat(self.body({"role": "user", "content": text}), self.key, **self.headers, **headers)
+
+    def keep_last(self, count: int, summary: str = "") -> None:
+        """Compact: only the last `count` messages stay, behind a summary if there is one."""
+        note = [{"role": "user", "content": f"Summary of the conversation so far:\n{summary}"}] if summary else []
+        self.messages[:] = [*note, *self.messages[-count:]]
+
+
+def texts(body: Json) -> str:
+    """All the text of a request, for a look."""
+
+    def read(value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        return "\n".join(part.get("text", "") for part in value or () if isinstance(part, dict))
+
+    return "\n".join(read(message.get("content")) for message in body["messages"])
+
+
+def memory_in(body: Json) -> str:
+    """What stands inside the memory blocks of a request; "" without one."""
+    pieces = texts(body).split(BLOCK_OPENS)[1:]
+    return "\n".join(piece.partition(BLOCK_CLOSES)[0] for piece in pieces)
