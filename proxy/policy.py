@@ -2,21 +2,27 @@
 What may be set, what is allowed, and why it is set so: one frozen tree.
 
 `config/default.yaml` shows every field; a file of the operator's holds only differences. Flags beat environment
-(`PALIMPSEST_<SECTION>__<FIELD>`) beat file. The core receives a part of the tree as a value and never reads the environment.
+(`PALIMPSEST_<SECTION>__<FIELD>`) beat file: `settings.py`. The core receives a part of the tree as a value.
 """
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from proxy.domain import Mode, Reach, Role
 
+VARIABLE_NAME = r"^([A-Za-z_][A-Za-z0-9_]*)?$"  # of the environment; a pasted key seldom looks like one
+
+Pattern = Annotated[str, Field(min_length=1)]
+
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
 
 
 class ListenPolicy(_Part):
@@ -25,31 +31,74 @@ class ListenPolicy(_Part):
     host: str = Field("127.0.0.1", description="Address to bind. Loopback: nobody else can read what is stored.")
     port: int = Field(8484, ge=0, le=65535, description="TCP port; 0 takes a free one.")
     workers: int = Field(1, ge=1, le=64, description="Processes that share the port and the database.")
+    shutdown_seconds: int = Field(
+        20, ge=0, description="Longest that a stop waits for streams under way; what was heard is kept either way."
+    )
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can connect."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False  # a name: where it leads is not ours to promise
 
 
 class UpstreamPolicy(_Part):
     """One provider endpoint."""
 
-    name: str = Field("default", description="Name in logs and metrics.")
+    name: str = Field("default", min_length=1, description="Name in logs.")
     url: str = Field("https://api.openai.com/v1", description="Base URL; may end in /v1, which is never doubled.")
-    models: tuple[str, ...] = Field(("*",), description="Model patterns (fnmatch) that go here; the first match wins.")
-    auth: Literal["forward", "held"] = Field(
-        "forward", description="forward: the client's credential goes upstream. held: the proxy's key does."
+    models: tuple[Pattern, ...] = Field(
+        ("*",), min_length=1, description="Model patterns (fnmatch) that go here; the first match wins."
     )
-    key_env: str = Field("", description="Environment variable that holds the key when auth is held.")
+    auth: Literal["forward", "held"] = Field(
+        "forward", description="forward: the client's credential goes upstream. held: the proxy's own key does, if any."
+    )
+    key_env: str = Field(
+        "",
+        pattern=VARIABLE_NAME,
+        description="Environment variable that holds the proxy's own key, where auth is held.",
+    )
     connect_timeout_seconds: float = Field(10.0, gt=0, description="Then 504.")
     silence_timeout_seconds: float = Field(
         300.0, gt=0, description="Longest wait for the next byte; reasoning models think for minutes."
     )
 
+    @field_validator("url")
+    @classmethod
+    def _is_a_base(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("must begin with http:// or https:// and name a host")
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("must carry no credential: put it in an environment variable and name that in key_env")
+        if parts.query or parts.fragment:
+            raise ValueError("must end before any ? or #")
+        return url
+
+    @model_validator(mode="after")
+    def _key_has_a_use(self) -> Self:
+        if self.key_env and self.auth == "forward":
+            raise ValueError("key_env is never used while auth is forward: set auth to held, or leave key_env out")
+        return self
+
 
 class KeyPolicy(_Part):
     """One key that clients present to the proxy."""
 
-    name: str = Field(description="The tenant that this key opens.")
-    key_env: str = Field(description="Environment variable that holds the key.")
+    name: str = Field(min_length=1, description="The tenant that this key opens.")
+    key_env: str = Field(min_length=1, pattern=VARIABLE_NAME, description="Environment variable that holds the key.")
     may_name_user: bool = Field(True, description="Whether x-palimpsest-user and the body's user count.")
     may_name_conversation: bool = Field(True, description="Whether x-palimpsest-conversation and client ids count.")
+
+
+def _unique(what: str, values: list[str]) -> None:
+    twice = sorted({value for value in values if values.count(value) > 1})
+    if twice:
+        raise ValueError(f"{what} must be unique; {', '.join(twice)} stands twice")
 
 
 class TenantPolicy(_Part):
@@ -60,6 +109,14 @@ class TenantPolicy(_Part):
         "", description="One tenant for every caller. For one person's machine or rotating (JWT) bearers."
     )
 
+    @model_validator(mode="after")
+    def _one_rule(self) -> Self:
+        if self.keys and self.static:
+            raise ValueError("keys name a tenant each and static names one for all: choose one of the two")
+        for field in ("name", "key_env"):
+            _unique(f"keys: {field}", [getattr(key, field) for key in self.keys])
+        return self
+
 
 class MemoryPolicy(_Part):
     """When does memory act, and how far does it look?"""
@@ -67,13 +124,19 @@ class MemoryPolicy(_Part):
     mode: Mode = Field(Mode.ON, description="on, read-only (recall, write nothing) or off (no table is touched).")
     reach: Reach = Field(
         Reach.CONVERSATION,
-        description="conversation: what this one lost. user: also the user's others, where a user id is present. tenant: everything.",
+        description="conversation: what this one lost. user: also the user's others, where a user id is present. "
+        "tenant: everything.",
     )
-    off_for_clients: tuple[str, ...] = Field((), description="User-agent patterns (fnmatch) without memory.")
-    off_for_models: tuple[str, ...] = Field((), description="Model patterns (fnmatch) without memory.")
-    off_for_tenants: tuple[str, ...] = Field((), description="Tenants (fnmatch) without memory.")
+    off_for_clients: tuple[Pattern, ...] = Field((), description="User-agent patterns (fnmatch) without memory.")
+    off_for_models: tuple[Pattern, ...] = Field((), description="Model patterns (fnmatch) without memory.")
+    off_for_tenants: tuple[Pattern, ...] = Field((), description="Tenants (fnmatch) without memory.")
     off_for_roles: tuple[Role, ...] = Field((), description="Roles without memory: nothing is archived for them.")
     deadline_ms: float = Field(250.0, gt=0, description="Then the request goes on without memory.")
+
+    @field_validator("mode", mode="before")
+    @classmethod
+    def _yaml_reads_on_and_off_as_booleans(cls, mode: object) -> object:
+        return {True: Mode.ON, False: Mode.OFF}[mode] if isinstance(mode, bool) else mode
 
 
 class PressurePolicy(_Part):
@@ -89,7 +152,7 @@ class PressurePolicy(_Part):
     tight_passages: int = Field(2, ge=0, description="Passages from `tight`.")
     tight_passage_chars: int = Field(250, ge=0, description="Characters of each.")
     default_window_tokens: int = Field(128_000, gt=0, description="For models that no table knows.")
-    window_tokens: dict[str, int] = Field(
+    window_tokens: dict[Pattern, Annotated[int, Field(gt=0)]] = Field(
         {}, description="Model pattern (fnmatch) to input window, before the built-in table."
     )
     reply_reserve_tokens: int = Field(
@@ -101,6 +164,12 @@ class PressurePolicy(_Part):
         ge=1,
         description="o200k_base tokens times this where the tokenizer is not public, until usage teaches better.",
     )
+
+    @model_validator(mode="after")
+    def _edges_rise(self) -> Self:
+        if not self.warm < self.tight < self.full:
+            raise ValueError(f"warm {self.warm} < tight {self.tight} < full {self.full} must hold")
+        return self
 
 
 class RestorePolicy(_Part):
@@ -156,6 +225,12 @@ class LimitPolicy(_Part):
     memory_body_bytes: int = Field(32 * 1024 * 1024, ge=1, description="Larger requests pass without memory.")
     memory_messages: int = Field(20_000, ge=1, description="Longer histories pass without memory.")
 
+    @model_validator(mode="after")
+    def _memory_reads_no_more_than_passes(self) -> Self:
+        if self.memory_body_bytes > self.body_bytes:
+            raise ValueError(f"memory_body_bytes {self.memory_body_bytes} <= body_bytes {self.body_bytes} must hold")
+        return self
+
 
 class LogPolicy(_Part):
     """What is said on standard error? Never message text, credentials or query strings."""
@@ -171,7 +246,9 @@ class Policy(_Part):
 
     data: Path = Field(Path("~/.local/share/palimpsest"), description="Folder of the database and the secret.")
     listen: ListenPolicy = Field(ListenPolicy(), description="Where the proxy listens.")
-    upstreams: tuple[UpstreamPolicy, ...] = Field((UpstreamPolicy(),), description="Providers, in order of matching.")
+    upstreams: tuple[UpstreamPolicy, ...] = Field(
+        (UpstreamPolicy(),), min_length=1, description="Providers, in order of matching."
+    )
     tenants: TenantPolicy = Field(TenantPolicy(), description="Whose memory is it?")
     memory: MemoryPolicy = Field(MemoryPolicy(), description="When memory acts, and how far it looks.")
     pressure: PressurePolicy = Field(PressurePolicy(), description="How full is the window?")
@@ -181,3 +258,28 @@ class Policy(_Part):
     model: ModelPolicy = Field(ModelPolicy(), description="Where the embedding model comes from.")
     limits: LimitPolicy = Field(LimitPolicy(), description="What is too much.")
     log: LogPolicy = Field(LogPolicy(), description="What is said on standard error.")
+
+    @model_validator(mode="after")
+    def _nobody_shares_by_accident(self) -> Self:
+        _unique("upstreams: name", [upstream.name for upstream in self.upstreams])
+        held = [upstream.name for upstream in self.upstreams if upstream.auth == "held"]
+        forwarding = [upstream.name for upstream in self.upstreams if upstream.auth == "forward"]
+        if self.tenants.keys and forwarding:
+            raise ValueError(
+                f"tenants.keys with auth forward would send the proxy's keys to upstream {forwarding[0]}: "
+                "set its auth to held"
+            )
+        if self.listen.is_loopback or self.tenants.keys:
+            return self
+        if held:
+            raise ValueError(
+                f"listen.host {self.listen.host} lets others in, and upstream {held[0]} would answer them on the "
+                "proxy's credit: set tenants.keys, or listen.host to 127.0.0.1"
+            )
+        if self.tenants.static and self.memory.reach is Reach.TENANT:
+            raise ValueError(
+                f"listen.host {self.listen.host} lets others in, and with memory.reach tenant and tenants.static "
+                f"{self.tenants.static} everyone would read everyone's memory: set listen.host to 127.0.0.1, "
+                "memory.reach to conversation, or tenants.keys"
+            )
+        return self
