@@ -1,0 +1,217 @@
+"""
+How is a message made findable? Passages, full-text terms, tags, kind; no model is asked.
+
+A passage is a window of the *readable* text: what the message says, then one line for each tool call. Its terms are
+what full text search sees: lower-case stems, and identifiers (paths, versions, hashes, ticket ids) both whole and in
+parts, so that an exact question and a loose one both find them (CALMem names exact identifiers as its gap).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped]
+
+from proxy.domain import Passage, ToolCall
+
+WINDOW_CHARS = 1000  # LANTERN 3.1; MiniLM reads 256 tokens, about as much English prose
+OVERLAP_CHARS = 200  # LANTERN 3.1: a sentence on the edge is whole in one of the two windows
+MAX_PASSAGES = 256  # a longer text is findable by its two ends; it is archived whole all the same
+MAX_TAG_CHARS = 300  # room for a URL
+TERM_CHARS = 80  # longer runs without white space are data, not words
+STEM_CACHE_WORDS = 100_000  # some 10 MB; a conversation uses 5 to 10 thousand different words
+
+# A private-use letter opens every scope token. FTS5's unicode61 takes it for a letter (category Co), Python's \w does
+# not, and terms consist of \w and joiners only: no text can forge a scope.
+SCOPE_MARK = "\ue000"
+
+# Function words, and those that only ask. Dropped from questions; kept in documents, where they cost nothing.
+STOP_WORDS = frozenset(
+    """
+    a about after again all also am an and any are as at be because been before being between both but by can could did
+    do does doing don't done down during each few for from further get got had has have having he her here hers him his
+    how i if in into is it it's its just like made make many may me might mine more most much must my no nor not now of
+    off on once one only or other our ours out over own please same say shall she should so some such than that the
+    their theirs them then there these they this those through to too under until up us very was we were what what's
+    when where which while who whom whose why will with would you your yours
+    """.split()  # noqa: SIM905 - a list of 140 quoted words is no easier to read
+)
+
+_RUN = re.compile(r"\w+(?:['./:@\\#+-]+\w+)*")
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # written without spaces: pairs of characters are terms
+_PART = re.compile(r"[A-Z]+(?![a-z])[\d]*|[A-Z]?[a-z\d]+|[^\W_A-Za-z]+")
+_HUMP = re.compile(r"[a-z\d][A-Z]")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_COUNTED = re.compile(r"\d[\d.,:/-]*[a-z]{1,3}")  # 2nd, 1990s, 5km, 7:30pm: amounts, no names
+_DOTTED = re.compile(r"(?:\w+/)+\w+\.\w+|\w{2,}(?:\.\w{2,})+")  # src/main.c, main.py, api.example.com; not "e.g"
+_stem = lru_cache(STEM_CACHE_WORDS)(SnowballStemmer("english").stem_word)
+
+_TAGS = re.compile(  # on one white-space separated word at a time: whole texts cost ten times as much
+    r"""
+      (?P<url>https?://[^\s<>"'`)\]}]+[^\s<>"'`)\]}.,;:!?])
+    | (?P<path>(?<![\w/])(?:~|\.{1,2})?(?:/[\w.@+-]+){2,}/?|\b[\w.@+-]+(?:[/\\][\w.@+-]+)+\.\w{1,8}\b
+        |\b[\w-]+\.(?:c|cc|cfg|conf|cpp|cs|css|csv|env|go|h|html|ini|ipynb|java|js|json|jsx|kt|lock|log|md|php|proto|py|rb
+        |rs|scss|sh|sql|swift|toml|ts|tsx|txt|vue|xml|ya?ml)\b)
+    | (?P<error>\b[A-Z]\w*(?:Error|Exception|Fault|Warning)\b|\bE[A-Z]{4,}\b|\b[A-Z]{1,4}\d{3,5}\b)
+    | (?P<ticket>\b[A-Z][A-Z\d]+-\d+\b|(?<!\w)\#\d+\b)
+    | (?P<key>\b[A-Z][A-Z\d]*(?:_[A-Z\d]+)+\b|(?<!\w)--[a-z][\w-]+|\b[a-z_][\w.-]*(?==[^=\s]))
+    | (?P<version>\bv?\d+\.\d+\.\d+[\w.+-]*\b|\bv\d+(?:\.\d+)*\b)
+    | (?P<port>(?<=[a-z\d\]]:)\d{4,5}\b(?![:\d]|\.\d))
+    | (?P<name>\b\w+(?=\(\))|\b[a-z\d]+(?:_[a-z\d]+)+\b|\b(?:[A-Z]?[a-z\d]+(?:[A-Z][a-z\d]+)+)\b)
+    | (?P<hash>\b(?=[a-f]*\d)(?=\d*[a-f])[\da-f]{7,40}\b)
+    """,
+    re.VERBOSE,
+)
+_COMMAND = re.compile(
+    r"(?:^ *\$ +|`)((?:apt|cargo|curl|docker|git|go|kubectl|make|np[mx]|pip|poetry|pytest|python3?|uv|yarn) +[\w./-]+)",
+    re.MULTILINE,
+)
+_DEFINED = re.compile(r"\b(?:class|def|enum|fn|func|function|interface|struct|trait) (\w+) ?[(:{<]")
+_STEPS = re.compile(r"```|^ *(?:\d+[.)]|\$|[Ss]tep \d+:?) +\S.*\n+ *(?:\d+[.)]|\$|[Ss]tep \d+:?) ", re.MULTILINE)
+_LASTING = re.compile(
+    r"(?:always|never|prefers?|favou?rite|is called|stands for|[Mm]y \w+ is|[Ww]e use|[Rr]emember that|convention)\b"
+)
+
+
+def digest(text: str, role: str, calls: Sequence[ToolCall] = ()) -> tuple[Passage, ...]:
+    """
+    Cut one message into findable passages, in order.
+
+    Args:
+        text: the message's text as stored.
+        role: who says it; what a tool answers is an episode, even when it lists steps.
+        calls: its tool calls; they are read behind the text.
+
+    Returns:
+        Passages whose `start` and `stop` are character offsets into `readable(text, calls)`; none for a blank message.
+        Windows of 1,000 characters overlap by 200 and end at white space (LANTERN 3.1, CALMem 3.4). Of a text with more
+        than 256 windows the first and the last 128 are kept.
+    """
+    whole = readable(text, calls)
+    spans = list(_windows(whole))
+    if len(spans) > MAX_PASSAGES:
+        spans = spans[: MAX_PASSAGES // 2] + spans[-MAX_PASSAGES // 2 :]
+    passages = []
+    for start, stop in spans:
+        piece = whole[start:stop]
+        if words := terms(piece):
+            passages.append(Passage(start, stop, words, tags(piece), kind(piece, role)))
+    return tuple(passages)
+
+
+def readable(text: str, calls: Sequence[ToolCall] = ()) -> str:
+    """What a message says and does, as text: offsets of passages count in this. Without calls it is `text` itself."""
+    return "\n".join(filter(None, (text, *(f"{call.name}({call.arguments})" for call in calls))))
+
+
+def terms(text: str) -> tuple[str, ...]:
+    """
+    Full-text terms of a text, in order, repeats kept.
+
+    Words are lower-case English stems. An identifier comes whole (lower case, not stemmed), then as its parts; scripts
+    written without spaces come as pairs of characters. No term contains white space or `SCOPE_MARK`.
+    """
+    return tuple(term for run in _runs(text) for term in _terms_of(run))
+
+
+def query_terms(text: str) -> tuple[str, ...]:
+    """The different terms of a question that carry meaning, in order of appearance: `terms` without function words."""
+    return tuple(dict.fromkeys(term for term in terms(text) if term not in _STOP_TERMS))
+
+
+def identifiers(text: str) -> tuple[str, ...]:
+    """The different terms of a text that name one thing exactly, whole: paths, versions, hashes, ids, long numbers."""
+    return tuple(dict.fromkeys(run.lower() for run in _runs(text) if _is_identifier(run)))
+
+
+def tags(text: str) -> tuple[str, ...]:
+    """
+    What a text names by pattern, lower case, sorted, each once: URLs, paths, errors, ticket ids, config keys, versions,
+    ports, commands, function and class names, hashes. A tag holds no white space (`git commit` is `git_commit`).
+    """
+    found = {tag for word in set(text.split()) if not (word.isalpha() and word[1:].islower()) for tag in _tags_of(word)}
+    if "`" in text or "$ " in text:
+        found.update("_".join(command.lower().split()) for command in _COMMAND.findall(text))
+    found.update(name.lower() for name in _DEFINED.findall(text))
+    return tuple(sorted(found))
+
+
+def kind(text: str, role: str) -> str:
+    """`procedural` (steps, code), `semantic` (something said to hold for long) or `episodic` (what happened)."""
+    if role == "tool":
+        return "episodic"
+    if _STEPS.search(text):
+        return "procedural"
+    return "semantic" if _LASTING.search(text) else "episodic"
+
+
+def scope_terms(tenant_id: int, conversation_id: int) -> tuple[str, str]:
+    """Two full-text tokens that confine a search to one tenant and one conversation; no stored text contains them."""
+    return f"{SCOPE_MARK}t{tenant_id}", f"{SCOPE_MARK}c{conversation_id}"
+
+
+def _runs(text: str) -> Iterator[str]:
+    """Runs of word characters and the signs that join them, in composed form; of longer ones the joined words."""
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", text).replace("\u2019", "'")
+    for run in _RUN.findall(plain):
+        if len(run) <= TERM_CHARS:
+            yield run
+        else:
+            yield from (word for word in re.split(r"\W+", run) if len(word) <= TERM_CHARS)
+
+
+def _windows(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    while start < len(text):
+        stop = start + WINDOW_CHARS
+        if stop >= len(text):
+            yield start, len(text)
+            return
+        stop = _space_before(text, start + WINDOW_CHARS // 2, stop) or stop
+        yield start, stop
+        start = _space_before(text, stop - 2 * OVERLAP_CHARS, stop - OVERLAP_CHARS) or stop - OVERLAP_CHARS
+
+
+def _space_before(text: str, lowest: int, highest: int) -> int:
+    """Offset just behind the last white space in text[lowest:highest], 0 if there is none."""
+    return next((i for i in range(highest, lowest, -1) if text[i - 1].isspace()), 0)
+
+
+@lru_cache(STEM_CACHE_WORDS)
+def _tags_of(word: str) -> tuple[str, ...]:
+    """Tags inside one word, punctuation and all. Longer ones are data."""
+    return tuple(match[0].lower() for match in _TAGS.finditer(word)) if len(word) <= MAX_TAG_CHARS else ()
+
+
+@lru_cache(STEM_CACHE_WORDS)
+def _terms_of(run: str) -> tuple[str, ...]:
+    """The terms of one run of word characters and joiners."""
+    if run.isascii() and run.isalpha() and not _HUMP.search(run):
+        return (_stem(run.lower()),)
+    if _CJK.search(run):
+        return tuple(run[i : i + 2] for i in range(max(len(run) - 1, 1)))
+    found = [run.lower()] if _is_identifier(run) else []
+    for word in re.split(r"[^\w']+|_+", run):
+        plain = word.lower()
+        if plain not in found:
+            found.append(_stem(plain).replace("'", ""))
+        if _HUMP.search(word):
+            found += [_stem(part.lower()) for part in _PART.findall(word) if len(part) > 1]
+    return tuple(filter(None, found))
+
+
+def _is_identifier(run: str) -> bool:
+    """Whether a run names one thing: humps, underscores, letters beside digits, several joiners, a long number."""
+    if "'" in run:
+        return False
+    if run.isdigit():
+        return len(run) >= 4 and not _YEAR.fullmatch(run)
+    mixed = any(c.isdigit() for c in run) and any(c.isalpha() for c in run) and not _COUNTED.fullmatch(run.lower())
+    joined = "_" in run or "@" in run or "\\" in run or max(run.count(c) for c in "/.-") > 1
+    return mixed or joined or bool(_HUMP.search(run)) or bool(_DOTTED.fullmatch(run))
+
+
+_STOP_TERMS = frozenset(term for word in STOP_WORDS for term in terms(word))
