@@ -72,6 +72,8 @@ class LinkKind(StrEnum):
     CALL = "call"  # a tool-call id that we handed out
     MESSAGE = "message"  # a long message of the client's own
     ECHO = "echo"  # a shingle of an answer to a side request: stands in the summary that follows
+    PHRASE = "phrase"  # a shingle of an answer to a main request: stands in the transcript that a summariser gets
+    TASK = "task"  # an argument of a tool call that we handed out: the first message of a sub-agent
     CLIENT_ID = "client_id"  # an id that the client sends
 
 
@@ -150,9 +152,10 @@ class Shape:
 
     model: str = ""
     tool_names: tuple[str, ...] = ()
-    system: int = 0  # fingerprint of the instructions, digits masked; weak evidence only
+    instructions: tuple[int, ...] = ()  # fingerprints of the instructions, digits masked; weak evidence only
     stream: bool = False
     user_agent: str = ""
+    capped: bool = False  # the request limits the length of the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +178,7 @@ class Head:
     request_length: int = 0  # how many of them the client sent; the rest is the answer
     compactions: int = 0  # how often this branch was compacted
     event: Event = Event.START
-    dropped: int = 0  # messages of this conversation that the client no longer sends, so far
+    lost: Sequence[int] = ()  # occurrences that compactions of this branch took away; edits are no loss
 
 
 class HeadFlag:
@@ -186,6 +189,8 @@ class HeadFlag:
     TOOL = 4
     SUMMARY = 8  # put there by the client's compaction
     LONG = 16  # text of 60 characters or more
+    OURS = 32  # an answer that passed through this proxy
+    CALLS = 64  # an assistant message that calls tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +232,8 @@ class Speaker:
     scope: str = ""  # project, from x-palimpsest-scope
     client_ids: tuple[str, ...] = ()  # ids the client sends, best first, each "signal:value"
     parent_ids: tuple[str, ...] = ()  # ids of the conversation that a sub-agent serves
-    side_hint: bool = False  # a header says outright that this is a side request
-    subagent_hint: bool = False
+    subagent_hint: bool = False  # a header says outright that a sub-agent is speaking
+    retry_hint: bool = False  # a header says that this is the same request once more
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +254,7 @@ class Lineage:
     parent: str = ""  # conversation that a side request or sub-agent serves
     ambiguous: bool = False
     window_full: bool = False  # a sliding window that was full before: one state, not an alarm each time
+    is_open: bool = False  # the evidence of echoes, transcripts and tasks was needed and not yet looked up
     evidence: tuple[str, ...] = ()
 
 
@@ -298,8 +304,8 @@ class Query:
     """
     What to look for, where, and what must not come.
 
-    `text` alone decides admission (the relevance gate); `context` only helps ranking. `visible` are the fingerprints
-    of what the model still sees.
+    `text` alone decides admission (the relevance gate); `context` only helps ranking. `lost` are the occurrences of
+    this conversation that may come back: what its compactions took away, and nothing else of it.
     """
 
     tenant: str
@@ -309,8 +315,8 @@ class Query:
     reach: Reach = Reach.CONVERSATION
     user: str = ""
     scope: str = ""
-    visible_fulls: frozenset[int] = frozenset()
-    visible_occurrences: frozenset[int] = frozenset()
+    lost: frozenset[int] = frozenset()
+    visible_fulls: frozenset[int] = frozenset()  # fingerprints of what the model still sees
     excluded: frozenset[int] = frozenset()  # occurrences that replayed blocks already carry
 
 
@@ -430,7 +436,8 @@ class Turn:
     anchor: int = -1  # position of the message that carries the block
     replaces_blocks: bool = False  # a restore at the cap sheds the older blocks of this conversation
     compactions: int = 0
-    dropped: int = 0
+    lost: tuple[int, ...] = ()  # occurrences that this request's compaction took away
+    last_full: int = 0  # fingerprint of the last message: a short answer is known only together with it
     explain: Json = field(default_factory=dict)
 
 

@@ -1,0 +1,79 @@
+"""
+Who is speaking? Tenant, user, project, and the conversation ids that the client itself sends.
+
+Everything is scoped by the tenant; unresolved means no memory, never shared memory (design: promise 7).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+
+from proxy.core.signals import Headers, Signals, first
+from proxy.domain import Json, Speaker
+from proxy.policy import KeyPolicy, TenantPolicy
+
+CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key")  # in this order: only one of them names the tenant
+CLIENT_ID_CHARS = 200  # a longer id is no id; hashing it would be a cheap way to burn our time
+_JWT = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")  # header and payload of a JSON web token start with {"
+
+
+def identify(
+    headers: Headers, body: Json, signals: Signals, policy: TenantPolicy, secret: bytes, key: KeyPolicy | None = None
+) -> Speaker:
+    """
+    Read from one request who sent it.
+
+    Args:
+        headers: lower-case names to values.
+        body: the parsed request.
+        key: the proxy key that the caller presented, where the proxy holds the credentials.
+        secret: shared by all workers; keys the tenant's name, so that no credential can be guessed from the store.
+
+    Returns:
+        A speaker whose `tenant` is "" when no credential tells callers apart, or the credential changes by itself.
+    """
+    tenant = _tenant(headers, policy, secret, key)
+    may_name_user = key is None or key.may_name_user
+    may_name_conversation = key is None or key.may_name_conversation
+    parent = first(signals.parent_ids, headers, body) if may_name_conversation else ""
+    ids = tuple(
+        f"{signal.name}:{value}"
+        for signal in signals.conversation_ids
+        if may_name_conversation and 0 < len(value := signal.read(headers, body)) <= CLIENT_ID_CHARS
+    )
+    return Speaker(
+        tenant=tenant,
+        user=first(signals.user_ids, headers, body)[:CLIENT_ID_CHARS] if may_name_user else "",
+        scope=first(signals.scope_ids, headers, body)[:CLIENT_ID_CHARS] if may_name_user else "",
+        client_ids=ids[:1],
+        parent_ids=(parent,) if parent else (),
+        subagent_hint=bool(parent),
+        retry_hint=first(signals.retries, headers, body) not in ("", "0"),
+    )
+
+
+def credential_of(headers: Headers) -> str:
+    """The one credential that the request carries, scheme word removed, or ""."""
+    for name in CREDENTIAL_HEADERS:
+        if value := headers.get(name, "").strip():
+            scheme, _, rest = value.partition(" ")
+            return rest.strip() if rest and scheme.lower() in ("bearer", "basic") else value
+    return ""
+
+
+def is_rotating(credential: str) -> bool:
+    """JSON web tokens change within the hour: a tenant named after one would forget its owner every time."""
+    return _JWT.fullmatch(credential) is not None
+
+
+def _tenant(headers: Headers, policy: TenantPolicy, secret: bytes, key: KeyPolicy | None) -> str:
+    if key is not None:
+        return f"key:{key.name}"
+    if policy.static:
+        return f"static:{policy.static}"
+    credential = credential_of(headers)
+    if not credential or is_rotating(credential):
+        return ""
+    return "hmac:" + hmac.new(secret, b"tenant\0" + credential.encode(), hashlib.sha256).hexdigest()[:32]

@@ -1,0 +1,105 @@
+"""
+What do clients say about themselves? The client table as values, and how to read one request with it.
+
+The table is `config/clients.yaml`; this file knows no client by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.domain import Json
+from proxy.errors import PolicyError
+
+Headers = Mapping[str, str]
+"""Lower-case names to values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One place on the wire where a client names something. Parts that end in `?` may be absent."""
+
+    name: str
+    parts: tuple[tuple[str, str, bool], ...]  # (header or body, path, optional)
+
+    def read(self, headers: Headers, body: Json) -> str:
+        """The value, parts joined by "/", or "" when a part that must be there is not."""
+        values = []
+        for source, path, optional in self.parts:
+            value = headers.get(path, "") if source == "header" else _at(body, path)
+            if value:
+                values.append(value)
+            elif not optional:
+                return ""
+        return "/".join(values)
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """The whole table."""
+
+    conversation_ids: tuple[Signal, ...] = ()
+    parent_ids: tuple[Signal, ...] = ()
+    user_ids: tuple[Signal, ...] = ()
+    scope_ids: tuple[Signal, ...] = ()
+    retries: tuple[Signal, ...] = ()
+    instructs: tuple[re.Pattern[str], ...] = ()
+    asks: tuple[re.Pattern[str], ...] = ()
+
+
+def read_signals(table: Mapping[str, Any]) -> Signals:
+    """
+    Read the client table.
+
+    Raises:
+        PolicyError: a row is malformed; the text names the section and the row.
+    """
+
+    def rows(section: str) -> tuple[Signal, ...]:
+        return tuple(_signal(section, row) for row in table.get(section) or ())
+
+    def patterns(kind: str) -> tuple[re.Pattern[str], ...]:
+        found = (table.get("side_requests") or {}).get(kind) or ()
+        try:
+            return tuple(re.compile(pattern) for pattern in found)
+        except re.error as cause:
+            raise PolicyError(f"client table, side_requests.{kind}: {cause.pattern!r} is no pattern: {cause}") from cause
+
+    return Signals(
+        conversation_ids=rows("conversation_ids"),
+        parent_ids=rows("parent_ids"),
+        user_ids=rows("user_ids"),
+        scope_ids=rows("scope_ids"),
+        retries=rows("retries"),
+        instructs=patterns("instructs"),
+        asks=patterns("asks"),
+    )
+
+
+def first(signals: Sequence[Signal], headers: Headers, body: Json) -> str:
+    """The value of the first signal that is present, or ""."""
+    return next((value for signal in signals if (value := signal.read(headers, body))), "")
+
+
+def _signal(section: str, row: Any) -> Signal:
+    if not isinstance(row, Mapping) or not row.get("name") or not row.get("at"):
+        raise PolicyError(f"client table, {section}: every row needs `name` and `at`, got {row!r}")
+    parts = []
+    for part in row["at"]:
+        source, _, path = str(part).partition(":")
+        if source not in ("header", "body") or not path:
+            raise PolicyError(f"client table, {section}.{row['name']}: {part!r} is neither header:NAME nor body:PATH")
+        optional = path.endswith("?")
+        path = path.removesuffix("?")
+        parts.append((source, path.lower() if source == "header" else path, optional))
+    return Signal(str(row["name"]), tuple(parts))
+
+
+def _at(body: Json, path: str) -> str:
+    value: Any = body
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else ""
