@@ -249,13 +249,20 @@ class Lineage:
     role: Role
     head: Head | None = None
     kept: tuple[int, ...] = ()
+    changed: tuple[int, ...] = ()  # kept, but their text changed behind the same opening
     dropped: tuple[int, ...] = ()
     summary_at: tuple[int, ...] = ()  # indexes into the history: texts that stand for what was dropped
     parent: str = ""  # conversation that a side request or sub-agent serves
     ambiguous: bool = False
     window_full: bool = False  # a sliding window that was full before: one state, not an alarm each time
     is_open: bool = False  # the evidence of echoes, transcripts and tasks was needed and not yet looked up
+    summarises: bool = False  # a side request whose answer may come back as a summary
     evidence: tuple[str, ...] = ()
+
+    @property
+    def fresh(self) -> tuple[int, ...]:
+        """Indexes of the history messages that are new."""
+        return tuple(at for at, index in enumerate(self.kept) if index < 0)
 
 
 class Tier(StrEnum):
@@ -437,6 +444,7 @@ class Turn:
     replaces_blocks: bool = False  # a restore at the cap sheds the older blocks of this conversation
     compactions: int = 0
     lost: tuple[int, ...] = ()  # occurrences that this request's compaction took away
+    summarises: bool = False
     last_full: int = 0  # fingerprint of the last message: a short answer is known only together with it
     explain: Json = field(default_factory=dict)
 
