@@ -1,0 +1,113 @@
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from proxy.domain import Mode
+from proxy.policy import (
+    KeyPolicy,
+    LimitPolicy,
+    ListenPolicy,
+    MemoryPolicy,
+    Policy,
+    PressurePolicy,
+    TenantPolicy,
+    UpstreamPolicy,
+)
+
+HELD = UpstreamPolicy(auth="held")
+ACME = KeyPolicy(name="acme", key_env="ACME_KEY")
+
+
+def sections(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    yield model
+    for field in model.model_fields.values():
+        inner = [field.annotation, *getattr(field.annotation, "__args__", ())]
+        for kind in inner:
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from sections(kind)
+
+
+def test_every_field_says_what_it_is_for() -> None:
+    silent = [f"{s.__name__}.{n}" for s in sections(Policy) for n, f in s.model_fields.items() if not f.description]
+    assert silent == []
+
+
+def test_every_section_is_frozen_and_refuses_what_it_does_not_know() -> None:
+    kinds = set(sections(Policy))
+    assert {KeyPolicy, UpstreamPolicy, PressurePolicy} <= kinds
+    assert all(kind.model_config["frozen"] and kind.model_config["extra"] == "forbid" for kind in kinds)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
+def test_loopback_addresses_are_known(host: str) -> None:
+    assert ListenPolicy(host=host).is_loopback
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "", "example.org"])
+def test_any_other_address_is_not_loopback(host: str) -> None:
+    assert not ListenPolicy(host=host).is_loopback
+
+
+@pytest.mark.parametrize(("said", "meant"), [(True, Mode.ON), (False, Mode.OFF), ("read-only", Mode.READ_ONLY)])
+def test_on_and_off_mean_modes_also_where_yaml_reads_booleans(said: object, meant: Mode) -> None:
+    assert MemoryPolicy.model_validate({"mode": said}).mode is meant
+
+
+@pytest.mark.parametrize(
+    ("section", "values", "words"),
+    [
+        (PressurePolicy, {"warm": 0.7}, "warm 0.7 < tight 0.7 < full 0.8 must hold"),
+        (PressurePolicy, {"full": 0.65}, "must hold"),
+        (PressurePolicy, {"window_tokens": {"gpt-*": 0}}, "greater than 0"),
+        (PressurePolicy, {"unknown_tokenizer_ratio": float("nan")}, "finite"),
+        (LimitPolicy, {"body_bytes": 10, "memory_body_bytes": 11}, "memory_body_bytes 11 <= body_bytes 10"),
+        (UpstreamPolicy, {"url": "api.openai.com/v1"}, "must begin with http:// or https://"),
+        (UpstreamPolicy, {"url": "ftp://host"}, "must begin with http:// or https://"),
+        (UpstreamPolicy, {"url": "https://sk-secret@host/v1"}, "must carry no credential"),
+        (UpstreamPolicy, {"url": "https://host/v1?key=x"}, "must end before any"),
+        (UpstreamPolicy, {"key_env": "OPENAI_API_KEY"}, "never used while auth is forward"),
+        (UpstreamPolicy, {"models": []}, "at least 1 item"),
+        (TenantPolicy, {"keys": [ACME], "static": "me"}, "choose one"),
+        (TenantPolicy, {"keys": [ACME, {"name": "acme", "key_env": "OTHER"}]}, "name must be unique; acme"),
+        (TenantPolicy, {"keys": [ACME, {"name": "other", "key_env": "ACME_KEY"}]}, "key_env must be unique"),
+        (Policy, {"upstreams": [UpstreamPolicy(), UpstreamPolicy()]}, "upstreams: name must be unique; default"),
+        (Policy, {"upstreams": []}, "at least 1 item"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(
+    section: type[BaseModel], values: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ValidationError, match=words):
+        section.model_validate(values)
+
+
+def test_a_credential_in_a_url_is_refused_without_repeating_it() -> None:
+    with pytest.raises(ValidationError) as refused:
+        UpstreamPolicy(url="https://sk-secret@host/v1")
+    assert "sk-secret" not in str(refused.value)
+
+
+def test_proxy_keys_are_never_forwarded_to_a_provider() -> None:
+    with pytest.raises(ValidationError, match="would send the proxy's keys to upstream default"):
+        Policy(tenants=TenantPolicy(keys=(ACME,)))
+    assert Policy(tenants=TenantPolicy(keys=(ACME,)), upstreams=(HELD,))
+
+
+def test_off_loopback_a_held_credential_needs_keys() -> None:
+    everyone = ListenPolicy(host="0.0.0.0")
+    with pytest.raises(ValidationError, match=r"listen\.host 0\.0\.0\.0 lets others in, and upstream default"):
+        Policy(listen=everyone, upstreams=(HELD,))
+    assert Policy(upstreams=(HELD,))
+    assert Policy(listen=everyone, upstreams=(HELD,), tenants=TenantPolicy(keys=(ACME,)))
+
+
+def test_off_loopback_one_memory_for_everyone_is_refused() -> None:
+    everyone, one = ListenPolicy(host="0.0.0.0"), TenantPolicy(static="me")
+    shared = MemoryPolicy.model_validate({"reach": "tenant"})
+    with pytest.raises(ValidationError, match="everyone would read everyone's memory"):
+        Policy(listen=everyone, tenants=one, memory=shared)
+    assert Policy(tenants=one, memory=shared)
+    assert Policy(listen=everyone, tenants=one)
+    assert Policy(listen=everyone, memory=shared)
