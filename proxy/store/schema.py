@@ -1,33 +1,43 @@
 """
 What stands on disk, and how did it come to stand there? Numbered, append-only migrations.
 
-The journal (`turn`, `occurrence`, `content`) is lossless; everything else is derived from it and can be rebuilt.
+The journal (`tenant` to `block`) is lossless. The rest (`memory` to `forgotten`) is derived from it and can be rebuilt.
+No id is ever given twice (AUTOINCREMENT): a late reader of a removed row finds nothing, never somebody else's.
 """
 
 from __future__ import annotations
 
-M001 = """
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterator
+
+Run = Callable[[str], Awaitable[object]]
+"""Runs one SQL statement inside the migrating transaction."""
+
+APPLICATION_ID = 0x50414C49  # "PALI", in the header of the file: tells our databases from others
+
+M001 = r"""
 CREATE TABLE tenant (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL UNIQUE
 );
 CREATE TABLE conversation (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant INTEGER NOT NULL REFERENCES tenant(id),
-    public TEXT NOT NULL UNIQUE,            -- what x-palimpsest-conversation shows
+    public TEXT NOT NULL,                    -- what x-palimpsest-conversation shows; unique inside its tenant only
     role TEXT NOT NULL,
-    parent TEXT NOT NULL DEFAULT '',        -- public id of the conversation it serves
+    parent TEXT NOT NULL DEFAULT '',         -- public id of the conversation it serves
     user TEXT NOT NULL DEFAULT '',
     scope TEXT NOT NULL DEFAULT '',
-    created_at REAL NOT NULL
+    created_at REAL NOT NULL,
+    UNIQUE (tenant, public)
 );
-CREATE INDEX conversation_by_tenant ON conversation(tenant, user, scope);
+CREATE INDEX conversation_by_user ON conversation(tenant, user, scope);
 CREATE TABLE content (                       -- each message once per tenant, whatever it occurs in
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant INTEGER NOT NULL REFERENCES tenant(id),
     digest BLOB NOT NULL,                    -- keyed hash of the message as sent, before redaction
-    text TEXT NOT NULL,                      -- its text, redacted
-    rest TEXT NOT NULL,                      -- the JSON message without its `content` when that is exactly `text`
+    text TEXT NOT NULL,                      -- what it says and does, readable and redacted: see core/entries.py
+    rest TEXT NOT NULL,                      -- its JSON without what `text` already says
     UNIQUE (tenant, digest)
 );
 CREATE TABLE turn (                          -- one request, as a diff against its parent
@@ -37,7 +47,8 @@ CREATE TABLE turn (                          -- one request, as a diff against i
     parent INTEGER REFERENCES turn(id),
     role TEXT NOT NULL,
     event TEXT NOT NULL,
-    kept TEXT NOT NULL,                      -- JSON [[first position, [occurrence ranges]]...]: see sqlite.py
+    kept TEXT NOT NULL,                      -- which messages of the parent it carries: see store/tree.py
+    messages INTEGER NOT NULL,               -- length of its whole message list; the answer's position
     ending TEXT NOT NULL DEFAULT 'open',
     model TEXT NOT NULL DEFAULT '',
     prompt_tokens INTEGER,
@@ -45,8 +56,9 @@ CREATE TABLE turn (                          -- one request, as a diff against i
     created_at REAL NOT NULL
 );
 CREATE INDEX turn_by_conversation ON turn(conversation, id);
+CREATE INDEX turn_by_parent ON turn(parent) WHERE parent IS NOT NULL;
 CREATE TABLE occurrence (                    -- one message standing in one place of one conversation
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     conversation INTEGER NOT NULL REFERENCES conversation(id),
     turn INTEGER NOT NULL REFERENCES turn(id),
     position INTEGER NOT NULL,               -- in the request's whole message list; the answer comes after the last
@@ -59,57 +71,105 @@ CREATE TABLE occurrence (                    -- one message standing in one plac
 );
 CREATE INDEX occurrence_by_turn ON occurrence(turn, position);
 CREATE INDEX occurrence_by_conversation ON occurrence(conversation, id);
-CREATE TABLE head (                          -- newest state of each branch; derived
+CREATE INDEX occurrence_by_content ON occurrence(content);
+CREATE TABLE head (                          -- newest state of each branch
     turn INTEGER PRIMARY KEY REFERENCES turn(id),
     conversation INTEGER NOT NULL REFERENCES conversation(id),
-    listing BLOB NOT NULL,                   -- 4 x n int64: fulls, openings, occurrences, flags
-    state TEXT NOT NULL                      -- JSON: shape, request_length, compactions, dropped, event
+    replaces INTEGER NOT NULL,               -- the turn whose head goes when this one has its answer; 0 none
+    state TEXT NOT NULL,                     -- JSON: what else `Head` says
+    lost BLOB NOT NULL,                      -- int64 occurrences
+    listing BLOB NOT NULL                    -- n x 4 int64: full, opening, occurrence, flags; the answer is appended
 );
 CREATE INDEX head_by_conversation ON head(conversation, turn);
-CREATE TABLE link (                          -- what leads a later request back here; derived
+CREATE TABLE link (                          -- what leads a later request back here
     tenant INTEGER NOT NULL,
     print INTEGER NOT NULL,
     kind TEXT NOT NULL,
-    conversation INTEGER NOT NULL,
-    turn INTEGER NOT NULL,
-    PRIMARY KEY (tenant, print, kind, conversation)
+    conversation INTEGER NOT NULL,           -- of a side request: the one it serves
+    turn INTEGER NOT NULL REFERENCES turn(id),
+    PRIMARY KEY (tenant, print, kind, conversation, turn)
 ) WITHOUT ROWID;
-CREATE INDEX link_by_conversation ON link(conversation);
+CREATE INDEX link_by_turn ON link(turn);
 CREATE TABLE block (                         -- what we said, anchored to what it was said in
     occurrence INTEGER PRIMARY KEY REFERENCES occurrence(id),
-    conversation INTEGER NOT NULL,
-    turn INTEGER NOT NULL,
+    conversation INTEGER NOT NULL REFERENCES conversation(id),
+    turn INTEGER NOT NULL REFERENCES turn(id),
     kind TEXT NOT NULL,
     text TEXT NOT NULL,
     tokens INTEGER NOT NULL,
     occurrences TEXT NOT NULL,               -- JSON: the memories it carries
-    shed INTEGER NOT NULL DEFAULT 0          -- 1: no longer replayed
+    shed INTEGER NOT NULL DEFAULT 0          -- the turn since which it is no longer replayed; 0 it is
 );
 CREATE INDEX block_by_conversation ON block(conversation);
-CREATE TABLE memory (                        -- one findable passage of one occurrence; derived
-    id INTEGER PRIMARY KEY,
-    tenant INTEGER NOT NULL,
-    conversation INTEGER NOT NULL,
+CREATE INDEX block_by_turn ON block(turn);
+CREATE TABLE memory (                        -- one findable passage of one occurrence
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant INTEGER NOT NULL REFERENCES tenant(id),
+    conversation INTEGER NOT NULL REFERENCES conversation(id),
     occurrence INTEGER NOT NULL REFERENCES occurrence(id),
     start INTEGER NOT NULL,                  -- characters into content.text
     stop INTEGER NOT NULL,
     tags TEXT NOT NULL DEFAULT '',           -- space-joined, see core/digest.py
-    kind TEXT NOT NULL DEFAULT 'episodic',
-    leased_until REAL NOT NULL DEFAULT 0     -- by the worker that indexes it, Unix seconds
+    kind TEXT NOT NULL DEFAULT 'episodic'
 );
 CREATE INDEX memory_by_occurrence ON memory(occurrence);
 CREATE INDEX memory_by_conversation ON memory(conversation, id);
 CREATE INDEX memory_by_tenant ON memory(tenant, id);
-CREATE TABLE vector (                        -- derived; follows memory
+CREATE TABLE unindexed (                     -- memories that wait for a vector
     memory INTEGER PRIMARY KEY REFERENCES memory(id),
+    worker TEXT NOT NULL DEFAULT '',
+    leased_until REAL NOT NULL DEFAULT 0     -- by that worker, Unix seconds
+);
+CREATE TABLE vector (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,   -- rises with every vector saved: caches read on from here
+    memory INTEGER NOT NULL UNIQUE REFERENCES memory(id),
     model TEXT NOT NULL,
     own BLOB NOT NULL                        -- float16, unit length
 );
-CREATE TABLE term (                          -- document frequency per tenant, for BM25; derived
+CREATE INDEX vector_by_model ON vector(model);
+CREATE TABLE forgotten (                     -- vectors that are gone: caches drop them
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    memory INTEGER NOT NULL
+);
+CREATE TRIGGER vector_forgotten AFTER DELETE ON vector BEGIN
+    INSERT INTO forgotten(memory) VALUES (old.memory);
+END;
+CREATE TABLE term (                          -- document frequency per tenant, for BM25
     tenant INTEGER NOT NULL,
     term TEXT NOT NULL,
     memories INTEGER NOT NULL,
     PRIMARY KEY (tenant, term)
 ) WITHOUT ROWID;
-CREATE VIRTUAL TABLE memory_text USING fts5(tokens, tokenize = 'unicode61 remove_diacritics 0');
+CREATE TABLE task (                          -- work that outlives a process: where it stands
+    name TEXT PRIMARY KEY,
+    next INTEGER NOT NULL,
+    stop INTEGER NOT NULL
+) WITHOUT ROWID;
 """
+
+# Tokens are what core/digest.py made, split at spaces only: signs that join an identifier do not part it. A row ends
+# with the two tokens of `digest.scope_terms`.
+MEMORY_TEXT = r"""
+CREATE VIRTUAL TABLE memory_text USING fts5(tokens, tokenize = "ascii tokenchars '_./:@\#+-'")
+"""
+
+
+async def m001_journal(run: Run) -> None:
+    """The first form."""
+    for statement in statements(M001):
+        await run(statement)
+    await run(MEMORY_TEXT)
+
+
+MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (m001_journal,)
+"""In order; the number of those applied stands in `PRAGMA user_version`."""
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of a script, one by one: `executescript` would commit the transaction that they belong to."""
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            yield pending.strip()
+            pending = ""
