@@ -56,9 +56,12 @@ class Received:
 
     @property
     def json(self) -> Json:
-        """The parsed body; empty where there is none."""
-        parsed: Json = orjson.loads(self.body) if self.body else {}
-        return parsed
+        """The parsed body; empty where it is no JSON object."""
+        try:
+            parsed = orjson.loads(self.body)
+        except orjson.JSONDecodeError:
+            return {}
+        return parsed if isinstance(parsed, dict) else {}
 
 
 Script = Callable[[Json], Reply | str]
@@ -135,7 +138,7 @@ class ScriptedUpstream:
         if request.path.endswith("/models"):
             listing = [{"id": name, "object": "model", "created": 0, "owned_by": "script"} for name in MODELS]
             return web.json_response({"object": "list", "data": listing})
-        reply = self.script(got.json if got.body.startswith(b"{") else {})
+        reply = self.script(got.json)
         if isinstance(reply, str):
             reply = Reply(reply)
         await asyncio.sleep(reply.wait_seconds)

@@ -11,12 +11,13 @@ import http.client
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -246,6 +247,22 @@ class Conversation:
         """Compact: only the last `count` messages stay, behind a summary if there is one."""
         note = [{"role": "user", "content": f"Summary of the conversation so far:\n{summary}"}] if summary else []
         self.messages[:] = [*note, *self.messages[-count:]]
+
+
+def database(data: Path) -> Path:
+    """The one SQLite file of a data folder."""
+    return next(file for file in sorted(data.iterdir()) if file.suffix in (".db", ".sqlite", ".sqlite3"))
+
+
+def rows(data: Path, sql: str) -> list[tuple[Any, ...]]:
+    """What stands on the disk, read beside the proxy as any other process would."""
+    with closing(sqlite3.connect(database(data), timeout=PATIENCE_SECONDS)) as db:
+        return db.execute(sql).fetchall()
+
+
+def stored_texts(data: Path) -> set[str]:
+    """Every message text that the journal holds."""
+    return {text for (text,) in rows(data, "SELECT text FROM content")}
 
 
 def texts(body: Json) -> str:

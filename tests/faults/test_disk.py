@@ -1,0 +1,151 @@
+"""A full disk, a locked or a broken database: requests keep flowing, nothing stored is lost, and it is said."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import orjson
+import pytest
+
+from proxy.scripted import ScriptedUpstream
+from tests.running import Conversation, Proxy, database, memory_in, stored_texts, until
+
+TMPFS_BYTES = 12 << 20
+FACT = "The archive room is number 3172, and its door opens to the left."
+QUESTION = "What is the number of the archive room?"
+
+
+@pytest.fixture(autouse=True)
+def answers(upstream: ScriptedUpstream) -> None:
+    upstream.script = lambda body: f"I have read all of your {len(body['messages'])} messages, including the last one."
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a few megabytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={TMPFS_BYTES}", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("needs root, and the right to mount a tmpfs")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """Take every free byte."""
+    filler = folder / "filler"
+    block = b"\0" * 4096
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while file.write(block):
+                pass
+        except OSError:
+            return filler
+    raise AssertionError("the disk cannot be filled")
+
+
+def assert_flows(talk: Conversation, upstream: ScriptedUpstream, text: str) -> None:
+    """The request reaches the upstream as the client made it, and its answer the client."""
+    sent = talk.body({"role": "user", "content": text})
+    answered = talk.say(text)
+    assert answered.status == 200 and not answered.broken
+    assert upstream.received[-1].body == orjson.dumps(sent)
+    assert answered.text == f"I have read all of your {len(sent['messages'])} messages, including the last one."
+
+
+def assert_restores(talk: Conversation, upstream: ScriptedUpstream) -> None:
+    talk.proxy.settle()
+    talk.keep_last(2)
+    talk.ask(QUESTION)
+    assert "3172" in memory_in(upstream.received[-1].json)
+
+
+def test_full_disk_stops_memory_and_nothing_else(small_disk: Path, upstream: ScriptedUpstream) -> None:
+    with Proxy(small_disk / "data", upstream.url) as proxy:
+        talk = Conversation(proxy, "sk-one")
+        assert_flows(talk, upstream, FACT)
+        proxy.settle()
+        before = stored_texts(proxy.data)
+        filler = fill(small_disk)
+        for number in range(30):
+            assert_flows(talk, upstream, f"Note {number}: " + f"the inventory of shelf {number} is complete now. " * 50)
+        assert proxy.metric("palimpsest_faults_total") > 0
+        assert proxy.metric("palimpsest_turns_lost_total") > 0 or proxy.metric("palimpsest_queued") > 0
+        assert proxy.ready()["store"] != "ok"
+        filler.unlink()
+        assert_flows(talk, upstream, "The disk has been cleaned up, so we can carry on with the inventory as before.")
+        until(lambda: proxy.ready()["store"] == "ok", "the store to recover")
+        assert before <= stored_texts(proxy.data)
+        assert_restores(talk, upstream)
+
+
+def test_database_locked_by_another_process_delays_nobody(own_proxy: Proxy, upstream: ScriptedUpstream) -> None:
+    own_proxy.start()
+    talk = Conversation(own_proxy, "sk-one")
+    assert_flows(talk, upstream, FACT)
+    own_proxy.settle()
+    with closing(sqlite3.connect(database(own_proxy.data), isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        for number in range(4):
+            assert_flows(talk, upstream, f"While the database is locked we count the boxes of shelf {number}.")
+        until(lambda: own_proxy.metric("palimpsest_faults_total") > 0, "the fault to be counted")
+        other.execute("ROLLBACK")
+    assert_flows(talk, upstream, "The other process has let go, and the count of the shelves goes on as before.")
+    until(lambda: own_proxy.ready()["store"] == "ok", "the store to recover")
+    assert_restores(talk, upstream)
+
+
+def test_corrupt_database_is_left_as_it_is_and_requests_flow(own_proxy: Proxy, upstream: ScriptedUpstream) -> None:
+    own_proxy.start()
+    talk = Conversation(own_proxy, "sk-one")
+    assert_flows(talk, upstream, FACT)
+    own_proxy.settle()
+    own_proxy.stop()
+    file = database(own_proxy.data)
+    sound = file.read_bytes()
+    broken = b"this is no database " * 100 + sound[2000:]
+    file.write_bytes(broken)
+    own_proxy.start()
+    assert_flows(talk, upstream, "Does anybody hear me although the archive is broken?")
+    ready = own_proxy.ready()
+    assert ready["ready"] is False and ready["store"] != "ok"
+    assert own_proxy.metric("palimpsest_faults_total") > 0
+    assert FACT.encode() in file.read_bytes(), "what could still be rescued was overwritten"
+    own_proxy.stop()
+    file.write_bytes(sound)
+    own_proxy.start()
+    assert_flows(talk, upstream, "The operator has put the archive back from the copy of last night.")
+    assert_restores(talk, upstream)
+
+
+def test_database_that_breaks_under_way_stops_no_request(own_proxy: Proxy, upstream: ScriptedUpstream) -> None:
+    own_proxy.start()
+    talk = Conversation(own_proxy, "sk-one")
+    assert_flows(talk, upstream, FACT)
+    own_proxy.settle()
+    for file in own_proxy.data.glob(f"{database(own_proxy.data).name}*"):
+        with file.open("r+b") as opened:
+            opened.write(b"\xff" * file.stat().st_size)
+    for number in range(4):
+        assert_flows(talk, upstream, f"The archive is broken since just now, number {number}.")
+    until(lambda: own_proxy.metric("palimpsest_faults_total") > 0, "the fault to be counted")
+
+
+def test_second_process_on_the_same_database_continues_the_conversation(
+    own_proxy: Proxy, upstream: ScriptedUpstream
+) -> None:
+    own_proxy.start()
+    with Proxy(own_proxy.data, upstream.url) as second:
+        talk = Conversation(own_proxy, "sk-one")
+        home = talk.say(FACT).said("conversation")
+        for number, at in enumerate((second, own_proxy, second)):
+            talk.proxy = at
+            answered = talk.say(f"Then we went through shelf {number} and wrote down every single title on it.")
+            assert (answered.said("conversation"), answered.said("event")) == (home, "append")
+        assert_restores(talk, upstream)

@@ -1,0 +1,66 @@
+"""The embedding model is missing or broken: recall goes by words, it is said, and the model is used when it arrives."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from proxy.scripted import ScriptedUpstream
+from tests.running import Conversation, Proxy, memory_in, rows, until
+
+FACT = "The archive room is number 3172, and its door opens to the left."
+QUESTION = "What is the number of the archive room?"
+
+
+def cached_model() -> Path:
+    """The folder of the installed model."""
+    for file in sorted((Path.home() / ".cache" / "palimpsest").rglob("tokenizer.json")):
+        return file.parent
+    pytest.skip("needs the embedding model in ~/.cache/palimpsest: run palimpsest model install")
+
+
+def lose_the_fact(proxy: Proxy, upstream: ScriptedUpstream) -> Conversation:
+    upstream.script = lambda body: f"I have read all of your {len(body['messages'])} messages, including the last one."
+    talk = Conversation(proxy, "sk-one")
+    assert talk.say(FACT).status == 200
+    for number in range(3):
+        talk.say(f"Then we went through shelf {number} and wrote down every single title on it.")
+    proxy.settle(vectors=False)
+    talk.keep_last(2)
+    return talk
+
+
+@pytest.mark.parametrize("content", [None, b"", b"this is no model " * 1000], ids=["missing", "empty", "corrupt"])
+def test_without_model_memory_goes_by_words_and_says_so(
+    tmp_path: Path, upstream: ScriptedUpstream, content: bytes | None
+) -> None:
+    folder = tmp_path / "model"
+    if content is None:
+        folder.mkdir()
+    else:
+        shutil.copytree(cached_model(), folder)
+        next(folder.glob("*.onnx")).write_bytes(content)
+    settings = {"model": {"folder": str(folder), "cache": str(tmp_path / "cache")}}
+    with Proxy(tmp_path / "data", upstream.url, settings) as proxy:
+        talk = lose_the_fact(proxy, upstream)
+        assert talk.ask(QUESTION).status == 200
+        assert "3172" in memory_in(upstream.received[-1].json)
+        assert proxy.ready()["embedder"] != "ready"
+        assert proxy.metric("palimpsest_embedder_ready") == 0
+        assert b"embedding model" in proxy.log.read_bytes()
+
+
+def test_model_that_arrives_later_is_picked_up(tmp_path: Path, upstream: ScriptedUpstream) -> None:
+    source, folder = cached_model(), tmp_path / "model"
+    settings = {"model": {"folder": str(folder), "cache": str(tmp_path / "cache")}}
+    with Proxy(tmp_path / "data", upstream.url, settings) as proxy:
+        lose_the_fact(proxy, upstream)
+        assert proxy.ready()["embedder"] != "ready"
+        shutil.copytree(source, tmp_path / "arriving")
+        (tmp_path / "arriving").rename(folder)
+        until(lambda: proxy.ready()["embedder"] == "ready", "the model to be picked up")
+        proxy.settle()
+        [(missing,)] = rows(proxy.data, "SELECT count(*) FROM memory WHERE id NOT IN (SELECT memory FROM vector)")
+        assert missing == 0
