@@ -1,0 +1,145 @@
+"""
+Whose memory is it? Two tenants with the same words and the same ids never see each other's, whatever they claim.
+
+The widest reach there is (`tenant`) makes it as hard as it can be: everything of one's own may come back at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from proxy.domain import Json
+from proxy.scripted import ScriptedUpstream
+from tests.running import Answered, Conversation, Proxy, memory_in, request
+
+FACTS = {
+    "4471": "The door code of the northern archive is 4471, and it changes every spring.",
+    "Okapi": "The internal name of the payment migration is Okapi, after the animal in the zoo.",
+    "E7706": "The scanner reports error E7706 whenever its lamp is older than two years.",
+    "Lindqvist": "The contract about the cold storage was signed by Mrs Lindqvist in Uppsala.",
+}
+QUESTIONS = {
+    "4471": "What is the door code of the northern archive?",
+    "Okapi": "What is the internal name of the payment migration?",
+    "E7706": "Which error does the scanner report when its lamp is old?",
+    "Lindqvist": "Who signed the contract about the cold storage?",
+}
+FORGERIES = ("", "user header", "user in body", "conversation header", "session id", "scope header")
+REST = {"max_examples": 30, "deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+
+Step = tuple[int, str, str, str]  # which tenant, does what, with which fact, claiming what
+STEPS = st.lists(
+    st.tuples(
+        st.integers(0, 1),
+        st.sampled_from(("tell", "ask", "drop", "leave")),
+        st.sampled_from(sorted(FACTS)),
+        st.sampled_from(FORGERIES),
+    ),
+    min_size=4,
+    max_size=14,
+)
+
+
+@pytest.fixture(scope="module")
+def wide(shared_upstream: ScriptedUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    settings = {"memory": {"reach": "tenant"}}
+    with Proxy(tmp_path_factory.mktemp("wide") / "data", shared_upstream.url, settings) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def same_answer_for_everybody(upstream: ScriptedUpstream) -> None:
+    upstream.script = lambda _: "Thank you, I have taken note of that and I will come back to it when you need it."
+
+
+class Tenant:
+    """One tenant: what it ever said, and which conversation ids it was given."""
+
+    def __init__(self, proxy: Proxy) -> None:
+        self.talk = Conversation(proxy, f"sk-{uuid4().hex}")
+        self.told: set[str] = set()
+        self.homes: set[str] = set()
+
+    def claim(self, forgery: str, other: Tenant) -> None:
+        """Pretend to be somebody, or somewhere, that the other one is too."""
+        home = next(iter(sorted(other.homes)), "c0ffee")
+        self.talk.headers = {
+            "user header": {"x_palimpsest_user": "lena"},
+            "conversation header": {"x_palimpsest_conversation": home},
+            "session id": {"x_session_id": "ses_1"},
+            "scope header": {"x_palimpsest_scope": "checkout"},
+        }.get(forgery, {})
+        self.talk.extra = {"user": "lena"} if forgery == "user in body" else {}
+
+    def act(self, what: str, fact: str) -> Answered | None:
+        match what:
+            case "tell":
+                self.told.add(fact)
+                return self.talk.say(FACTS[fact])
+            case "ask":
+                return self.talk.say(QUESTIONS[fact])
+            case "drop":
+                self.talk.keep_last(2)
+            case "leave":
+                self.talk.messages.clear()
+        return None
+
+
+def facts_in(body: Json) -> set[str]:
+    said = memory_in(body)
+    return {fact for fact in FACTS if fact in said}
+
+
+@settings(**REST)  # type: ignore[arg-type]
+@given(steps=STEPS)
+def test_nobody_sees_what_only_the_other_one_said(
+    wide: Proxy, shared_upstream: ScriptedUpstream, steps: list[Step]
+) -> None:
+    tenants = Tenant(wide), Tenant(wide)
+    for who, what, fact, forgery in steps:
+        one, other = tenants[who], tenants[1 - who]
+        one.claim(forgery, other)
+        answered = one.act(what, fact)
+        if answered is not None:
+            assert answered.status == 200
+            one.homes.add(answered.said("conversation"))
+            assert facts_in(shared_upstream.received[-1].json) <= one.told
+    assert not tenants[0].homes & tenants[1].homes
+
+
+def test_one_sees_its_own_across_conversations(wide: Proxy, upstream: ScriptedUpstream) -> None:
+    """Without this the property above would hold for a proxy that never says anything."""
+    one = Tenant(wide)
+    one.act("tell", "Okapi")
+    one.act("leave", "")
+    wide.settle()
+    one.act("ask", "Okapi")
+    assert facts_in(upstream.received[-1].json) == {"Okapi"}
+
+
+@pytest.mark.parametrize("reach", ["conversation", "user"])
+def test_users_of_one_tenant_stay_apart(upstream: ScriptedUpstream, tmp_path: Path, reach: str) -> None:
+    with Proxy(tmp_path / "data", upstream.url, {"memory": {"reach": reach}}) as proxy:
+        key = f"sk-{uuid4().hex}"
+        lena, omar = (Conversation(proxy, key, headers={"x_palimpsest_user": user}) for user in ("lena", "omar"))
+        lena.say(FACTS["E7706"])
+        proxy.settle()
+        omar.say(QUESTIONS["E7706"])
+        assert not facts_in(upstream.received[-1].json)
+        lena.messages.clear()
+        lena.say(QUESTIONS["E7706"])
+        assert facts_in(upstream.received[-1].json) == ({"E7706"} if reach == "user" else set())
+
+
+def test_requests_without_any_credential_have_no_memory(wide: Proxy, upstream: ScriptedUpstream) -> None:
+    body = b'{"model": "gpt-4o", "messages": [{"role": "user", "content": "The door code is 4471."}]}'
+    answered = request(wide.port, "POST", "/v1/chat/completions", body, {"content-type": "application/json"})
+    assert answered.status == 200 and answered.said("note") == "no-tenant"
+    assert answered.said("conversation") == ""
+    assert upstream.received[-1].body == body
