@@ -1,0 +1,116 @@
+"""
+What may stand in a log line? Our own words, numbers, and texts under names that never hold what passed through.
+
+Message text, credentials and query strings stay out at every level, whoever logs: text under any other name is
+withheld, exceptions show where they happened but not what they said, and libraries are heard from `warning` up (their
+debug lines repeat what they were given: aiosqlite's are whole rows).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import traceback
+from collections.abc import Mapping
+from enum import Enum
+from types import TracebackType
+from typing import Any, TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor
+
+from proxy.errors import PalimpsestError
+from proxy.policy import LogPolicy
+
+# Names under which text is written. Whoever adds one vouches that nothing a client or an upstream sent gets there.
+TEXT_FIELDS = frozenset(
+    {
+        *("event", "level", "timestamp", "logger", "error", "trace", "reason", "hint"),
+        *("where", "doing", "stage", "state", "note", "kind", "role", "name", "version"),
+        *("host", "upstream", "method", "path", "file", "folder", "conversation", "turn", "tenant"),
+    }
+)
+WITHHELD = "[withheld]"
+
+HEARD_FROM_INFO = ("uvicorn.error",)  # "application startup complete" and the address; its access log is off
+
+_QUERY = re.compile(r"\?[^\s?]*=\S*")
+
+_ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
+
+
+def configure(policy: LogPolicy, stream: TextIO = sys.stderr) -> None:
+    """Send every log line of this process, our own and the libraries', to `stream` in the form the policy asks for."""
+    common: list[Processor] = [
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _trace,
+        _guard,
+    ]
+    renderer: Processor = (
+        structlog.processors.JSONRenderer()
+        if policy.format == "json"
+        else structlog.dev.ConsoleRenderer(colors=stream.isatty(), pad_event_to=0)
+    )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[_first_line, *common],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    level = logging.getLevelNamesMapping()[policy.level.upper()]
+    logging.basicConfig(handlers=[handler], level=max(level, logging.WARNING), force=True)
+    logging.captureWarnings(True)
+    for name in HEARD_FROM_INFO:
+        logging.getLogger(name).setLevel(max(level, logging.INFO))
+    logging.getLogger("palimpsest").setLevel(level)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *common,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=lambda *_: logging.getLogger("palimpsest"),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
+def _first_line(_logger: Any, _method: str, line: EventDict) -> EventDict:
+    """A library's line without its continuation: asyncio puts the repr of whatever failed there."""
+    line["event"] = str(line["event"]).partition("\n")[0]
+    return line
+
+
+def _trace(_logger: Any, _method: str, line: EventDict) -> EventDict:
+    """Where an exception happened; what it said only where it is one of ours, as others quote their input."""
+    failure = _failure(line.pop("exc_info", None))
+    if failure is not None:
+        frames = traceback.extract_tb(failure.__traceback__)
+        line["error"] = str(failure) if isinstance(failure, PalimpsestError) else type(failure).__name__
+        line["trace"] = " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames))
+    return line
+
+
+def _failure(info: BaseException | _ExcInfo | bool | None) -> BaseException | None:
+    if isinstance(info, BaseException):
+        return info
+    if isinstance(info, tuple):
+        return info[1]
+    return sys.exc_info()[1] if info else None
+
+
+def _guard(_logger: Any, _method: str, line: EventDict) -> Mapping[str, Any]:
+    return {key: _shown(key, value) for key, value in line.items()}
+
+
+def _shown(key: str, value: Any) -> Any:
+    if key.startswith("_"):
+        return value  # structlog's own, taken out before rendering
+    if isinstance(value, Enum):
+        value = value.value
+    if value is None or isinstance(value, int | float):
+        return value
+    return _QUERY.sub("?[query]", str(value)) if key in TEXT_FIELDS else WITHHELD
