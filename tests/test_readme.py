@@ -1,0 +1,68 @@
+"""The README says what is true: its table of settings is read off the policy, and its recipes run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from typing import get_args
+
+import pytest
+from pydantic.fields import FieldInfo
+
+from proxy.allowed import settings_by_path
+from proxy.domain import Event, Note, Role
+from proxy.scripted import ScriptedUpstream
+from tests.running import ROOT, Proxy
+
+README = (ROOT / "README.md").read_text()
+PYTHON = re.findall(r"```python\n(.*?)```", README, re.S)
+
+
+def settings_table() -> str:
+    """Every setting, its default and its reason, as the README shows them; sections of a list under `name[]`."""
+    lines = ["| setting | default | what it means |", "|---|---|---|"]
+    for path, field in settings_by_path().items():
+        inner = [kind for kind in get_args(field.annotation) if hasattr(kind, "model_fields")]
+        lines.append(row(path, field, "see below" if inner else None))
+        lines += [row(f"{path}[].{name}", one) for kind in inner for name, one in kind.model_fields.items()]
+    return "\n".join(lines)
+
+
+def row(path: str, field: FieldInfo, default: str | None = None) -> str:
+    if default is None:
+        default = "required" if field.is_required() else f"`{readable(field.get_default(call_default_factory=True))}`"
+    return f"| `{path}` | {default} | {field.description} |"
+
+
+def readable(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(str, value)) + "]"
+    return str(value) if str(value) else '""'
+
+
+def test_table_of_settings_is_the_policys() -> None:
+    written = README.partition("<!-- settings -->\n")[2].partition("\n<!-- /settings -->")[0]
+    assert written == settings_table(), f"put this between the settings marks of README.md:\n\n{settings_table()}\n"
+
+
+@pytest.mark.parametrize("word", [*Event, *Note, *Role])
+def test_every_word_of_the_headers_is_explained(word: str) -> None:
+    assert f"`{word}`" in README
+
+
+def test_test_command_is_named() -> None:
+    assert "./scripts/test" in README
+
+
+@pytest.mark.parametrize("recipe", PYTHON, ids=["openai", "langchain", "openai-agents"])
+def test_recipe_runs(proxy: Proxy, upstream: ScriptedUpstream, key: str, recipe: str) -> None:
+    upstream.script = lambda _: "hello to you"
+    program = recipe.replace("http://127.0.0.1:8484/v1", proxy.url) + "\nprint(answer)"
+    env = os.environ | {"OPENAI_API_KEY": key, "OPENAI_AGENTS_DISABLE_TRACING": "1"}
+    ended = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert "hello to you" in ended.stdout and upstream.received
