@@ -13,6 +13,9 @@ from typing import Any
 
 Json = dict[str, Any]
 
+BLOCK_OPEN = "<palimpsest-memory"
+BLOCK_CLOSE = "</palimpsest-memory>"
+
 
 class Role(StrEnum):
     """Who is speaking: a conversation of the user's, an agent's own conversation, or a request beside one."""
@@ -339,7 +342,9 @@ class Diagnosis:
     note: Note | None = None
     budget: Budget | None = None
     query: Query | None = None
-    anchor: int = -1  # index into chat.messages: the message that carries the block; -1 none
+    anchor: int = -1  # index into chat.messages: the message that carries a new block; -1 none of them can
+    sheds: bool = False  # replayed blocks are at their cap: a restore takes their place in one cut
+    ask_journal: tuple[int, ...] = ()  # occurrences whose texts belong into the query; the request no longer has them
 
 
 # --- what is remembered --------------------------------------------------------------------------
@@ -391,6 +396,7 @@ class Block:
     kind: BlockKind
     occurrences: tuple[int, ...]  # packed, in order of appearance
     tokens: int = 0
+    role: str = ""  # "": inside the message that carries it; else a message of its own, of this role, in front of it
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,6 +187,9 @@ class RestorePolicy(_Part):
     free_room_share: float = Field(
         0.5, gt=0, le=1, description="Never more than this share of the free window; the rest is for the work ahead."
     )
+    passage_chars: int = Field(
+        1000, ge=1, description="No single passage is longer: one window of the index (LANTERN 3.1)."
+    )
 
 
 class RecallPolicy(_Part):

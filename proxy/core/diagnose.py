@@ -1,0 +1,189 @@
+"""
+What to look for, and how much may be said? Identity, lineage and pressure become one decision.
+
+    side request, sub-agents' first words, twins      nothing
+    a compaction, wherever the turn stands            a restore block: what it took away and is needed now
+    a full sliding window, a human message            a recall block
+    something was lost before, a human message        a recall block
+    a tool loop, cleared tool results, a retry        nothing new; what was said before is replayed
+
+What the user dropped on purpose (an edit, a cleared history) is not lost and does not come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proxy.core.digest import query_terms
+from proxy.core.pressure import recall_budget, restore_budget
+from proxy.domain import (
+    BlockKind,
+    Chat,
+    Diagnosis,
+    Event,
+    Fingerprint,
+    HeadFlag,
+    Lineage,
+    Message,
+    Note,
+    Pressure,
+    Query,
+    Reach,
+    Role,
+    Speaker,
+)
+from proxy.policy import Policy
+
+QUERY_CHARS = 2000  # MiniLM reads some 1,000 characters; the rest still serves full text
+CONTEXT_CHARS = 1500  # of what stands around the question: the last messages, a summary's opening
+SELF_CONTAINED_TERMS = 4  # "ok, go on" and "now add tests for it" lean on what was said before them
+MIN_BLOCK_CHARS = 300  # the frame takes half of it; less says nothing
+
+
+def diagnose(
+    chat: Chat,
+    prints: Sequence[Fingerprint],
+    speaker: Speaker,
+    lineage: Lineage,
+    conversation: str,
+    now: Pressure,
+    replayed_tokens: int,
+    policy: Policy,
+    excluded: frozenset[int] = frozenset(),
+) -> Diagnosis:
+    """
+    Decide before the look-up what to look for and how much may be said.
+
+    Args:
+        prints: of `chat.history`, in order.
+        now: with the replayed blocks in it.
+        replayed_tokens: of blocks that this request repeats.
+        excluded: occurrences that those blocks carry.
+    """
+
+    def silent(note: Note) -> Diagnosis:
+        return Diagnosis(speaker, conversation, lineage, now, note=note)
+
+    if lineage.role is Role.SIDE:
+        return silent(Note.SIDE_REQUEST)
+    if lineage.ambiguous:
+        return silent(Note.AMBIGUOUS)
+    newest = _newest_human(chat)
+    human_speaks = newest >= 0 and newest == len(chat.messages) - 1
+    reach = _reach(speaker, policy.memory.reach)
+    lost = lost_occurrences(lineage)
+    if lineage.event is Event.RETRY or (reach is Reach.CONVERSATION and not lost):
+        return silent(Note.CALM)
+    restores = lineage.event in (Event.SUMMARY, Event.TRUNCATE) and not lineage.window_full
+    at_cap = replayed_tokens >= policy.pressure.replay_share * now.window_tokens > 0
+    sheds = restores and at_cap
+    if not restores and not human_speaks:
+        return silent(Note.TOOL_LOOP)
+    if restores:
+        kind, budget = BlockKind.RESTORE, restore_budget(now, policy.restore)
+        if budget is None or budget.chars < MIN_BLOCK_CHARS:
+            return silent(Note.WINDOW_FULL)
+    else:
+        kind, budget = BlockKind.RECALL, recall_budget(now.tier, policy.pressure)
+        if budget is None:
+            return silent(Note.PRESSURE)
+        if at_cap:
+            return silent(Note.WINDOW_FULL)
+    text, context, ask_journal = _question(chat, lineage, newest, human_speaks, restores)
+    query = Query(
+        tenant=speaker.tenant,
+        conversation=conversation,
+        text=text,
+        context=context,
+        reach=reach,
+        user=speaker.user,
+        scope=speaker.scope,
+        lost=lost,
+        visible_fulls=frozenset(print.full for print in prints),
+        excluded=frozenset() if sheds else excluded,
+    )
+    return Diagnosis(
+        speaker,
+        conversation,
+        lineage,
+        now,
+        kind,
+        None,
+        budget,
+        query,
+        anchor=newest,
+        ask_journal=ask_journal,
+        sheds=sheds,
+    )
+
+
+def lost_occurrences(lineage: Lineage) -> frozenset[int]:
+    """What compactions of this branch took away so far, this request's included."""
+    if lineage.head is None:
+        return frozenset()
+    return frozenset(lineage.head.lost) | frozenset(newly_lost(lineage))
+
+
+def newly_lost(lineage: Lineage) -> tuple[int, ...]:
+    """Occurrences that this request's compaction took away: messages gone, and messages cut or replaced in place."""
+    head = lineage.head
+    if head is None or not lineage.event.is_compaction:
+        return ()
+    replaced = [lineage.kept[at] for at in lineage.changed]
+    return tuple(sorted(head.occurrences[index] for index in {*lineage.dropped, *replaced}))
+
+
+def _reach(speaker: Speaker, wanted: Reach) -> Reach:
+    """How far recall may look: a user's other conversations need a user."""
+    return Reach.CONVERSATION if wanted is Reach.USER and not speaker.user else wanted
+
+
+def _question(
+    chat: Chat, lineage: Lineage, newest: int, human_speaks: bool, restores: bool
+) -> tuple[str, str, tuple[int, ...]]:
+    """The query text, its context, and occurrences of the journal that belong into it."""
+    around = _context(chat, lineage, newest if human_speaks else len(chat.messages), restores)
+    if human_speaks:
+        text = _end(chat.messages[newest].text, QUERY_CHARS)
+        if len(set(query_terms(text))) >= SELF_CONTAINED_TERMS or not restores:
+            return text, around, ()
+        return f"{text}\n{around}", around, ()
+    # inside a tool loop the human message may be among what was dropped
+    tools = [m.text for m in chat.messages[newest + 1 :] if m.role in ("tool", "function")]
+    asked = [chat.messages[newest].text] if newest >= 0 else []
+    text = "\n".join(_end(part, CONTEXT_CHARS // 2) for part in [*asked, *tools[-2:]])
+    return f"{text}\n{around}"[:QUERY_CHARS], around, _last_human_lost(lineage) if newest < 0 else ()
+
+
+def _context(chat: Chat, lineage: Lineage, before: int, restores: bool) -> str:
+    """What stands around the question: the summary, then the messages just before."""
+    history = chat.history
+    summary = [history[at].text[:CONTEXT_CHARS] for at in lineage.summary_at[:1] if 0 <= at < len(history)]
+    recent = [m.text for m in chat.messages[max(0, before - 4) : before] if not m.is_instruction and m.text]
+    room = CONTEXT_CHARS // 4
+    return "\n".join([*(summary if restores else ()), *(_end(text, room) for text in recent)])
+
+
+def _last_human_lost(lineage: Lineage) -> tuple[int, ...]:
+    head = lineage.head
+    if head is None:
+        return ()
+    said = [head.occurrences[index] for index in lineage.dropped if head.flags[index] & HeadFlag.USER]
+    return tuple(said[-1:])
+
+
+def _newest_human(chat: Chat) -> int:
+    """Index of the newest user message with a text, or -1."""
+    return next(
+        (at for at in range(len(chat.messages) - 1, -1, -1) if _is_human(chat.messages[at])),
+        -1,
+    )
+
+
+def _is_human(message: Message) -> bool:
+    return message.role == "user" and bool(message.text.strip())
+
+
+def _end(text: str, chars: int) -> str:
+    """A long message says what it wants at either end: keep both."""
+    return text if len(text) <= chars else f"{text[: chars // 2]} … {text[-chars // 2 :]}"

@@ -1,0 +1,65 @@
+"""
+Where does a block stand, and which blocks of before are said again? Anchors, replay, the cap.
+
+A block is anchored to one occurrence of one user message and repeated byte for byte while that message is in the
+request, so that the provider's prefix cache still matches; with its anchor it goes. It stands in the newest user turn,
+never in front of the stable prefix, and never between a tool call and its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from proxy.domain import Block, Chat, Insertion, Lineage, StoredBlock
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Blocks of before, each with the index into `chat.messages` of the message that carries it."""
+
+    said: tuple[tuple[int, StoredBlock], ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        return sum(stored.block.tokens for _, stored in self.said)
+
+    @property
+    def occurrences(self) -> frozenset[int]:
+        """What these blocks already carry."""
+        return frozenset(occurrence for _, stored in self.said for occurrence in stored.block.occurrences)
+
+
+def replay(chat: Chat, lineage: Lineage, stored: Sequence[StoredBlock]) -> Replay:
+    """Find the anchors that are still there, in the order of the request."""
+    if lineage.head is None or not stored:
+        return Replay()
+    by_occurrence = {block.occurrence: block for block in stored}
+    places = [at for at, message in enumerate(chat.messages) if not message.is_instruction]
+    changed = set(lineage.changed)
+    said = []
+    for at, index in enumerate(lineage.kept):
+        if index >= 0 and at not in changed and (block := by_occurrence.get(lineage.head.occurrences[index])):
+            said.append((places[at], block))
+    return Replay(tuple(said))
+
+
+def place(chat: Chat, anchor: int, placement: str) -> tuple[int, str]:
+    """
+    Where a new block goes: the index into `chat.messages` that carries it, and the role of a message of its own.
+
+    Args:
+        anchor: index of the newest user message that is no tool result; -1: none survived, and the block becomes a
+            message of its own behind the instructions, where no tool call can be torn from its result.
+        placement: `user`, or `system`: behind the leading instructions, whatever the anchor (CALMem).
+    """
+    if placement == "user" and anchor >= 0:
+        return anchor, ""
+    first = next((at for at, m in enumerate(chat.messages) if not m.is_instruction), len(chat.messages) - 1)
+    return first, placement
+
+
+def insertions(said: Replay, new: tuple[int, Block] | None) -> tuple[Insertion, ...]:
+    """What to add to the request: blocks of before where they stood, and the new one."""
+    placed = [(at, stored.block) for at, stored in said.said]
+    return tuple(Insertion(at, block.text, block.role) for at, block in [*placed, *([new] if new else ())])
