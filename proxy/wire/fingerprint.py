@@ -1,0 +1,65 @@
+"""
+Are two messages the same one? Keyed hashes of what clients do not change when they send a message again.
+
+Role, squeezed text, tool names and arguments, media. Left out: ids, `cache_control`, string or parts, clock times,
+and developer against system.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import orjson
+
+from proxy.domain import Fingerprint, Message, ToolCall
+
+OPENING_CHARS = 32  # enough to tell messages apart by their start, short enough to stay clear of what is glued behind
+_CLOCK_HINT = re.compile(r":[0-5]\d")  # a literal first character: ten times faster than the whole pattern
+_CLOCK = re.compile(  # the first digit stands before what must precede it: a set of characters is searched for fast
+    r"\d(?:(?<=\dT\d)|(?<![\w:.]\d))\d?:[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?"
+    r"(?: ?[AaPp]\.?[Mm]\b\.?|Z\b|[+-]\d\d:?\d\d|\b)(?!:)"
+)
+
+
+def normalise(message: Message) -> str:
+    """One line for role, text, each call and each medium; no line holds a line break of its own."""
+    return "\n".join([_role(message), _squeezed(message.text), *map(_call, message.calls), *message.media])
+
+
+def fingerprint(message: Message, key: bytes) -> Fingerprint:
+    """
+    Hash a message.
+
+    Args:
+        key: at most 64 bytes; without it nothing can be guessed from the store.
+
+    `opening` covers the role and the first characters of the text; of a message that only calls tools, the calls.
+    """
+    normal = normalise(message)
+    role, text, rest = (*normal.split("\n", 2), "")[:3]
+    start = text[:OPENING_CHARS] or (rest if message.calls else "")
+    return Fingerprint(full=_hash(normal, key), opening=_hash(f"{role}\n{start}", key))
+
+
+def _role(message: Message) -> str:
+    return "system" if message.role == "developer" else " ".join(message.role.split())
+
+
+def _squeezed(text: str) -> str:
+    squeezed = " ".join(text.split())
+    return _CLOCK.sub("", squeezed) if _CLOCK_HINT.search(squeezed) else squeezed
+
+
+def _call(call: ToolCall) -> str:
+    try:
+        arguments = orjson.dumps(orjson.loads(call.arguments or "{}"), option=orjson.OPT_SORT_KEYS).decode()
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+        arguments = _squeezed(call.arguments)
+    return f"{' '.join(call.name.split())}({arguments})"
+
+
+def _hash(text: str, key: bytes) -> int:
+    """63 bits, so that SQLite's signed integers hold it."""
+    digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8, key=key).digest()
+    return int.from_bytes(digest, "big") >> 1

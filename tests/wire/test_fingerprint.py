@@ -1,0 +1,106 @@
+"""A message that a client sends again has the fingerprint it had, whatever clients change on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from proxy.domain import Fingerprint
+from proxy.wire.chat import read_message
+from proxy.wire.fingerprint import OPENING_CHARS, fingerprint, normalise
+
+KEY = b"k" * 32
+CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a", "line": 1}'}}
+
+
+def of(raw: dict[str, Any], key: bytes = KEY) -> Fingerprint:
+    return fingerprint(read_message(raw), key)
+
+
+def user(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def calling(arguments: str, **fields: Any) -> dict[str, Any]:
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": arguments}}
+    return {"role": "assistant", "content": None, "tool_calls": [call | fields]}
+
+
+@pytest.mark.parametrize(
+    "sent, again",
+    [
+        (user("a  b\n\tc "), user("a b c")),
+        (user("a"), user([{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}])),
+        (user("a"), user("<palimpsest-memory x>\nnote\n</palimpsest-memory>\n\na")),
+        (user("it is 10:30 now"), user("it is 11:45:09 now")),
+        (user("at 2026-01-02T10:30:05.123Z"), user("at 2026-01-02T11:31:06Z")),
+        (user("done 9:05 pm."), user("done 10:15 AM.")),
+        ({"role": "developer", "content": "a"}, {"role": "system", "content": "a"}),
+        (calling('{"path": "a", "line": 1}'), calling('{"line":1,"path":"a"}', id="c2")),
+        (calling(""), calling("{}")),
+        (calling("not  json"), calling("not json")),
+        (
+            {"role": "tool", "tool_call_id": "c1", "content": "text"},
+            {"role": "tool", "tool_call_id": "c2", "content": "text"},
+        ),
+    ],
+)
+def test_what_clients_change_does_not_count(sent: dict[str, Any], again: dict[str, Any]) -> None:
+    assert of(sent) == of(again)
+
+
+@pytest.mark.parametrize(
+    "one, other",
+    [
+        (user("a"), {"role": "assistant", "content": "a"}),
+        (user("a"), user("b")),
+        (user("a b"), user("ab")),
+        (user("see a.py:12:30"), user("see a.py:12:31")),
+        (calling('{"a": 1}'), calling('{"a": 2}')),
+        (calling("{}"), {"role": "assistant", "content": "read({})"}),
+        (
+            user([{"type": "image_url", "image_url": {"url": "https://x/a"}}]),
+            user([{"type": "image_url", "image_url": {"url": "https://x/b"}}]),
+        ),
+    ],
+)
+def test_what_the_message_says_counts(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert of(one).full != of(other).full
+
+
+def test_the_opening_covers_the_first_characters_only() -> None:
+    start = "x" * OPENING_CHARS
+    assert of(user(start + "a")).opening == of(user(start + "b")).opening
+    assert of(user("a" + start)).opening != of(user("b" + start)).opening
+    assert of(user("a")).opening != of({"role": "tool", "content": "a"}).opening
+
+
+def test_the_opening_of_a_text_with_calls_is_its_text() -> None:
+    with_text = calling("{}") | {"content": "I will read"}
+    assert of(with_text).opening == of({"role": "assistant", "content": "I will read"}).opening
+    assert of(with_text).full != of({"role": "assistant", "content": "I will read"}).full
+
+
+def test_the_opening_of_a_message_that_only_calls_covers_the_calls() -> None:
+    assert of(calling('{"a": 1}')).opening != of(calling('{"a": 2}')).opening
+    image = [{"type": "image_url", "image_url": {"url": "https://x/a"}}]
+    assert of(user(image)).opening == of(user("")).opening
+
+
+def test_hashes_are_keyed_and_fit_a_signed_integer() -> None:
+    assert of(user("a")) != of(user("a"), key=b"other")
+    for number in range(200):
+        print_ = of(user(str(number)))
+        assert 0 <= print_.full < 2**63 and 0 <= print_.opening < 2**63
+
+
+def test_a_text_cannot_pretend_to_be_a_call() -> None:
+    assert "\n" not in normalise(read_message(user("a\nb"))).partition("\n")[2]
+
+
+def test_arguments_that_no_json_writer_takes_are_squeezed() -> None:
+    deep = "[" * 500 + "]" * 500
+    orjson.loads(deep)
+    assert of(calling(deep)) == of(calling(f" {deep} "))
