@@ -59,6 +59,9 @@ class Journal(Protocol):
     async def turn(self, tenant: str | None, conversation: str, number: int | None) -> Mapping[str, Any] | None:
         """The record behind `explain`: the n-th turn (1-based; None = newest) of a conversation."""
 
+    async def pending(self) -> int:
+        """How many passages are journalled and not yet indexed."""
+
     async def stats(self) -> Mapping[str, Any]:
         """Counts and sizes: tenants, conversations, turns, messages, memories, pending, bytes."""
 
