@@ -6,12 +6,18 @@ Plain frozen values, no behaviour beyond derived properties. Everything above sp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from proxy.ports import Listener
 
 Json = dict[str, Any]
+
+RawHeaders = Sequence[tuple[bytes, bytes]]
+"""Headers as they stand on the wire: repeated names and their order kept. A client's names are in lower case."""
 
 BLOCK_OPEN = "<palimpsest-memory"
 BLOCK_CLOSE = "</palimpsest-memory>"
@@ -529,3 +535,19 @@ class Insertion:
     at: int
     text: str
     role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """
+    What memory made of one request.
+
+    `body` goes upstream; `headers` are added to whatever answer the client gets. `model` chooses the upstream, "" where
+    none can be read. `listen` is called exactly once, when status and headers of the answer arrive, and its listener's
+    `finish` too; status 0: no upstream answered, because none could be reached or the client went before.
+    """
+
+    body: bytes
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    model: str = ""
+    listen: Callable[[int, RawHeaders], Listener] | None = None

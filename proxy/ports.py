@@ -17,7 +17,9 @@ from proxy.domain import (
     Ending,
     Heard,
     Message,
+    Prepared,
     Query,
+    RawHeaders,
     Recalled,
     Record,
     Seen,
@@ -104,8 +106,10 @@ class Listener(Protocol):
     Overhears one answer, changes nothing.
 
     Call `feed` with every chunk as the upstream sent it and forward at once as many of its leading bytes as it returns;
-    from the first byte that it holds back, everything waits for `finish`. Call `finish` exactly once, however the answer
-    ended; it hands over what was heard synchronously, so a cancelled caller need not await its result.
+    from the first byte that it holds back, everything waits for `finish`. So hold back nothing but the end: the terminal
+    event of a stream, or the chunk that completes `content-length`. (The end of a body without either waits anyway.)
+    Call `finish` exactly once, however the answer ended; it hands over what was heard synchronously, so a cancelled
+    caller need not await its result.
     """
 
     def feed(self, data: bytes) -> int:
@@ -113,6 +117,13 @@ class Listener(Protocol):
 
     def finish(self, ending: Ending) -> Awaitable[None]:
         """Await: the answer is committed, or `commit_wait_ms` is over."""
+
+
+class Preparing(Protocol):
+    """One request, before it goes upstream; implemented by the pipeline."""
+
+    async def prepare(self, headers: RawHeaders, body: bytes) -> Prepared:
+        """What to forward instead, what to add to the answer, and who listens to it. Never raises."""
 
 
 class Counts(Protocol):

@@ -24,28 +24,8 @@ JSON = st.recursive(
     max_leaves=12,
 )
 FIELDS = st.sampled_from(
-    [
-        "role",
-        "content",
-        "name",
-        "tool_calls",
-        "function_call",
-        "tool_call_id",
-        "refusal",
-        "type",
-        "text",
-        "function",
-        "arguments",
-        "image_url",
-        "url",
-        "input_audio",
-        "data",
-        "custom",
-        "input",
-        "id",
-        "source",
-    ]
-)
+    ("role", "content", "name", "tool_calls", "function_call", "tool_call_id", "refusal", "type", "text", "function")
+) | st.sampled_from(("arguments", "image_url", "url", "input_audio", "data", "custom", "input", "id", "source"))
 WORDS = st.sampled_from(
     ["user", "assistant", "tool", "system", "text", "image_url", "input_audio", "function", "hello"]
 )
