@@ -1,0 +1,204 @@
+"""
+What can the operator ask a running proxy? Whether it lives, whether it is ready, how it fares, and what it decided.
+
+`/healthz` and `/readyz` answer everyone: states and numbers only. So does `/metrics` where the proxy is bound to
+loopback; elsewhere it wants the admin token, as everything under `/memory/` does (`access.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import orjson
+import structlog
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
+
+from proxy.domain import Candidate, Query, Reach
+from proxy.edge.access import Access, Caller, Refusal
+from proxy.errors import MemoryFault
+from proxy.metrics import CONTENT_TYPE, Metrics
+from proxy.ports import Embedder, Journal, Remembering
+
+READY_SECONDS = 2.0  # a store that needs longer to count is no use to a request either
+SEARCH_RESULTS = 20  # a screenful
+MOST_RESULTS = 200
+LONGEST_NUMBER_DIGITS = 9  # more turns than a conversation has, and fewer than a database integer holds
+
+log = structlog.get_logger()
+
+Handler = Callable[[Request, Caller], Awaitable[Response]]
+
+
+def admin_routes(
+    *,
+    journal: Journal,
+    embedder: Embedder,
+    remembering: Remembering,
+    metrics: Metrics,
+    access: Access,
+    default_tenant: str = "",
+) -> list[BaseRoute]:
+    """
+    The proxy's own endpoints, for `app.py` to mount in front of the proxied ones.
+
+    Args:
+        default_tenant: whom the operator's search means when it names no tenant: `tenants.static`.
+    """
+    admin = _Admin(journal, embedder, remembering, metrics, access, default_tenant)
+    return [
+        Route("/healthz", admin.healthz),
+        Route("/readyz", admin.readyz),
+        Route("/metrics", admin.metrics),
+        Mount(
+            "/memory",  # with all methods and whatever is below: nothing of ours ever goes upstream
+            routes=[
+                Route("/v1/conversations/{conversation}/turns", admin.guarded(admin.turn)),
+                Route("/v1/conversations/{conversation}/turns/{number}", admin.guarded(admin.turn)),
+                Route("/v1/search", admin.guarded(admin.search)),
+                Route("/v1/stats", admin.guarded(admin.stats)),
+            ],
+        ),
+    ]
+
+
+class _Admin:
+    def __init__(
+        self,
+        journal: Journal,
+        embedder: Embedder,
+        remembering: Remembering,
+        metrics: Metrics,
+        access: Access,
+        default_tenant: str,
+    ) -> None:
+        self._journal = journal
+        self._embedder = embedder
+        self._remembering = remembering
+        self._metrics = metrics
+        self._access = access
+        self._default_tenant = default_tenant
+
+    async def healthz(self, _request: Request) -> Response:
+        return _json({"alive": True})
+
+    async def readyz(self, _request: Request) -> Response:
+        pending, reasons = None, []
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                pending = await self._journal.pending()
+        except (MemoryFault, TimeoutError) as fault:
+            log.warning("the store does not answer", exc_info=fault)
+            reasons.append("the store does not answer: requests pass without memory; the log says why")
+        if not self._embedder.ready:
+            reasons.append("the embedding model is missing: recall is lexical only; run palimpsest model install")
+        up = pending is not None
+        self._metrics.gauge("store_up", up)
+        self._metrics.gauge("embedder_ready", self._embedder.ready)
+        if pending is not None:
+            self._metrics.gauge("pending", pending)
+        state = {
+            "ready": up,
+            "store": "ready" if up else "failed",
+            "embedder": "ready" if self._embedder.ready else "missing",
+            "pending": pending,
+            "reasons": reasons,
+        }
+        return _json(state, 200 if up else 503)
+
+    async def metrics(self, request: Request) -> Response:
+        caller = Caller() if self._access.is_loopback else self._access.caller(request.headers)
+        if isinstance(caller, Refusal):
+            return _error(caller.status, caller.text)
+        if caller.tenant:
+            return _error(403, "these are numbers of all tenants: send the admin token")
+        return Response(self._metrics.render(), media_type=CONTENT_TYPE)
+
+    def guarded(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+        """Ask who is calling first; say a fault of memory as the 503 that it is."""
+
+        async def endpoint(request: Request) -> Response:
+            caller = self._access.caller(request.headers)
+            if isinstance(caller, Refusal):
+                return _error(caller.status, caller.text)
+            try:
+                return await handler(request, caller)
+            except MemoryFault as fault:
+                log.warning("an operator's question failed", exc_info=fault)
+                return _error(fault.http_status, "the store or an index could not be asked; the log says why")
+
+        return endpoint
+
+    async def turn(self, request: Request, caller: Caller) -> Response:
+        number = request.path_params.get("number")
+        if number is not None and not _is_number(number):
+            return _error(404, "no such turn: turns are numbered from 1")
+        conversation = request.path_params["conversation"]
+        found = await self._journal.turn(caller.tenant or None, conversation, None if number is None else int(number))
+        return _error(404, "no such turn") if found is None else _json(found)
+
+    async def search(self, request: Request, caller: Caller) -> Response:
+        asked = request.query_params
+        tenant = asked.get("tenant") or caller.tenant or self._default_tenant
+        if caller.tenant and tenant != caller.tenant:
+            return _error(403, "a proxy key searches its own tenant only")
+        if not tenant:
+            return _error(400, "tenant must be given: whose memory is searched")
+        text, limit = asked.get("q", ""), asked.get("limit", str(SEARCH_RESULTS))
+        if not text.strip():
+            return _error(400, "q must be given: what is searched for")
+        if not (_is_number(limit) and 1 <= int(limit) <= MOST_RESULTS):
+            return _error(400, f"limit must be a number from 1 to {MOST_RESULTS}")
+        conversation = asked.get("conversation", "")
+        reach = Reach.CONVERSATION if conversation else Reach.TENANT
+        recalled = await self._remembering.recall(
+            Query(tenant=tenant, conversation=conversation, text=text, reach=reach), int(limit)
+        )
+        return _json(
+            {
+                "admitted": recalled.admitted,
+                "reason": recalled.reason,
+                "lexical_only": recalled.lexical_only,
+                "elapsed_ms": recalled.elapsed_ms,
+                "results": [_result(candidate) for candidate in recalled.candidates],
+            }
+        )
+
+    async def stats(self, _request: Request, caller: Caller) -> Response:
+        if caller.tenant:
+            return _error(403, "these are numbers of all tenants: send the admin token")
+        return _json(dict(await self._journal.stats()))
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) <= LONGEST_NUMBER_DIGITS
+
+
+def _result(candidate: Candidate) -> dict[str, Any]:
+    memory = candidate.memory
+    return {
+        "memory": memory.id,
+        "conversation": memory.conversation,
+        "occurrence": memory.occurrence,
+        "position": memory.position,
+        "role": memory.role,
+        "created_at": memory.created_at,
+        "text": memory.text,
+        "score": candidate.score,
+        "signals": candidate.signals,
+    }
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    # Stored text is untrusted: never to be taken for a page, nor kept by a cache.
+    headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+    body = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
+    return Response(body, status, headers, "application/json")
+
+
+def _error(status: int, text: str) -> Response:
+    """An error in the shape that OpenAI clients know."""
+    return _json({"error": {"message": text, "type": "palimpsest_error", "code": status}}, status)
