@@ -240,7 +240,7 @@ class Speaker:
     user: str = ""
     scope: str = ""  # project, from x-palimpsest-scope
     client_ids: tuple[str, ...] = ()  # ids the client sends, best first, each "signal:value"
-    parent_ids: tuple[str, ...] = ()  # ids of the conversation that a sub-agent serves
+    parent_ids: tuple[str, ...] = ()  # ids of the conversation that a sub-agent serves, likewise
     subagent_hint: bool = False  # a header says outright that a sub-agent is speaking
     retry_hint: bool = False  # a header says that this is the same request once more
 

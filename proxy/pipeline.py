@@ -1,0 +1,402 @@
+"""
+What happens to one request? Read, who, history, decide, remember, speak; then it is forwarded.
+
+Memory may fail, the request may not: whatever goes wrong here, the client's own bytes go on, a header says why, and a
+metric counts it. A turn is archived even where recall failed; where its history could not be read it is archived as a
+conversation of its own, and the next request finds it by what it was answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import secrets
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from time import perf_counter
+from typing import TypeVar
+
+import orjson
+import structlog
+
+from proxy.archivist import Archivist
+from proxy.core import roles
+from proxy.core.diagnose import diagnose, newly_lost
+from proxy.core.explain import explanation
+from proxy.core.identity import credential_of, identify, is_rotating
+from proxy.core.lineage import clues, flags_of, further_clues, request_links, shape_of, trace
+from proxy.core.packing import pack
+from proxy.core.placement import Replay, insertions, place, replay
+from proxy.core.pressure import pressure
+from proxy.core.signals import Signals
+from proxy.domain import (
+    Block,
+    Chat,
+    Diagnosis,
+    Fingerprint,
+    HeadFlag,
+    Lineage,
+    Mode,
+    NewMessage,
+    Note,
+    Prepared,
+    RawHeaders,
+    Recalled,
+    Role,
+    Seen,
+    Shape,
+    Speaker,
+    Turn,
+)
+from proxy.errors import MemoryFault, WireError
+from proxy.index.tokens import TokenCounter
+from proxy.metrics import Metrics
+from proxy.policy import KeyPolicy, Policy
+from proxy.ports import Clock, Journal, Remembering
+from proxy.wire.chat import parse, render
+from proxy.wire.fingerprint import fingerprint
+
+INLINE_BYTES = 64 * 1024  # more work than this at once stalls every other request: off the event loop
+RECALL_LIMIT = 200  # candidates that packing may choose from; a block holds some forty short messages
+OFF = ((b"x-palimpsest-note", Note.OFF.value.encode()),)
+
+T = TypeVar("T")
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A request with what is known of its past."""
+
+    prints: tuple[Fingerprint, ...]  # of all messages
+    shape: Shape
+    lineage: Lineage
+    conversation: str
+    said: Replay
+    note: Note | None = None  # why its past could not be read
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What is added to a request."""
+
+    diagnosis: Diagnosis
+    block: Block | None = None
+    anchor: int = -1
+    note: Note | None = None
+    recalled: Recalled | None = None
+    cut: Mapping[int, str] = field(default_factory=dict)  # memory id: why it was not packed
+
+
+class Pipeline:
+    """One per app; holds no state of any conversation."""
+
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        signals: Signals,
+        secret: bytes,
+        journal: Journal,
+        remembering: Remembering,
+        archivist: Archivist,
+        tokens: TokenCounter,
+        metrics: Metrics,
+        key_of: Callable[[Mapping[str, str]], KeyPolicy | None],
+        clock: Clock,
+        executor: Executor,
+    ) -> None:
+        self._policy = policy
+        self._signals = signals
+        self._secret = secret
+        self._journal = journal
+        self._remembering = remembering
+        self._archivist = archivist
+        self._tokens = tokens
+        self._metrics = metrics
+        self._key_of = key_of
+        self._clock = clock
+        self._executor = executor
+        self._warned_of_rotation = False
+        self._needs_model = len(policy.upstreams) > 1 or policy.upstreams[0].models != ("*",)
+
+    async def prepare(self, headers: RawHeaders, body: bytes) -> Prepared:
+        """What to forward for one request of a memory endpoint, and what to say of it; never raises."""
+        named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
+        mode = self._mode(named)
+        if mode is Mode.OFF:
+            return Prepared(body, OFF, self._model(body))
+        started = perf_counter()
+        try:
+            prepared = await self._remember(named, body, mode)
+        except WireError:  # what we cannot read, the upstream may: it will say so itself
+            self._metrics.fault("unreadable")
+            prepared = Prepared(body, _headers(note=Note.FAULT), self._model(body))
+        except Exception as fault:  # the one broad guard: memory may fail, the request may not
+            self._metrics.fault("pipeline")
+            log.error("memory failed, the request goes on", where="pipeline", fault=type(fault).__name__, exc_info=True)
+            prepared = Prepared(body, _headers(note=Note.FAULT), self._model(body))
+        self._metrics.observe("memory", perf_counter() - started)
+        return prepared
+
+    async def _remember(self, named: Mapping[str, str], body: bytes, mode: Mode) -> Prepared:
+        limits = self._policy.limits
+        if len(body) > limits.memory_body_bytes:
+            return Prepared(body, _headers(note=Note.TOO_LARGE), self._model(body))
+        chat = await self._run(len(body), parse, body)  # 1 read
+        if len(chat.messages) > limits.memory_messages:
+            return Prepared(body, _headers(note=Note.TOO_LARGE), chat.model)
+        speaker = identify(
+            named, chat.raw, self._signals, self._policy.tenants, self._secret, self._key_of(named)
+        )  # 2 who
+        if not speaker.tenant:
+            self._warn_of_rotation(named)
+            return Prepared(body, _headers(note=Note.NO_TENANT), chat.model)
+        if self._excluded(chat, speaker):
+            return Prepared(body, OFF, chat.model)
+        deadline = asyncio.get_running_loop().time() + self._policy.memory.deadline_ms / 1000
+        traced = await self._trace(chat, speaker, named.get("user-agent", ""), deadline)  # 3 history
+        if traced.lineage.role in self._policy.memory.off_for_roles:
+            return Prepared(body, OFF, chat.model)
+        said = await self._speak(chat, speaker, traced, deadline)  # 4 decide, 5 remember
+        replayed = Replay() if said.block and said.diagnosis.sheds else traced.said
+        new = (said.anchor, said.block) if said.block else None
+        out = await self._run(len(body), render, chat, insertions(replayed, new))  # 6 speak
+        added = replayed.tokens + (said.block.tokens if said.block else 0)
+        listen = None
+        if mode is Mode.ON:
+            turn = self._turn(chat, speaker, traced, said)
+            self._archivist.note(turn)
+            listen = functools.partial(self._archivist.listen, turn)
+        note = said.note or (Note.READ_ONLY if mode is Mode.READ_ONLY else None)
+        lineage = traced.lineage
+        self._metrics.request(lineage.role.value, lineage.event.value, note.value if note else "", added)
+        return Prepared(
+            out,
+            _headers(
+                conversation=traced.conversation,
+                role=lineage.role.value,
+                event=lineage.event.value,
+                pressure=f"{said.diagnosis.pressure.ratio:.2f}",
+                added_tokens=added,
+                recalled=len(said.block.occurrences) if said.block else 0,
+                note=note,
+            ),
+            chat.model,
+            listen,
+        )
+
+    async def _trace(self, chat: Chat, speaker: Speaker, user_agent: str, deadline: float) -> Traced:
+        """Who it continues; where that cannot be read in time, a conversation of its own."""
+        size = len(chat.body)
+        key = tenant_key(self._secret, speaker.tenant)
+        prints = await self._run(size, _fingerprints, chat, key)
+        past = [p for p, message in zip(prints, chat.messages, strict=True) if not message.is_instruction]
+        told = [p for p, message in zip(prints, chat.messages, strict=True) if message.is_instruction]
+        shape = shape_of(chat, told, user_agent)
+        asked = roles.read(chat, self._signals)
+        verdict = functools.partial(trace, chat, past, shape, asked, speaker)
+        note = None
+        said = Replay()
+        try:
+            async with asyncio.timeout_at(deadline):
+                seen = await self._journal.seen(clues(chat.history, past, speaker, key))
+                lineage = await self._run(size, verdict, seen, key)
+                if (more := await self._run(size, further_clues, chat, lineage, speaker, key)) is not None:
+                    verdict = functools.partial(verdict, further=await self._journal.seen(more))
+                    lineage = await self._run(size, verdict, seen, key)
+                if lineage.head is not None and lineage.role is not Role.SIDE:
+                    said = replay(chat, lineage, await self._journal.blocks(speaker.tenant, lineage.head.conversation))
+        except (TimeoutError, MemoryFault) as fault:
+            note = self._skipped("history", fault)
+            lineage = trace(chat, past, shape, asked, speaker, Seen(), key, further=Seen())
+        return Traced(prints, shape, lineage, self._conversation(speaker, lineage), said, note)
+
+    async def _speak(self, chat: Chat, speaker: Speaker, traced: Traced, deadline: float) -> Said:
+        """Decide what to say, look it up, and fit it into the budget."""
+        if self._tokens.uncounted_chars(chat, traced.prints) > INLINE_BYTES:
+            counted = await self._run(INLINE_BYTES + 1, self._tokens.prompt, chat, traced.prints)
+        else:
+            counted = self._tokens.prompt(chat, traced.prints)
+        policy = self._policy
+        reply = chat.max_reply_tokens or policy.pressure.reply_reserve_tokens
+        now = pressure(counted + traced.said.tokens, self._tokens.window(chat.model), reply, policy.pressure)
+        past = [p for p, message in zip(traced.prints, chat.messages, strict=True) if not message.is_instruction]
+        diagnosis = diagnose(
+            chat,
+            past,
+            speaker,
+            traced.lineage,
+            traced.conversation,
+            now,
+            traced.said.tokens,
+            policy,
+            traced.said.occurrences,
+        )
+        if traced.note is not None or diagnosis.query is None or diagnosis.budget is None or diagnosis.kind is None:
+            return Said(diagnosis, note=traced.note or diagnosis.note)
+        try:
+            async with asyncio.timeout_at(deadline):
+                if diagnosis.ask_journal:
+                    diagnosis = await self._with_journal(diagnosis)
+                assert diagnosis.query is not None
+                recalled = await self._remembering.recall(diagnosis.query, RECALL_LIMIT)
+        except (TimeoutError, MemoryFault) as fault:
+            return Said(diagnosis, note=self._skipped("recall", fault))
+        if not recalled.admitted:
+            return Said(diagnosis, note=Note.NOTHING_RELEVANT, recalled=recalled)
+        anchor, role = place(chat, diagnosis.anchor, policy.recall.placement)
+        block, cut = pack(recalled.candidates, diagnosis.budget, diagnosis.kind, self._clock())
+        if block is None:
+            return Said(diagnosis, note=Note.NOTHING_RELEVANT, recalled=recalled, cut=cut)
+        block = replace(block, role=role, tokens=self._tokens.text(block.text, chat.model))
+        if now.prompt_tokens + block.tokens + reply > now.window_tokens:
+            return Said(diagnosis, note=Note.WINDOW_FULL, recalled=recalled, cut=cut)
+        return Said(diagnosis, block, anchor, recalled=recalled, cut=cut)
+
+    async def _with_journal(self, diagnosis: Diagnosis) -> Diagnosis:
+        """The last human message is gone from the request: take it from the journal."""
+        assert diagnosis.query is not None
+        stored = await self._journal.messages(diagnosis.speaker.tenant, diagnosis.ask_journal)
+        asked = "\n".join(message.text for message in stored.values())
+        return replace(diagnosis, query=replace(diagnosis.query, text=f"{asked}\n{diagnosis.query.text}".strip()))
+
+    def _turn(self, chat: Chat, speaker: Speaker, traced: Traced, said: Said) -> Turn:
+        """The request as a diff against the head that it continues."""
+        lineage = traced.lineage
+        head = lineage.head if lineage.role is not Role.SIDE else None
+        places = [at for at, message in enumerate(chat.messages) if not message.is_instruction]
+        renewed = set(lineage.changed)
+        kept = {
+            places[at]: head.occurrences[index]
+            for at, index in enumerate(lineage.kept)
+            if head is not None and index >= 0 and at not in renewed
+        }
+        summaries = {places[at] for at in lineage.summary_at if 0 <= at < len(places)}
+        new = tuple(
+            NewMessage(message, traced.prints[at], at, flags_of(message) | (HeadFlag.SUMMARY if at in summaries else 0))
+            for at, message in enumerate(chat.messages)
+            if at not in kept
+        )
+        fresh = [at for at, place in enumerate(places) if place not in kept]
+        past = [traced.prints[place] for place in places]
+        links = (
+            ()
+            if lineage.role is Role.SIDE
+            else request_links(chat.history, past, fresh, speaker, tenant_key(self._secret, speaker.tenant))
+        )
+        return Turn(
+            id=secrets.token_hex(8),
+            tenant=speaker.tenant,
+            conversation=traced.conversation,
+            role=lineage.role,
+            event=lineage.event,
+            kept=tuple(kept.items()),
+            new=new,
+            parent_turn=head.turn if head else None,
+            parent_conversation=lineage.parent,
+            shape=traced.shape,
+            links=links,
+            model=chat.model,
+            user=speaker.user,
+            scope=speaker.scope,
+            created_at=self._clock(),
+            block=said.block if self._policy.recall.placement == "user" else None,
+            anchor=said.anchor,
+            replaces_blocks=said.diagnosis.sheds and said.block is not None,
+            compactions=(head.compactions if head else 0) + lineage.event.is_compaction,
+            lost=newly_lost(lineage),
+            summarises=lineage.summarises,
+            last_full=past[-1].full if past else 0,
+            explain=explanation(said.diagnosis, said.note, said.recalled, said.block, said.cut),
+        )
+
+    def _conversation(self, speaker: Speaker, lineage: Lineage) -> str:
+        """The public id: the head's, the parent's for a side request, one made of the client's id, or a new one."""
+        known = lineage.parent if lineage.role is Role.SIDE else lineage.head.conversation if lineage.head else ""
+        if known:
+            return known
+        if speaker.client_ids:  # several workers that see it first at once agree
+            name = f"{speaker.tenant}\0{speaker.client_ids[0]}"
+            return "c-" + hashlib.blake2b(name.encode(), key=self._secret[:64], digest_size=8).hexdigest()
+        return "c-" + secrets.token_hex(8)
+
+    def _mode(self, named: Mapping[str, str]) -> Mode:
+        """The header may restrict what the policy allows, never widen it."""
+        policy = self._policy.memory
+        if policy.mode is Mode.OFF or any(fnmatchcase(named.get("user-agent", ""), p) for p in policy.off_for_clients):
+            return Mode.OFF
+        wanted = named.get("x-palimpsest-memory", "").strip().lower()
+        modes = (Mode.ON, Mode.READ_ONLY, Mode.OFF)
+        return max(policy.mode, Mode(wanted), key=modes.index) if wanted in set(Mode) else policy.mode
+
+    def _excluded(self, chat: Chat, speaker: Speaker) -> bool:
+        policy = self._policy.memory
+        return any(fnmatchcase(chat.model, p) for p in policy.off_for_models) or any(
+            fnmatchcase(speaker.tenant, p) for p in policy.off_for_tenants
+        )
+
+    def _model(self, body: bytes) -> str:
+        """The model that a body names, where an upstream must be chosen by it and nothing else is to be read."""
+        if not self._needs_model:
+            return ""
+        try:
+            model = orjson.loads(body)["model"]
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            return ""
+        return model if isinstance(model, str) else ""
+
+    def _skipped(self, where: str, fault: Exception) -> Note:
+        late = isinstance(fault, TimeoutError)
+        self._metrics.fault(f"{where}_deadline" if late else where)
+        log.warning("memory skipped", where=where, reason="deadline" if late else str(fault))
+        return Note.DEADLINE if late else Note.FAULT
+
+    def _warn_of_rotation(self, named: Mapping[str, str]) -> None:
+        if not self._warned_of_rotation and is_rotating(credential_of(named)):
+            self._warned_of_rotation = True
+            log.warning(
+                "no memory: bearers that change by themselves name no tenant; set tenants.static", note="no-tenant"
+            )
+
+    async def _run(self, size: int, function: Callable[..., T], *args: object) -> T:
+        """Run pure work here, or off the event loop where it is large."""
+        if size <= INLINE_BYTES:
+            return function(*args)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, functools.partial(function, *args))
+
+
+@lru_cache(maxsize=1024)
+def tenant_key(secret: bytes, tenant: str) -> bytes:
+    """Keys the fingerprints of one tenant: they mean nothing in another."""
+    return hashlib.blake2b(tenant.encode(), key=secret[:64], digest_size=32).digest()
+
+
+def _fingerprints(chat: Chat, key: bytes) -> tuple[Fingerprint, ...]:
+    return tuple(fingerprint(message, key) for message in chat.messages)
+
+
+def _headers(
+    *,
+    conversation: str = "",
+    role: str = "",
+    event: str = "",
+    pressure: str = "",
+    added_tokens: int = 0,
+    recalled: int = 0,
+    note: Note | None = None,
+) -> tuple[tuple[bytes, bytes], ...]:
+    values = {
+        "conversation": conversation,
+        "role": role,
+        "event": event,
+        "pressure": pressure,
+        "added-tokens": str(added_tokens),
+        "recalled": str(recalled),
+        "note": note.value if note else "",
+    }
+    return tuple((f"x-palimpsest-{name}".encode(), value.encode()) for name, value in values.items() if value)

@@ -1,0 +1,184 @@
+"""What to look for, and how much may be said?"""
+
+from dataclasses import replace
+
+import pytest
+
+from proxy.core.diagnose import diagnose, lost_occurrences, newly_lost
+from proxy.core.pressure import pressure
+from proxy.domain import (
+    BlockKind,
+    Budget,
+    Chat,
+    Diagnosis,
+    Event,
+    Fingerprint,
+    Head,
+    HeadFlag,
+    Lineage,
+    Message,
+    Note,
+    Reach,
+    Role,
+    Speaker,
+)
+from proxy.policy import MemoryPolicy, Policy
+
+QUESTION = "Which port does the billing gateway listen on?"
+SPEAKER = Speaker("t", user="ann")
+U, A, T = HeadFlag.USER, HeadFlag.ASSISTANT | HeadFlag.OURS, HeadFlag.TOOL
+
+
+def head(**changes: object) -> Head:
+    base = Head("c", 1, Role.MAIN, [1, 2, 3, 4], [1, 2, 3, 4], [10, 11, 12, 13], [U, A, U, A], request_length=3)
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def chat(*said: tuple[str, str]) -> Chat:
+    return Chat(tuple(Message(role, text, {}) for role, text in said), "m", b"", {})
+
+
+def decide(
+    request: Chat,
+    lineage: Lineage,
+    *,
+    speaker: Speaker = SPEAKER,
+    policy: Policy | None = None,
+    prompt_tokens: int = 1000,
+    replayed_tokens: int = 0,
+    excluded: frozenset[int] = frozenset(),
+) -> Diagnosis:
+    policy = policy or Policy()
+    prints = [Fingerprint(100 + at, 0) for at in range(len(request.history))]
+    now = pressure(prompt_tokens, 100_000, 4000, policy.pressure)
+    return diagnose(request, prints, speaker, lineage, "c", now, replayed_tokens, policy, excluded)
+
+
+COMPACTED = chat(("system", "s"), ("user", "Summary: we talked."), ("user", QUESTION))
+SUMMARY = Lineage(Event.SUMMARY, Role.MAIN, head(), kept=(-1, -1), dropped=(0, 1, 2, 3), summary_at=(0,))
+
+
+def test_a_compaction_restores_what_it_took_away() -> None:
+    found = decide(COMPACTED, SUMMARY)
+    assert (found.kind, found.budget, found.anchor) == (BlockKind.RESTORE, Budget(6000, 1000), 2)
+    assert found.query is not None
+    assert found.query.text == QUESTION
+    assert found.query.lost == {10, 11, 12, 13}
+    assert "Summary: we talked." in found.query.context
+
+
+def test_what_the_model_still_sees_is_named() -> None:
+    found = decide(COMPACTED, SUMMARY)
+    assert found.query is not None
+    assert found.query.visible_fulls == {100, 101}
+
+
+def test_words_that_lean_on_the_past_are_asked_together_with_it() -> None:
+    request = chat(("user", "Summary: the billing gateway moved to Lisbon."), ("user", "ok, go on"))
+    found = decide(request, SUMMARY)
+    assert found.query is not None
+    assert "billing gateway" in found.query.text
+
+
+@pytest.mark.parametrize("event", [Event.APPEND, Event.TOOL, Event.START])
+def test_a_conversation_that_lost_nothing_is_calm(event: Event) -> None:
+    lineage = Lineage(event, Role.MAIN, head() if event is not Event.START else None, kept=(0, -1))
+    assert decide(chat(("user", "a"), ("user", QUESTION)), lineage).note is Note.CALM
+
+
+def test_a_later_human_message_recalls_what_was_lost() -> None:
+    lineage = Lineage(Event.APPEND, Role.MAIN, head(lost=(7, 8)), kept=(0, 1, 2, 3, -1))
+    request = chat(("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d"), ("user", QUESTION))
+    found = decide(request, lineage)
+    assert (found.kind, found.budget) == (BlockKind.RECALL, Budget(3000, 600))
+    assert found.query is not None
+    assert found.query.lost == {7, 8}
+
+
+def test_inside_a_tool_loop_nothing_new_is_said() -> None:
+    lineage = Lineage(Event.TOOL, Role.MAIN, head(lost=(7,)), kept=(0, 1, 2, 3, -1))
+    request = chat(("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d"), ("tool", "result"))
+    assert decide(request, lineage).note is Note.TOOL_LOOP
+
+
+@pytest.mark.parametrize("event", [Event.SUMMARY, Event.TRUNCATE])
+def test_a_compaction_inside_a_tool_loop_restores_once(event: Event) -> None:
+    lineage = Lineage(event, Role.MAIN, head(), kept=(-1, 3, -1), dropped=(0, 1, 2), summary_at=(0,))
+    found = decide(chat(("user", "Summary."), ("assistant", "call"), ("tool", "ECONNREFUSED")), lineage)
+    assert (found.kind, found.anchor) == (BlockKind.RESTORE, 0)
+    assert found.query is not None
+    assert "ECONNREFUSED" in found.query.text
+
+
+def test_a_human_message_that_is_gone_is_asked_of_the_journal() -> None:
+    lineage = Lineage(Event.TRUNCATE, Role.MAIN, head(), kept=(3, -1), dropped=(0, 1, 2))
+    found = decide(chat(("assistant", "call"), ("tool", "result")), lineage)
+    assert (found.ask_journal, found.anchor) == ((12,), -1)
+
+
+def test_cleared_tool_results_restore_nothing_by_themselves() -> None:
+    lineage = Lineage(Event.CLEAR, Role.MAIN, head(flags=[U, A, T, A]), kept=(0, 1, -1, 3, -1), dropped=(2,))
+    request = chat(("user", "a"), ("assistant", "b"), ("tool", "[cleared]"), ("assistant", "d"), ("tool", "new"))
+    assert decide(request, lineage).note is Note.TOOL_LOOP
+
+
+def test_a_full_sliding_window_recalls_and_restores_no_more() -> None:
+    lineage = Lineage(Event.TRUNCATE, Role.MAIN, head(), kept=(2, 3, -1), dropped=(0, 1), window_full=True)
+    found = decide(chat(("user", "c"), ("assistant", "d"), ("user", QUESTION)), lineage)
+    assert found.kind is BlockKind.RECALL
+
+
+def test_what_an_edit_dropped_is_not_lost() -> None:
+    lineage = Lineage(Event.EDIT, Role.MAIN, head(lost=(7,)), kept=(0, 1, -1), dropped=(2, 3))
+    assert newly_lost(lineage) == ()
+    assert lost_occurrences(lineage) == {7}
+
+
+def test_a_message_cut_in_its_middle_is_lost_with_the_rest() -> None:
+    lineage = Lineage(Event.TRUNCATE, Role.MAIN, head(), kept=(1, 2, 3, -1), changed=(0,), dropped=(0,))
+    assert newly_lost(lineage) == (10, 11)
+
+
+def test_side_requests_and_twins_get_nothing() -> None:
+    assert decide(COMPACTED, replace(SUMMARY, role=Role.SIDE)).note is Note.SIDE_REQUEST
+    assert decide(COMPACTED, replace(SUMMARY, ambiguous=True)).note is Note.AMBIGUOUS
+
+
+def test_a_full_window_gets_no_recall_but_a_restore() -> None:
+    lost = Lineage(Event.APPEND, Role.MAIN, head(lost=(7,)), kept=(0, -1))
+    asked = chat(("user", "a"), ("user", QUESTION))
+    assert decide(asked, lost, prompt_tokens=80_000).note is Note.PRESSURE
+    assert decide(COMPACTED, SUMMARY, prompt_tokens=80_000).kind is BlockKind.RESTORE
+    assert decide(COMPACTED, SUMMARY, prompt_tokens=96_000).note is Note.WINDOW_FULL
+
+
+def test_at_the_cap_only_a_restore_is_new_and_sheds_the_old_blocks() -> None:
+    lost = Lineage(Event.APPEND, Role.MAIN, head(lost=(7,)), kept=(0, -1))
+    asked = chat(("user", "a"), ("user", QUESTION))
+    assert decide(asked, lost, replayed_tokens=4000).note is Note.WINDOW_FULL
+    shed = decide(COMPACTED, SUMMARY, replayed_tokens=4000, excluded=frozenset({10}))
+    assert shed.sheds
+    assert shed.query is not None
+    assert shed.query.excluded == frozenset()
+
+
+def test_what_replayed_blocks_carry_does_not_come_again() -> None:
+    found = decide(COMPACTED, SUMMARY, replayed_tokens=100, excluded=frozenset({10}))
+    assert found.query is not None
+    assert found.query.excluded == {10}
+
+
+def test_a_retry_says_nothing_new() -> None:
+    lineage = Lineage(Event.RETRY, Role.MAIN, head(lost=(7,)), kept=(0, 1, 2))
+    assert decide(chat(("user", "a"), ("assistant", "b"), ("user", QUESTION)), lineage).note is Note.CALM
+
+
+def test_the_reach_of_a_user_needs_a_user() -> None:
+    policy = Policy(memory=MemoryPolicy(reach=Reach.USER))
+    start = Lineage(Event.START, Role.MAIN, kept=(-1,))
+    asked = chat(("user", QUESTION))
+    assert decide(asked, start, speaker=Speaker("t"), policy=policy).note is Note.CALM
+    found = decide(asked, start, policy=policy)
+    assert found.kind is BlockKind.RECALL
+    assert found.query is not None
+    assert (found.query.reach, found.query.user) == (Reach.USER, "ann")

@@ -1,0 +1,54 @@
+"""How full is the window, and how much may be said?"""
+
+import pytest
+
+from proxy.core.pressure import free_tokens, pressure, recall_budget, restore_budget
+from proxy.domain import Budget, Tier
+from proxy.policy import PressurePolicy, RestorePolicy
+
+POLICY = PressurePolicy()
+
+
+@pytest.mark.parametrize(
+    ("prompt_tokens", "tier"),
+    [
+        (0, Tier.CALM),
+        (599, Tier.CALM),
+        (600, Tier.WARM),
+        (699, Tier.WARM),
+        (700, Tier.TIGHT),
+        (799, Tier.TIGHT),
+        (800, Tier.FULL),
+        (5000, Tier.FULL),
+    ],
+)
+def test_reaching_an_edge_enters_the_next_tier(prompt_tokens: int, tier: Tier) -> None:
+    assert pressure(prompt_tokens, 1000, 0, POLICY).tier is tier
+
+
+def test_the_reply_reserve_is_no_part_of_the_ratio() -> None:
+    assert pressure(500, 1000, 400, POLICY).ratio == 0.5
+
+
+def test_a_window_without_tokens_is_refused() -> None:
+    with pytest.raises(ValueError, match="window_tokens"):
+        pressure(1, 0, 0, POLICY)
+
+
+def test_a_recall_block_says_less_on_each_tier_and_nothing_when_full() -> None:
+    budgets = [recall_budget(tier, POLICY) for tier in (Tier.CALM, Tier.WARM, Tier.TIGHT, Tier.FULL)]
+    assert budgets == [Budget(3000, 600), Budget(1200, 400), Budget(500, 250), None]
+
+
+def test_a_restore_block_has_its_budget_at_any_tier() -> None:
+    assert restore_budget(pressure(90_000, 100_000, 1000, POLICY), RestorePolicy()) == Budget(6000, 1000)
+
+
+def test_a_restore_block_takes_at_most_half_of_the_free_room() -> None:
+    now = pressure(8000, 10_000, 1000, POLICY)
+    assert free_tokens(now) == 1000
+    assert restore_budget(now, RestorePolicy()) == Budget(1500, 1000)
+
+
+def test_a_full_window_leaves_no_room_to_restore() -> None:
+    assert restore_budget(pressure(10_000, 10_000, 1000, POLICY), RestorePolicy()) is None
