@@ -10,12 +10,11 @@ import hashlib
 import hmac
 import re
 
-from proxy.core.signals import Headers, Signals, first
+from proxy.core.signals import Headers, Signals, first, first_named
 from proxy.domain import Json, Speaker
 from proxy.policy import KeyPolicy, TenantPolicy
 
 CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key")  # in this order: only one of them names the tenant
-CLIENT_ID_CHARS = 200  # a longer id is no id; hashing it would be a cheap way to burn our time
 _JWT = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")  # header and payload of a JSON web token start with {"
 
 
@@ -34,22 +33,16 @@ def identify(
     Returns:
         A speaker whose `tenant` is "" when no credential tells callers apart, or the credential changes by itself.
     """
-    tenant = _tenant(headers, policy, secret, key)
     may_name_user = key is None or key.may_name_user
     may_name_conversation = key is None or key.may_name_conversation
-    parent = first(signals.parent_ids, headers, body) if may_name_conversation else ""
-    ids = tuple(
-        f"{signal.name}:{value}"
-        for signal in signals.conversation_ids
-        if may_name_conversation and 0 < len(value := signal.read(headers, body)) <= CLIENT_ID_CHARS
-    )
+    parents = first_named(signals.parent_ids, headers, body) if may_name_conversation else ()
     return Speaker(
-        tenant=tenant,
-        user=first(signals.user_ids, headers, body)[:CLIENT_ID_CHARS] if may_name_user else "",
-        scope=first(signals.scope_ids, headers, body)[:CLIENT_ID_CHARS] if may_name_user else "",
-        client_ids=ids[:1],
-        parent_ids=(parent,) if parent else (),
-        subagent_hint=bool(parent),
+        tenant=_tenant(headers, policy, secret, key),
+        user=first(signals.user_ids, headers, body) if may_name_user else "",
+        scope=first(signals.scope_ids, headers, body) if may_name_user else "",
+        client_ids=first_named(signals.conversation_ids, headers, body) if may_name_conversation else (),
+        parent_ids=parents,
+        subagent_hint=bool(parents),
         retry_hint=first(signals.retries, headers, body) not in ("", "0"),
     )
 

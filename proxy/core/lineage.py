@@ -168,7 +168,10 @@ def further_clues(chat: Chat, lineage: Lineage, speaker: Speaker, key: bytes) ->
             room -= len(message.text)
     echoes = list(dict.fromkeys(echoes))[:ECHO_PRINTS]
     tasks = [id_print(key, "task", " ".join(m.text.split())) for m in history[:2] if m.role == "user"]
-    found = {LinkKind.ECHO: echoes, LinkKind.PHRASE: echoes if lineage.head is None else [], LinkKind.TASK: tasks}
+    parents = [id_print(key, "client", value) for value in speaker.parent_ids]
+    found = {LinkKind.ECHO: echoes, LinkKind.TASK: tasks, LinkKind.CLIENT_ID: parents}
+    if lineage.head is None:
+        found[LinkKind.PHRASE] = echoes
     return Clues(speaker.tenant, {kind: values for kind, values in found.items() if values})
 
 
@@ -198,20 +201,26 @@ def trace(
         A lineage; `is_open` where `further_clues` would say more.
     """
     history = chat.history
-    links = seen.links + (further.links if further else ())
-    heads = {head.turn: head for head in (*seen.heads, *(further.heads if further else ()))}
-    echo = _echoing(chat, links, key) if further else frozenset()
+    more = further or Seen()
+    links = (*seen.links, *(link for link in more.links if link.kind is not LinkKind.CLIENT_ID))
+    heads = {head.turn: head for head in (*seen.heads, *more.heads)}
+    echo = _echoing(chat, links, key)
     head, kept, ambiguous = _closest(history, prints, shape, links, tuple(heads.values()), key, bool(echo))
     quoted = head or _most_quoted(history, prints, links, tuple(heads.values()))
     is_side, evidence = decide(asked, shape, quoted.shape if quoted else None)
     parent = quoted.conversation if quoted else _most(links, (LinkKind.PHRASE, LinkKind.ECHO, LinkKind.CLIENT_ID))
     if is_side:
-        is_open = not parent and further is None
         return Lineage(
-            Event.START, Role.SIDE, parent=parent, evidence=evidence, is_open=is_open, kept=(-1,) * len(history)
+            Event.START,
+            Role.SIDE,
+            kept=(-1,) * len(history),
+            parent=parent,
+            is_open=not parent and further is None,
+            summarises=asked.summarises,
+            evidence=evidence,
         )
     if head is None:
-        role, parent, why = _newcomer(speaker, links)
+        role, parent, why = _newcomer(speaker, more.links)
         return Lineage(
             Event.START,
             role,
@@ -240,7 +249,8 @@ def trace(
 
 def _newcomer(speaker: Speaker, links: Sequence[Link]) -> tuple[Role, str, tuple[str, ...]]:
     if speaker.subagent_hint:
-        return Role.SUBAGENT, speaker.parent_ids[0], ("the client names the conversation that it serves",)
+        parent = _most(links, (LinkKind.CLIENT_ID,))
+        return Role.SUBAGENT, parent, ("the client names the conversation that it serves",)
     task = next((link for link in links if link.kind is LinkKind.TASK), None)
     if task is not None:
         return (

@@ -16,6 +16,7 @@ from proxy.errors import PolicyError
 
 Headers = Mapping[str, str]
 """Lower-case names to values."""
+ID_CHARS = 200  # a longer id is no id: cut short it would be somebody else's, and hashing it would burn our time
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Signal:
     parts: tuple[tuple[str, str, bool], ...]  # (header or body, path, optional)
 
     def read(self, headers: Headers, body: Json) -> str:
-        """The value, parts joined by "/", or "" when a part that must be there is not."""
+        """The value, parts joined by "/", or "" when a part that must be there is not, or the whole is too long."""
         values = []
         for source, path, optional in self.parts:
             value = headers.get(path, "") if source == "header" else _at(body, path)
@@ -34,7 +35,8 @@ class Signal:
                 values.append(value)
             elif not optional:
                 return ""
-        return "/".join(values)
+        joined = "/".join(values)
+        return joined if len(joined) <= ID_CHARS else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,9 @@ def read_signals(table: Mapping[str, Any]) -> Signals:
         try:
             return tuple(re.compile(pattern) for pattern in found)
         except re.error as cause:
-            raise PolicyError(f"client table, side_requests.{kind}: {cause.pattern!r} is no pattern: {cause}") from cause
+            raise PolicyError(
+                f"client table, side_requests.{kind}: {cause.pattern!r} is no pattern: {cause}"
+            ) from cause
 
     return Signals(
         conversation_ids=rows("conversation_ids"),
@@ -82,6 +86,11 @@ def read_signals(table: Mapping[str, Any]) -> Signals:
 def first(signals: Sequence[Signal], headers: Headers, body: Json) -> str:
     """The value of the first signal that is present, or ""."""
     return next((value for signal in signals if (value := signal.read(headers, body))), "")
+
+
+def first_named(signals: Sequence[Signal], headers: Headers, body: Json) -> tuple[str, ...]:
+    """The first signal that is present, as "name:value", or nothing: equal values of two clients are two ids."""
+    return next(((f"{signal.name}:{value}",) for signal in signals if (value := signal.read(headers, body))), ())
 
 
 def _signal(section: str, row: Any) -> Signal:

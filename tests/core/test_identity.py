@@ -1,0 +1,143 @@
+"""Who is speaking?"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.core.identity import credential_of, identify, is_rotating
+from proxy.core.signals import ID_CHARS
+from proxy.domain import Json, Speaker
+from proxy.policy import KeyPolicy, TenantPolicy
+from tests.core.watching import client_table
+
+SECRET = b"s" * 32
+TABLE = client_table()
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+ALICE = {"authorization": "Bearer sk-alice"}
+NAMED = {"x-palimpsest-conversation": "c", "x-palimpsest-user": "u", "x-palimpsest-scope": "p"}
+
+
+def who(
+    headers: Json,
+    body: Json | None = None,
+    policy: TenantPolicy | None = None,
+    key: KeyPolicy | None = None,
+    secret: bytes = SECRET,
+) -> Speaker:
+    return identify(headers, body or {}, TABLE, policy or TenantPolicy(), secret, key)
+
+
+# --- the tenant ------------------------------------------------------------------------------------
+
+
+def test_one_credential_is_one_tenant():
+    assert who(ALICE).tenant == who(ALICE).tenant != who({"authorization": "Bearer sk-bob"}).tenant
+
+
+def test_tenant_does_not_show_the_credential_and_needs_the_secret():
+    assert "alice" not in who(ALICE).tenant and who(ALICE).tenant != who(ALICE, secret=b"t" * 32).tenant
+
+
+def test_no_credential_is_no_tenant():
+    assert who({}).tenant == who({"authorization": "  "}).tenant == ""
+
+
+def test_proxy_key_names_the_tenant_whatever_else_is_sent():
+    key = KeyPolicy(name="team", key_env="K")
+    assert who(ALICE, key=key).tenant == who({}, key=key).tenant == "key:team"
+
+
+def test_static_tenant_holds_for_every_caller():
+    policy = TenantPolicy(static="home")
+    assert (
+        who({}, policy=policy).tenant == who({"authorization": f"Bearer {JWT}"}, policy=policy).tenant == "static:home"
+    )
+
+
+def test_rotating_bearer_is_no_tenant():
+    assert is_rotating(JWT) and who({"authorization": f"Bearer {JWT}"}).tenant == ""
+
+
+@pytest.mark.parametrize("key", ["sk-proj-abc.def", "eyJust-a-name", "a.b.c"])
+def test_keys_with_dots_are_no_json_web_tokens(key: str):
+    assert not is_rotating(key)
+
+
+def test_kinds_of_tenant_cannot_be_confused():
+    key = KeyPolicy(name="x", key_env="K")
+    assert who({}, key=key).tenant != who({}, policy=TenantPolicy(static="x")).tenant
+
+
+@pytest.mark.parametrize(
+    ("headers", "credential"),
+    [
+        ({"authorization": "Bearer a"}, "a"),
+        ({"authorization": "bearer   a "}, "a"),
+        ({"authorization": "a"}, "a"),
+        ({"x-api-key": "b"}, "b"),
+        ({"api-key": "c"}, "c"),
+        ({"authorization": "Bearer a", "x-api-key": "b", "api-key": "c"}, "a"),
+        ({"authorization": "", "api-key": "c"}, "c"),
+    ],
+)
+def test_first_credential_header_in_order_counts(headers: Json, credential: str):
+    assert credential_of(headers) == credential
+
+
+def test_scheme_word_is_no_part_of_the_credential():
+    assert who({"authorization": "Bearer sk-alice"}).tenant == who({"x-api-key": "sk-alice"}).tenant
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_two_credentials_never_share_a_tenant(one: str, other: str):
+    tenants = {who({"x-api-key": value}).tenant for value in (one, other)} - {""}
+    assert len(tenants) == len(
+        {value.strip() for value in (one, other)} - {""} - {v for v in (one, other) if is_rotating(v)}
+    )
+
+
+# --- what else it says -----------------------------------------------------------------------------
+
+
+def test_own_headers_name_conversation_user_and_project():
+    speaker = who(ALICE | NAMED)
+    assert (speaker.client_ids, speaker.user, speaker.scope) == (("palimpsest:c",), "u", "p")
+
+
+def test_openai_user_field_names_the_user():
+    assert who(ALICE, {"user": "u"}).user == "u"
+
+
+def test_key_that_may_not_name_users_forges_none():
+    key = KeyPolicy(name="team", key_env="K", may_name_user=False)
+    speaker = who(NAMED, {"user": "u"}, key=key)
+    assert (speaker.user, speaker.scope) == ("", "") and speaker.client_ids
+
+
+def test_key_that_may_not_name_conversations_forges_none():
+    key = KeyPolicy(name="team", key_env="K", may_name_conversation=False)
+    speaker = who(NAMED | {"x-session-id": "s", "x-parent-session-id": "p"}, key=key)
+    assert speaker.client_ids == speaker.parent_ids == () and not speaker.subagent_hint and speaker.user == "u"
+
+
+def test_same_value_from_another_client_is_another_id():
+    assert who({"x-session-id": "1"}).client_ids != who({"thread-id": "1"}).client_ids
+
+
+def test_parent_id_hints_at_a_sub_agent():
+    speaker = who({"x-session-id": "child", "x-parent-session-id": "top"})
+    assert (
+        speaker.subagent_hint and speaker.parent_ids == ("opencode:top",) and speaker.client_ids == ("opencode:child",)
+    )
+
+
+@pytest.mark.parametrize("header", [*NAMED, "x-session-id", "x-parent-session-id"])
+def test_oversize_id_is_no_id_and_is_never_cut_short(header: str):
+    assert who({header: "x" * (ID_CHARS + 1)}) == who({}) != who({header: "x" * ID_CHARS})
+
+
+@pytest.mark.parametrize(("count", "hint"), [("0", False), ("1", True), ("", False)])
+def test_retry_counter_above_zero_hints_at_a_retry(count: str, hint: bool):
+    assert who({"x-stainless-retry-count": count}).retry_hint is hint

@@ -1,0 +1,502 @@
+"""How does this request continue what we saw?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from proxy.core.lineage import LONG_CHARS, flags_of, id_print
+from proxy.domain import Event, HeadFlag, Json, Role
+from proxy.wire.chat import read_message
+from tests.core.watching import (
+    KEY,
+    Client,
+    Verdict,
+    Watch,
+    assistant,
+    calling,
+    prose,
+    system,
+    tool,
+    user,
+)
+
+SUMMARY = prose(60, "summary")
+
+
+@pytest.fixture
+def client() -> Client:
+    """Six turns old: system, then six questions and their answers."""
+    client = Client(Watch())
+    client.talk(6)
+    return client
+
+
+@pytest.fixture
+def worker() -> Client:
+    """In the middle of a tool loop: a task, then eight calls with their results."""
+    client = Client(Watch(), tools=("read", "grep"))
+    client.ask(prose(20, "task"), calling(("call-0", "read", {"path": "0.py"})))
+    for step in range(1, 9):
+        client.messages.append(tool(f"call-{step - 1}", prose(40, step)))
+        client.send(calling((f"call-{step}", "read", {"path": f"{step}.py"})))
+    client.messages.append(tool("call-8", prose(40, "last")))
+    return client
+
+
+def summarise(client: Client, history: list[Json] | None = None, answer: str = SUMMARY) -> Verdict:
+    """Ask for a summary beside the conversation, as most clients do."""
+    spoken = "\n".join(f"{m['role']}: {m['content']}" for m in history or client.messages[1:])
+    return client.beside([system("You are a context summarization assistant."), user(spoken)], answer)
+
+
+# --- what goes on ----------------------------------------------------------------------------------
+
+
+def test_first_request_starts_a_conversation_of_its_own():
+    watch = Watch()
+    one, two = Client(watch, seed=1).talk(1), Client(watch, seed=2).talk(1)
+    assert one.event is two.event is Event.START and one.role is Role.MAIN and one.conversation != two.conversation
+
+
+def test_first_request_with_a_long_history_starts_a_conversation():
+    history = [message for n in range(20) for message in (user(prose(20, n)), assistant(prose(30, -n - 1)))]
+    assert Client(Watch(), [system("Hi."), *history]).ask("And now?").event is Event.START
+
+
+def test_human_message_behind_the_history_is_an_append(client: Client):
+    verdict = client.ask("Go on.")
+    assert verdict.event is Event.APPEND and verdict.lineage.kept == (*range(12), -1) and verdict.lineage.dropped == ()
+
+
+def test_short_answers_lead_back_together_with_what_they_answered():
+    client = Client(Watch())
+    assert [client.ask(text, "Ok.").event for text in ("one", "two", "three")] == ["start", "append", "append"]
+
+
+def test_same_short_answer_to_another_question_leads_nowhere():
+    watch = Watch()
+    Client(watch).ask("one", "Ok.")
+    assert Client(watch, [user("two"), assistant("Ok.")]).ask("go").event is Event.START
+
+
+def test_tool_result_is_a_tool_step(worker: Client):
+    assert worker.send().event is Event.TOOL
+
+
+def test_parallel_tool_results_in_any_order_are_a_tool_step():
+    client = Client(Watch())
+    client.ask("Look.", calling(("a", "read", {"path": "a"}), ("b", "read", {"path": "b"})))
+    client.messages += [tool("b", prose(9, 1)), tool("a", prose(9, 2))]
+    assert client.send().event is Event.TOOL
+
+
+def test_human_message_behind_a_tool_result_is_an_append(worker: Client):
+    assert worker.ask("Stop, and tell me what you found.").event is Event.APPEND
+
+
+def test_retold_tool_call_with_its_result_as_user_message_is_a_tool_step(client: Client):
+    client.ask(prose(20, "task"), calling(("c", "search", {"query": "x"})))
+    client.messages[-1] = assistant("Calling tools: search(query=x)")
+    client.messages.append(user(f"Observation:\n{prose(30, 'found')}"))
+    assert client.send().event is Event.TOOL
+
+
+def test_same_messages_again_are_a_retry(client: Client):
+    client.ask("Go on.")
+    del client.messages[-1]
+    verdict = client.send()
+    assert verdict.event is Event.RETRY and verdict.lineage.fresh == ()
+
+
+def test_refused_request_leaves_nothing(client: Client):
+    client.messages.append(user("Go on."))
+    client.send(refused=True)
+    assert client.send().event is Event.APPEND
+
+
+def test_client_that_counts_its_tries_says_that_it_tries_again(client: Client):
+    client.messages.append(user("Go on."))
+    client.send(refused=True)
+    client.headers["x-stainless-retry-count"] = "1"
+    assert client.send().event is Event.RETRY
+
+
+# --- edits -----------------------------------------------------------------------------------------
+
+EDITS: dict[str, Callable[[list[Json]], list[Json]]] = {
+    "last question asked otherwise": lambda m: [*m[:-2], user(prose(20, "other"))],
+    "back by two turns": lambda m: [*m[:-4], user(prose(20, "other"))],
+    "back to the first question": lambda m: [*m[:1], user(prose(20, "other"))],
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_history_with_another_end_is_no_compaction(client: Client, edit: Callable[[list[Json]], list[Json]]):
+    client.messages = edit(client.messages)
+    assert client.send().event in (Event.EDIT, Event.START)
+
+
+def test_branch_goes_on_from_where_it_left(client: Client):
+    branch = client.copy()
+    client.talk(2)
+    branch.messages = [*branch.messages[:-2], user(prose(20, "other"))]
+    assert branch.send(prose(30, "other")).event is Event.EDIT
+    assert client.talk(1).event is branch.talk(1).event is Event.APPEND
+
+
+def test_answer_sent_back_in_other_words_is_no_edit(client: Client):
+    client.messages[-1] = assistant(prose(30, "without the thoughts"))
+    assert client.talk(1).event is Event.APPEND
+
+
+def test_regenerated_answer_goes_on_as_a_branch(client: Client):
+    other = client.copy()
+    client.ask("Go on.", prose(30, "first answer"))
+    assert other.ask("Go on.", prose(30, "second answer")).event is Event.RETRY
+    assert client.talk(1).event is other.talk(1).event is Event.APPEND
+
+
+def test_cleared_conversation_with_a_new_question_is_never_a_compaction(client: Client):
+    client.messages = [*client.messages[:1], user(prose(20, "something else"))]
+    assert not client.send().event.is_compaction
+
+
+@pytest.mark.parametrize("examples", [2, 4, 6])
+def test_conversation_cleared_down_to_the_examples_of_the_client_is_never_a_compaction(examples: int):
+    shown = [m for n in range(examples // 2) for m in (user(prose(20, n)), assistant(prose(20, -n - 1)))]
+    client = Client(Watch(), [system("You are an editor."), *shown])
+    client.talk(5)
+    client.messages = [system("You are an editor."), *shown, user(prose(20, "something else"))]
+    assert not client.send().event.is_compaction
+
+
+def test_two_conversations_that_open_with_the_same_examples_are_two():
+    watch = Watch()
+    shown = [user(prose(20, "example")), assistant(prose(30, "example"))]
+    one, two = (Client(watch, [system("Edit."), *shown], seed=n) for n in (1, 2))
+    assert one.talk(3).conversation != two.talk(3).conversation
+
+
+# --- truncation ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dropped", [2, 4, 6, 10])
+def test_oldest_messages_gone_and_nothing_in_their_place_is_a_truncation(client: Client, dropped: int):
+    del client.messages[1 : 1 + dropped]
+    verdict = client.talk(1)
+    assert verdict.event is Event.TRUNCATE and verdict.lineage.dropped == tuple(range(dropped))
+
+
+def test_single_oldest_message_gone_is_a_truncation(client: Client):
+    del client.messages[1]
+    assert client.talk(1).event is Event.TRUNCATE
+
+
+def test_sliding_window_truncates_at_every_request_and_is_one_state(client: Client):
+    seen = []
+    for turn in range(5):
+        client.messages.append(user(prose(20, turn)))
+        client.messages[1:] = client.messages[-7:]
+        seen.append(client.send())
+    assert {verdict.event for verdict in seen} == {Event.TRUNCATE} and len({v.conversation for v in seen}) == 1
+    assert [verdict.lineage.window_full for verdict in seen] == [False, True, True, True, True]
+
+
+def test_window_in_a_tool_loop_may_begin_with_an_orphaned_result(worker: Client):
+    worker.messages[1:] = worker.messages[5:]
+    assert worker.messages[1]["role"] == "tool"
+    assert worker.send().event is Event.TRUNCATE
+
+
+def test_window_of_two_messages_is_a_truncation(client: Client):
+    client.messages[1:] = [*client.messages[-1:], user("Go on.")]
+    assert client.send().event is Event.TRUNCATE
+
+
+def test_window_that_swallows_the_system_prompt_is_a_truncation(client: Client):
+    client.messages = [*client.messages[-3:], user("Go on.")]
+    assert client.send().event is Event.TRUNCATE
+
+
+@pytest.mark.parametrize("marker", [user("Skipped 3 messages."), user("[3 earlier messages were removed]")])
+def test_middle_cut_out_with_a_marker_is_a_truncation(client: Client, marker: Json):
+    client.messages[3:9] = [marker]
+    assert client.talk(1).event is Event.TRUNCATE
+
+
+def test_oldest_kept_message_cut_in_its_middle_is_kept(client: Client):
+    del client.messages[1:4]
+    text = client.messages[1]["content"]
+    client.messages[1] = client.messages[1] | {"content": f"{text[:50]}\n...\n{text[-30:]}"}
+    verdict = client.talk(1)
+    assert verdict.event is Event.TRUNCATE and verdict.lineage.changed == (0,)
+
+
+# --- summaries -------------------------------------------------------------------------------------
+
+STANDING: dict[str, Callable[[list[Json]], list[Json]]] = {
+    "user message, then the last turns": lambda m: [m[0], user(f"Summary so far:\n\n{SUMMARY}"), *m[-4:]],
+    "second system message": lambda m: [m[0], system(f"Summary so far: {SUMMARY}"), *m[-4:]],
+    "assistant message behind a made-up question": lambda m: [
+        m[0], user("What did we do so far?"), assistant(SUMMARY), *m[-4:]
+    ],
+    "bare user message": lambda m: [m[0], user(SUMMARY), *m[-4:]],
+    "inside the system prompt": lambda m: [system(f"{m[0]['content']}\n\n{SUMMARY}"), *m[-4:]],
+    "user message and an acknowledgement": lambda m: [
+        m[0], user(f"<state_snapshot>{SUMMARY}</state_snapshot>"), assistant("Got it. Thanks!"), *m[-4:]
+    ],
+    "in the middle, the first turns kept": lambda m: [*m[:3], user(SUMMARY), *m[-4:]],
+    "behind all that people said": lambda m: [m[0], *[x for x in m[1:] if x["role"] == "user"], user(SUMMARY)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("compact", STANDING.values(), ids=STANDING)
+def test_answer_to_a_summariser_that_stands_in_the_next_request_is_a_summary(
+    client: Client, compact: Callable[[list[Json]], list[Json]]
+):
+    home = client.talk(1).conversation
+    summarise(client)
+    client.messages = [*compact(client.messages), user("Go on.")]
+    verdict = client.send()
+    assert verdict.event is Event.SUMMARY and verdict.conversation == home
+
+
+@pytest.mark.parametrize("compact", STANDING.values(), ids=STANDING)
+def test_summary_that_comes_trimmed_and_without_its_first_words_is_one(
+    client: Client, compact: Callable[[list[Json]], list[Json]]
+):
+    summarise(client, answer=f"<analysis>{prose(40, 'thought')}</analysis>\n\n<summary>{SUMMARY}</summary>")
+    client.messages = [*compact(client.messages), user("Go on.")]
+    assert client.send().event is Event.SUMMARY
+
+
+def test_nothing_kept_but_the_summary_is_a_summary_of_its_conversation(client: Client):
+    home = client.talk(1).conversation
+    summarise(client)
+    client.messages = [client.messages[0], user(f"Summary of the work so far:\n{SUMMARY}\n\nGo on.")]
+    verdict = client.send()
+    assert verdict.event is Event.SUMMARY and verdict.conversation == home and len(verdict.lineage.dropped) == 14
+
+
+def test_nothing_kept_but_a_system_message_with_the_summary_is_a_summary(client: Client):
+    summarise(client)
+    client.messages = [client.messages[0], system(f"Summary of the conversation so far: {SUMMARY}")]
+    assert client.send().event is Event.SUMMARY
+
+
+def test_summary_that_the_client_made_without_us_is_a_summary(client: Client):
+    client.messages[1:-4] = [user(f"Here is what happened before:\n{SUMMARY}")]
+    verdict = client.talk(1)
+    assert verdict.event is Event.SUMMARY and verdict.lineage.summary_at == (0,)
+
+
+def test_summary_in_the_middle_of_a_tool_loop_is_a_summary(worker: Client):
+    summarise(worker)
+    worker.messages[1:-4] = [user(f"Context summary:\n\n{SUMMARY}")]
+    assert worker.messages[2]["role"] == "assistant"
+    assert worker.send().event is Event.SUMMARY
+
+
+def test_next_summary_replaces_the_summary_before(client: Client):
+    for round in range(3):
+        said = prose(60, round)
+        summarise(client, answer=said)
+        client.messages[1:-4] = [user(f"Here is what happened before:\n{said}")]
+        assert client.talk(1).event is Event.SUMMARY
+        assert client.talk(4).event is Event.APPEND
+
+
+def test_summary_renewed_at_every_turn_is_a_summary_each_time(client: Client):
+    for round in range(3):
+        said = prose(60, round)
+        summarise(client, answer=said)
+        client.messages = [client.messages[0], system(said), *client.messages[-3:], user(prose(20, round))]
+        assert client.send().event is Event.SUMMARY
+
+
+def test_first_question_kept_before_the_summary_is_a_summary(client: Client):
+    client.messages[2:-3] = [user(f"The middle was condensed:\n{SUMMARY}")]
+    assert client.talk(1).event is Event.SUMMARY
+
+
+def test_summary_that_was_thrown_away_is_no_compaction(client: Client):
+    summarise(client)
+    assert client.talk(2).event is Event.APPEND
+
+
+def test_of_two_summaries_made_at_once_either_may_come_back(client: Client):
+    summarise(client, client.messages[1:7], prose(60, "one"))
+    summarise(client, client.messages[7:], prose(60, "two"))
+    client.messages[1:-4] = [user(f"{prose(60, 'one')}\n\n---\n\n{prose(60, 'two')}")]
+    assert client.talk(1).event is Event.SUMMARY
+
+
+def test_summary_asked_for_by_a_person_stays_a_part_of_the_history(client: Client):
+    client.ask("Summarize our conversation so far, please.", SUMMARY)
+    assert client.ask("Thank you.").event is Event.APPEND
+
+
+# --- cleared tool results --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("placeholder", ["[cleared]", "", f"{prose(10)} ... (truncated)"])
+def test_tool_results_replaced_in_their_places_are_cleared(worker: Client, placeholder: str):
+    for at in (3, 5):
+        worker.messages[at] = worker.messages[at] | {"content": placeholder}
+    verdict = worker.send()
+    assert verdict.event is Event.CLEAR and len(verdict.lineage.dropped) == 2
+
+
+def test_clearing_that_moves_on_with_every_request_is_clearing_each_time(worker: Client):
+    for step in range(9, 12):
+        worker.messages[(step - 9) * 2 + 3]["content"] = "[cleared]"
+        verdict = worker.send(calling((f"call-{step}", "read", {"path": "x.py"})))
+        assert verdict.event is Event.CLEAR
+        worker.messages.append(tool(f"call-{step}", prose(40, step)))
+
+
+def test_calls_dropped_together_with_their_results_are_a_truncation(worker: Client):
+    del worker.messages[2:8]
+    assert worker.send().event is Event.TRUNCATE
+
+
+# --- what clients rebuild at every request ---------------------------------------------------------
+
+
+def test_reminder_glued_to_the_last_message_and_taken_off_again_is_no_compaction(client: Client):
+    seen = []
+    for turn in range(4):
+        client.messages.append(user(prose(20, turn) + "\n\nRemember: answer in French."))
+        seen.append(client.send().event)
+        client.messages[-2] = user(prose(20, turn))
+    assert set(seen) == {Event.APPEND}
+
+
+def test_reminder_message_that_always_stands_last_is_no_compaction():
+    client = Client(Watch())
+    seen = []
+    for turn in range(4):
+        client.messages += [user(prose(20, turn)), user(prose(40, "reminder"))]
+        seen.append(client.send().event)
+        del client.messages[-2]
+    assert seen == ["start", "append", "append", "append"]
+
+
+def test_files_rewritten_in_front_of_the_dialogue_are_no_compaction():
+    client = Client(Watch())
+    dialogue: list[Json] = []
+    seen = []
+    for turn in range(4):
+        dialogue.append(user(prose(20, turn)))
+        files = [user(f"The file:\n{prose(80, turn)}"), assistant("Ok.")]
+        client.messages = [system(f"Edit. It is {turn} o'clock."), *files, *dialogue]
+        seen.append(client.send().event)
+        dialogue.append(client.messages[-1])
+    assert seen == ["start", "append", "append", "append"]
+
+
+@pytest.mark.parametrize("told", ["It is 2031-01-{}.", "You have {} dollars left.", "Turn {}"])
+def test_system_prompt_that_changes_with_every_request_is_no_event(client: Client, told: str):
+    for turn in range(3):
+        client.messages[0] = system(told.format(10 + turn))
+        assert client.talk(1).event is Event.APPEND
+
+
+def test_hand_over_that_filters_tool_steps_out_is_no_compaction(worker: Client):
+    worker.send()
+    worker.messages = [system("You are the second agent."), *[m for m in worker.messages[1:] if is_spoken(m)]]
+    assert not worker.talk(1).event.is_compaction
+
+
+def is_spoken(message: Json) -> bool:
+    return message["role"] != "tool" and not message.get("tool_calls")
+
+
+# --- who it is -------------------------------------------------------------------------------------
+
+
+def test_client_id_leads_back_when_nothing_else_does():
+    client = Client(Watch(), headers={"x-palimpsest-conversation": "c"})
+    home = client.talk(3).conversation
+    client.messages = [system("Hi."), user(prose(20, "new"))]
+    verdict = client.send()
+    assert verdict.conversation == home and verdict.event is Event.TRUNCATE
+
+
+def test_two_client_ids_keep_equal_conversations_apart():
+    watch = Watch()
+    one, two = (Client(watch, headers={"x-session-id": name}) for name in ("1", "2"))
+    assert one.talk(3).conversation != two.talk(3).conversation
+
+
+def test_twins_are_ambiguous_until_they_differ():
+    watch = Watch()
+    one, two = Client(watch), Client(watch)
+    first, second = one.ask("Hello!"), two.ask("Hello!")
+    assert first.event is second.event is Event.START and first.conversation != second.conversation
+    assert one.ask("Go on.", prose(30, "one")).lineage.ambiguous
+    assert two.ask("And then?", prose(30, "two")).event is Event.APPEND
+    apart = one.talk(1), two.talk(1)
+    assert not any(v.lineage.ambiguous for v in apart) and apart[0].conversation != apart[1].conversation
+
+
+def test_sub_agent_is_known_by_the_task_that_a_call_gave_it(client: Client):
+    task = "Find every caller of the function and list them by file."
+    home = client.ask("Look into it.", calling(("c", "delegate", {"kind": "explore", "prompt": task}))).conversation
+    agent = Client(client.watch, [system("You explore."), user(task)], seed="agent")
+    first, second = agent.send(), agent.talk(1)
+    assert first.role is second.role is Role.SUBAGENT and first.lineage.parent == home
+    assert first.conversation == second.conversation != home
+    client.messages.append(tool("c", agent.messages[-1]["content"]))
+    assert client.send().event is Event.TOOL
+
+
+def test_sub_agent_that_names_its_parent_is_one():
+    watch = Watch()
+    home = Client(watch, headers={"x-session-id": "top"}).talk(2).conversation
+    agent = Client(watch, [user("Look.")], headers={"x-session-id": "below", "x-parent-session-id": "top"})
+    verdict = agent.send()
+    assert verdict.role is Role.SUBAGENT and verdict.lineage.parent == home != verdict.conversation
+
+
+def test_parallel_sub_agents_with_identical_bytes_never_join_each_other():
+    watch = Watch()
+    task = "Read the documentation and report on it in full."
+    Client(watch).ask("Go.", calling(("a", "task", {"prompt": task}), ("b", "task", {"prompt": task})))
+    agents = [Client(watch, [system("You explore."), user(task)]) for _ in range(2)]
+    assert (
+        len({agent.send("Same answer to both of them, and long enough to lead back.").conversation for agent in agents})
+        == 2
+    )
+
+
+# --- the parts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("message", "flags"),
+    [
+        (user("short"), HeadFlag.USER),
+        (user("x" * LONG_CHARS), HeadFlag.USER | HeadFlag.LONG),
+        (assistant("short"), HeadFlag.ASSISTANT),
+        (calling(("a", "read", {})), HeadFlag.ASSISTANT | HeadFlag.CALLS),
+        (tool("a", "short"), HeadFlag.TOOL),
+        ({"role": "function", "content": "short"}, HeadFlag.TOOL),
+        ({"role": "oracle", "content": "short"}, 0),
+    ],
+)
+def test_flags_tell_role_length_and_calls(message: Json, flags: int):
+    assert flags_of(read_message(message)) == flags
+
+
+def test_id_prints_differ_by_kind_value_and_key_and_fit_a_signed_64_bit_column():
+    prints = {
+        id_print(KEY, "call", "a"),
+        id_print(KEY, "task", "a"),
+        id_print(KEY, "call", "b"),
+        id_print(b"k", "call", "a"),
+    }
+    assert len(prints) == 4 and all(0 <= print < 2**63 for print in prints)
+    assert id_print(KEY, "call", "\ud800") != id_print(KEY, "call", "?")

@@ -1,0 +1,196 @@
+"""Is this a request beside the conversation?"""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.domain import Json, Role
+from tests.core.watching import Client, Verdict, Watch, assistant, prose, system, user
+
+CODER = "You are a coding assistant. Use the tools, and answer in short."
+TRANSCRIPT = "\n".join(f"{voice}: {prose(20, (n, voice))}" for n in range(4) for voice in ("User", "Assistant"))
+
+
+@pytest.fixture
+def client() -> Client:
+    """A conversation with tools, four turns old, about to go on."""
+    client = Client(Watch(), [system(CODER)], tools=("bash", "read"))
+    client.talk(4)
+    return client
+
+
+def judged(client: Client, messages: list[Json], **body: object) -> Verdict:
+    return client.beside(messages, **body)
+
+
+# --- what clients ask on the side ------------------------------------------------------------------
+
+SUMMARISER = "You are a helpful assistant tasked with summarizing conversations."
+ASKED_APART: dict[str, list[Json]] = {
+    "transcript in one user message": [
+        user(
+            f"<role>Context Extraction Assistant</role>\nExtract the most important context.\n<messages>\n{TRANSCRIPT}"
+        )
+    ],
+    "transcript under a system prompt": [system(SUMMARISER), user(TRANSCRIPT)],
+    "transcript and the order behind it": [user(f"{TRANSCRIPT}\n\nPlease provide a detailed summary of the above.")],
+    "transcript in tags": [
+        system("Summarize the provided coding session for whoever continues it."),
+        user('<message type="human">Hello</message><message type="ai">Hi</message>'),
+    ],
+    "transcript with headings": [
+        system("*Briefly* summarize this partial conversation about programming."),
+        user(f"# USER\n{prose(30)}\n\n# ASSISTANT\n{prose(30, 2)}"),
+    ],
+    "bare transcript under a system prompt of the client's": [
+        system("The following is a conversation between a user and an assistant. Write a concise summary of it."),
+        user(f'"Transcript so far: {TRANSCRIPT}"'),
+    ],
+    "title from the first message": [
+        system("You are a title generator. You output ONLY a thread title."),
+        user("Generate a title for this conversation:\n" + prose(20)),
+    ],
+    "title, all in the user message": [
+        user(f"Create a concise title (five words) for this conversation:\n{prose(20)}\nReply with the title only.")
+    ],
+    "commit message": [
+        system("You write one-line Git commit messages based on the diff that you are given."),
+        user("diff --git a/x b/x\n" + prose(40)),
+    ],
+    "memory extraction": [
+        system("Extract memories worth keeping from the conversation below."),
+        user(TRANSCRIPT),
+    ],
+}
+
+
+@pytest.mark.parametrize("messages", ASKED_APART.values(), ids=ASKED_APART)
+def test_product_of_a_conversation_asked_for_apart_from_it_is_a_side_request(client: Client, messages: list[Json]):
+    assert judged(client, messages).role is Role.SIDE
+
+
+ASKED_BEHIND_THE_HISTORY: dict[str, Json] = {
+    "summary": {"order": "Create a summary of the conversation above:"},
+    "summary extended": {
+        "order": f"This is the summary so far: {prose(40)}\nExtend this summary with the messages above:"
+    },
+    "detailed summary": {"order": "Provide a detailed summary of our conversation above."},
+    "hand-over": {"order": "You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff summary."},
+    "scratchpad": {"order": "First, reason in your scratchpad. Then write the <state_snapshot> of the session."},
+}
+
+
+@pytest.mark.parametrize("asked", ASKED_BEHIND_THE_HISTORY.values(), ids=ASKED_BEHIND_THE_HISTORY)
+@pytest.mark.parametrize("prompt", [None, SUMMARISER], ids=["same system prompt", "own system prompt"])
+def test_product_asked_for_behind_the_raw_history_without_tools_is_a_side_request(
+    client: Client, asked: Json, prompt: str | None
+):
+    instructions = [system(prompt)] if prompt else client.messages[:1]
+    assert judged(client, [*instructions, *client.messages[1:], user(asked["order"])]).role is Role.SIDE
+
+
+def test_summariser_that_sends_the_raw_history_and_asks_in_its_system_prompt_alone_is_a_side_request(client: Client):
+    assert client.messages[-1]["role"] == "assistant"
+    verdict = judged(client, [system("Summarize this conversation, omitting small talk."), *client.messages[1:]])
+    assert verdict.role is Role.SIDE
+
+
+def test_long_template_glued_to_the_last_message_is_a_side_request_even_with_the_same_tools(client: Client):
+    template = (
+        "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\nYour task is to create a detailed summary of the "
+        f"conversation so far.\n{prose(60)}\nREMINDER: provide your summary of the conversation in <summary> tags."
+    )
+    client.messages.append(user(f"{prose(20)}\n\n{template}"))
+    assert client.send().role is Role.SIDE
+
+
+def test_side_request_belongs_to_the_conversation_that_it_quotes(client: Client):
+    talk = client.talk(1)
+    quoted = judged(
+        client, [system(SUMMARISER), *client.messages[1:], user("Create a summary of the conversation above:")]
+    )
+    told = judged(client, [system(SUMMARISER), user("User: hello\n\nAssistant: " + client.messages[-1]["content"])])
+    assert quoted.lineage.parent == told.lineage.parent == talk.conversation
+
+
+def test_only_a_summary_may_come_back_as_one(client: Client):
+    said = {name: judged(client, messages).lineage.summarises for name, messages in ASKED_APART.items()}
+    assert said["transcript in one user message"] and said["transcript under a system prompt"]
+    assert not said["title from the first message"] and not said["commit message"]
+
+
+def test_side_request_is_never_the_request_before(client: Client):
+    judged(client, [system(SUMMARISER), *client.messages[1:], user("Create a summary of the conversation above:")])
+    verdict = client.talk(1)
+    assert verdict.role is Role.MAIN and verdict.event == "append"
+
+
+# --- what people ask -------------------------------------------------------------------------------
+
+PEOPLE_ASK = (
+    "Summarize our conversation so far, please.",
+    "Can you write a short summary of what we did?",
+    "Give me a title for this conversation and its story.",
+    "Create a commit message for these changes.",
+    "Please write a handoff document for my colleague.",
+    "Condense the above into three lines.",
+    "Write your new plan.",
+    "How do I compact a database? Compaction takes hours.",
+    "Make a recap of the session, with a digest of the open questions.",
+)
+
+
+@pytest.mark.parametrize("words", PEOPLE_ASK)
+def test_person_who_asks_for_a_summary_in_the_conversation_is_no_side_request(client: Client, words: str):
+    verdict = client.ask(words)
+    assert verdict.role is Role.MAIN and verdict.event == "append"
+
+
+@pytest.mark.parametrize("words", PEOPLE_ASK)
+def test_person_may_open_a_conversation_with_such_a_question(words: str):
+    assert Client(Watch(), [system(CODER)]).ask(words).role is Role.MAIN
+    assert Client(Watch(), [system(CODER)], tools=("bash",)).ask(words).role is Role.MAIN
+
+
+@pytest.mark.parametrize("words", PEOPLE_ASK)
+def test_person_may_ask_so_where_no_tools_were_ever_offered(words: str):
+    client = Client(Watch())
+    client.talk(3)
+    assert client.ask(words).role is Role.MAIN
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "You are a support agent. Long chats are closed with a summary of the case for the file.",
+        "You help writers. You can suggest titles, plots and names, and you remember the conversation.",
+        "You are Git Buddy. You explain commit messages and history, step by step.",
+        f"You are a coding agent.\n{prose(200)}\nWhen the context is full, summarize the conversation and go on.",
+    ],
+)
+def test_agent_whose_own_prompt_speaks_of_summaries_is_no_side_request(prompt: str):
+    client = Client(Watch(), [system(prompt)], tools=("bash",))
+    assert {client.talk(1).role, client.talk(1).role, client.ask("Thank you.").role} == {Role.MAIN}
+
+
+def test_pasted_chat_log_with_a_question_about_it_is_no_side_request(client: Client):
+    assert client.ask(f"What went wrong here?\n\n{TRANSCRIPT}").role is Role.MAIN
+
+
+def test_step_without_tools_alone_is_no_side_request(client: Client):
+    client.messages.append(user(prose(20, "reflect")))
+    client.tools = ()
+    assert client.send().role is Role.MAIN
+
+
+def test_change_of_model_and_prompt_alone_is_no_side_request(client: Client):
+    client.messages[0] = system("You are another agent, and take over from here.")
+    client.model = "small"
+    assert client.talk(1).role is Role.MAIN
+
+
+@pytest.mark.parametrize("messages", [[], [system("only instructions")], [assistant("Hello, how can I help you?")]])
+def test_request_without_a_question_is_no_side_request(messages: list[Json]):
+    watch = Watch()
+    if messages:
+        assert Client(watch, messages).send().role is Role.MAIN
