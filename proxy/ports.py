@@ -106,8 +106,8 @@ class Listener(Protocol):
     Overhears one answer, changes nothing.
 
     Call `feed` with every chunk as the upstream sent it and forward at once as many of its leading bytes as it returns;
-    from the first byte that it holds back, everything waits for `finish`. So hold back nothing but the end: the terminal
-    event of a stream, or the chunk that completes `content-length`. (The end of a body without either waits anyway.)
+    from the first byte that it holds back, everything waits for `finish`. So hold back nothing but the end: a stream's
+    terminal event, or the chunk that completes `content-length`. (The end of a body without either waits anyway.)
     Call `finish` exactly once, however the answer ended; it hands over what was heard synchronously, so a cancelled
     caller need not await its result.
     """

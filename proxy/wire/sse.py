@@ -1,0 +1,89 @@
+"""
+What was said in a stream of server-sent events, and where does its last event begin? A tap that changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+
+TERMINAL = b"[DONE]"  # payload of the event that ends a chat stream: clients stop reading there
+SHORT_LINE_BYTES = 64  # what is kept of a line that cannot be kept: enough to know the terminal event
+_LINE_END = re.compile(rb"\r\n?|\n")
+
+
+class SSETap:
+    """
+    Overhear a stream of events in chunks of any size.
+
+    After each `feed` forward the same bytes unchanged, up to `terminal_at` where that is set. The tap keeps only an
+    unfinished event; call `close` at the end of the stream for what it still holds.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        """
+        Args:
+            limit_bytes: of payload. A longer stream is `overflowed`: no more payloads come, its end is still found.
+        """
+        self.overflowed = False
+        self.terminal_at: int | None = None  # where in the last chunk the terminal event begins; 0 once it is behind
+        self._room_bytes = limit_bytes
+        self._line = bytearray()  # unfinished
+        self._data: list[bytes] = []  # lines of the unfinished event
+        self._after_return = False  # a line feed that comes next belongs to the line end before
+
+    def __repr__(self) -> str:
+        return f"<SSETap [{self._room_bytes} bytes left, overflowed: {self.overflowed}]>"
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The payloads that this chunk completed, in order, without the terminal one."""
+        payloads: list[bytes] = []
+        is_behind = self.terminal_at is not None
+        start = int(self._after_return and data.startswith(b"\n"))
+        for end in _LINE_END.finditer(data, start):
+            self._grow(data[start : end.start()])
+            self._find_terminal(start)
+            self._end_line(payloads)
+            start = end.end()
+        self._grow(data[start:])
+        self._find_terminal(start)
+        if data:
+            self._after_return = data.endswith(b"\r")
+        if is_behind:
+            self.terminal_at = 0
+        return payloads
+
+    def close(self) -> list[bytes]:
+        """The payload of an event that the stream broke off before its blank line."""
+        payloads: list[bytes] = []
+        self._end_line(payloads)
+        self._end_line(payloads)
+        return payloads
+
+    def _grow(self, piece: bytes) -> None:
+        if not self.overflowed and len(self._line) + len(piece) > self._room_bytes:
+            self.overflowed = True
+            self._data.clear()
+            del self._line[SHORT_LINE_BYTES:]
+        self._line += piece[: SHORT_LINE_BYTES - len(self._line)] if self.overflowed else piece
+
+    def _find_terminal(self, start: int) -> None:
+        """Also before its line has ended: whoever reads on could stop there."""
+        if self.terminal_at is None and len(self._line) <= SHORT_LINE_BYTES and _payload(self._line) == TERMINAL:
+            self.terminal_at = start
+
+    def _end_line(self, payloads: list[bytes]) -> None:
+        if not self._line:
+            if self._data:
+                payloads.append(b"\n".join(self._data))
+                self._data.clear()
+            return
+        payload = _payload(self._line)
+        if payload is not None and payload != TERMINAL and not self.overflowed:
+            self._data.append(payload)
+            self._room_bytes -= len(payload)
+        self._line.clear()
+
+
+def _payload(line: bytearray) -> bytes | None:
+    """What a `data` line says; None for comments and other fields."""
+    return bytes(line[5:].strip(b" \t")) if line.startswith(b"data:") else None

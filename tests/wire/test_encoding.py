@@ -1,0 +1,66 @@
+"""A copy of a compressed answer is decoded as it comes; what cannot be decoded is said."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+
+import pytest
+
+from proxy.errors import WireError
+from proxy.wire.encoding import decoder
+
+TEXT = b"words and more words " * 50
+RAW = zlib.compressobj(wbits=-15)
+
+
+@pytest.mark.parametrize(
+    "encoding, body",
+    [
+        ("", TEXT),
+        ("identity", TEXT),
+        ("gzip", gzip.compress(TEXT)),
+        (" X-GZIP ", gzip.compress(TEXT)),
+        ("deflate", zlib.compress(TEXT)),
+        ("deflate", RAW.compress(TEXT) + RAW.flush()),
+    ],
+)
+def test_an_encoding_is_decoded_piece_by_piece(encoding: str, body: bytes) -> None:
+    decode = decoder(encoding, 1 << 20)
+    assert decode is not None
+    pieces = [body[:7], body[7:20], body[20:]]
+    assert b"".join(map(decode, pieces)) == TEXT
+
+
+def test_a_flushed_piece_is_heard_at_once() -> None:
+    stream, decode = zlib.compressobj(wbits=31), decoder("gzip", 100)
+    assert decode is not None
+    for text in (b"data: a\n\n", b"data: b\n\n"):
+        assert decode(stream.compress(text) + stream.flush(zlib.Z_SYNC_FLUSH)) == text
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, br", "nonsense"])
+def test_other_encodings_are_not_heard(encoding: str) -> None:
+    assert decoder(encoding, 100) is None
+
+
+def test_garbage_is_said_to_be_garbage() -> None:
+    decode = decoder("gzip", 100)
+    assert decode is not None
+    with pytest.raises(WireError, match="decoding a copy"):
+        decode(b"\xff" * 20)
+
+
+def test_garbage_behind_a_good_start_is_said_to_be_garbage() -> None:
+    decode, body = decoder("gzip", 1 << 20), gzip.compress(TEXT)
+    assert decode is not None
+    decode(body[:-8])
+    with pytest.raises(WireError, match="decoding a copy"):
+        decode(b"\0" * 8)  # where the checksum should stand
+
+
+def test_a_bomb_is_not_unpacked() -> None:
+    decode = decoder("gzip", 1000)
+    assert decode is not None
+    with pytest.raises(WireError, match="more than 1000 bytes"):
+        decode(gzip.compress(bytes(1_000_000)))
