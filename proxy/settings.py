@@ -126,10 +126,10 @@ def admin_token(environment: Mapping[str, str]) -> str | None:
 
 
 def shipped(name: str) -> Path:
-    """A file of `config/`: beside the package in a checkout, inside it in an installed wheel."""
+    """A file of `config/`: inside the package in an installed wheel, beside it in a checkout."""
     package = Path(__file__).parent
-    checkout = package.parent / "config" / name
-    return checkout if checkout.is_file() else package / "config" / name
+    installed = package / "config" / name
+    return installed if installed.is_file() else package.parent / "config" / name
 
 
 def read_yaml(file: Path) -> Tree:

@@ -1,0 +1,102 @@
+"""Is the house in order? What no single file answers: where tests stand, what an import loads, what a wheel holds."""
+
+import ast
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+# About more than one file, so there is none that they could mirror.
+WHOLE = {"test_house.py", "test_isolation.py", "test_readme.py"}
+WHOLE_FOLDERS = {"clients", "contract", "faults", "traces"}
+
+# Slow or greedy to import (litellm takes 2 s and would ask the network for prices), so only who needs them pays.
+LATE = ("litellm", "fastembed", "detect_secrets", "onnx", "onnxruntime", "tokenizers", "huggingface_hub")
+
+
+def run(program: str, *, path: Path, cwd: Path) -> str:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PALIMPSEST_")}
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment | {"PYTHONPATH": str(path)},
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    ).stdout
+
+
+def test_every_test_file_mirrors_a_source_file() -> None:
+    tests = [file.relative_to(ROOT / "tests") for file in (ROOT / "tests").rglob("test_*.py")]
+    strays = [
+        str(test)
+        for test in tests
+        if test.name not in WHOLE
+        and test.parts[0] not in WHOLE_FOLDERS
+        and not (ROOT / "proxy" / test.with_name(test.name.removeprefix("test_"))).is_file()
+    ]
+    assert len(tests) > len(WHOLE)
+    assert strays == []
+
+
+def test_every_source_file_says_what_it_is_for() -> None:
+    silent = [
+        str(file.relative_to(ROOT))
+        for file in (ROOT / "proxy").rglob("*.py")
+        if (text := file.read_text()).strip() and not ast.get_docstring(ast.parse(text))
+    ]
+    assert silent == []
+
+
+def forgotten_tasks(source: str) -> list[int]:
+    """Lines that start a task and keep no hold of it; it may vanish in mid-work, and its failure is never seen."""
+    return [
+        statement.lineno
+        for statement in ast.walk(ast.parse(source))
+        if isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Call)
+        and ast.unparse(statement.value.func) in ("asyncio.create_task", "asyncio.ensure_future", "loop.create_task")
+    ]
+
+
+def test_no_task_is_fired_and_forgotten() -> None:
+    assert forgotten_tasks("held = asyncio.create_task(x())\nasyncio.create_task(x())") == [2]
+    assert {f.name: lines for f in (ROOT / "proxy").rglob("*.py") if (lines := forgotten_tasks(f.read_text()))} == {}
+
+
+def test_importing_the_app_loads_nothing_slow() -> None:
+    program = f"import sys, proxy.app\nsys.stdout.write(' '.join(m for m in {LATE!r} if m in sys.modules))"
+    assert run(program, path=ROOT, cwd=ROOT) == ""
+
+
+@pytest.mark.parametrize(
+    "script", ["scripts/serve", "scripts/test", "scripts/check", "scripts/lint", "scripts/install"]
+)
+def test_scripts_are_executable_and_parse(script: str) -> None:
+    assert os.access(ROOT / script, os.X_OK)
+    subprocess.run(["bash", "-n", ROOT / script], check=True)
+
+
+def test_a_wheel_holds_the_configuration_and_finds_it(tmp_path: Path) -> None:
+    build = "from hatchling.build import build_wheel; import sys; sys.stdout.write(build_wheel(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", build, str(tmp_path)], cwd=ROOT, check=True, capture_output=True, timeout=120)
+    (wheel,) = tmp_path.glob("*.whl")
+    installed = tmp_path / "installed"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(installed)
+        names = set(archive.namelist())
+    assert {f"proxy/config/{file.name}" for file in (ROOT / "config").glob("*.yaml")} <= names
+    assert not any(name.startswith(("tests/", "config/")) for name in names)
+    program = (
+        "import sys; from pathlib import Path; from proxy.settings import load, shipped\n"
+        "policy = load(Path('personal'), {}, {})\n"
+        "sys.stdout.write(f\"{shipped('default.yaml')} {policy.tenants.static}\")"
+    )
+    said = run(program, path=installed, cwd=tmp_path)
+    assert said == f"{installed / 'proxy' / 'config' / 'default.yaml'} me"
