@@ -1,4 +1,4 @@
-"""Credentials leave, everything else stays. Keys here are made up, and put together from parts so that no scanner rings."""
+"""Credentials leave, all else stays. The keys are made up, and put together from parts so that no scanner rings."""
 
 from __future__ import annotations
 
