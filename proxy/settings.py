@@ -89,6 +89,21 @@ def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, 
     return policy
 
 
+def changes(policy: Policy) -> list[tuple[str, str]]:
+    """The settings that differ from the defaults: dotted path and value, as YAML would have it."""
+    standard = _validated({}, [])
+    said = ((path, _at(policy, path)) for path in settings_by_path())
+    return [(path, json.dumps(value)) for path, value in said if value != _at(standard, path)]
+
+
+def _at(policy: Policy, path: str) -> Any:
+    """The value of one setting, in plain types."""
+    node: Any = policy.model_dump(mode="json")
+    for part in path.split("."):
+        node = node[part]
+    return node
+
+
 def handed_over(environment: Mapping[str, str]) -> Policy:
     """The policy that `palimpsest serve` gave this worker process, else what file and environment say."""
     text = environment.get(POLICY_ENV)

@@ -1,0 +1,119 @@
+"""
+What can be typed? `palimpsest COMMAND`; this file knows the words, and who does the work.
+
+Exit status: 0 done, 1 it could not be done, 2 a setting or an argument is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from proxy import __version__, settings, terminal
+from proxy.errors import PalimpsestError, PolicyError
+from proxy.policy import Policy
+
+DONE, FAILED, WRONG = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status; what is wrong is said on standard error, without a trace."""
+    given = _parser().parse_args(arguments)
+    try:
+        status: int = given.run(given)
+        return status
+    except PolicyError as error:
+        sys.stderr.write(f"palimpsest: {error}\n")
+        return WRONG
+    except PalimpsestError as error:
+        sys.stderr.write(f"palimpsest: {error}\n")
+        return FAILED
+    except KeyboardInterrupt:
+        return FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "palimpsest", description="A transparent proxy that gives any LLM application memory."
+    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def command(name: str, run: object, about: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=about, description=about)
+        added.set_defaults(run=run)
+        return added
+
+    serve = command("serve", _serve, "Start the proxy.")
+    _policy_flags(serve)
+    serve.add_argument("--host", help="address to bind (127.0.0.1)")
+    serve.add_argument("--port", type=int, help="TCP port (8484); 0 takes a free one")
+    serve.add_argument("--upstream", metavar="URL", help="base URL of the provider (https://api.openai.com/v1)")
+    serve.add_argument("--workers", type=int, help="processes (1)")
+    serve.add_argument("--demo", action="store_true", help="show the demonstration instead")
+
+    command("demo", _demo, "Show in half a minute what it does; needs no key and no network.")
+
+    check = command("check-config", _check_config, "Say what is wrong with a configuration, or what it changes.")
+    check.add_argument("config", nargs="?", type=Path, metavar="FILE", help="YAML file, or the name of a preset")
+
+    model = command("model", _model_install, "Manage the embedding model.")
+    model.add_argument("action", choices=["install"], help="fetch it unless it is there")
+    _policy_flags(model)
+
+    command("version", _version, "Say which version this is.")
+    return parser
+
+
+def _policy_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file, or the name of a preset (personal)")
+    parser.add_argument("--data", metavar="DIR", help="folder of the database and the secret")
+
+
+def _policy(given: argparse.Namespace) -> Policy:
+    flags = {name: getattr(given, name, None) for name in (*settings.SHORT, settings.UPSTREAM)}
+    return settings.load(given.config, os.environ, flags)
+
+
+def _serve(given: argparse.Namespace) -> int:
+    if given.demo:
+        return _demo(given)
+    from proxy.serving import serve  # half of what the proxy is made of: only who serves waits for it
+
+    serve(_policy(given))
+    return DONE
+
+
+def _demo(_given: argparse.Namespace) -> int:
+    from proxy import demo
+
+    return demo.main()
+
+
+def _check_config(given: argparse.Namespace) -> int:
+    policy = _policy(given)
+    out = terminal.console()
+    out.print(f"{given.config or os.environ.get(settings.CONFIG_ENV) or 'defaults'}: fine")
+    if changes := settings.changes(policy):
+        out.print(terminal.fields(changes))
+    return DONE
+
+
+def _model_install(given: argparse.Namespace) -> int:
+    from proxy.index import model
+
+    policy = _policy(given)
+    out = Console(stderr=True, markup=False, highlight=False)
+    with out.status("looking for the embedding model") as status:
+        folder = model.install(policy.model, status.update)
+    terminal.console().print(terminal.safe(f"embedding model: {folder}"))
+    return DONE
+
+
+def _version(_given: argparse.Namespace) -> int:
+    terminal.console().print(__version__)
+    return DONE

@@ -1,0 +1,104 @@
+"""
+How does the proxy run? uvicorn over the app, in one process or several that share port, policy, database and metrics.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from tempfile import TemporaryDirectory
+from types import FrameType
+
+import structlog
+import uvicorn
+from starlette.types import ASGIApp
+
+from proxy import logs, settings
+from proxy.errors import PolicyError
+from proxy.policy import ListenPolicy, Policy
+from proxy.store.secret import load_secret
+
+METRICS_FOLDER_ENV = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client when a worker imports it
+IDLE_CONNECTION_SECONDS = 75  # longer than clients keep one for reuse, so that they and not we close it
+WORKER_PATIENCE_SECONDS = 30  # a worker on a busy machine takes seconds to start; uvicorn would replace it after 5
+
+log = structlog.get_logger()
+
+
+def serve(policy: Policy) -> None:
+    """
+    Run until SIGTERM or SIGINT; both end streams gracefully and the process with status 0.
+
+    Raises:
+        PolicyError: what the start needs is not there: the address, the data folder, the secret, the admin token.
+    """
+    logs.configure(policy.log)
+    settings.admin_token(os.environ)
+    _make_folder(policy)
+    load_secret(policy.data, os.environ)
+    _claim(policy.listen)
+    os.environ.update(settings.hand_over(policy))
+    for stop in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises the signal again when all is done; that is no failure
+        signal.signal(stop, _leave)
+    log.info("starting", host=policy.listen.host, port=policy.listen.port, workers=policy.listen.workers)
+    if policy.listen.workers == 1:
+        _run(policy.listen)
+        return
+    with TemporaryDirectory(prefix="palimpsest-metrics-") as folder:
+        os.environ[METRICS_FOLDER_ENV] = folder
+        _run(policy.listen)
+
+
+def worker() -> ASGIApp:
+    """The app of one process; uvicorn calls this by name in each."""
+    policy = settings.handed_over(os.environ)
+    logs.configure(policy.log)
+    from proxy.app import create_app  # here, so that a start that is refused is refused at once
+
+    return create_app(policy)
+
+
+def _run(listen: ListenPolicy) -> None:
+    uvicorn.run(
+        f"{__name__}:{worker.__name__}",
+        factory=True,
+        host=listen.host,
+        port=listen.port,
+        workers=listen.workers,
+        loop="uvloop" if sys.platform != "win32" else "asyncio",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,  # its lines hold query strings
+        server_header=False,  # an answer carries the upstream's headers, not ours beside them
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=IDLE_CONNECTION_SECONDS,
+        timeout_graceful_shutdown=listen.shutdown_seconds,
+        timeout_worker_healthcheck=WORKER_PATIENCE_SECONDS,
+    )
+
+
+def _make_folder(policy: Policy) -> None:
+    try:
+        policy.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as cause:
+        raise PolicyError(f"data: {policy.data}: cannot be made: {cause.strerror}; choose another folder") from cause
+
+
+def _claim(listen: ListenPolicy) -> None:
+    """Try the address before anything is loaded: workers would only say that they could not start."""
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
+    try:
+        socket.create_server((listen.host, listen.port), family=family).close()
+    except OSError as cause:
+        reason = (cause.strerror or str(cause)).partition(" (")[0].lower()
+        hint = "stop what listens there (palimpsest itself, perhaps), or choose another --port"
+        raise PolicyError(f"listen.port: {listen.port}: cannot listen on {listen.host}: {reason}; {hint}") from cause
+
+
+def _leave(_signal: int, _frame: FrameType | None) -> None:
+    sys.exit(0)

@@ -1,0 +1,157 @@
+"""
+How is stored text shown on a terminal? As what it is: no colour codes, no markup, nothing that turns the line around.
+
+What clients and models wrote is untrusted; everything here that may hold it becomes a `Text` by way of `safe`.
+"""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from proxy.domain import Candidate, Recalled
+
+EXCERPT_CHARS = 160  # two lines of a terminal
+PIPE_COLUMNS = 200  # where nobody looks: wide enough that tables keep their columns
+
+INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats (direction marks among them), surrogates, separators
+
+
+def console() -> Console:
+    """Standard output; nothing in it is taken for markup."""
+    out = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
+    return (
+        out
+        if out.is_terminal
+        else Console(file=sys.stdout, markup=False, highlight=False, emoji=False, width=PIPE_COLUMNS)
+    )
+
+
+def safe(text: str) -> Text:
+    """Text with everything that a terminal would obey written out instead, as `\\x1b` or `\\u202e`."""
+    return Text("".join(_written_out(c) if unicodedata.category(c) in INVISIBLE else c for c in text))
+
+
+def excerpt(text: str, chars: int = EXCERPT_CHARS) -> Text:
+    """The beginning of a text, on one line."""
+    line = " ".join(text.split())
+    return safe(line if len(line) <= chars else line[: chars - 1] + "…")
+
+
+def fields(rows: Iterable[tuple[str, str]]) -> RenderableType:
+    """Names and values, one below the other; rows without a value are left out."""
+    table = Table.grid(padding=(0, 2))
+    for name, value in rows:
+        if value:
+            table.add_row(Text(name, style="bold"), safe(value))
+    return table
+
+
+def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[RenderableType]:
+    """
+    One turn's decision, from its record.
+
+    Args:
+        turn: what `Journal.turn` returns.
+        texts: what is stored, by occurrence; candidates that are not in it were forgotten since.
+    """
+    told = turn["explain"]
+    pressure, budget = told.get("pressure", {}), told.get("budget", {})
+    query, gate, block = told.get("query", {}), told.get("gate", {}), told.get("block")
+    yield fields(
+        [
+            ("role", told.get("role", "")),
+            ("event", told.get("event", "")),
+            *(("because", reason) for reason in told.get("evidence", ())),
+            (
+                "pressure",
+                f"{pressure['prompt_tokens']:,} of {pressure['window_tokens']:,} tokens, {pressure['ratio']:.0%}: "
+                f"{pressure['tier']}"
+                if pressure
+                else "",
+            ),
+            ("budget", f"{budget['chars']:,} characters, {budget['passage_chars']:,} a passage" if budget else ""),
+            ("query", _quoted(query.get("text", ""))),
+            ("context", _quoted(query.get("context", ""))),
+            ("gate", f"{'open' if gate['admitted'] else 'shut'}: {gate['reason']}" if gate else ""),
+            ("model", "missing: searched by words alone" if told.get("lexical_only") else ""),
+            ("took", ", ".join(f"{stage} {ms:g} ms" for stage, ms in told.get("elapsed_ms", {}).items())),
+            ("said", f"{told.get('kind')}: {block['chars']:,} characters, {block['tokens']:,} tokens" if block else ""),
+            ("nothing said", told.get("note") or ""),
+        ]
+    )
+    if candidates := told.get("candidates", ()):
+        yield _candidate_table(candidates, texts)
+
+
+def found(recalled: Recalled) -> Iterable[RenderableType]:
+    """What a search found, best first."""
+    yield fields(
+        [
+            ("gate", f"{'open' if recalled.admitted else 'shut'}: {recalled.reason}"),
+            ("model", "missing: searched by words alone" if recalled.lexical_only else ""),
+            ("took", f"{recalled.elapsed_ms:.1f} ms"),
+        ]
+    )
+    if recalled.candidates:
+        table = Table("", "score", *_signals(c.signals for c in recalled.candidates), "when", "where", "text")
+        for place, candidate in enumerate(recalled.candidates, start=1):
+            table.add_row(str(place), *_scores(candidate, recalled), *_source(candidate))
+        yield table
+
+
+def _scores(candidate: Candidate, recalled: Recalled) -> list[str]:
+    names = _signals(c.signals for c in recalled.candidates)
+    return [f"{candidate.score:.4f}", *(_signal(candidate.signals.get(name)) for name in names)]
+
+
+def _source(candidate: Candidate) -> list[RenderableType]:
+    memory = candidate.memory
+    when = datetime.fromtimestamp(memory.created_at).astimezone().strftime("%Y-%m-%d %H:%M")
+    return [when, safe(f"{memory.conversation} {memory.position} {memory.role}"), excerpt(memory.text)]
+
+
+def _candidate_table(candidates: Iterable[Mapping[str, Any]], texts: Mapping[int, str]) -> Table:
+    candidates = list(candidates)
+    names = _signals(candidate["signals"] for candidate in candidates)
+    table = Table("", "score", *names, "verdict", "text")
+    for place, candidate in enumerate(candidates, start=1):
+        text = texts.get(candidate["occurrence"])
+        table.add_row(
+            str(place),
+            f"{candidate['score']:.4f}",
+            *(_signal(candidate["signals"].get(name)) for name in names),
+            safe("packed" if candidate["packed"] else f"cut: {candidate['why']}"),
+            Text("(forgotten)", style="dim") if text is None else excerpt(text),
+        )
+    return table
+
+
+def _signals(each: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Every signal's name, in the order in which they first appear."""
+    return list(dict.fromkeys(name for signals in each for name in signals))
+
+
+def _signal(rank_and_score: Any) -> str:
+    """`3 (0.61)`: third in this signal's list; empty where it did not list the memory."""
+    if rank_and_score is None or not rank_and_score[0]:
+        return ""
+    rank, score = rank_and_score
+    return f"{rank} ({score:.2f})"
+
+
+def _quoted(text: str) -> str:
+    line = " ".join(text.split())
+    return f"“{line if len(line) <= EXCERPT_CHARS else line[: EXCERPT_CHARS - 1] + '…'}”" if line else ""
+
+
+def _written_out(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,98 @@
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from proxy import __version__
+
+ROOT = Path(__file__).parent.parent
+
+
+def palimpsest(*arguments: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PALIMPSEST_")}
+    return subprocess.run(
+        [sys.executable, "-m", "proxy", *arguments],
+        cwd=cwd,
+        env=kept | {"PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_version_is_the_packages() -> None:
+    assert palimpsest("version").stdout == f"{__version__}\n"
+
+
+def test_help_names_the_commands_that_exist() -> None:
+    said = palimpsest("--help").stdout
+    for command in ("serve", "demo", "check-config", "model", "version"):
+        assert command in said
+
+
+def test_check_config_says_what_a_file_changes(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("listen: {port: 9000}\nmemory: {off_for_models: [o1]}")
+    done = palimpsest("check-config", "mine.yaml", cwd=tmp_path)
+    assert done.returncode == 0
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["mine.yaml:", "fine"],
+        ["listen.port", "9000"],
+        ["memory.off_for_models", '["o1"]'],
+    ]
+
+
+def test_check_config_names_file_key_value_and_what_is_allowed(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("pressure: {warm: 2}")
+    done = palimpsest("check-config", "mine.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "palimpsest: mine.yaml: pressure.warm: 2 is not allowed; allowed: a number, > 0, < 1\n"
+
+
+def test_check_config_without_a_file_checks_the_environment() -> None:
+    assert palimpsest("check-config").stdout == "defaults: fine\n"
+    assert palimpsest("check-config", PALIMPSEST_PORT="x").returncode == 2
+
+
+def test_shipped_presets_are_fine() -> None:
+    assert palimpsest("check-config", "default").stdout == "default: fine\n"
+    assert "tenants.static" in palimpsest("check-config", "personal").stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["consolidate"], ["serve", "--port", "many"], ["serve", "--config", "no.yaml"]]
+)
+def test_wrong_arguments_end_with_status_2(arguments: list[str]) -> None:
+    done = palimpsest(*arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_serve_says_that_its_port_is_taken(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = palimpsest("serve", "--port", str(port), "--data", str(tmp_path / "data"))
+    assert done.returncode == 2
+    assert f"listen.port: {port}: cannot listen on 127.0.0.1: address already in use; stop what" in done.stderr
+
+
+def test_serve_on_a_preset_for_one_person_refuses_other_peoples_networks(tmp_path: Path) -> None:
+    done = palimpsest("serve", "--config", "personal", "--host", "0.0.0.0", "--data", str(tmp_path / "data"))
+    assert done.returncode == 2
+    assert "everyone would read everyone's memory" in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_serve_says_that_its_data_folder_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = palimpsest("serve", "--data", str(tmp_path / "file" / "data"))
+    assert done.returncode == 2
+    assert "cannot be made" in done.stderr
+
+
+def test_model_install_without_a_way_to_one_fails_and_says_what_to_try(tmp_path: Path) -> None:
+    done = palimpsest("model", "install", PALIMPSEST_MODEL__CACHE=str(tmp_path), PALIMPSEST_MODEL__DOWNLOAD="never")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("palimpsest: looking for the embedding model: none in ")
