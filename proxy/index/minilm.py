@@ -28,7 +28,7 @@ PROBE_STARTS = (0.0439, 0.0589, 0.0482, 0.0775, 0.0267, -0.0376, -0.0026, -0.059
 PROBE_TOLERANCE = 0.01  # components are about 0.05: rounding passes, another model or a damaged file does not
 
 
-class MiniLM:
+class Encoder:
     """A loaded model. Thread-safe; the interpreter is free while it computes."""
 
     def __init__(self, folder: Path, threads: int) -> None:

@@ -19,7 +19,8 @@ from proxy.index.fetch import PACKAGE_INDEX, Report, routes
 from proxy.index.minilm import NAME
 from proxy.policy import ModelPolicy
 
-REQUIRED = ("model.onnx", "tokenizer.json", "tokenizer_config.json")
+GRAPH = "model.onnx"
+REQUIRED = (GRAPH, "tokenizer.json", "tokenizer_config.json")
 OPTIONAL = ("config.json", "special_tokens_map.json")
 
 

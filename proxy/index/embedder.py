@@ -1,0 +1,151 @@
+"""
+Who turns texts into vectors, and what happens while the model is missing?
+
+Questions are embedded here, on a thread of their own; passages in a process of their own (`passage_process`). Without a
+model nothing waits: `ready` is False, recall is lexical, and `watch` picks the model up when it arrives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from time import perf_counter
+
+import structlog
+
+from proxy.errors import MemoryFault
+from proxy.index.minilm import MAX_CHARS, MAX_TOKENS, NAME, Encoder
+from proxy.index.model import GRAPH, discard, install, locate
+from proxy.index.passage_process import PassageProcess
+from proxy.policy import ModelPolicy
+from proxy.ports import Counts, Vectors
+
+REMEMBERED_QUESTIONS = 256  # under 3 MB; a retry and the next step of a tool loop ask the same again
+LOOK_SECONDS = 2.0  # between two looks for a model that somebody puts in place: a few stat calls
+FETCH_PAUSE_SECONDS = 30.0  # after the first fetch that failed; doubles each time
+FETCH_PAUSE_SECONDS_MAX = 3600.0
+
+log = structlog.get_logger(__name__)
+
+
+class MiniLM:
+    """all-MiniLM-L6-v2 on this machine's processor. Run `watch` in the background, and call `close` in the end."""
+
+    name = f"{NAME}/{MAX_TOKENS}"
+
+    def __init__(self, policy: ModelPolicy, counts: Counts) -> None:
+        self.status = "not loaded yet"  # for /readyz: words, never a path of the client's
+        self._policy = policy
+        self._counts = counts
+        self._encoder: Encoder | None = None
+        self._passages: PassageProcess | None = None
+        self._refused: tuple[Path, int] | None = None  # a damaged model: not loaded again until it changes
+        self._stopping = False
+        self._remembered: OrderedDict[str, Vectors] = OrderedDict()
+        self._question_thread = ThreadPoolExecutor(1, "embed-question")
+        self._passage_thread = ThreadPoolExecutor(1, "embed-passages")
+        counts.gauge("embedder_ready", 0)
+
+    @property
+    def ready(self) -> bool:
+        return self._encoder is not None
+
+    async def embed_query(self, text: str) -> Vectors:
+        """Unit vector, shape (384,)."""
+        text = text[:MAX_CHARS]
+        if text in self._remembered:
+            self._remembered.move_to_end(text)
+            return self._remembered[text]
+        if self._encoder is None:
+            raise MemoryFault(f"embedding a question: {self.status}")
+        started = perf_counter()
+        running = asyncio.get_running_loop().run_in_executor(self._question_thread, self._encoder.embed, [text])
+        vector: Vectors = (await running)[0]
+        self._counts.observe("embed_query", perf_counter() - started)
+        self._remembered[text] = vector
+        if len(self._remembered) > REMEMBERED_QUESTIONS:
+            self._remembered.popitem(last=False)
+        return vector
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors, shape (n, 384). Takes its time."""
+        if self._passages is None:
+            raise MemoryFault(f"embedding passages: {self.status}")
+        return await asyncio.get_running_loop().run_in_executor(self._passage_thread, self._passages.embed, texts)
+
+    async def warm(self) -> bool:
+        """Load the model, if this machine has one. Returns `ready`."""
+        folder = locate(self._policy)
+        if self.ready or folder is None or self._refused == _version(folder):
+            return self.ready
+        loading = asyncio.get_running_loop().run_in_executor(
+            self._question_thread, Encoder, folder, self._policy.threads
+        )
+        try:
+            self._encoder = await loading
+        except MemoryFault as fault:
+            self._refused = _version(folder)
+            self._say(str(fault))
+            return False
+        self._passages = PassageProcess(folder, self._policy.threads)
+        self._counts.gauge("embedder_ready", 1)
+        self.status = "ready"
+        log.info("embedding model loaded", folder=str(folder))
+        return True
+
+    async def watch(self) -> None:
+        """Return when the model is loaded. Until then look for it, and fetch it where policy allows."""
+        now = asyncio.get_running_loop().time
+        pause, next_fetch = FETCH_PAUSE_SECONDS, now()
+        while not (await self.warm() or self._stopping):
+            if now() < next_fetch:
+                await asyncio.sleep(LOOK_SECONDS)
+                continue
+            await self._fetch()
+            pause, next_fetch = min(2 * pause, FETCH_PAUSE_SECONDS_MAX), now() + pause
+
+    async def close(self) -> None:
+        """End the threads and the process. Work that is under way fails."""
+        self._stopping = True
+        if passages := self._passages:
+            self._passages = None
+            passages.interrupt()
+            await asyncio.get_running_loop().run_in_executor(self._passage_thread, passages.close)
+        for thread in (self._question_thread, self._passage_thread):
+            thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _fetch(self) -> None:
+        if self._refused and self._refused == _version(self._refused[0]):
+            discard(self._policy, self._refused[0])
+        try:
+            await asyncio.get_running_loop().run_in_executor(
+                self._passage_thread, install, self._policy, self._progress
+            )
+        except MemoryFault as fault:
+            self._say(str(fault))
+        except _Stopped:
+            return
+
+    def _progress(self, text: str) -> None:
+        if self._stopping:
+            raise _Stopped
+        self.status = text
+
+    def _say(self, trouble: str) -> None:
+        self.status = trouble
+        log.warning("no embedding model: recall goes by words alone", reason=trouble)
+
+
+class _Stopped(Exception):
+    """The proxy stops: a fetch need not go on."""
+
+
+def _version(folder: Path) -> tuple[Path, int]:
+    """Changes when the model does."""
+    try:
+        return folder, (folder / GRAPH).stat().st_mtime_ns
+    except OSError:
+        return folder, 0

@@ -1,0 +1,95 @@
+"""
+How are passages embedded without slowing requests? In a process of their own, at low priority.
+
+A thread would not do: at low priority it can lose its core while it holds the interpreter's lock, and then every
+request waits for it (measured with both cores busy: 420 ms at worst; with a process of its own, as without any).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from proxy.errors import MemoryFault, faults
+from proxy.index.minilm import DIMENSIONS, Encoder
+from proxy.ports import Vectors
+
+NICENESS = 10  # a tenth of what a request gets when both want the core; 19 would starve the index on a busy machine
+LENGTH = struct.Struct("!Q")  # bytes of the JSON list that follows
+
+
+class PassageProcess:
+    """The process, from the outside. Blocking, all from one thread; starts when needed, and again after a fault."""
+
+    def __init__(self, folder: Path, threads: int) -> None:
+        self._command = [sys.executable, "-m", __name__, str(folder), str(threads)]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """
+        Unit vectors, shape (n, 384).
+
+        Raises:
+            MemoryFault: the process could not start or ended; the next call starts another.
+        """
+        question = json.dumps(list(texts)).encode()
+        size = len(texts) * DIMENSIONS * np.dtype(np.float32).itemsize
+        with faults(OSError, "embedding passages"):
+            process = self._process or self._start()
+            assert process.stdin and process.stdout
+            try:
+                process.stdin.write(LENGTH.pack(len(question)) + question)
+                process.stdin.flush()
+                answer = process.stdout.read(size)
+            except OSError:
+                self.close()
+                raise
+        if len(answer) < size:
+            self.close()
+            raise MemoryFault("embedding passages: their process ended; memory may be short")
+        return np.frombuffer(answer, np.float32).reshape(len(texts), DIMENSIONS)
+
+    def interrupt(self) -> None:
+        """From any thread: let a running `embed` fail now."""
+        if process := self._process:
+            process.kill()
+
+    def close(self) -> None:
+        """End the process and wait for its end."""
+        if process := self._process:
+            self._process = None
+            process.kill()
+            process.communicate()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # what can be wrong with the model, the requests' own copy of it has said
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
+            start_new_session=True,  # Ctrl-C is for us to handle
+        )
+        return self._process
+
+
+def serve(folder: Path, threads: int, questions: BinaryIO, answers: BinaryIO) -> None:
+    """Answer until the other side closes its end, which it also does by dying."""
+    model = Encoder(folder, threads)
+    while header := questions.read(LENGTH.size):
+        texts = json.loads(questions.read(LENGTH.unpack(header)[0]))
+        answers.write(model.embed(texts).tobytes())
+        answers.flush()
+
+
+if __name__ == "__main__":
+    os.nice(NICENESS)
+    serve(Path(sys.argv[1]), int(sys.argv[2]), sys.stdin.buffer, sys.stdout.buffer)

@@ -1,0 +1,134 @@
+"""Who turns texts into vectors, and what happens while the model is missing?"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from proxy.errors import MemoryFault
+from proxy.index.embedder import REMEMBERED_QUESTIONS, MiniLM
+from proxy.index.minilm import Encoder
+from proxy.index.model import cache_folder
+from proxy.policy import ModelPolicy
+
+Make = Callable[[ModelPolicy], MiniLM]
+
+
+class Counted:
+    """Counts that a test can read."""
+
+    def __init__(self) -> None:
+        self.stages: list[str] = []
+        self.gauges: dict[str, float] = {}
+
+    def fault(self, where: str) -> None:
+        raise AssertionError(where)
+
+    def observe(self, stage: str, seconds: float) -> None:
+        self.stages.append(stage)
+
+    def gauge(self, name: str, value: float) -> None:
+        self.gauges[name] = value
+
+
+@pytest.fixture
+def counts() -> Counted:
+    return Counted()
+
+
+@pytest.fixture
+async def make(counts: Counted) -> AsyncIterator[Make]:
+    made: list[MiniLM] = []
+
+    def embedder(policy: ModelPolicy) -> MiniLM:
+        made.append(MiniLM(policy, counts))
+        return made[-1]
+
+    yield embedder
+    for each in made:
+        await each.close()
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not true():  # noqa: ASYNC110  what we wait for is a plain value
+            await asyncio.sleep(0.01)
+
+
+async def test_questions_and_passages_get_the_same_vectors(make: Make, counts: Counted, model_folder: Path) -> None:
+    embedder = make(ModelPolicy(folder=model_folder))
+    assert counts.gauges == {"embedder_ready": 0}
+    assert await embedder.warm()
+    text = "Which port does Postgres use?"
+    own = await embedder.embed_query(text)
+    assert own.shape == (384,)
+    assert (await embedder.embed_passages([text, "other"]))[0] == pytest.approx(own, abs=1e-5)
+    assert own == pytest.approx(Encoder(model_folder, 1).embed([text])[0], abs=1e-6)
+    assert (embedder.ready, embedder.status, counts.gauges) == (True, "ready", {"embedder_ready": 1})
+
+
+async def test_question_asked_again_is_not_computed_again(make: Make, counts: Counted, model_folder: Path) -> None:
+    embedder = make(ModelPolicy(folder=model_folder))
+    await embedder.warm()
+    first = await embedder.embed_query("Which port?")
+    assert await embedder.embed_query("Which port?") is first
+    assert counts.stages == ["embed_query"]
+    for number in range(REMEMBERED_QUESTIONS):
+        await embedder.embed_query(f"{number}")
+    assert await embedder.embed_query("Which port?") is not first
+
+
+async def test_missing_model_is_a_fault_that_says_so(make: Make, tmp_path: Path) -> None:
+    embedder = make(ModelPolicy(cache=tmp_path, download="never"))
+    assert not await embedder.warm()
+    assert not embedder.ready
+    with pytest.raises(MemoryFault, match="embedding a question: not loaded yet"):
+        await embedder.embed_query("Which port?")
+    with pytest.raises(MemoryFault, match="embedding passages"):
+        await embedder.embed_passages(["5433"])
+
+
+async def test_model_that_arrives_is_picked_up(make: Make, model_folder: Path, tmp_path: Path) -> None:
+    embedder = make(ModelPolicy(folder=tmp_path / "mine", cache=tmp_path / "cache", download="never"))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(embedder.watch())
+        await until(lambda: "download is never" in embedder.status)
+        assert not embedder.ready
+        shutil.copytree(model_folder, tmp_path / "arriving")
+        (tmp_path / "arriving").rename(tmp_path / "mine")
+    assert embedder.ready  # the watch ended by itself
+    assert (await embedder.embed_query("Which port?")).shape == (384,)
+
+
+async def test_damaged_model_waits_for_a_better_one(make: Make, model_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(model_folder, tmp_path / "mine")
+    (folder / "model.onnx").write_bytes(b"this is no model")
+    embedder = make(ModelPolicy(folder=folder, cache=tmp_path / "cache", download="never"))
+    assert not await embedder.warm()
+    assert "loading the embedding model" in embedder.status
+    (tmp_path / "better.onnx").write_bytes((model_folder / "model.onnx").read_bytes())
+    (tmp_path / "better.onnx").replace(folder / "model.onnx")
+    assert await embedder.warm()
+
+
+async def test_damaged_model_in_our_cache_is_fetched_again(make: Make, model_folder: Path, tmp_path: Path) -> None:
+    policy = ModelPolicy(cache=tmp_path)
+    folder = shutil.copytree(model_folder, cache_folder(policy))
+    (folder / "model.onnx").write_bytes(b"this is no model")
+    embedder = make(policy)
+    await embedder.watch()
+    assert embedder.ready
+
+
+async def test_closing_ends_a_fetch_and_leaves_nothing(make: Make, tmp_path: Path) -> None:
+    embedder = make(ModelPolicy(cache=tmp_path))
+    watching = asyncio.create_task(embedder.watch())
+    await until(lambda: embedder.status.startswith("fetching"))
+    await embedder.close()
+    await watching
+    assert not embedder.ready
+    assert list((tmp_path / "models").iterdir()) == []
