@@ -1,0 +1,255 @@
+"""
+How is the database reached? One writer, a few readers, every failure a `MemoryFault` that says what to try.
+
+Implements `proxy.ports.Sql`. SQLite in WAL mode: readers never wait for the writer, and a reader that is no longer
+wanted is interrupted. A deferred transaction that turns into a write fails at once whatever the busy timeout is, so
+every write is `BEGIN IMMEDIATE`. A damaged file is never touched: it stays as it is, for its owner to look at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal
+
+import aiosqlite
+
+from proxy.errors import MemoryFault, faults
+from proxy.ports import Row
+from proxy.store.location import refuse_network_file_system
+from proxy.store.schema import APPLICATION_ID, MIGRATIONS
+
+READERS = 3  # reads of one request follow each other; more requests than this rarely look at the same instant
+READER_BUSY_MS = 100  # a reader waits only while the log is recovered; well below the 250 ms of a request
+WRITER_BUSY_MS = 2000  # another process's batch takes milliseconds; the archivist tries again after this
+CACHED_STATEMENTS = 256  # all that are ever asked, prepared once
+FOLDER_MODE, FILE_MODE = 0o700, 0o600  # other people's conversations
+
+ADVICE = {
+    sqlite3.SQLITE_BUSY: "another process holds it: stop that process, or wait; it is tried again",
+    sqlite3.SQLITE_LOCKED: "another process holds it: stop that process, or wait; it is tried again",
+    sqlite3.SQLITE_FULL: "free some space; what waits to be written is kept in memory and tried again",
+    sqlite3.SQLITE_CANTOPEN: "check that the folder is there and that this user may write to it",
+    sqlite3.SQLITE_READONLY: "check that this user may write to the file and its folder",
+    sqlite3.SQLITE_PERM: "check that this user may write to the file and its folder",
+    sqlite3.SQLITE_IOERR: "check the disk, its free space and the file's permissions; it is tried again",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged and was left as it is: move it away, or put a backup in its place",
+    sqlite3.SQLITE_NOTADB: "the file is damaged and was left as it is: move it away, or put a backup in its place",
+}
+"""What the operator can do, by SQLite's primary result code. Other errors are ours, not the machine's."""
+
+REOPEN_AFTER = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
+"""Failures after which the open connections are worthless: the file was damaged, replaced or removed."""
+
+
+class Transaction:
+    """Reads and writes of one `BEGIN IMMEDIATE` transaction, in order."""
+
+    def __init__(self, connection: aiosqlite.Connection) -> None:
+        self._connection = connection
+
+    async def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
+        return list(await self._connection.execute_fetchall(sql, args))
+
+    async def write(self, sql: str, rows: Sequence[Sequence[Any]] = ((),)) -> None:
+        """Run one statement once for each row of arguments."""
+        if rows:
+            await self._connection.executemany(sql, rows)
+
+
+class Database:
+    """
+    One SQLite file.
+
+    `open` may fail and be tried again; until it has succeeded every read raises `MemoryFault`, and every write tries
+    to open first. `close` must be awaited in the end: connections are threads.
+    """
+
+    def __init__(self, path: Path, synchronous: Literal["NORMAL", "FULL"] = "NORMAL") -> None:
+        self.path = path
+        self._synchronous = synchronous
+        self._writer: aiosqlite.Connection | None = None
+        self._idle: asyncio.Queue[aiosqlite.Connection] | None = None  # readers
+        self._opened: list[aiosqlite.Connection] = []
+        self._writing = asyncio.Lock()
+        self._must_reopen = False
+        self._errors: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        return f"<Database {self.path} [{self.error or ('open' if self._writer else 'closed')}]>"
+
+    @property
+    def error(self) -> str:
+        """What keeps it from working and what to try; "" while it works."""
+        return next(iter(self._errors.values()), "")
+
+    @property
+    def is_healthy(self) -> bool:
+        return self._writer is not None and not self._errors
+
+    async def open(self) -> None:
+        """
+        Open, create or migrate the file; does nothing when it is open.
+
+        Raises:
+            MemoryFault: it cannot be used now; a later attempt may succeed.
+            PolicyError: it is on a network file system.
+        """
+        async with self._writing:
+            await self._ensure_open()
+
+    async def close(self) -> None:
+        async with self._writing:
+            await self._close()
+
+    async def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
+        """Rows of one SELECT on a reader connection. Cancelling interrupts it."""
+        idle = self._idle
+        if idle is None:
+            raise self._closed()
+        reader = await idle.get()
+        if idle is not self._idle:  # closed while we waited: the next in line shall know too
+            idle.put_nowait(reader)
+            raise self._closed()
+        asking = asyncio.ensure_future(reader.execute_fetchall(sql, args))
+
+        def give_back(done: asyncio.Future[Any]) -> None:
+            if not done.cancelled():
+                done.exception()  # nobody may be waiting for it by now
+            idle.put_nowait(reader)
+
+        asking.add_done_callback(give_back)
+        with self._watch("reading"):
+            try:
+                return list(await asyncio.shield(asking))
+            except asyncio.CancelledError:
+                with suppress(ValueError):  # closed meanwhile
+                    await reader.interrupt()
+                raise
+
+    async def write(self, statements: Iterable[tuple[str, Sequence[Sequence[Any]]]]) -> None:
+        """Run `(sql, rows of arguments)` in order, in one transaction; all or nothing."""
+        async with self.transaction() as transaction:
+            for sql, rows in statements:
+                await transaction.write(sql, rows)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """
+        One transaction on the writer: committed when the block ends, undone when it raises or is cancelled.
+
+        Raises:
+            MemoryFault: nothing was written.
+        """
+        async with self._writing:
+            writer = await self._ensure_open()
+            with self._watch("writing"):
+                try:
+                    await writer.execute_fetchall("BEGIN IMMEDIATE")
+                    yield Transaction(writer)
+                    await writer.execute_fetchall("COMMIT")
+                except BaseException:
+                    with suppress(sqlite3.Error):
+                        await writer.rollback()  # queued behind whatever still runs, even if we are cancelled again
+                    raise
+
+    async def _ensure_open(self) -> aiosqlite.Connection:
+        if self._must_reopen:
+            await self._close()
+        if self._writer is None:
+            refuse_network_file_system(self.path.parent)
+            with self._watch("opening"):
+                try:
+                    with faults(OSError, f"opening {self.path}"):
+                        self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+                        if not self.path.exists():
+                            self.path.touch(mode=FILE_MODE)
+                    writer = await self._connect(WRITER_BUSY_MS)
+                    await self._prepare(writer)
+                    idle: asyncio.Queue[aiosqlite.Connection] = asyncio.LifoQueue()
+                    for _ in range(READERS):
+                        reader = await self._connect(READER_BUSY_MS)
+                        await reader.execute_fetchall("PRAGMA query_only = ON")
+                        idle.put_nowait(reader)
+                except BaseException:
+                    await self._close()
+                    raise
+            self._writer, self._idle = writer, idle
+        return self._writer
+
+    async def _connect(self, busy_ms: int) -> aiosqlite.Connection:
+        connection = await aiosqlite.connect(
+            self.path, timeout=busy_ms / 1000, isolation_level=None, cached_statements=CACHED_STATEMENTS
+        )
+        self._opened.append(connection)
+        return connection
+
+    async def _prepare(self, writer: aiosqlite.Connection) -> None:
+        owner = await self._ask(writer, "PRAGMA application_id")
+        if owner != APPLICATION_ID and (owner or await self._ask(writer, "SELECT count(*) FROM sqlite_master")):
+            raise MemoryFault(f"opening {self.path}: it is another program's database: choose another data folder")
+        mode = await self._ask(writer, "PRAGMA journal_mode = WAL")
+        if mode != "wal":
+            raise MemoryFault(f"opening {self.path}: its file system has no shared memory: choose another data folder")
+        await writer.execute_fetchall(f"PRAGMA synchronous = {self._synchronous}")
+        await writer.execute_fetchall("PRAGMA foreign_keys = ON")
+        await writer.execute_fetchall("PRAGMA temp_store = MEMORY")
+        await self._migrate(writer)
+
+    async def _migrate(self, writer: aiosqlite.Connection) -> None:
+        """Safe for processes that start together: whoever comes second finds the work done."""
+        if await self._version(writer) == len(MIGRATIONS):
+            return
+        await writer.execute_fetchall("BEGIN IMMEDIATE")
+        for number, migrate in list(enumerate(MIGRATIONS, start=1))[await self._version(writer) :]:
+            await migrate(writer.execute_fetchall)
+            await writer.execute_fetchall(f"PRAGMA user_version = {number}")
+        await writer.execute_fetchall(f"PRAGMA application_id = {APPLICATION_ID}")
+        await writer.execute_fetchall("COMMIT")
+
+    async def _version(self, writer: aiosqlite.Connection) -> int:
+        version: int = await self._ask(writer, "PRAGMA user_version")
+        if version > len(MIGRATIONS):
+            raise MemoryFault(
+                f"opening {self.path}: a newer palimpsest wrote it (version {version}, known {len(MIGRATIONS)}): "
+                "install that one, or choose another data folder"
+            )
+        return version
+
+    async def _ask(self, connection: aiosqlite.Connection, sql: str) -> Any:
+        return next(iter(await connection.execute_fetchall(sql)))[0]
+
+    async def _close(self) -> None:
+        """Undo what was not committed, interrupt reads under way, refuse those that wait."""
+        opened, self._opened = self._opened, []
+        self._writer, self._idle, self._must_reopen = None, None, False
+        for connection in opened:
+            with suppress(sqlite3.Error):
+                await connection.interrupt()
+                await connection.close()
+
+    def _closed(self) -> MemoryFault:
+        return MemoryFault(self.error or f"reading {self.path}: it is not open")
+
+    @contextmanager
+    def _watch(self, doing: str) -> Iterator[None]:
+        """Turn the driver's errors into faults, and remember them for whoever asks how the store is."""
+        try:
+            yield
+        except MemoryFault as fault:
+            if doing == "opening":
+                self._errors[doing] = str(fault)
+            raise
+        except sqlite3.Error as cause:
+            code = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+            advice = ADVICE.get(code)
+            text = f"{doing} {self.path}: {cause}" + (f"; {advice}" if advice else "")
+            if advice:
+                self._errors[doing] = text
+            self._must_reopen |= code in REOPEN_AFTER
+            raise MemoryFault(text) from cause
+        else:
+            self._errors.pop(doing, None)
