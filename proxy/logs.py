@@ -26,7 +26,7 @@ from proxy.policy import LogPolicy
 # Names under which text is written. Whoever adds one vouches that nothing a client or an upstream sent gets there.
 TEXT_FIELDS = frozenset(
     {
-        *("event", "level", "timestamp", "logger", "error", "trace", "reason", "hint"),
+        *("event", "level", "timestamp", "logger", "error", "fault", "trace", "reason", "hint"),
         *("where", "doing", "stage", "state", "note", "kind", "role", "name", "version"),
         *("host", "upstream", "method", "path", "file", "folder", "conversation", "turn", "tenant"),
     }

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -81,6 +82,82 @@ def test_importing_the_app_loads_nothing_slow() -> None:
 def test_scripts_are_executable_and_parse(script: str) -> None:
     assert os.access(ROOT / script, os.X_OK)
     subprocess.run(["bash", "-n", ROOT / script], check=True)
+
+
+FAKE_PYTHON = """#!/usr/bin/env bash
+echo "$*" >>"$FAKE_LOG"
+[[ $* == *"$FAKE_LACKS"* ]] && exit 1
+[[ $1 == -m && $2 == venv ]] && mkdir -p "${@: -1}/bin" && cp "$0" "${@: -1}/bin/python"
+exit 0
+"""
+
+
+class FreshMachine:
+    """A checkout, and a Python of which only its command line is real; `lacks`: what it cannot do."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root, self.bin, self.log, self.lacks = folder / "checkout", folder / "bin", folder / "log", "nothing"
+        shutil.copytree(ROOT / "scripts", self.root / "scripts")
+        shutil.copy(ROOT / "pyproject.toml", self.root)
+        self.bin.mkdir()
+        for name in ("python", "python3", *(f"python3.{minor}" for minor in range(11, 20))):
+            (self.bin / name).write_text(FAKE_PYTHON)
+            (self.bin / name).chmod(0o755)
+
+    def install(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {"PATH": f"{self.bin}:/usr/bin:/bin", "FAKE_LOG": str(self.log), "FAKE_LACKS": self.lacks}
+        script = [str(self.root / "scripts" / "install"), *arguments]
+        return subprocess.run(script, env=environment, capture_output=True, text=True, timeout=60)
+
+    def installed(self) -> list[str]:
+        return [line for line in self.log.read_text().splitlines() if "pip install" in line]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> FreshMachine:
+    if any(Path(folder, "uv").exists() for folder in ("/usr/bin", "/bin")):
+        pytest.skip("uv is installed for everyone here, and goes before pip")
+    return FreshMachine(tmp_path)
+
+
+def test_install_happens_once_until_the_project_changes(machine: FreshMachine) -> None:
+    assert machine.install().returncode == 0
+    machine.install()
+    assert [line.split()[-1] for line in machine.installed()] == [str(machine.root)]
+    machine.install("dev")
+    machine.install("dev")
+    machine.install()
+    assert machine.installed()[1:] == [machine.installed()[0] + "[dev]"]
+    with (machine.root / "pyproject.toml").open("a") as project:
+        project.write("# newer\n")
+    machine.install()
+    assert machine.installed()[2:] == [machine.installed()[1]], "what development takes stays in"
+
+
+def test_install_that_failed_is_tried_again(machine: FreshMachine) -> None:
+    machine.lacks = "pip install"
+    assert machine.install().returncode != 0
+    machine.lacks = "nothing"
+    assert machine.install().returncode == 0
+    assert len(machine.installed()) == 2
+
+
+@pytest.mark.parametrize(
+    ("lacks", "words"),
+    [
+        ("ensurepip", "cannot make environments. On Debian or Ubuntu: sudo apt install python3-venv"),
+        (
+            "version_info",
+            "Python 3.11 or newer is needed and was not found. On Debian or Ubuntu: sudo apt install python3",
+        ),
+    ],
+)
+def test_install_names_the_package_that_a_fresh_machine_lacks(machine: FreshMachine, lacks: str, words: str) -> None:
+    machine.lacks = lacks
+    done = machine.install()
+    assert done.returncode != 0
+    assert words in done.stderr
+    assert not (machine.root / ".venv").exists()
 
 
 def test_a_wheel_holds_the_configuration_and_finds_it(tmp_path: Path) -> None:
