@@ -1,0 +1,130 @@
+"""
+What happens to a request that is not for us? It passes: bytes in, bytes out, with memory looking on where it may.
+
+Everything goes through here that no endpoint of our own takes: `/v1/...`, and unknown paths too (clients probe with
+`HEAD /`). Memory acts on chat completions; whatever else there is passes untouched.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+
+import orjson
+import structlog
+from starlette.types import Receive, Scope, Send
+
+from proxy.core.keyring import Keyring
+from proxy.domain import Ending, Prepared, RawHeaders
+from proxy.edge.relay import Relay
+from proxy.edge.upload import BodyTooLarge, ClientGone, Upload
+from proxy.errors import UpstreamUnreachable
+from proxy.policy import Policy
+from proxy.ports import Preparing
+from proxy.upstream.passthrough import Body, Passthrough, choose
+
+CHAT = "/v1/chat/completions"
+
+# Readers disagree on what these mean: what is checked here might not be what is opened there.
+_STRANGE_PATH = re.compile(r"^[^/]|//|\\|%5[cC]|(?:/|%2[fF])(?:\.|%2[eE]){1,2}(?:/|%2[fF]|;|$)")
+
+log = structlog.get_logger()
+
+
+class ProxyRoutes:
+    """The ASGI application behind our own endpoints: one call a request, no middleware, no request object."""
+
+    def __init__(self, policy: Policy, pipeline: Preparing, passthrough: Passthrough, keyring: Keyring) -> None:
+        """
+        Args:
+            passthrough: opened before and closed after this application's life, by whoever made it.
+            keyring: with keys in it, callers without one are refused.
+        """
+        self._upstreams = policy.upstreams
+        self._limit_bytes = policy.limits.body_bytes
+        self._pipeline = pipeline
+        self._passthrough = passthrough
+        self._keyring = keyring
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await send({"type": "websocket.close"})
+            return
+        path, headers = scope["raw_path"].decode("latin-1"), scope["headers"]
+        relay, upload = Relay(send), Upload(receive, self._limit_bytes)
+        if _STRANGE_PATH.search(path):
+            text = "the path holds //, dot segments or backslashes, or no / in front; send it plain"
+            await relay.refuse(400, "invalid_path", text)
+        elif self._keyring and self._keyring.find(headers) is None:
+            text = "the key is none of this proxy's; send one of those as authorization: Bearer"
+            await relay.refuse(401, "invalid_api_key", text)
+        else:
+            try:
+                await self._forward(scope, path, headers, upload, relay)
+            except ClientGone:
+                pass
+            except BodyTooLarge:
+                if not relay.has_begun:
+                    text = f"the request is larger than {self._limit_bytes} bytes (limits.body_bytes); send less"
+                    await relay.refuse(413, "request_too_large", text)
+
+    async def _forward(self, scope: Scope, path: str, headers: RawHeaders, upload: Upload, relay: Relay) -> None:
+        prepared, body = await self._prepare(scope["method"], path, headers, upload)
+        if isinstance(body, bytes) and body != prepared.body:
+            headers = [header for header in headers if header[0] != b"content-encoding"]
+            body = prepared.body
+        query = scope["query_string"].decode("latin-1")
+        relay.take(prepared)
+        try:
+            upstream = choose(self._upstreams, prepared.model)
+            if upstream is None:
+                relay.end(Ending.REFUSED)
+                text = (
+                    f"no upstream serves {prepared.model!r}; upstreams.models of the proxy says which models are served"
+                )
+                await relay.refuse(404, "model_not_found", text)
+                return
+            async with upload.attended():
+                target = f"{path}?{query}" if query else path
+                with closing(await self._passthrough.send(upstream, scope["method"], target, headers, body)) as answer:
+                    await relay.forward(answer)
+        except UpstreamUnreachable as broken:
+            if upload.failure is not None:  # the client's end broke, and the upstream's only thereby
+                raise upload.failure from broken
+            relay.end(Ending.UPSTREAM_BROKE)
+            log.warning("upstream unreachable", reason=str(broken), has_begun=relay.has_begun)
+            if not relay.has_begun:  # else the server cuts the client's stream, as the upstream cut ours
+                code = "upstream_timeout" if broken.http_status == 504 else "upstream_unreachable"
+                await relay.refuse(broken.http_status, code, str(broken), "api_error")
+        finally:
+            relay.end(Ending.CLIENT_GONE)  # unless it ended otherwise before
+
+    async def _prepare(self, method: str, path: str, headers: RawHeaders, upload: Upload) -> tuple[Prepared, Body]:
+        """What memory makes of the request, and the client's body: whole where somebody reads it, else as it comes."""
+        if _declared_bytes(headers) > self._limit_bytes:
+            raise BodyTooLarge
+        if method == "POST" and path.endswith(CHAT):
+            body = await upload.whole()
+            return await self._pipeline.prepare(headers, body), body
+        if len(self._upstreams) > 1 and _is_json(headers):  # the model chooses between them
+            body = await upload.whole()
+            return Prepared(body, model=_model(body)), body
+        first = await upload.piece()
+        return Prepared(first), first if upload.has_arrived else upload.rest(first)
+
+
+def _declared_bytes(headers: RawHeaders) -> int:
+    return next((int(value) for name, value in headers if name == b"content-length" and value.isdigit()), 0)
+
+
+def _is_json(headers: RawHeaders) -> bool:
+    return any(name == b"content-type" and b"json" in value.lower() for name, value in headers)
+
+
+def _model(body: bytes) -> str:
+    try:
+        raw = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return ""
+    model = raw.get("model") if isinstance(raw, dict) else None
+    return model if isinstance(model, str) else ""

@@ -1,0 +1,79 @@
+"""
+How does an answer reach the client? Chunk by chunk as it comes; only its end waits for the archive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import orjson
+from starlette.types import Send
+
+from proxy.domain import Ending, Prepared, RawHeaders
+from proxy.ports import Listener
+from proxy.upstream.passthrough import UpstreamAnswer
+
+FIRST_ERROR_STATUS = 400
+
+
+class Relay:
+    """One answer on its way to the client, the upstream's or our own, and to whoever listens."""
+
+    def __init__(self, send: Send) -> None:
+        self.has_begun = False
+        self._send = send
+        self._added: RawHeaders = ()
+        self._listen: Callable[[int, RawHeaders], Listener] | None = None
+        self._listener: Listener | None = None
+
+    def take(self, prepared: Prepared) -> None:
+        """Add these headers to the answer, and let this listener hear it. From here on call `end`, whatever happens."""
+        self._added, self._listen = prepared.headers, prepared.listen
+
+    async def forward(self, answer: UpstreamAnswer) -> None:
+        """
+        Pass on everything.
+
+        Raises:
+            UpstreamUnreachable: the upstream broke off, and the client has what came before.
+        """
+        ending = Ending.COMPLETE if answer.status < FIRST_ERROR_STATUS else Ending.REFUSED
+        self._begin(answer.status, answer.headers)
+        await self._start(answer.status, [*answer.headers, *self._added])
+        async for data in answer:
+            free_bytes = len(data) if self._listener is None else self._listener.feed(data)
+            if free_bytes < len(data):
+                await self._pass(data[:free_bytes])
+                await self._ended(ending)
+                data = data[free_bytes:]
+            await self._pass(data)
+        await self._ended(ending)
+        await self._pass(b"", more=False)
+
+    async def refuse(self, status: int, code: str, text: str, kind: str = "invalid_request_error") -> None:
+        """Answer in the upstream's place, in the shape that OpenAI gives its errors."""
+        body = orjson.dumps({"error": {"message": text, "type": kind, "param": None, "code": code}})
+        described = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        await self._start(status, [*described, *self._added])
+        await self._pass(body, more=False)
+
+    def end(self, ending: Ending) -> Awaitable[None] | None:
+        """Tell the listener how it ended; only the first call counts. Await the result to know it committed."""
+        self._begin(0, ())
+        listener, self._listener = self._listener, None
+        return None if listener is None else listener.finish(ending)
+
+    async def _ended(self, ending: Ending) -> None:
+        if (committed := self.end(ending)) is not None:
+            await committed
+
+    def _begin(self, status: int, headers: RawHeaders) -> None:
+        if self._listen is not None:
+            self._listener, self._listen = self._listen(status, headers), None
+
+    async def _start(self, status: int, headers: RawHeaders) -> None:
+        self.has_begun = True
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def _pass(self, data: bytes, more: bool = True) -> None:
+        await self._send({"type": "http.response.body", "body": data, "more_body": more})

@@ -1,0 +1,235 @@
+"""
+How do the client's bytes reach the provider, and the provider's the client? As they are, and as they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from proxy.core.keyring import CREDENTIALS, Keyring
+from proxy.domain import RawHeaders
+from proxy.errors import UpstreamUnreachable
+from proxy.policy import UpstreamPolicy
+
+HOP_BY_HOP = frozenset(
+    {  # RFC 9110 section 7.6.1: they speak of one connection, not of the message
+        *(b"connection", b"keep-alive", b"proxy-connection", b"proxy-authenticate", b"proxy-authorization"),
+        *(b"te", b"trailer", b"transfer-encoding", b"upgrade"),
+    }
+)
+OURS = b"x-palimpsest-"
+NOT_FORWARDED = HOP_BY_HOP | {b"host", b"expect"}  # the server has answered `expect`; `host` is the upstream's
+AUTO_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")  # what aiohttp would add by itself
+HEADER_BYTES = 64 * 1024  # longest header line of an answer; aiohttp's own 8 kB is less than some gateways send
+HEADER_LINES = 1000  # for the same reason
+SLICE_BYTES = 256 * 1024  # of a large body at a time, so that writing it lets others speak
+BODILESS = (204, 304)  # answers that end with their headers, whatever length these announce
+
+Body = bytes | AsyncIterator[bytes]
+
+_REASONS: tuple[tuple[type[BaseException], str], ...] = (
+    (aiohttp.ClientConnectorDNSError, "its name does not resolve"),
+    (aiohttp.ClientSSLError, "no secure connection could be made"),
+    (TimeoutError, "it kept silent for too long"),
+    (aiohttp.ClientConnectorError, "it accepts no connection"),
+    (aiohttp.ServerDisconnectedError, "it closed the connection without an answer"),
+    (aiohttp.ClientResponseError, "what it says is no HTTP"),
+)
+
+
+def choose(upstreams: Sequence[UpstreamPolicy], model: str) -> UpstreamPolicy | None:
+    """
+    Where requests for a model go.
+
+    Returns:
+        The first upstream with a pattern that matches; the first of all where no model is named (`""`: a list of
+        models, an upload); None where a model is named and nobody serves it.
+    """
+    if not model:
+        return upstreams[0]
+    return next((u for u in upstreams if any(fnmatchcase(model, pattern) for pattern in u.models)), None)
+
+
+class UpstreamAnswer:
+    """
+    An answer that has begun: status and headers are here, the body comes chunk by chunk.
+
+    Iterate for the chunks, and `close` in every case: what was not read to its end takes its connection along.
+    """
+
+    __slots__ = ("_name", "_response", "headers", "status")
+
+    def __init__(self, name: str, response: aiohttp.ClientResponse) -> None:
+        self._name = name
+        self._response = response
+        self.status = response.status
+        self.headers = _answer_headers(response)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """
+        The next bytes, as soon as there are any.
+
+        Raises:
+            UpstreamUnreachable: the upstream broke off.
+        """
+        try:
+            data = await self._response.content.readany()
+        except (aiohttp.ClientError, TimeoutError, OSError) as cause:
+            raise _unreachable(self._name, cause) from cause
+        if not data:
+            raise StopAsyncIteration
+        return data
+
+    def close(self) -> None:
+        self._response.close()
+
+
+class Passthrough:
+    """
+    The way to all upstreams: one pool of connections, open between `async with`.
+
+    Nothing is followed, kept, decoded or added: redirects, cookies and compressed bytes are the client's to deal with.
+    """
+
+    def __init__(
+        self, upstreams: Iterable[UpstreamPolicy], environment: Mapping[str, str], keyring: Keyring | None = None
+    ) -> None:
+        """
+        Args:
+            environment: holds the keys of upstreams with `auth: held`.
+            keyring: the keys that clients present to us; they are never forwarded.
+        """
+        self._held = {u: f"Bearer {environment[u.key_env]}" for u in upstreams if u.auth == "held"}
+        self._keyring = keyring or Keyring({})
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,
+            skip_auto_headers=AUTO_HEADERS,
+            max_line_size=HEADER_BYTES,
+            max_field_size=HEADER_BYTES,
+            max_headers=HEADER_LINES,
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def send(
+        self, upstream: UpstreamPolicy, method: str, target: str, headers: RawHeaders, body: Body
+    ) -> UpstreamAnswer:
+        """
+        Ask an upstream.
+
+        Args:
+            target: path and query exactly as the client sent them, from the `/` on.
+            headers: the client's, names in lower case.
+            body: whole, or piece by piece as it arrives.
+
+        Raises:
+            UpstreamUnreachable: there is no answer.
+        """
+        assert self._session is not None, "use `async with` around the passthrough"
+        try:
+            response = await self._session.request(
+                method,
+                _url(upstream.url, target),
+                headers=self._request_headers(upstream, headers, body),
+                data=_payload(body),
+                allow_redirects=False,
+                timeout=_timeout(upstream),
+            )
+        except (aiohttp.ClientError, TimeoutError, OSError) as cause:
+            raise _unreachable(upstream.name, cause) from cause
+        return UpstreamAnswer(upstream.name, response)
+
+    def _request_headers(self, upstream: UpstreamPolicy, headers: RawHeaders, body: Body) -> CIMultiDict[str]:
+        held = self._held.get(upstream)
+        dropped = NOT_FORWARDED | _named_by_connection(headers)
+        if held is not None:
+            dropped |= CREDENTIALS
+        kept: CIMultiDict[str] = CIMultiDict()
+        for name, value in headers:
+            if name in dropped or name.startswith(OURS):
+                continue
+            if name in CREDENTIALS and self._keyring.opens(value):
+                continue
+            kept.add(name.decode("latin-1"), _text(value))
+        if held is not None:
+            kept["authorization"] = held
+        if isinstance(body, bytes) and body:
+            kept["content-length"] = str(len(body))
+        return kept
+
+
+@lru_cache(maxsize=512)  # clients ask for few targets, and taking a URL apart costs as much as parsing a short body
+def _url(base: str, target: str) -> URL:
+    """`/v1` of the base stands for `/v1` of the target; what the client encoded stays as it is."""
+    return URL(base.rstrip("/").removesuffix("/v1") + target, encoded=True)
+
+
+@lru_cache(maxsize=64)
+def _timeout(upstream: UpstreamPolicy) -> aiohttp.ClientTimeout:
+    connect = upstream.connect_timeout_seconds
+    return aiohttp.ClientTimeout(
+        total=None, connect=connect, sock_connect=connect, sock_read=upstream.silence_timeout_seconds
+    )
+
+
+def _payload(body: Body) -> Body | None:
+    if isinstance(body, bytes):
+        return (_slices(body) if len(body) > SLICE_BYTES else body) or None
+    return body
+
+
+async def _slices(body: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(body), SLICE_BYTES):
+        yield body[start : start + SLICE_BYTES]
+
+
+def _answer_headers(response: aiohttp.ClientResponse) -> list[tuple[bytes, bytes]]:
+    raw = response.raw_headers
+    dropped = HOP_BY_HOP | _named_by_connection(raw)
+    if response.status in BODILESS:
+        dropped |= {b"content-length"}  # our server would wait for that many bytes
+    return [(name, value) for name, value in raw if name.lower() not in dropped]
+
+
+def _named_by_connection(headers: RawHeaders) -> frozenset[bytes]:
+    """Headers that `connection` declares to be of this hop only."""
+    named = [value for name, value in headers if len(name) == 10 and name.lower() == b"connection"]
+    return frozenset(token.strip() for value in named for token in value.lower().split(b","))
+
+
+def _text(value: bytes) -> str:
+    """aiohttp takes text and writes UTF-8; a value that is not keeps its characters, not its bytes."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _unreachable(name: str, cause: BaseException) -> UpstreamUnreachable:
+    """In words of ours: the library's hold the URL, and with it a query that must not reach a log."""
+    reason = next((text for kind, text in _REASONS if isinstance(cause, kind)), "the connection broke")
+    return UpstreamUnreachable(
+        f"asking upstream {name!r}: {reason}; try again, or check its url", timed_out=isinstance(cause, TimeoutError)
+    )
