@@ -21,6 +21,9 @@ WINDOW_CHARS = 1000  # LANTERN 3.1; MiniLM reads 256 tokens, about as much Engli
 OVERLAP_CHARS = 200  # LANTERN 3.1: a sentence on the edge is whole in one of the two windows
 MAX_PASSAGES = 256  # a longer text is findable by its two ends; it is archived whole all the same
 MAX_TAG_CHARS = 300  # room for a URL
+ASKING_CHARS = 300  # a longer text tells more than it asks
+ASKING_END_CHARS = 80  # a question may be followed by a caption or a greeting
+ASKS = "?"  # the tag of a text that asks
 TERM_CHARS = 80  # longer runs without white space are data, not words
 STEM_CACHE_WORDS = 100_000  # some 10 MB; a conversation uses 5 to 10 thousand different words
 
@@ -28,15 +31,16 @@ STEM_CACHE_WORDS = 100_000  # some 10 MB; a conversation uses 5 to 10 thousand d
 # not, and terms consist of \w and joiners only: no text can forge a scope.
 SCOPE_MARK = "\ue000"
 
-# Function words, and those that only ask. Dropped from questions; kept in documents, where they cost nothing.
+# Function words, and those that only ask, agree or thank. Dropped from questions; kept in documents, at no cost.
 STOP_WORDS = frozenset(
     """
-    a about after again all also am an and any are as at be because been before being between both but by can could did
-    do does doing don't done down during each few for from further get got had has have having he her here hers him his
-    how i if in into is it it's its just like made make many may me might mine more most much must my no nor not now of
-    off on once one only or other our ours out over own please same say shall she should so some such than that the
-    their theirs them then there these they this those through to too under until up us very was we were what what's
-    when where which while who whom whose why will with would you your yours
+    a about after again all also am an and any are as at be because been before being between both but by bye can
+    could did do does doing don't done down during each few for from further get go goes going got great had has
+    have having he hello her here hers hey hi him his how i if in into is it it's its just kindly let's like made
+    make many may me might mine more most much must my no nor not now of off oh ok okay on once one only or other
+    our ours out over own please same say shall she should so some such sure than thank thanks that the their theirs
+    them then there these they this those through to too under until up us very was we were what what's when where
+    which while who whom whose why will with would yeah yes you your yours
     """.split()  # noqa: SIM905 - a list of 140 quoted words is no easier to read
 )
 
@@ -69,6 +73,7 @@ _COMMAND = re.compile(
     r"(?:^ *\$ +|`)((?:apt|cargo|curl|docker|git|go|kubectl|make|np[mx]|pip|poetry|pytest|python3?|uv|yarn) +[\w./-]+)",
     re.MULTILINE,
 )
+_SPEAKER = re.compile(r"^([A-Z]\w+)(?: [A-Z]\w+)?: ", re.MULTILINE)  # "Ann: ...", as transcripts begin a line
 _DEFINED = re.compile(r"\b(?:class|def|enum|fn|func|function|interface|struct|trait) (\w+) ?[(:{<]")
 _STEPS = re.compile(r"```|^ *(?:\d+[.)]|\$|[Ss]tep \d+:?) +\S.*\n+ *(?:\d+[.)]|\$|[Ss]tep \d+:?) ", re.MULTILINE)
 _LASTING = re.compile(
@@ -130,12 +135,17 @@ def identifiers(text: str) -> tuple[str, ...]:
 def tags(text: str) -> tuple[str, ...]:
     """
     What a text names by pattern, lower case, sorted, each once: URLs, paths, errors, ticket ids, config keys, versions,
-    ports, commands, function and class names, hashes. A tag holds no white space (`git commit` is `git_commit`).
+    ports, commands, function and class names, hashes; `ann:` where its first speaker is Ann; `?` where a short text
+    ends by asking. A tag holds no white space (`git commit` is `git_commit`).
     """
     found = {tag for word in set(text.split()) if not (word.isalpha() and word[1:].islower()) for tag in _tags_of(word)}
     if "`" in text or "$ " in text:
         found.update("_".join(command.lower().split()) for command in _COMMAND.findall(text))
     found.update(name.lower() for name in _DEFINED.findall(text))
+    if speaker := _SPEAKER.search(text):
+        found.add(f"{speaker[1].lower()}:")
+    if len(text) <= ASKING_CHARS and "?" in text[-ASKING_END_CHARS:]:
+        found.add(ASKS)
     return tuple(sorted(found))
 
 

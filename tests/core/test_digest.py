@@ -73,6 +73,7 @@ def test_question_and_statement_meet_in_their_terms():
 
 def test_question_of_function_words_has_no_terms():
     assert query_terms("What was it that they did to you then?") == ()
+    assert query_terms("Thanks, that was great! OK, go on.") == ()
 
 
 def test_scripts_without_spaces_become_pairs_of_characters():
@@ -125,10 +126,16 @@ def test_everyday_words_and_amounts_are_no_identifiers(text: str):
         ("class Parser(Base):", "parser"),
         ("call load() first", "load"),
         ("commit 9f8e7d6c", "9f8e7d6c"),
+        ("8 May 2023\nAnn: Hello!", "ann:"),
+        ("Ann: How are you?", "?"),
     ],
 )
 def test_tag_is_found_by_pattern(text: str, tag: str):
     assert tag in tags(text)
+
+
+def test_long_text_that_ends_with_a_question_does_not_count_as_asking():
+    assert "?" not in tags("We have found the fault. " * 20 + "Shall I go on?")
 
 
 def test_prose_has_no_tags():
