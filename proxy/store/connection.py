@@ -52,7 +52,8 @@ class Transaction:
         self._connection = connection
 
     async def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
-        return list(await self._connection.execute_fetchall(sql, args))
+        rows: Iterable[Any] = await self._connection.execute_fetchall(sql, args)
+        return list(rows)
 
     async def write(self, sql: str, rows: Sequence[Sequence[Any]] = ((),)) -> None:
         """Run one statement once for each row of arguments."""
@@ -114,7 +115,7 @@ class Database:
         if idle is not self._idle:  # closed while we waited: the next in line shall know too
             idle.put_nowait(reader)
             raise self._closed()
-        asking = asyncio.ensure_future(reader.execute_fetchall(sql, args))
+        asking: asyncio.Future[Iterable[Any]] = asyncio.ensure_future(reader.execute_fetchall(sql, args))
 
         def give_back(done: asyncio.Future[Any]) -> None:
             if not done.cancelled():

@@ -11,9 +11,12 @@ from proxy.errors import PolicyError
 
 MOUNTS = Path("/proc/self/mounts")  # Linux; elsewhere nothing can be asked and everything is allowed
 
-# https://www.sqlite.org/useovernet.html. fuse.* are file systems over ssh, object stores and the like.
+# https://www.sqlite.org/useovernet.html. fuse.* are file systems over ssh, object stores
+# and the like. 9p is allowed: sandboxes mount their own root so.
 NETWORK_TYPES = frozenset(
-    "9p afs beegfs ceph cifs coda davfs gfs2 glusterfs lustre ncpfs nfs nfs4 ocfs2 orangefs pvfs2 smb2 smb3 smbfs".split()  # noqa: SIM905
+    """
+    afs beegfs ceph cifs coda davfs gfs2 glusterfs lustre ncpfs nfs nfs4 ocfs2 orangefs pvfs2 smb2 smb3 smbfs
+    """.split()  # noqa: SIM905
 )
 NETWORK_FUSE = re.compile(r"fuse\.(?:.*sshfs|.*s3.*|rclone|gcsfuse|glusterfs|ceph.*|davfs.*|blobfuse2?|juicefs|goofys)")
 

@@ -36,8 +36,8 @@ CREATE TABLE content (                       -- each message once per tenant, wh
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant INTEGER NOT NULL REFERENCES tenant(id),
     digest BLOB NOT NULL,                    -- keyed hash of the message as sent, before redaction
-    text TEXT NOT NULL,                      -- what it says and does, readable and redacted: see core/entries.py
-    rest TEXT NOT NULL,                      -- its JSON without what `text` already says
+    text TEXT NOT NULL,                      -- what it says and does, readable and redacted
+    rest TEXT NOT NULL,                      -- its JSON without what `text` already says: see wire/stored.py
     UNIQUE (tenant, digest)
 );
 CREATE TABLE turn (                          -- one request, as a diff against its parent
@@ -85,17 +85,19 @@ CREATE TABLE link (                          -- what leads a later request back 
     tenant INTEGER NOT NULL,
     print INTEGER NOT NULL,
     kind TEXT NOT NULL,
-    conversation INTEGER NOT NULL,           -- of a side request: the one it serves
+    conversation INTEGER NOT NULL REFERENCES conversation(id),
     turn INTEGER NOT NULL REFERENCES turn(id),
     PRIMARY KEY (tenant, print, kind, conversation, turn)
 ) WITHOUT ROWID;
 CREATE INDEX link_by_turn ON link(turn);
+CREATE INDEX link_by_conversation ON link(conversation);
 CREATE TABLE block (                         -- what we said, anchored to what it was said in
     occurrence INTEGER PRIMARY KEY REFERENCES occurrence(id),
     conversation INTEGER NOT NULL REFERENCES conversation(id),
     turn INTEGER NOT NULL REFERENCES turn(id),
     kind TEXT NOT NULL,
     text TEXT NOT NULL,
+    role TEXT NOT NULL,                      -- of a message of its own; '' inside the one that carries it
     tokens INTEGER NOT NULL,
     occurrences TEXT NOT NULL,               -- JSON: the memories it carries
     shed INTEGER NOT NULL DEFAULT 0          -- the turn since which it is no longer replayed; 0 it is

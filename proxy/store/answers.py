@@ -1,0 +1,132 @@
+"""
+How is an answer written, and how is a refused request taken back?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from proxy.domain import Ending, Heard
+from proxy.store.connection import Transaction
+from proxy.store.heads import to_listing
+from proxy.store.requests import write_links
+from proxy.store.standing import Standing, forget_occurrences, last_ids, write_standing
+from proxy.store.tree import carried, decode_kept, encode_kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A written request that has no answer yet."""
+
+    number: int
+    conversation: int
+    tenant: int
+    parent: int | None
+    messages: int
+
+
+async def write_answers(transaction: Transaction, answers: Sequence[Heard]) -> None:
+    """Write the answers of turns that are open; those of others were written before, or their request never was."""
+    keys = orjson.dumps([heard.answer.turn_id for heard in answers]).decode()
+    rows = await transaction.read(
+        "SELECT key, turn.id, conversation, tenant, turn.parent, messages"
+        " FROM turn JOIN json_each(?) ON key = value JOIN conversation ON conversation.id = conversation"
+        " WHERE ending = 'open'",
+        (keys,),
+    )
+    open = {key: _Open(*row) for key, *row in rows}
+    heard_of = {heard.answer.turn_id: heard for heard in answers if heard.answer.turn_id in open}
+    ended = [(open[key], heard) for key, heard in heard_of.items() if heard.answer.ending is not Ending.REFUSED]
+    start = (await last_ids(transaction))["occurrence"] + 1
+    standing = [
+        Standing(id, turn.tenant, turn.conversation, turn.number, turn.messages, entry, heard.answer.created_at)
+        for id, (turn, heard, entry) in enumerate(((t, h, h.entry) for t, h in ended if h.entry), start)
+    ]
+    await write_standing(transaction, standing)
+    await transaction.write(
+        "UPDATE head SET listing = CAST(listing || ? AS BLOB) WHERE turn = ?",
+        [
+            (to_listing([(s.entry.new.print.full, s.entry.new.print.opening, s.occurrence, s.entry.new.flags)]), s.turn)
+            for s in standing
+        ],
+    )
+    await transaction.write(
+        "UPDATE turn SET ending = ?, prompt_tokens = ? WHERE id = ?",
+        [(heard.answer.ending, heard.answer.prompt_tokens, turn.number) for turn, heard in ended],
+    )
+    await transaction.write(
+        "DELETE FROM head WHERE turn = (SELECT replaces FROM head WHERE turn = ?)", [(t.number,) for t, _ in ended]
+    )
+    await write_links(
+        transaction,
+        [
+            (turn.tenant, print, kind, turn.conversation, turn.number)
+            for turn, heard in ended
+            for kind, print in heard.answer.links
+        ],
+    )
+    for key, heard in heard_of.items():
+        if heard.answer.ending is Ending.REFUSED:
+            await _take_back(transaction, open[key])
+
+
+async def _take_back(transaction: Transaction, turn: _Open) -> None:
+    """Leave nothing of a request that the upstream refused, but that it was made."""
+    await _hand_over(transaction, turn)
+    for table in ("link", "block", "head"):
+        await transaction.write(f"DELETE FROM {table} WHERE turn = ?", [(turn.number,)])
+    await transaction.write(
+        "UPDATE block SET shed = 0 WHERE conversation = ? AND shed = ?", [(turn.conversation, turn.number)]
+    )
+    brought = await transaction.read("SELECT id FROM occurrence WHERE turn = ?", (turn.number,))
+    await forget_occurrences(transaction, turn.tenant, [row[0] for row in brought])
+    await transaction.write(
+        "UPDATE turn SET ending = ?, kept = '{}', explain = '{}' WHERE id = ?", [(Ending.REFUSED, turn.number)]
+    )
+    await _drop_if_empty(transaction, turn)
+
+
+async def _hand_over(transaction: Transaction, turn: _Open) -> None:
+    """Requests that were built on this one meanwhile keep what they carry of it: it becomes theirs."""
+    children = await transaction.read("SELECT id, kept FROM turn WHERE parent = ? ORDER BY id", (turn.number,))
+    if not children:
+        return
+    listing = (await carried(transaction.read, turn.number)).listing
+    brought = {row[0] for row in await transaction.read("SELECT id FROM occurrence WHERE turn = ?", (turn.number,))}
+    for child, encoded in children:
+        kept = sorted(decode_kept(encoded, listing))
+        mine = [(position, occurrence) for position, occurrence in kept if occurrence in brought]
+        brought.difference_update(occurrence for _, occurrence in mine)
+        await transaction.write(
+            "UPDATE occurrence SET turn = ?, position = ? WHERE id = ?", [(child, at, o) for at, o in mine]
+        )
+        await transaction.write(
+            "UPDATE turn SET parent = ?, kept = ? WHERE id = ?",
+            [(turn.parent, encode_kept([pair for pair in kept if pair not in mine], ()), child)],
+        )
+    await transaction.write("UPDATE OR IGNORE link SET turn = ? WHERE turn = ?", [(children[0][0], turn.number)])
+
+
+async def _drop_if_empty(transaction: Transaction, turn: _Open) -> None:
+    """A conversation, and then a tenant, that nothing but refused requests made, was never there."""
+    (held,) = await transaction.read(
+        "SELECT EXISTS (SELECT 1 FROM occurrence WHERE conversation = ?1)"
+        " OR EXISTS (SELECT 1 FROM turn WHERE conversation = ?1 AND ending <> 'refused')",
+        (turn.conversation,),
+    )
+    if held[0]:
+        return
+    of_it = "(SELECT id FROM turn WHERE conversation = ?1)"
+    await transaction.write(f"UPDATE turn SET parent = NULL WHERE parent IN {of_it}", [(turn.conversation,)])
+    await transaction.write("DELETE FROM turn WHERE conversation = ?", [(turn.conversation,)])
+    await transaction.write("DELETE FROM conversation WHERE id = ?", [(turn.conversation,)])
+    await transaction.write(
+        "DELETE FROM tenant WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM conversation WHERE tenant = ?1)",
+        [(turn.tenant,)],
+    )
+    await transaction.write(
+        "DELETE FROM term WHERE tenant = ?1 AND NOT EXISTS (SELECT 1 FROM tenant WHERE id = ?1)", [(turn.tenant,)]
+    )

@@ -1,0 +1,193 @@
+"""
+What passed through here, and what does lineage need of it? Implements `proxy.ports.Journal` on SQLite.
+
+Reading is here; writing is in `requests.py` and `answers.py`, what follows from the journal in `derived.py`. The tenant
+stands in every question.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from proxy.domain import (
+    Block,
+    BlockKind,
+    Clues,
+    Heard,
+    Json,
+    Link,
+    LinkKind,
+    Message,
+    Record,
+    Role,
+    Seen,
+    StoredBlock,
+)
+from proxy.store.answers import write_answers
+from proxy.store.connection import Database
+from proxy.store.heads import head_of
+from proxy.store.requests import write_requests
+from proxy.store.standing import ids
+from proxy.store.tree import carried
+from proxy.wire.chat import read_message
+from proxy.wire.stored import from_stored
+
+MAX_CONVERSATIONS = 8  # whose heads are read: more than ever share enough with one request to be in question
+MAX_HEADS_READ = 8  # of each, the newest
+MAX_LINKS_OF_PRINT = 32  # newest conversations first; what stands in more of them tells none of them apart
+
+# A common message leads to thousands of conversations: only the newest of them count.
+LINKS = """
+SELECT link.kind, link.print, conversation.id, conversation.public, turn.role, max(link.turn)
+FROM json_each(?1) AS asked
+JOIN link ON link.tenant = (SELECT id FROM tenant WHERE name = ?2) AND link.print = asked.value
+    AND link.conversation >= ifnull((
+        SELECT conversation FROM link AS other
+        WHERE other.tenant = (SELECT id FROM tenant WHERE name = ?2) AND other.print = asked.value
+        ORDER BY other.kind DESC, other.conversation DESC LIMIT 1 OFFSET ?3), 0)
+JOIN turn ON turn.id = link.turn
+JOIN conversation ON conversation.id = link.conversation
+GROUP BY link.kind, link.print, link.conversation, turn.role
+"""
+HEADS = """
+SELECT conversation.public, head.turn, head.state, head.lost, head.listing
+FROM json_each(?1) AS asked
+JOIN head ON head.conversation = asked.value AND head.turn IN (
+    SELECT turn FROM head AS newest WHERE newest.conversation = asked.value ORDER BY turn DESC LIMIT ?2)
+JOIN conversation ON conversation.id = head.conversation
+ORDER BY head.turn DESC
+"""
+TURN = """
+SELECT conversation.public, tenant.name, turn.id, turn.role, turn.event, turn.ending, turn.model, turn.messages,
+    turn.prompt_tokens, turn.created_at, turn.explain, conversation.user, conversation.scope, conversation.parent,
+    (SELECT count(*) FROM turn AS other WHERE other.conversation = turn.conversation),
+    (SELECT count(*) FROM turn AS other WHERE other.conversation = turn.conversation AND other.id <= turn.id)
+FROM conversation JOIN tenant ON tenant.id = conversation.tenant JOIN turn ON turn.conversation = conversation.id
+WHERE conversation.id = (
+    SELECT max(c.id) FROM conversation AS c JOIN tenant AS t ON t.id = c.tenant
+    WHERE c.public = ?1 AND (?2 IS NULL OR t.name = ?2))
+ORDER BY turn.id
+"""
+COUNTS = {
+    "tenants": "SELECT count(*) FROM tenant",
+    "conversations": "SELECT count(*) FROM conversation",
+    "turns": "SELECT count(*) FROM turn",
+    "messages": "SELECT count(*) FROM occurrence",
+    "contents": "SELECT count(*) FROM content",
+    "memories": "SELECT count(*) FROM memory",
+    "pending": "SELECT count(*) FROM unindexed",
+    "bytes": "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+}
+
+
+class SqliteJournal:
+    """The journal in one SQLite database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __repr__(self) -> str:
+        return f"<SqliteJournal {self._database!r}>"
+
+    async def seen(self, clues: Clues) -> Seen:
+        """Which stored conversations left these clues, and how the likeliest of them stood last."""
+        wanted = {(kind, print) for kind, prints in clues.prints.items() for print in prints}
+        asked = ids(dict.fromkeys(print for _, print in sorted(wanted)))
+        rows = await self._database.read(LINKS, (asked, clues.tenant, MAX_LINKS_OF_PRINT - 1))
+        rows = [row for row in rows if (row[0], row[1]) in wanted]
+        links = tuple(
+            Link(LinkKind(kind), print, public, Role(role), turn) for kind, print, _, public, role, turn in rows
+        )
+        weight: dict[int, tuple[bool, int, int]] = defaultdict(lambda: (False, 0, 0))
+        for kind, _, conversation, _, _, turn in rows:
+            named, count, newest = weight[conversation]
+            weight[conversation] = (named or kind == LinkKind.CLIENT_ID, count + 1, max(newest, turn))
+        best = sorted(weight, key=lambda conversation: weight[conversation], reverse=True)[:MAX_CONVERSATIONS]
+        if not best:
+            return Seen(links)
+        heads = await self._database.read(HEADS, (ids(best), MAX_HEADS_READ))
+        return Seen(links, tuple(map(head_of, heads)))
+
+    async def blocks(self, tenant: str, conversation: str) -> tuple[StoredBlock, ...]:
+        """Blocks said in this conversation that are still replayed, in journal order."""
+        rows = await self._database.read(
+            "SELECT block.occurrence, block.text, block.kind, block.occurrences, block.tokens, block.role FROM block"
+            " JOIN conversation ON conversation.id = block.conversation JOIN tenant ON tenant.id = conversation.tenant"
+            " WHERE tenant.name = ? AND conversation.public = ? AND block.shed = 0 ORDER BY block.turn",
+            (tenant, conversation),
+        )
+        return tuple(
+            StoredBlock(anchor, Block(text, BlockKind(kind), tuple(orjson.loads(packed)), tokens, role))
+            for anchor, text, kind, packed, tokens, role in rows
+        )
+
+    async def messages(self, tenant: str, occurrences: Sequence[int]) -> Mapping[int, Message]:
+        """The stored messages of these occurrences, in their order; those that are not there are left out."""
+        rows = await self._database.read(
+            "SELECT occurrence.id, content.text, content.rest FROM json_each(?) AS asked"
+            " JOIN occurrence ON occurrence.id = asked.value JOIN content ON content.id = occurrence.content"
+            " WHERE content.tenant = (SELECT id FROM tenant WHERE name = ?) ORDER BY asked.key",
+            (ids(occurrences), tenant),
+        )
+        return {id: read_message(from_stored(text, rest)) for id, text, rest in rows}
+
+    async def request(self, tenant: str, conversation: str, number: int | None = None) -> tuple[Json, ...]:
+        """
+        The whole message list of the n-th request (1-based; None: the newest), as it was sent.
+
+        Lossless up to redaction, media and blocks of ours. Empty where there is no such turn.
+        """
+        found = await self.turn(tenant, conversation, number)
+        if found is None:
+            return ()
+        listed = (await carried(self._database.read, found["turn"])).messages
+        stored = await self.messages(tenant, [occurrence for _, occurrence in listed])
+        return tuple(stored[occurrence].raw for _, occurrence in listed if occurrence in stored)
+
+    async def begin(self, records: Sequence[Record]) -> None:
+        """Commit requests, all or none; what is already written is not written again."""
+        async with self._database.transaction() as transaction:
+            await write_requests(transaction, records)
+
+    async def finish(self, answers: Sequence[Heard]) -> None:
+        """Commit what was heard of answers, all or none. A refused turn loses its content."""
+        async with self._database.transaction() as transaction:
+            await write_answers(transaction, answers)
+
+    async def check(self) -> None:
+        """
+        Whether turns could be written now; opens the database where that has failed before.
+
+        Raises:
+            MemoryFault: they could not.
+        """
+        async with self._database.transaction():
+            pass
+
+    async def turn(self, tenant: str | None, conversation: str, number: int | None) -> Mapping[str, Any] | None:
+        """The record behind `explain`: the n-th turn (1-based; None = newest) of a conversation."""
+        if number is None:
+            rows = await self._database.read(f"{TURN} DESC LIMIT 1", (conversation, tenant))
+        else:
+            rows = await self._database.read(f"{TURN} LIMIT 1 OFFSET ?3", (conversation, tenant, number - 1))
+        if not rows or number == 0:
+            return None
+        names = (
+            *("conversation", "tenant", "turn", "role", "event", "ending", "model", "messages", "prompt_tokens"),
+            *("created_at", "explain", "user", "scope", "parent", "turns", "number"),
+        )
+        found = dict(zip(names, rows[0], strict=True))
+        return found | {"explain": orjson.loads(found["explain"])}
+
+    async def pending(self) -> int:
+        """How many passages are journalled and not yet indexed."""
+        (row,) = await self._database.read("SELECT count(*) FROM unindexed")
+        return int(row[0])
+
+    async def stats(self) -> Mapping[str, Any]:
+        """Counts of rows, and the size of the database file."""
+        return {name: (await self._database.read(sql))[0][0] for name, sql in COUNTS.items()}

@@ -1,0 +1,237 @@
+"""
+How is a request written? As a diff against the head that it continues, with all that leads back to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from proxy.domain import LinkKind, Record, Role, Turn
+from proxy.store.connection import Transaction
+from proxy.store.heads import Listed, Parent, parent_of, to_listing, to_lost, to_state
+from proxy.store.standing import Standing, ids, last_ids, write_standing
+from proxy.store.tree import encode_kept
+from proxy.wire.stored import dumps
+
+MAX_HEADS = 16  # of one conversation: parallel branches, and the states before compactions, newest first
+
+Tenants = Mapping[str, int]
+Conversations = Mapping[tuple[int, str], int]
+
+
+async def write_requests(transaction: Transaction, records: Sequence[Record]) -> None:
+    """Write what is not there yet; a record whose turn is already written changes nothing."""
+    keys = orjson.dumps([record.turn.id for record in records]).decode()
+    found = await transaction.read("SELECT key FROM turn JOIN json_each(?) ON key = value", (keys,))
+    written = {key for (key,) in found}
+    fresh = {record.turn.id: record for record in records if record.turn.id not in written}
+    if not fresh:
+        return
+    turns = [record.turn for record in fresh.values()]
+    tenants = await _tenants(transaction, turns)
+    conversations = await _conversations(transaction, turns, tenants)
+    parents = await _parents(transaction, turns)
+    loose = await _loose(transaction, turns, parents)
+    last = await last_ids(transaction)
+    number, occurrence = last["turn"], last["occurrence"]
+    requests = []
+    for number, record in enumerate(fresh.values(), last["turn"] + 1):
+        turn, tenant = record.turn, tenants[record.turn.tenant]
+        conversation = conversations[tenant, turn.conversation]
+        new = [
+            Standing(id, tenant, conversation, number, entry.new.position, entry, turn.created_at)
+            for id, entry in enumerate(record.entries, occurrence + 1)
+        ]
+        occurrence += len(new)
+        parent = parents.get(turn.parent_turn or 0)
+        parent = parent if parent and parent.tenant == tenant else None
+        listed = (parent.listing or {}) if parent else {}
+        kept = {at: o for at, o in turn.kept if o in listed or loose.get(o, (0,))[0] == tenant}
+        placed = {at: listed[o] if o in listed else loose[o][1] for at, o in kept.items()}
+        requests.append(_Request(number, tenant, conversation, turn, parent, listed, kept, placed, new))
+    await _write(transaction, requests)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One request with every name resolved."""
+
+    number: int
+    tenant: int
+    conversation: int
+    turn: Turn
+    parent: Parent | None
+    listed: Mapping[int, Listed]  # of the parent
+    kept: Mapping[int, int]  # position: occurrence
+    placed: Mapping[int, Listed | None]  # the same; None for instructions
+    new: Sequence[Standing]
+
+    @property
+    def messages(self) -> int:
+        return 1 + max([*self.kept, *(s.position for s in self.new)], default=-1)
+
+
+async def _write(transaction: Transaction, requests: Sequence[_Request]) -> None:
+    await transaction.write(
+        "INSERT INTO turn(id, key, conversation, parent, role, event, kept, messages, model, explain, created_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                *(r.number, r.turn.id, r.conversation, r.turn.parent_turn if r.parent else None),
+                *(r.turn.role, r.turn.event, encode_kept(sorted(r.kept.items()), tuple(r.listed)), r.messages),
+                *(r.turn.model, dumps(r.turn.explain), r.turn.created_at),
+            )
+            for r in requests
+        ],
+    )
+    await write_standing(transaction, [standing for r in requests for standing in r.new])
+    await _write_heads(transaction, [r for r in requests if r.turn.role is not Role.SIDE])
+    await write_links(
+        transaction,
+        [(r.tenant, print, kind, r.conversation, r.number) for r in requests for kind, print in r.turn.links],
+    )
+    await _write_blocks(transaction, requests)
+
+
+async def write_links(transaction: Transaction, links: Sequence[tuple[int, int, LinkKind, int, int]]) -> None:
+    """
+    A link that an ended turn has left is not left again: it cannot go any more, and ids come with every request.
+
+    Args:
+        links: tenant, print, kind, conversation, turn.
+    """
+    await transaction.write(
+        "INSERT INTO link(tenant, print, kind, conversation, turn) SELECT ?1, ?2, ?3, ?4, ?5 WHERE NOT EXISTS ("
+        " SELECT 1 FROM link JOIN turn ON turn.id = link.turn WHERE link.tenant = ?1 AND link.print = ?2"
+        " AND link.kind = ?3 AND link.conversation = ?4 AND turn.ending <> 'open') ON CONFLICT DO NOTHING",
+        links,
+    )
+
+
+async def _tenants(transaction: Transaction, turns: Sequence[Turn]) -> Tenants:
+    names = sorted({turn.tenant for turn in turns})
+    await transaction.write(
+        "INSERT INTO tenant(name) SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM tenant WHERE name = ?1)",
+        [(name,) for name in names],
+    )
+    found = await transaction.read(
+        "SELECT tenant.name, tenant.id FROM json_each(?) AS asked JOIN tenant ON tenant.name = asked.value",
+        (orjson.dumps(names).decode(),),
+    )
+    return dict(found)
+
+
+async def _conversations(transaction: Transaction, turns: Sequence[Turn], tenants: Tenants) -> Conversations:
+    """A conversation that began with a side request gets its true role, and a user who names himself late his name."""
+    await transaction.write(
+        "INSERT INTO conversation(tenant, public, role, parent, user, scope, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET role = iif(role = 'side', excluded.role, role),"
+        " user = iif(user = '', excluded.user, user), scope = iif(scope = '', excluded.scope, scope)"
+        " WHERE (role = 'side' AND excluded.role <> 'side') OR (user = '' AND excluded.user <> '')"
+        " OR (scope = '' AND excluded.scope <> '')",
+        [
+            (tenants[t.tenant], t.conversation, t.role, t.parent_conversation, t.user, t.scope, t.created_at)
+            for t in turns
+        ],
+    )
+    asked = orjson.dumps([[tenants[turn.tenant], turn.conversation] for turn in turns]).decode()
+    found = await transaction.read(
+        "SELECT tenant, public, id FROM conversation WHERE (tenant, public) IN"
+        " (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))",
+        (asked,),
+    )
+    return {(tenant, public): id for tenant, public, id in found}
+
+
+async def _parents(transaction: Transaction, turns: Sequence[Turn]) -> dict[int, Parent]:
+    rows = await transaction.read(
+        "SELECT turn.id, conversation.tenant, turn.ending, head.lost, head.listing"
+        " FROM turn JOIN conversation ON conversation.id = turn.conversation LEFT JOIN head ON head.turn = turn.id"
+        " WHERE turn.id IN (SELECT value FROM json_each(?))",
+        (ids({turn.parent_turn for turn in turns if turn.parent_turn}),),
+    )
+    return {row[0]: parent_of(*row[1:]) for row in rows}
+
+
+async def _loose(
+    transaction: Transaction, turns: Sequence[Turn], parents: Mapping[int, Parent]
+) -> dict[int, tuple[int, Listed | None]]:
+    """
+    Kept messages that the parent's listing does not have, by occurrence: tenant and, but for instructions, what a
+    listing says of it. What is not there any more was taken back meanwhile, with the request that brought it.
+    """
+    wanted = set()
+    for turn in turns:
+        parent = parents.get(turn.parent_turn or 0)
+        listed = (parent.listing or {}) if parent else {}
+        wanted |= {occurrence for _, occurrence in turn.kept if occurrence not in listed}
+    if not wanted:
+        return {}
+    rows = await transaction.read(
+        "SELECT conversation.tenant, full, opening, occurrence.id, flags, occurrence.role IN ('system', 'developer')"
+        " FROM json_each(?) AS asked JOIN occurrence ON occurrence.id = asked.value"
+        " JOIN conversation ON conversation.id = occurrence.conversation",
+        (ids(wanted),),
+    )
+    return {
+        occurrence: (tenant, None if is_instruction else (full, opening, occurrence, flags))
+        for tenant, full, opening, occurrence, flags, is_instruction in rows
+    }
+
+
+async def _write_heads(transaction: Transaction, requests: Sequence[_Request]) -> None:
+    """
+    The heads of these branches from now on.
+
+    One replaces its parent's where it carries all of that, but only once its own answer is there: until then the
+    request may be refused, and the parent's head is what remains.
+    """
+    heads = []
+    for r in requests:
+        placed = dict(r.placed) | {s.position: _listed(s) for s in r.new}
+        rows = [row for _, row in sorted(placed.items(), key=lambda item: item[0]) if row is not None]
+        carried = {row[2] for row in rows}
+        parent = r.parent
+        replaces = parent and parent.listing is not None and not parent.is_open and carried.issuperset(r.listed)
+        lost = dict.fromkeys((*(parent.lost if parent else ()), *r.turn.lost))
+        heads.append(
+            (
+                *(r.number, r.conversation, r.turn.parent_turn if replaces else 0, to_state(r.turn, len(rows))),
+                *(to_lost(o for o in lost if o not in carried), to_listing(rows)),
+            )
+        )
+    await transaction.write(
+        "INSERT INTO head(turn, conversation, replaces, state, lost, listing) VALUES (?, ?, ?, ?, ?, ?)", heads
+    )
+    await transaction.write(
+        "DELETE FROM head WHERE conversation = ?1 AND turn NOT IN"
+        " (SELECT turn FROM head WHERE conversation = ?1 ORDER BY turn DESC LIMIT ?2)",
+        [(conversation, MAX_HEADS) for conversation in {r.conversation for r in requests}],
+    )
+
+
+def _listed(standing: Standing) -> Listed | None:
+    new = standing.entry.new
+    return None if new.message.is_instruction else (new.print.full, new.print.opening, standing.occurrence, new.flags)
+
+
+async def _write_blocks(transaction: Transaction, requests: Sequence[_Request]) -> None:
+    rows = []
+    for r in requests:
+        block = r.turn.block
+        anchor = (dict(r.kept) | {s.position: s.occurrence for s in r.new}).get(r.turn.anchor) if block else None
+        if block is not None and anchor is not None:
+            said = (block.kind, block.text, block.role, block.tokens, ids(block.occurrences))
+            rows.append((anchor, r.conversation, r.number, *said))
+    await transaction.write(
+        "INSERT OR REPLACE INTO block(occurrence, conversation, turn, kind, text, role, tokens, occurrences)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        rows,
+    )
+    await transaction.write(
+        "UPDATE block SET shed = ?1 WHERE conversation = ?2 AND turn < ?1 AND shed = 0",
+        [(r.number, r.conversation) for r in requests if r.turn.replaces_blocks],
+    )

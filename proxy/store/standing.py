@@ -1,0 +1,138 @@
+"""
+What is written of a message where it stands? Its content once per tenant, its occurrence, and what finds it again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from proxy.core.digest import SCOPE_MARK, scope_terms
+from proxy.domain import Entry, Passage
+from proxy.ports import Row
+from proxy.store.connection import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One message in one place of one conversation."""
+
+    occurrence: int
+    tenant: int
+    conversation: int
+    turn: int
+    position: int
+    entry: Entry
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Findable:
+    """The passages of one occurrence."""
+
+    occurrence: int
+    tenant: int
+    conversation: int
+    passages: Sequence[Passage]
+
+
+async def last_ids(transaction: Transaction) -> dict[str, int]:
+    """By table, the last id ever given; valid until the transaction ends, because nobody else can write."""
+    return Counter({name: last for name, last in await transaction.read("SELECT name, seq FROM sqlite_sequence")})
+
+
+def ids(values: Iterable[int]) -> str:
+    """Numbers as the JSON list that `json_each` takes."""
+    return orjson.dumps(list(values)).decode()
+
+
+async def write_standing(transaction: Transaction, standing: Sequence[Standing]) -> None:
+    await transaction.write(
+        "INSERT INTO content(tenant, digest, text, rest) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        [(s.tenant, s.entry.digest, s.entry.text, s.entry.rest) for s in standing],
+    )
+    await transaction.write(
+        "INSERT INTO occurrence(id, conversation, turn, position, content, full, opening, flags, role, created_at)"
+        " VALUES (?, ?, ?, ?, (SELECT id FROM content WHERE tenant = ? AND digest = ?), ?, ?, ?, ?, ?)",
+        [
+            (
+                *(s.occurrence, s.conversation, s.turn, s.position, s.tenant, s.entry.digest),
+                *(s.entry.new.print.full, s.entry.new.print.opening, s.entry.new.flags),
+                *(s.entry.new.message.role, s.created_at),
+            )
+            for s in standing
+        ],
+    )
+    await write_findable(
+        transaction, [Findable(s.occurrence, s.tenant, s.conversation, s.entry.passages) for s in standing]
+    )
+
+
+async def write_findable(transaction: Transaction, findable: Sequence[Findable]) -> None:
+    """Memories, their full-text rows, and how many of a tenant's memories hold each term."""
+    rows = [(f, passage) for f in findable for passage in f.passages]
+    if not rows:
+        return
+    start = (await last_ids(transaction))["memory"] + 1
+    await transaction.write(
+        "INSERT INTO memory(id, tenant, conversation, occurrence, start, stop, tags, kind) VALUES (?,?,?,?,?,?,?,?)",
+        [
+            (id, f.tenant, f.conversation, f.occurrence, p.start, p.stop, " ".join(p.tags), p.kind)
+            for id, (f, p) in enumerate(rows, start)
+        ],
+    )
+    await transaction.write(
+        "INSERT INTO memory_text(rowid, tokens) VALUES (?, ?)",
+        [(id, " ".join((*p.terms, *scope_terms(f.tenant, f.conversation)))) for id, (f, p) in enumerate(rows, start)],
+    )
+    await transaction.write(
+        "INSERT INTO unindexed(memory) VALUES (?)", [(id,) for id in range(start, start + len(rows))]
+    )
+    counted = Counter((f.tenant, term) for f, p in rows for term in set(p.terms))
+    await transaction.write(
+        "INSERT INTO term(tenant, term, memories) VALUES (?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET memories = memories + excluded.memories",
+        [(tenant, term, count) for (tenant, term), count in sorted(counted.items())],
+    )
+
+
+async def forget_occurrences(transaction: Transaction, tenant: int, occurrences: Sequence[int]) -> None:
+    """Remove messages from where they stand, with all that was derived; their content where nothing else holds it."""
+    if not occurrences:
+        return
+    which = ids(occurrences)
+    memories = ids(
+        row[0]
+        for row in await transaction.read(
+            "SELECT memory.id FROM json_each(?) AS gone JOIN memory ON memory.occurrence = gone.value", (which,)
+        )
+    )
+    texts: list[Row] = await transaction.read(
+        "SELECT tokens FROM memory_text WHERE rowid IN (SELECT value FROM json_each(?))", (memories,)
+    )
+    counted = Counter(term for (tokens,) in texts for term in set(tokens.split(" ")) if not term.startswith(SCOPE_MARK))
+    await transaction.write(
+        "UPDATE term SET memories = memories - ? WHERE tenant = ? AND term = ?",
+        [(count, tenant, term) for term, count in counted.items()],
+    )
+    await transaction.write(
+        "DELETE FROM term WHERE tenant = ? AND term = ? AND memories <= 0", [(tenant, term) for term in counted]
+    )
+    for table, key in (("memory_text", "rowid"), ("unindexed", "memory"), ("vector", "memory"), ("memory", "id")):
+        await transaction.write(f"DELETE FROM {table} WHERE {key} IN (SELECT value FROM json_each(?))", [(memories,)])
+    contents = ids(
+        row[0]
+        for row in await transaction.read(
+            "SELECT DISTINCT content FROM occurrence WHERE id IN (SELECT value FROM json_each(?))", (which,)
+        )
+    )
+    await transaction.write("DELETE FROM block WHERE occurrence IN (SELECT value FROM json_each(?))", [(which,)])
+    await transaction.write("DELETE FROM occurrence WHERE id IN (SELECT value FROM json_each(?))", [(which,)])
+    await transaction.write(
+        "DELETE FROM content WHERE id IN (SELECT value FROM json_each(?))"
+        " AND NOT EXISTS (SELECT 1 FROM occurrence WHERE occurrence.content = content.id)",
+        [(contents,)],
+    )
