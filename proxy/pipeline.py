@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from time import perf_counter
 from typing import TypeVar
 
@@ -27,7 +26,8 @@ from proxy.archivist import Archivist
 from proxy.core import roles
 from proxy.core.diagnose import diagnose, newly_lost
 from proxy.core.explain import explanation
-from proxy.core.identity import credential_of, identify, is_rotating
+from proxy.core.identity import credential_of, identify, is_rotating, tenant_key
+from proxy.core.keyring import Keyring
 from proxy.core.lineage import clues, flags_of, further_clues, request_links, shape_of, trace
 from proxy.core.packing import pack
 from proxy.core.placement import Replay, insertions, place, replay
@@ -55,7 +55,7 @@ from proxy.domain import (
 from proxy.errors import MemoryFault, WireError
 from proxy.index.tokens import TokenCounter
 from proxy.metrics import Metrics
-from proxy.policy import KeyPolicy, Policy
+from proxy.policy import Policy
 from proxy.ports import Clock, Journal, Remembering
 from proxy.wire.chat import parse, render
 from proxy.wire.fingerprint import fingerprint
@@ -106,7 +106,7 @@ class Pipeline:
         archivist: Archivist,
         tokens: TokenCounter,
         metrics: Metrics,
-        key_of: Callable[[Mapping[str, str]], KeyPolicy | None],
+        keyring: Keyring,
         clock: Clock,
         executor: Executor,
     ) -> None:
@@ -118,7 +118,7 @@ class Pipeline:
         self._archivist = archivist
         self._tokens = tokens
         self._metrics = metrics
-        self._key_of = key_of
+        self._keyring = keyring
         self._clock = clock
         self._executor = executor
         self._warned_of_rotation = False
@@ -132,7 +132,7 @@ class Pipeline:
             return Prepared(body, OFF, self._model(body))
         started = perf_counter()
         try:
-            prepared = await self._remember(named, body, mode)
+            prepared = await self._remember(headers, named, body, mode)
         except WireError:  # what we cannot read, the upstream may: it will say so itself
             self._metrics.fault("unreadable")
             prepared = Prepared(body, _headers(note=Note.FAULT), self._model(body))
@@ -143,7 +143,7 @@ class Pipeline:
         self._metrics.observe("memory", perf_counter() - started)
         return prepared
 
-    async def _remember(self, named: Mapping[str, str], body: bytes, mode: Mode) -> Prepared:
+    async def _remember(self, headers: RawHeaders, named: Mapping[str, str], body: bytes, mode: Mode) -> Prepared:
         limits = self._policy.limits
         if len(body) > limits.memory_body_bytes:
             return Prepared(body, _headers(note=Note.TOO_LARGE), self._model(body))
@@ -151,7 +151,7 @@ class Pipeline:
         if len(chat.messages) > limits.memory_messages:
             return Prepared(body, _headers(note=Note.TOO_LARGE), chat.model)
         speaker = identify(
-            named, chat.raw, self._signals, self._policy.tenants, self._secret, self._key_of(named)
+            named, chat.raw, self._signals, self._policy.tenants, self._secret, self._keyring.find(headers)
         )  # 2 who
         if not speaker.tenant:
             self._warn_of_rotation(named)
@@ -237,7 +237,8 @@ class Pipeline:
             policy,
             traced.said.occurrences,
         )
-        if traced.note is not None or diagnosis.query is None or diagnosis.budget is None or diagnosis.kind is None:
+        kind, budget = diagnosis.kind, diagnosis.budget
+        if traced.note is not None or diagnosis.query is None or budget is None or kind is None:
             return Said(diagnosis, note=traced.note or diagnosis.note)
         try:
             async with asyncio.timeout_at(deadline):
@@ -250,7 +251,7 @@ class Pipeline:
         if not recalled.admitted:
             return Said(diagnosis, note=Note.NOTHING_RELEVANT, recalled=recalled)
         anchor, role = place(chat, diagnosis.anchor, policy.recall.placement)
-        block, cut = pack(recalled.candidates, diagnosis.budget, diagnosis.kind, self._clock())
+        block, cut = pack(recalled.candidates, budget, kind)
         if block is None:
             return Said(diagnosis, note=Note.NOTHING_RELEVANT, recalled=recalled, cut=cut)
         block = replace(block, role=role, tokens=self._tokens.text(block.text, chat.model))
@@ -368,12 +369,6 @@ class Pipeline:
         if size <= INLINE_BYTES:
             return function(*args)
         return await asyncio.get_running_loop().run_in_executor(self._executor, functools.partial(function, *args))
-
-
-@lru_cache(maxsize=1024)
-def tenant_key(secret: bytes, tenant: str) -> bytes:
-    """Keys the fingerprints of one tenant: they mean nothing in another."""
-    return hashlib.blake2b(tenant.encode(), key=secret[:64], digest_size=32).digest()
 
 
 def _fingerprints(chat: Chat, key: bytes) -> tuple[Fingerprint, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
+from functools import lru_cache
 
 from proxy.core.signals import Headers, Signals, first, first_named
 from proxy.domain import Json, Speaker
@@ -59,6 +60,12 @@ def credential_of(headers: Headers) -> str:
 def is_rotating(credential: str) -> bool:
     """JSON web tokens change within the hour: a tenant named after one would forget its owner every time."""
     return _JWT.fullmatch(credential) is not None
+
+
+@lru_cache(maxsize=1024)
+def tenant_key(secret: bytes, tenant: str) -> bytes:
+    """Keys the fingerprints of one tenant: they mean nothing in another."""
+    return hashlib.blake2b(tenant.encode(), key=secret[:64], digest_size=32).digest()
 
 
 def _tenant(headers: Headers, policy: TenantPolicy, secret: bytes, key: KeyPolicy | None) -> str:
