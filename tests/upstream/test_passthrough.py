@@ -1,0 +1,338 @@
+"""What the provider receives is what was sent, and what it answers is what is handed on."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator
+from contextlib import closing
+
+import pytest
+
+from proxy.core.keyring import Keyring
+from proxy.domain import RawHeaders
+from proxy.errors import UpstreamUnreachable
+from proxy.policy import KeyPolicy, UpstreamPolicy
+from proxy.upstream.passthrough import Body, Passthrough, UpstreamAnswer, choose
+from tests.running import free_port
+from tests.wirelevel import HttpMessage, Line, RawUpstream, answer, chunk, chunked_head
+
+TARGET = "/v1/chat/completions"
+
+
+def policy(url: str, **fields: object) -> UpstreamPolicy:
+    return UpstreamPolicy.model_validate({"url": url, **fields})
+
+
+async def sent(
+    url: str,
+    method: str = "POST",
+    target: str = TARGET,
+    headers: RawHeaders = (),
+    body: Body = b"{}",
+    keyring: Keyring | None = None,
+    **fields: object,
+) -> tuple[UpstreamAnswer, bytes]:
+    """One request and its whole answer."""
+    upstream = policy(url, **fields)
+    async with Passthrough([upstream], {"HELD": "sk-held"}, keyring) as way:
+        with closing(await way.send(upstream, method, target, headers, body)) as got:
+            return got, b"".join([data async for data in got])
+
+
+# --- choosing ------------------------------------------------------------------------------------
+
+
+def test_the_first_upstream_with_a_pattern_that_matches_is_chosen() -> None:
+    gpt, rest = policy("http://a", models=["gpt-*", "o?"]), policy("http://b", models=["*"])
+    assert choose([gpt, rest], "gpt-4o") is gpt
+    assert choose([gpt, rest], "o3") is gpt
+    assert choose([gpt, rest], "GPT-4o") is rest
+
+
+def test_a_model_that_nobody_serves_goes_nowhere_and_an_unnamed_one_to_the_first() -> None:
+    gpt, local = policy("http://a", models=["gpt-*"]), policy("http://b", models=["local"])
+    assert choose([gpt, local], "claude") is None
+    assert choose([gpt, local], "") is gpt
+
+
+# --- the request ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "base, target, path",
+    [
+        ("/v1", "/v1/chat/completions", b"/v1/chat/completions"),
+        ("/v1/", "/v1/chat/completions", b"/v1/chat/completions"),
+        ("", "/v1/chat/completions", b"/v1/chat/completions"),
+        ("/api/v1", "/v1/models", b"/api/v1/models"),
+        ("/api", "/v1/models", b"/api/v1/models"),
+        ("/v1", "/", b"/"),
+        ("/v1", "/v1/a%2fb/%C3%A9+c?x=%2F&y=a+b&&z=%zz&q=a?b", b"/v1/a%2fb/%C3%A9+c?x=%2F&y=a+b&&z=%zz&q=a?b"),
+    ],
+)
+async def test_base_and_target_are_joined_without_doubling_or_requoting(base: str, target: str, path: bytes) -> None:
+    async with RawUpstream() as upstream:
+        await sent(f"http://127.0.0.1:{upstream.port}{base}", target=target)
+        assert upstream.requests[0].first == b"POST " + path + b" HTTP/1.1"
+
+
+async def test_headers_pass_in_order_and_nothing_is_added() -> None:
+    given = [
+        (b"x-stainless-lang", b"python"),
+        (b"cookie", b"a=1; b=2"),
+        (b"x-twice", b"1"),
+        (b"x-twice", b"2"),
+        (b"authorization", b"Bearer sk-client"),
+        (b"x-name", "é".encode()),
+    ]
+    async with RawUpstream() as upstream:
+        await sent(upstream.url, headers=given, method="GET", body=b"")
+        host = (b"Host", b"127.0.0.1:%d" % upstream.port)
+        assert upstream.requests[0].headers == [host, *given]
+
+
+async def test_headers_of_one_hop_and_our_own_stay_here() -> None:
+    given = [
+        (b"host", b"proxy.local"),
+        (b"connection", b"keep-alive, X-Private"),
+        (b"x-private", b"1"),
+        (b"keep-alive", b"timeout=5"),
+        (b"te", b"trailers"),
+        (b"upgrade", b"h2c"),
+        (b"proxy-authorization", b"Basic x"),
+        (b"expect", b"100-continue"),
+        (b"x-palimpsest-user", b"ann"),
+        (b"accept", b"*/*"),
+    ]
+    async with RawUpstream() as upstream:
+        await sent(upstream.url, headers=given)
+        assert upstream.requests[0].names == {b"host", b"accept", b"content-length"}
+        assert upstream.requests[0].values(b"host") == [b"127.0.0.1:%d" % upstream.port]
+
+
+@pytest.mark.parametrize("size", [1, 100_000, 20_000_000])
+async def test_a_body_arrives_whole_with_its_length(size: int) -> None:
+    body = bytes(range(256)) * (size // 256 + 1)
+    async with RawUpstream() as upstream:
+        await sent(upstream.url, body=body, headers=[(b"content-length", b"3")])  # as before it was rewritten
+        assert upstream.requests[0].body == body
+        assert upstream.requests[0].values(b"content-length") == [b"%d" % len(body)]
+
+
+@pytest.mark.parametrize("headers", [[], [(b"content-length", b"6")]])
+async def test_a_body_in_pieces_is_passed_on_in_pieces(headers: RawHeaders) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"abc"
+        yield b"def"
+
+    async with RawUpstream() as upstream:
+        await sent(upstream.url, body=pieces(), headers=headers)
+        assert upstream.requests[0].body == b"abcdef"
+        framing = b"content-length" if headers else b"transfer-encoding"
+        assert framing in upstream.requests[0].names
+
+
+# --- credentials ---------------------------------------------------------------------------------
+
+CREDENTIALS = [(b"authorization", b"Bearer sk-client"), (b"x-api-key", b"sk-client"), (b"api-key", b"sk-client")]
+
+
+async def test_forwarded_credentials_pass() -> None:
+    async with RawUpstream() as upstream:
+        await sent(upstream.url, headers=CREDENTIALS)
+        assert upstream.requests[0].headers[1:4] == CREDENTIALS
+
+
+async def test_a_held_key_stands_in_for_every_credential_of_the_client() -> None:
+    async with RawUpstream() as upstream:
+        await sent(upstream.url, headers=CREDENTIALS, auth="held", key_env="HELD")
+        received = upstream.requests[0]
+        assert received.values(b"authorization") == [b"Bearer sk-held"]
+        assert not any(b"sk-client" in value for _, value in received.headers)
+
+
+async def test_a_key_of_this_proxy_never_leaves_it() -> None:
+    keyring = Keyring({"sk-client": KeyPolicy(name="team", key_env="K")})
+    own = (b"x-api-key", b"sk-own")
+    async with RawUpstream() as upstream:
+        await sent(upstream.url, headers=[CREDENTIALS[0], own, CREDENTIALS[2]], keyring=keyring)
+        assert upstream.requests[0].headers[1:2] == [own]
+        assert upstream.requests[0].names == {b"host", b"x-api-key", b"content-length"}
+
+
+# --- the answer ----------------------------------------------------------------------------------
+
+
+async def test_repeated_headers_and_their_order_and_case_are_kept() -> None:
+    given = [(b"Set-Cookie", b"a=1"), (b"X-Odd", b"x"), (b"Set-Cookie", b"b=2"), (b"Server", b"them")]
+
+    async def script(request: HttpMessage, line: Line) -> None:
+        await line.send(answer(b"ok", headers=[*given, (b"Connection", b"x-hop"), (b"X-Hop", b"1")]))
+
+    async with RawUpstream(script) as upstream:
+        got, body = await sent(upstream.url)
+        assert (got.status, body) == (200, b"ok")
+        assert got.headers == [*given, (b"Content-Length", b"2")]
+
+
+async def test_cookies_are_not_kept() -> None:
+    async def script(request: HttpMessage, line: Line) -> None:
+        await line.send(answer(headers=[(b"Set-Cookie", b"session=1; Path=/")]))
+
+    async with RawUpstream(script) as upstream:
+        only = policy(upstream.url)
+        async with Passthrough([only], {}) as way:
+            for _ in range(2):
+                with closing(await way.send(only, "GET", "/v1/models", [], b"")) as got:
+                    assert [data async for data in got] == [b"{}"]
+        assert upstream.connections == 1
+        assert [request.values(b"cookie") for request in upstream.requests] == [[], []]
+
+
+@pytest.mark.parametrize("status", [b"301 Moved", b"302 Found", b"307 Temporary", b"308 Permanent"])
+async def test_redirects_are_handed_on_not_followed(status: bytes) -> None:
+    async def script(request: HttpMessage, line: Line) -> None:
+        await line.send(answer(b"", status=status, headers=[(b"Location", b"/elsewhere")]))
+
+    async with RawUpstream(script) as upstream:
+        got, _ = await sent(upstream.url)
+        assert got.status == int(status[:3])
+        assert (b"Location", b"/elsewhere") in got.headers
+        assert len(upstream.requests) == 1
+
+
+async def test_compressed_bytes_stay_compressed() -> None:
+    body = gzip.compress(b"hello " * 100)
+
+    async def script(request: HttpMessage, line: Line) -> None:
+        await line.send(answer(body, headers=[(b"Content-Encoding", b"gzip")]))
+
+    async with RawUpstream(script) as upstream:
+        got, received = await sent(upstream.url)
+        assert received == body
+        assert (b"Content-Encoding", b"gzip") in got.headers
+
+
+@pytest.mark.parametrize("status", [b"204 No Content", b"304 Not Modified"])
+async def test_an_answer_that_has_no_body_announces_none(status: bytes) -> None:
+    async def script(request: HttpMessage, line: Line) -> None:
+        await line.send(b"HTTP/1.1 %s\r\nETag: x\r\nContent-Length: 99\r\n\r\n" % status)
+
+    async with RawUpstream(script) as upstream:
+        got, body = await sent(upstream.url, method="GET", body=b"")
+        assert (got.headers, body) == ([(b"ETag", b"x")], b"")
+
+
+async def test_long_headers_are_handed_on() -> None:
+    async def script(request: HttpMessage, line: Line) -> None:
+        await line.send(answer(headers=[(b"X-Policy", b"x" * 30_000)]))
+
+    async with RawUpstream(script) as upstream:
+        got, _ = await sent(upstream.url)
+        assert (b"X-Policy", b"x" * 30_000) in got.headers
+
+
+# --- what goes wrong -----------------------------------------------------------------------------
+
+
+async def test_a_dead_upstream_is_unreachable() -> None:
+    with pytest.raises(UpstreamUnreachable, match="asking upstream 'default': it accepts no connection") as caught:
+        await sent(f"http://127.0.0.1:{free_port()}/v1")
+    assert caught.value.http_status == 502
+
+
+async def test_a_name_that_does_not_resolve_is_unreachable() -> None:
+    with pytest.raises(UpstreamUnreachable) as caught:
+        await sent("http://nowhere.invalid/v1")
+    assert caught.value.http_status in (502, 504)  # some resolvers fail, others keep silent
+
+
+async def test_a_silent_upstream_runs_out_of_time() -> None:
+    async def script(request: HttpMessage, line: Line) -> None:
+        await line.closed()
+
+    async with RawUpstream(script) as upstream:
+        with pytest.raises(UpstreamUnreachable, match="kept silent") as caught:
+            await sent(upstream.url, silence_timeout_seconds=0.05)
+    assert caught.value.http_status == 504
+
+
+async def test_silence_in_mid_answer_runs_out_of_time_too() -> None:
+    async def script(request: HttpMessage, line: Line) -> None:
+        await line.send(chunked_head() + chunk(b"data: a\n\n"))
+        await line.closed()
+
+    async with RawUpstream(script) as upstream:
+        with pytest.raises(UpstreamUnreachable, match="kept silent"):
+            await sent(upstream.url, silence_timeout_seconds=0.05)
+
+
+async def test_garbage_is_no_answer_and_is_not_repeated() -> None:
+    async def script(request: HttpMessage, line: Line) -> None:
+        await line.send(b"\x00\x01 not http at all secret\r\n\r\n")
+        await line.finish()
+
+    async with RawUpstream(script) as upstream:
+        with pytest.raises(UpstreamUnreachable, match="no HTTP") as caught:
+            await sent(upstream.url, target=TARGET + "?token=hidden")
+    assert "hidden" not in str(caught.value) and "secret" not in str(caught.value)
+
+
+async def test_a_connection_closed_without_an_answer_is_unreachable() -> None:
+    async def script(request: HttpMessage, line: Line) -> None:
+        line.cut()
+
+    async with RawUpstream(script) as upstream:
+        with pytest.raises(UpstreamUnreachable) as caught:
+            await sent(upstream.url)
+    assert caught.value.http_status == 502
+
+
+async def test_an_upstream_that_speaks_no_tls_is_unreachable() -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    async with server:
+        with pytest.raises(UpstreamUnreachable, match="no secure connection") as caught:
+            await sent(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+    assert caught.value.http_status == 502
+
+
+@pytest.mark.parametrize(
+    "head",
+    [chunked_head() + chunk(b"data: a\n\n"), b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\ndata: a\n\n"],
+    ids=["chunked", "with a length"],
+)
+async def test_an_answer_that_breaks_off_is_not_taken_for_whole(head: bytes) -> None:
+    async def script(request: HttpMessage, line: Line) -> None:
+        await line.send(head)
+        await line.finish()
+
+    async with RawUpstream(script) as upstream:
+        only = policy(upstream.url)
+        async with Passthrough([only], {}) as way:
+            with closing(await way.send(only, "POST", TARGET, [], b"{}")) as got:
+                assert await anext(got) == b"data: a\n\n"
+                with pytest.raises(UpstreamUnreachable):
+                    await anext(got)
+
+
+async def test_closing_an_unfinished_answer_closes_its_connection() -> None:
+    gone = asyncio.Event()
+
+    async def script(request: HttpMessage, line: Line) -> None:
+        await line.send(chunked_head() + chunk(b"data: a\n\n"))
+        await line.closed()
+        gone.set()
+
+    async with RawUpstream(script) as upstream:
+        only = policy(upstream.url)
+        async with Passthrough([only], {}) as way:
+            got = await way.send(only, "POST", TARGET, [], b"{}")
+            got.close()
+            async with asyncio.timeout(10):
+                await gone.wait()
