@@ -1,0 +1,157 @@
+"""
+Who knows whom? The only place that joins ports to adapters, opens them, and closes them again.
+
+The app starts, and forwards, whatever is wrong with memory: a store that fails is opened again, the model is picked
+up when it arrives, and `/readyz` says what is missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import structlog
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from proxy import settings
+from proxy.archivist import Archivist
+from proxy.core.keyring import Keyring
+from proxy.core.signals import read_signals
+from proxy.domain import Turn
+from proxy.edge.access import LOCAL_NAMES, Access
+from proxy.edge.admin_routes import admin_routes
+from proxy.edge.proxy_routes import ProxyRoutes
+from proxy.errors import MemoryFault
+from proxy.index import tokens
+from proxy.index.embedder import MiniLM
+from proxy.index.text import Words
+from proxy.index.tokens import TokenCounter
+from proxy.index.vector import Shelves
+from proxy.metrics import Metrics
+from proxy.pipeline import Pipeline
+from proxy.policy import Policy
+from proxy.recall import Recall
+from proxy.store.connection import Database
+from proxy.store.derived import Derived
+from proxy.store.journal import SqliteJournal
+from proxy.store.secret import load_secret
+from proxy.upstream.passthrough import Passthrough
+
+DATABASE_FILE = "palimpsest.db"
+DRAIN_SECONDS = 5.0  # for what was heard last; a store that is slower than that is failing
+HEAVY_THREADS = 2  # large bodies are read beside the event loop; more would only wait for one another
+OWN_PATHS = ("/healthz", "/readyz", "/metrics", "/memory")
+
+log = structlog.get_logger()
+
+
+def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os.environ) -> ASGIApp:
+    """
+    The whole proxy as one ASGI application.
+
+    Args:
+        policy: None: what file and environment say.
+        environment: holds the keys and tokens that the policy names.
+
+    Raises:
+        PolicyError: a setting is wrong, or a secret that it names is not there.
+    """
+    policy = policy or settings.handed_over(environment)
+    secret = load_secret(policy.data, environment)
+    keys = settings.proxy_keys(policy, environment)
+    keyring = Keyring(keys)
+    metrics = Metrics()
+    database = Database(policy.data / DATABASE_FILE, policy.archive.synchronous)
+    journal, derived = SqliteJournal(database), Derived(database, time.time)
+    embedder = MiniLM(policy.model, metrics)
+    counter = TokenCounter(policy.pressure)
+    recall = Recall(
+        database, Shelves(database, embedder.name), Words(database), embedder, policy.recall, metrics, time.time
+    )
+
+    def learn(turn: Turn, prompt_tokens: int) -> None:
+        counter.learn(turn.model, turn.explain["pressure"]["prompt_tokens"], prompt_tokens)
+
+    archivist = Archivist(journal, derived, embedder, policy.archive, metrics, secret, time.time, learn)
+    heavy = ThreadPoolExecutor(HEAVY_THREADS, "heavy")
+    passthrough = Passthrough(policy.upstreams, environment, keyring)
+    pipeline = Pipeline(
+        policy=policy,
+        signals=read_signals(settings.read_yaml(settings.shipped("clients.yaml"))),
+        secret=secret,
+        journal=journal,
+        remembering=recall,
+        archivist=archivist,
+        tokens=counter,
+        metrics=metrics,
+        keyring=keyring,
+        clock=time.time,
+        executor=heavy,
+    )
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as opened:
+            await opened.enter_async_context(passthrough)
+            opened.callback(heavy.shutdown, wait=False, cancel_futures=True)
+            opened.push_async_callback(database.close)
+            opened.push_async_callback(embedder.close)
+            if policy.memory.mode != "off":
+                await _open(database)
+                tasks = await opened.enter_async_context(asyncio.TaskGroup())
+                running = [tasks.create_task(work) for work in (embedder.watch(), archivist.write(), archivist.index())]
+                await asyncio.get_running_loop().run_in_executor(heavy, _warm_tokens)
+                opened.callback(lambda: [task.cancel() for task in running])
+                opened.push_async_callback(archivist.drain, DRAIN_SECONDS)
+            yield
+
+    access = Access(
+        token=settings.admin_token(environment),
+        tenants={key: f"key:{opens.name}" for key, opens in keys.items()},
+        is_loopback=policy.listen.host in LOCAL_NAMES | {"::1"},
+    )
+    default_tenant = f"static:{policy.tenants.static}" if policy.tenants.static else ""
+    own = Starlette(
+        routes=admin_routes(
+            journal=journal,
+            embedder=embedder,
+            remembering=recall,
+            metrics=metrics,
+            access=access,
+            default_tenant=default_tenant,
+        ),
+        lifespan=lifespan,
+    )
+    return _Front(own, ProxyRoutes(policy, pipeline, passthrough, keyring))
+
+
+class _Front:
+    """Our own endpoints first; everything else passes."""
+
+    def __init__(self, own: ASGIApp, proxied: ASGIApp) -> None:
+        self._own = own
+        self._proxied = proxied
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        is_own = scope["type"] == "lifespan" or any(path == own or path.startswith(own + "/") for own in OWN_PATHS)
+        await (self._own if is_own else self._proxied)(scope, receive, send)
+
+
+async def _open(database: Database) -> None:
+    try:
+        await database.open()
+    except MemoryFault as fault:
+        log.error("the store cannot be opened, requests pass without memory until it can", reason=str(fault))
+
+
+def _warm_tokens() -> None:
+    try:
+        tokens.warm()
+    except MemoryFault as fault:
+        log.error("tokens cannot be counted, requests pass without memory", reason=str(fault))
