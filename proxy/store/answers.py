@@ -32,9 +32,10 @@ async def write_answers(transaction: Transaction, answers: Sequence[Heard]) -> N
     """Write the answers of turns that are open; those of others were written before, or their request never was."""
     keys = orjson.dumps([heard.answer.turn_id for heard in answers]).decode()
     rows = await transaction.read(
-        "SELECT key, turn.id, conversation, tenant, turn.parent, messages"
-        " FROM turn JOIN json_each(?) ON key = value JOIN conversation ON conversation.id = conversation"
-        " WHERE ending = 'open'",
+        "SELECT turn.key, turn.id, turn.conversation, conversation.tenant, turn.parent, turn.messages"
+        " FROM json_each(?) AS asked JOIN turn ON turn.key = asked.value"
+        " JOIN conversation ON conversation.id = turn.conversation"
+        " WHERE turn.ending = 'open'",
         (keys,),
     )
     open = {key: _Open(*row) for key, *row in rows}

@@ -27,6 +27,7 @@ from proxy.domain import (
     Seen,
     StoredBlock,
 )
+from proxy.errors import MemoryFault
 from proxy.store.answers import write_answers
 from proxy.store.connection import Database
 from proxy.store.heads import head_of
@@ -184,7 +185,14 @@ class SqliteJournal:
         return found | {"explain": orjson.loads(found["explain"])}
 
     async def pending(self) -> int:
-        """How many passages are journalled and not yet indexed."""
+        """
+        How many passages are journalled and not yet indexed.
+
+        Raises:
+            MemoryFault: also where only writing fails: turns are not journalled then.
+        """
+        if self._database.error:
+            raise MemoryFault(self._database.error)
         (row,) = await self._database.read("SELECT count(*) FROM unindexed")
         return int(row[0])
 

@@ -25,7 +25,9 @@ Conversations = Mapping[tuple[int, str], int]
 async def write_requests(transaction: Transaction, records: Sequence[Record]) -> None:
     """Write what is not there yet; a record whose turn is already written changes nothing."""
     keys = orjson.dumps([record.turn.id for record in records]).decode()
-    found = await transaction.read("SELECT key FROM turn JOIN json_each(?) ON key = value", (keys,))
+    found = await transaction.read(
+        "SELECT turn.key FROM json_each(?) AS asked JOIN turn ON turn.key = asked.value", (keys,)
+    )
     written = {key for (key,) in found}
     fresh = {record.turn.id: record for record in records if record.turn.id not in written}
     if not fresh:

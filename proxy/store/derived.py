@@ -1,0 +1,138 @@
+"""
+What follows from the journal, and what of it is still to be done? Vectors that are missing, and everything from anew.
+
+Work is claimed by lease, so that several workers share it and one that dies holds it up for no longer than that.
+Rebuilding makes memories, full text, term counts and vectors from the journal. Heads and links are no part of it: they
+are made of fingerprints of the unredacted texts, which nobody has any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from proxy.core.digest import digest
+from proxy.domain import HeadFlag, Role
+from proxy.ports import Clock, Row, Vectors
+from proxy.store.connection import Database
+from proxy.store.schema import MEMORY_TEXT
+from proxy.store.standing import Findable, ids, write_findable
+
+REBUILD_BATCH = 200  # messages digested and written at a time: some 100 ms, so that requests are written in between
+REBUILD = "rebuild"  # name of the task
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A passage that waits for its vector."""
+
+    memory: int
+    text: str
+
+
+def is_findable(request: Role, role: str, flags: int) -> bool:
+    """Whether a message is cut into passages. Instructions, summaries and side requests are only journalled."""
+    return request is not Role.SIDE and role not in ("system", "developer") and not flags & HeadFlag.SUMMARY
+
+
+class Derived:
+    """The part of the database that can be rebuilt."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._model = ""
+
+    async def claim(self, limit: int, worker: str, lease_seconds: float, model: str) -> tuple[Waiting, ...]:
+        """
+        Passages without a vector of this model, newest first: what is said now is asked for before old stock.
+
+        They are this worker's until the lease ends; `save_vectors` ends the work.
+        """
+        async with self._database.transaction() as transaction:
+            if model != self._model:
+                await transaction.write(
+                    "INSERT INTO unindexed(memory) SELECT memory FROM vector WHERE model <> ? ON CONFLICT DO NOTHING",
+                    [(model,)],
+                )
+                await transaction.write("DELETE FROM vector WHERE model <> ?", [(model,)])
+            now = self._clock()
+            claimed = await transaction.read(
+                "UPDATE unindexed SET worker = ?, leased_until = ? WHERE memory IN"
+                " (SELECT memory FROM unindexed WHERE leased_until <= ? ORDER BY memory DESC LIMIT ?) RETURNING memory",
+                (worker, now + lease_seconds, now, limit),
+            )
+        self._model = model
+        rows = await self._database.read(
+            "SELECT memory.id, substr(content.text, start + 1, stop - start) FROM json_each(?) AS claimed"
+            " JOIN memory ON memory.id = claimed.value JOIN occurrence ON occurrence.id = memory.occurrence"
+            " JOIN content ON content.id = occurrence.content",
+            (ids(row[0] for row in claimed),),
+        )
+        return tuple(Waiting(*row) for row in rows)
+
+    async def save_vectors(self, model: str, vectors: Mapping[int, Vectors]) -> None:
+        """Keep unit vectors by memory; memories that were forgotten meanwhile are left out."""
+        await self._database.write(
+            (
+                (
+                    "INSERT OR REPLACE INTO vector(memory, model, own) SELECT id, ?, ? FROM memory WHERE id = ?",
+                    [(model, np.asarray(v, np.float16).tobytes(), memory) for memory, v in vectors.items()],
+                ),
+                ("DELETE FROM unindexed WHERE memory = ?", [(memory,) for memory in vectors]),
+            )
+        )
+
+    async def start_rebuild(self) -> None:
+        """Drop all that is derived; `rebuild` makes it again, in as many steps and processes as it takes."""
+        await self._database.write(
+            (
+                *((f"DELETE FROM {table}", [()]) for table in ("unindexed", "vector", "memory", "term")),
+                ("DROP TABLE memory_text", [()]),
+                (MEMORY_TEXT, [()]),
+                ("INSERT OR REPLACE INTO task SELECT ?, 0, ifnull(max(id), 0) FROM occurrence", [(REBUILD,)]),
+            )
+        )
+
+    async def rebuild(self) -> bool:
+        """Take one step of a rebuild that was started, here or elsewhere. False: there is nothing (more) to do."""
+        task = await self._database.read("SELECT next, stop FROM task WHERE name = ?", (REBUILD,))
+        if not task:
+            return False
+        next, stop = task[0]
+        rows = await self._database.read(
+            "SELECT occurrence.id, conversation.tenant, conversation.id, turn.role, occurrence.role, flags, text"
+            " FROM occurrence JOIN turn ON turn.id = occurrence.turn"
+            " JOIN conversation ON conversation.id = occurrence.conversation"
+            " JOIN content ON content.id = occurrence.content"
+            " WHERE occurrence.id > ? AND occurrence.id <= ? ORDER BY occurrence.id LIMIT ?",
+            (next, stop, REBUILD_BATCH),
+        )
+        findable = await asyncio.to_thread(_digest, rows)
+        async with self._database.transaction() as transaction:
+            now = await transaction.read("SELECT next, stop FROM task WHERE name = ?", (REBUILD,))
+            if now != task:  # another worker took this step
+                return True
+            if not rows:
+                await transaction.write("DELETE FROM task WHERE name = ?", [(REBUILD,)])
+                return False
+            # what was taken back since it was read finds nothing to stand on
+            still = await transaction.read(
+                "SELECT occurrence.id FROM json_each(?) AS asked JOIN occurrence ON occurrence.id = asked.value",
+                (ids(f.occurrence for f in findable),),
+            )
+            there = {row[0] for row in still}
+            await write_findable(transaction, [f for f in findable if f.occurrence in there])
+            await transaction.write("UPDATE task SET next = ? WHERE name = ?", [(rows[-1][0], REBUILD)])
+        return True
+
+
+def _digest(rows: Sequence[Row]) -> list[Findable]:
+    return [
+        Findable(occurrence, tenant, conversation, digest(text, role))  # the text tells the tool calls already
+        for occurrence, tenant, conversation, request, role, flags, text in rows
+        if is_findable(Role(request), role, flags)
+    ]
