@@ -5,10 +5,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 
@@ -139,7 +142,22 @@ def test_install_that_failed_is_tried_again(machine: FreshMachine) -> None:
     assert machine.install().returncode != 0
     machine.lacks = "nothing"
     assert machine.install().returncode == 0
-    assert len(machine.installed()) == 2
+    assert machine.installed()[-1].endswith(f"--editable {machine.root}")
+
+
+def test_install_does_without_the_preferred_versions_where_they_cannot_be_had(machine: FreshMachine) -> None:
+    machine.lacks = "--constraint"
+    assert machine.install().returncode == 0
+    assert ["--constraint" in line for line in machine.installed()] == [True, False]
+
+
+def test_the_preferred_versions_are_what_the_project_allows() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = (ROOT / "scripts" / "constraints.txt").read_text().splitlines()
+    pins = {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines)}
+    for text in (*project["dependencies"], *project["optional-dependencies"]["dev"]):
+        wanted = Requirement(text)
+        assert pins[canonicalize_name(wanted.name)] in wanted.specifier, text
 
 
 @pytest.mark.parametrize(
