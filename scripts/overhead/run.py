@@ -1,0 +1,287 @@
+"""
+What does the proxy cost? Every figure is a ratio to, or a difference from, a bare pass-through in the same run.
+
+Needs wrk, and locust at the path that --locust gives; `scripts/bench` sees to both. Ends with status 1 where a promise
+is not kept, and 2 where the run is void.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import mean, median, quantiles
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.request import urlopen
+
+from rich.console import Console
+from rich.table import Table
+from talk import SYSTEM, Talk
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+WRK_SECONDS = 2
+WRK_ROUNDS = 2  # bare and proxy take turns; the better round of each counts, as the worse one met other work
+MANY_CONNECTIONS = 16  # keeps one worker busy: requests per second
+ONE_CONNECTION = 1  # nothing waits: the median of one request
+
+CLIENTS = 8
+PACE_SECONDS = 0.25  # 32 requests a second: indexing keeps both cores busy, requests do not queue behind each other
+MEMORY_SECONDS = 45
+BARE_SECONDS = 14  # before and after
+LONG_MESSAGES = 1000
+LONG_SECONDS = 8
+LEAST_BLOCK_SHARE = 0.08  # below, the run says nothing about what memory costs
+
+START_SECONDS = 60.0  # longest wait for a server, or for the embedding model
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table. `limit` None: stated, not promised."""
+
+    name: str
+    bare: float
+    proxy: float
+    value: float  # ratio or difference, as `unit` says
+    unit: str
+    limit: float | None
+
+    @property
+    def kept(self) -> bool:
+        if self.limit is None:
+            return True
+        return self.value >= self.limit if self.unit == "x" else self.value <= self.limit
+
+
+# --- the servers ----------------------------------------------------------------------------------
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+@contextmanager
+def running(command: Sequence[str], port: int, path: str, log: Path, env: Mapping[str, str]) -> Iterator[str]:
+    """A server process; yields its URL once `path` answers."""
+    url = f"http://127.0.0.1:{port}"
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=out, env=os.environ | env, cwd=ROOT)
+    try:
+        wait_for(lambda: process.poll() is None and answers(url + path), f"{command} to start; it said:", log)
+        yield url
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def app(name: str, log: Path, **env: str) -> Any:
+    port = free_port()
+    command = [sys.executable, "-m", "uvicorn", "--app-dir", str(HERE), f"{name}:app", "--port", str(port)]
+    command += ["--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning"]
+    return running(command, port, "/", log, env)
+
+
+def palimpsest(upstream: str, data: Path, mode: str) -> Any:
+    port = free_port()
+    command = [sys.executable, "-m", "proxy", "serve", "--port", str(port), "--upstream", upstream, "--data", str(data)]
+    return running(command, port, "/healthz", data.with_suffix(".log"), {"PALIMPSEST_MEMORY__MODE": mode})
+
+
+def answers(url: str) -> bool:
+    try:
+        with urlopen(url, timeout=5):
+            return True
+    except OSError as error:
+        return hasattr(error, "status")  # an answer, if not a kind one
+
+
+def wait_for(true: Any, doing: str, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not true():
+        if time.monotonic() > deadline:
+            raise SystemExit(f"gave up waiting for {doing} {log.read_text()[-2000:]}")
+        time.sleep(0.1)
+
+
+# --- memory off -----------------------------------------------------------------------------------
+
+
+def wrk(url: str, body: Path, connections: int) -> dict[str, float]:
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{WRK_SECONDS}s", "-s", str(HERE / "post.lua")]
+    done = subprocess.run(
+        [*command, f"{url}/v1/chat/completions"],
+        env=os.environ | {"BODY": str(body)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    measured: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    if measured["failed"]:
+        raise SystemExit(f"wrk against {url}: {measured['failed']:.0f} requests failed")
+    return measured
+
+
+def off(bare: str, proxy: str, temp: Path) -> Iterator[Figure]:
+    long, short = Talk(9).messages, [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "Hello!"}]
+    for name, messages in (("short", short), ("28 kB", long)):
+        body = temp / "body.json"
+        body.write_text(json.dumps({"model": "gpt-4o", "messages": messages}))
+        rounds = [[wrk(url, body, n) for url in (bare, proxy)] for n in (MANY_CONNECTIONS, ONE_CONNECTION) * WRK_ROUNDS]
+        many, one = rounds[::2], rounds[1::2]
+        a, b = (max(each[i]["rps"] for each in many) for i in (0, 1))
+        yield Figure(f"memory off, {name}: requests per second", a, b, b / a, "x", 0.7)
+        a, b = (min(each[i]["p50_ms"] for each in one) for i in (0, 1))
+        yield Figure(f"memory off, {name}: median", a, b, b - a, "ms", 0.3)
+
+
+# --- memory on ------------------------------------------------------------------------------------
+
+Row = dict[str, Any]
+
+
+def locust(program: Path, url: str, rows: Path, seconds: int, clients: int = CLIENTS, **env: str) -> list[Row]:
+    """Requests of `seconds` of conversations, without those that only start one."""
+    command = [str(program), "--headless", "-f", str(HERE / "locustfile.py"), "-H", url]
+    command += ["-u", str(clients), "-r", str(clients)]
+    command += ["-t", f"{seconds}s", "--only-summary", "--loglevel", "ERROR"]
+    here = os.environ | {
+        "PYTHONPATH": str(HERE),
+        "ROWS": str(rows),
+        "PACE_SECONDS": str(PACE_SECONDS),
+        "CLIENTS": str(clients),
+    }
+    done = subprocess.run(command, env=here | env, capture_output=True, text=True)
+    found = [json.loads(line) for line in rows.read_text().splitlines()]
+    if done.returncode or not found:
+        raise SystemExit(f"locust against {url}: {done.stderr[-2000:]}{done.stdout[-2000:]}")
+    return [row for row in found if row["kind"] != "start"]
+
+
+def compare(
+    name: str, bare: list[Row], proxy: list[Row], limits: tuple[float | None, float | None]
+) -> Iterator[Figure]:
+    """Median and 99th percentile of unstreamed answers as a whole, and of the first byte of streamed ones."""
+    for stream, key, what in ((False, "whole_ms", "answer"), (True, "first_ms", "first streamed byte")):
+        a, b = ([row[key] for row in rows if row["stream"] == stream] for rows in (bare, proxy))
+        if len(a) < 2 or len(b) < 2:
+            continue
+        yield Figure(f"{name}: {what}, p50", median(a), median(b), median(b) - median(a), "ms", limits[0])
+        high = [quantiles(x, n=100, method="inclusive")[98] for x in (a, b)]
+        yield Figure(f"{name}: {what}, p99", high[0], high[1], high[1] - high[0], "ms", limits[1])
+
+
+def on(bare: str, proxy: str, temp: Path, program: Path) -> tuple[list[Figure], dict[str, float]]:
+    before = locust(program, bare, temp / "before.jsonl", BARE_SECONDS)
+    rows = locust(program, proxy, temp / "on.jsonl", MEMORY_SECONDS)
+    after = locust(program, bare, temp / "after.jsonl", BARE_SECONDS, FIRST_TALK="100")
+    passed = before + after
+    said = [row for row in rows if row["recalled"] and row["blocks"]]
+    figures = [
+        *compare(
+            "memory on, no new block",
+            [row for row in passed if row["kind"] == "append"],
+            [row for row in rows if not row["recalled"]],
+            (6, 25),
+        ),
+        *compare("memory on, new block", [row for row in passed if row["kind"] == "truncate"], said, (15, 40)),
+    ]
+    facts = {
+        "requests": len(rows),
+        "block_share": len(said) / len(rows),
+        "truncations_without_block": sum(row["kind"] == "truncate" and not row["recalled"] for row in rows),
+        "replaying_share": mean(row["blocks"] > 0 for row in rows),
+        "mean_messages": mean(row["messages"] for row in rows),
+        "mean_kb": mean(row["bytes"] for row in rows) / 1000,
+        "deadlines_and_faults": sum(row["note"] in ("deadline", "fault") for row in rows),
+        "bare_drift_ms": median(row["whole_ms"] for row in after) - median(row["whole_ms"] for row in before),
+    }
+    return figures, facts
+
+
+def long(bare: str, proxy: str, temp: Path, program: Path) -> Iterator[Figure]:
+    """Cost per turn of one conversation of 1,000 messages."""
+    setting = {"SIZE": str(LONG_MESSAGES), "FIRST_TALK": "1000"}
+    a = locust(program, bare, temp / "long-bare.jsonl", LONG_SECONDS, 1, **setting)
+    b = locust(program, proxy, temp / "long-on.jsonl", LONG_SECONDS, 1, **setting)
+    yield from compare(f"memory on, {LONG_MESSAGES} messages", a, b, (None, None))
+
+
+# --- the report -----------------------------------------------------------------------------------
+
+
+def show(figures: Sequence[Figure], facts: Mapping[str, float]) -> None:
+    table = Table("", "bare", "proxy", "difference", "promised", "", title="What the proxy costs")
+    for figure in figures:
+        promised = (
+            "" if figure.limit is None else f"{'>=' if figure.unit == 'x' else '<='} {figure.limit} {figure.unit}"
+        )
+        verdict = "" if figure.limit is None else "kept" if figure.kept else "MISSED"
+        sign = "" if figure.unit == "x" else "+"
+        table.add_row(
+            figure.name,
+            f"{figure.bare:.2f}",
+            f"{figure.proxy:.2f}",
+            f"{figure.value:{sign}.2f} {figure.unit}",
+            promised,
+            verdict,
+        )
+    console = Console(width=120)
+    console.print(table)
+    console.print(", ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in facts.items()))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--locust", type=Path, required=True, help="the load tool for memory on")
+    parser.add_argument("--json", type=Path, help="write every figure here")
+    parser.add_argument("--only", choices=("off", "on", "long"), help="one part of it")
+    given = parser.parse_args()
+    figures: list[Figure] = []
+    facts: dict[str, float] = {}
+    with TemporaryDirectory(prefix="palimpsest-bench-") as name:
+        temp = Path(name)
+        with (
+            app("upstream", temp / "upstream.log") as upstream,
+            app("bare", temp / "bare.log", UPSTREAM=upstream) as bare,
+        ):
+            if given.only in (None, "off"):
+                with palimpsest(upstream, temp / "off", "off") as proxy:
+                    figures += off(bare, proxy, temp)
+            if given.only in (None, "on", "long"):
+                with palimpsest(upstream, temp / "on", "on") as proxy:
+                    wait_for(lambda: embedder_ready(proxy), "the embedding model", temp / "on.log")
+                    if given.only != "long":
+                        figures_on, facts = on(bare, proxy, temp, given.locust)
+                        figures += figures_on
+                    figures += long(bare, proxy, temp, given.locust)
+    show(figures, facts)
+    if given.json:
+        given.json.write_text(json.dumps({"figures": [asdict(f) | {"kept": f.kept} for f in figures], "facts": facts}))
+    if facts and facts["block_share"] < LEAST_BLOCK_SHARE:
+        sys.stderr.write("void: too few requests got a block\n")
+        return 2
+    return 0 if all(figure.kept for figure in figures) else 1
+
+
+def embedder_ready(proxy: str) -> bool:
+    with urlopen(f"{proxy}/readyz", timeout=5) as answer:
+        ready: bool = json.load(answer)["embedder"] == "ready"
+        return ready
+
+
+if __name__ == "__main__":
+    sys.exit(main())
