@@ -224,12 +224,17 @@ class Database:
         return next(iter(await connection.execute_fetchall(sql)))[0]
 
     async def _close(self) -> None:
-        """Undo what was not committed, interrupt reads under way, refuse those that wait."""
+        """
+        Undo what was not committed, interrupt reads under way, refuse those that wait.
+
+        The writer goes last and uninterrupted: whoever closes last moves the log into the file.
+        """
         opened, self._opened = self._opened, []
-        self._writer, self._idle, self._must_reopen = None, None, False
-        for connection in opened:
+        writer, self._writer, self._idle, self._must_reopen = self._writer, None, None, False
+        for connection in reversed(opened):
             with suppress(sqlite3.Error):
-                await connection.interrupt()
+                if connection is not writer:
+                    await connection.interrupt()
                 await connection.close()
 
     def _closed(self) -> MemoryFault:

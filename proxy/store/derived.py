@@ -69,7 +69,7 @@ class Derived:
         rows = await self._database.read(
             "SELECT memory.id, substr(content.text, start + 1, stop - start) FROM json_each(?) AS claimed"
             " JOIN memory ON memory.id = claimed.value JOIN occurrence ON occurrence.id = memory.occurrence"
-            " JOIN content ON content.id = occurrence.content",
+            " JOIN content ON content.id = occurrence.content ORDER BY memory.id DESC",
             (ids(row[0] for row in claimed),),
         )
         return tuple(Waiting(*row) for row in rows)

@@ -34,6 +34,7 @@ from proxy.store.heads import head_of
 from proxy.store.requests import write_requests
 from proxy.store.standing import ids
 from proxy.store.tree import carried
+from proxy.store.usage import usage
 from proxy.wire.chat import read_message
 from proxy.wire.stored import from_stored
 
@@ -73,16 +74,6 @@ WHERE conversation.id = (
     WHERE c.public = ?1 AND (?2 IS NULL OR t.name = ?2))
 ORDER BY turn.id
 """
-COUNTS = {
-    "tenants": "SELECT count(*) FROM tenant",
-    "conversations": "SELECT count(*) FROM conversation",
-    "turns": "SELECT count(*) FROM turn",
-    "messages": "SELECT count(*) FROM occurrence",
-    "contents": "SELECT count(*) FROM content",
-    "memories": "SELECT count(*) FROM memory",
-    "pending": "SELECT count(*) FROM unindexed",
-    "bytes": "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
-}
 
 
 class SqliteJournal:
@@ -197,5 +188,5 @@ class SqliteJournal:
         return int(row[0])
 
     async def stats(self) -> Mapping[str, Any]:
-        """Counts of rows, and the size of the database file."""
-        return {name: (await self._database.read(sql))[0][0] for name, sql in COUNTS.items()}
+        """Counts, sizes, lag and search times: see `usage.py`."""
+        return await usage(self._database.read)

@@ -1,0 +1,54 @@
+"""
+How large is it, how far behind is the index, and how long did searches take? Numbers for `palimpsest stats`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from math import ceil
+from typing import Any
+
+from proxy.ports import Row
+
+COUNTS = {
+    "tenants": "SELECT count(*) FROM tenant",
+    "conversations": "SELECT count(*) FROM conversation",
+    "turns": "SELECT count(*) FROM turn",
+    "messages": "SELECT count(*) FROM occurrence",
+    "contents": "SELECT count(*) FROM content",
+    "memories": "SELECT count(*) FROM memory",
+    "pending": "SELECT count(*) FROM unindexed",
+    "bytes": "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+}
+RECENT_TURNS = 2000  # whose searches are counted: enough for a 95th percentile, and read in well under a second
+
+OLDEST_PENDING = """
+SELECT occurrence.created_at FROM unindexed JOIN memory ON memory.id = unindexed.memory
+JOIN occurrence ON occurrence.id = memory.occurrence ORDER BY unindexed.memory LIMIT 1
+"""
+SEARCH_TIMES = """
+SELECT json_extract(explain, '$.elapsed_ms.recall') AS ms FROM (SELECT explain FROM turn ORDER BY id DESC LIMIT ?)
+WHERE ms IS NOT NULL
+"""
+
+
+async def usage(read: Callable[[str, Sequence[Any]], Awaitable[list[Row]]]) -> Mapping[str, Any]:
+    """
+    Counts of rows by name, `bytes` of the database, and
+    `oldest_pending_at`: Unix seconds of the message that has waited longest to be indexed, None where none waits;
+    `searches`, `search_ms_p50`, `search_ms_p95`: of the newest 2,000 turns those that searched, and how long they took.
+    """
+    found: dict[str, Any] = {name: (await read(sql, ()))[0][0] for name, sql in COUNTS.items()}
+    oldest = await read(OLDEST_PENDING, ())
+    times = sorted(row[0] for row in await read(SEARCH_TIMES, (RECENT_TURNS,)))
+    return found | {
+        "oldest_pending_at": oldest[0][0] if oldest else None,
+        "searches": len(times),
+        "search_ms_p50": _percentile(times, 50),
+        "search_ms_p95": _percentile(times, 95),
+    }
+
+
+def _percentile(rising: Sequence[float], percent: int) -> float | None:
+    """The smallest value that so many percent do not exceed; None of nothing."""
+    return rising[ceil(len(rising) * percent / 100) - 1] if rising else None

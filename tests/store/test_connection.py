@@ -1,0 +1,250 @@
+"""The database may be away, locked, full or broken: it is said, nothing is overwritten, and it comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from proxy.errors import MemoryFault
+from proxy.store import connection
+from proxy.store.connection import READERS, Database
+from proxy.store.schema import MIGRATIONS
+
+FOREVER = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    database = Database(tmp_path / "data" / "journal.db")
+    yield database
+    await database.close()
+
+
+async def names(database: Database) -> list[str]:
+    return [row[0] for row in await database.read("SELECT name FROM tenant ORDER BY name")]
+
+
+async def add(database: Database, *tenants: str) -> None:
+    await database.write([("INSERT INTO tenant(name) VALUES (?)", [(name,) for name in tenants])])
+
+
+async def test_first_write_opens_and_creates(database: Database) -> None:
+    assert not database.is_healthy
+    await add(database, "acme")
+    assert await names(database) == ["acme"]
+    assert database.is_healthy and repr(database) == f"<Database {database.path} [open]>"
+    assert oct(database.path.stat().st_mode)[-3:] == "600"
+    assert oct(database.path.parent.stat().st_mode)[-3:] == "700"
+
+
+async def test_read_before_open_says_so(database: Database) -> None:
+    with pytest.raises(MemoryFault, match="not open"):
+        await names(database)
+
+
+async def test_failed_transaction_writes_nothing(database: Database) -> None:
+    with pytest.raises(MemoryFault, match="UNIQUE"):
+        await add(database, "acme", "acme")
+    assert await names(database) == []
+    assert database.is_healthy, "a wrong statement is no sick database"
+
+
+async def test_cancelled_transaction_writes_nothing_and_the_next_one_works(database: Database) -> None:
+    async def stall() -> None:
+        async with database.transaction() as transaction:
+            await transaction.write("INSERT INTO tenant(name) VALUES (?)", [("acme",)])
+            entered.set()
+            await asyncio.Event().wait()
+
+    entered = asyncio.Event()
+    stalled = asyncio.create_task(stall())
+    await entered.wait()
+    stalled.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stalled
+    await add(database, "umbrella")
+    assert await names(database) == ["umbrella"]
+
+
+async def test_late_read_is_interrupted_and_its_connection_reused(database: Database) -> None:
+    await database.open()
+    for _ in range(READERS + 1):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await database.read(FOREVER)
+    assert await names(database) == []
+
+
+async def test_reads_do_not_wait_for_a_write(database: Database) -> None:
+    await add(database, "acme")
+    async with database.transaction() as transaction:
+        await transaction.write("INSERT INTO tenant(name) VALUES (?)", [("umbrella",)])
+        assert await names(database) == ["acme"]
+    assert await names(database) == ["acme", "umbrella"]
+
+
+async def test_readers_cannot_write(database: Database) -> None:
+    await database.open()
+    with pytest.raises(MemoryFault, match="readonly"):
+        await database.read("INSERT INTO tenant(name) VALUES ('acme') RETURNING id")
+
+
+async def test_closing_ends_reads_that_run_and_those_that_wait(database: Database) -> None:
+    await database.open()
+    reads = [asyncio.create_task(database.read(FOREVER)) for _ in range(2 * READERS)]
+    await asyncio.sleep(0.05)
+    await database.close()
+    ended = await asyncio.gather(*reads, return_exceptions=True)
+    assert all(isinstance(fault, MemoryFault) for fault in ended)
+
+
+@pytest.mark.parametrize("synchronous", [("NORMAL", 1), ("FULL", 2)])
+async def test_synchronous_is_what_the_policy_says(tmp_path: Path, synchronous: tuple[str, int]) -> None:
+    database = Database(tmp_path / "journal.db", synchronous[0])  # type: ignore[arg-type]
+    async with database.transaction() as transaction:
+        assert await transaction.read("PRAGMA foreign_keys") == [(1,)]
+    async with database.transaction() as transaction:
+        assert await transaction.read("PRAGMA synchronous") == [(synchronous[1],)]
+        assert await transaction.read("PRAGMA journal_mode") == [("wal",)]
+    await database.close()
+
+
+# --- trouble -----------------------------------------------------------------------------------------
+
+
+async def test_corrupt_file_is_refused_left_alone_and_opened_once_it_is_sound(database: Database) -> None:
+    await add(database, "acme")
+    await database.close()
+    sound = database.path.read_bytes()
+    broken = b"this is no database " * 500
+    database.path.write_bytes(broken)
+    with pytest.raises(MemoryFault, match="left as it is"):
+        await database.open()
+    assert not database.is_healthy and "left as it is" in database.error
+    with pytest.raises(MemoryFault, match="left as it is"):
+        await names(database)
+    assert database.path.read_bytes() == broken
+    assert [file.name for file in database.path.parent.iterdir()] == ["journal.db"]
+    database.path.write_bytes(sound)
+    await database.open()
+    assert database.is_healthy
+    assert await names(database) == ["acme"]
+
+
+async def test_file_that_breaks_while_open_is_said_and_reopened_when_sound(database: Database) -> None:
+    await add(database, *(f"tenant {n} " + "x" * 500 for n in range(200)))
+    await database.close()
+    sound = database.path.read_bytes()
+    await database.open()
+    with database.path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (len(sound) - 4096))
+    with pytest.raises(MemoryFault, match="left as it is"):
+        await names(database)
+    assert not database.is_healthy
+    await database.close()
+    database.path.write_bytes(sound)
+    await database.open()
+    assert len(await names(database)) == 200
+
+
+async def test_locked_by_another_process_is_a_fault_until_it_lets_go(database: Database) -> None:
+    await add(database, "acme")
+    with closing(sqlite3.connect(database.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(MemoryFault, match="another process"):
+            await add(database, "umbrella")
+        assert not database.is_healthy
+        assert await names(database) == ["acme"], "reading goes on"
+        other.execute("ROLLBACK")
+    await add(database, "umbrella")
+    assert database.is_healthy
+
+
+async def test_folder_that_cannot_be_made_is_a_fault_and_can_be_tried_again(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file stands in the way")
+    database = Database(tmp_path / "data" / "journal.db")
+    with pytest.raises(MemoryFault, match="opening"):
+        await database.open()
+    assert "opening" in database.error
+    (tmp_path / "data").unlink()
+    await database.open()
+    assert database.is_healthy
+    await database.close()
+
+
+async def test_another_programs_database_is_refused(database: Database) -> None:
+    database.path.parent.mkdir()
+    with closing(sqlite3.connect(database.path)) as other:
+        other.execute("CREATE TABLE theirs(x)")
+    with pytest.raises(MemoryFault, match="another program"):
+        await database.open()
+    with closing(sqlite3.connect(database.path)) as other:
+        assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("theirs",)]
+
+
+async def test_newer_version_is_refused_by_name(database: Database) -> None:
+    await database.open()
+    await database.close()
+    with closing(sqlite3.connect(database.path)) as other:
+        other.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    with pytest.raises(MemoryFault, match=f"version {len(MIGRATIONS) + 1}, known {len(MIGRATIONS)}"):
+        await database.open()
+
+
+def test_processes_that_migrate_at_once_agree(tmp_path: Path) -> None:
+    program = (
+        "import asyncio, pathlib, sys\n"
+        "from proxy.store.connection import Database\n"
+        "async def main():\n"
+        "    database = Database(pathlib.Path(sys.argv[1]))\n"
+        "    await database.write([('INSERT INTO tenant(name) VALUES (?)', [(sys.argv[2],)])])\n"
+        "    await database.close()\n"
+        "asyncio.run(main())\n"
+    )
+    running = [
+        subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "journal.db"), f"tenant {n}"]) for n in range(4)
+    ]
+    assert [process.wait() for process in running] == [0] * 4
+    with closing(sqlite3.connect(tmp_path / "journal.db")) as db:
+        assert db.execute("SELECT count(*) FROM tenant").fetchone() == (4,)
+        assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("needs root, and the right to mount a tmpfs")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+async def test_full_disk_is_said_and_writing_goes_on_once_there_is_room(small_disk: Path) -> None:
+    database = Database(small_disk / "journal.db")
+    await add(database, "before")
+    (small_disk / "filler").write_bytes(b"\0" * (1 << 20))
+    with pytest.raises(MemoryFault, match="free"):
+        for n in range(100):
+            await add(database, f"{n} " + "x" * 100_000)
+    assert not database.is_healthy
+    stored = len(await names(database))
+    (small_disk / "filler").unlink()
+    await add(database, "after")
+    assert len(await names(database)) == stored + 1
+    assert database.is_healthy
+    await database.close()
+
+
+def test_busy_readers_give_up_before_a_requests_deadline() -> None:
+    assert connection.READER_BUSY_MS < 250

@@ -1,0 +1,187 @@
+"""Vectors come by lease, and all that is derived can be made again from the journal."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from proxy.domain import Ending, HeadFlag, Role
+from proxy.ports import Row
+from proxy.store import derived as module
+from proxy.store.connection import Database
+from proxy.store.derived import Derived
+from proxy.store.journal import SqliteJournal
+from tests.talking import Talk, assistant, heard, record, system, user
+
+LEASE_SECONDS = 30.0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    database = Database(tmp_path / "journal.db")
+    await database.open()
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def derived(database: Database, clock: Clock) -> Derived:
+    return Derived(database, clock)
+
+
+@pytest.fixture
+def journal(database: Database) -> SqliteJournal:
+    return SqliteJournal(database)
+
+
+async def claim(derived: Derived, limit: int = 10, worker: str = "w", model: str = "m") -> list[str]:
+    return [waiting.text for waiting in await derived.claim(limit, worker, LEASE_SECONDS, model)]
+
+
+async def embed(derived: Derived, model: str = "m") -> None:
+    waiting = await derived.claim(1000, "w", LEASE_SECONDS, model)
+    await derived.save_vectors(model, {w.memory: np.full(4, len(w.text), np.float32) for w in waiting})
+
+
+async def test_newest_passages_are_claimed_first(journal: SqliteJournal, derived: Derived) -> None:
+    talk = Talk(journal)
+    await talk.say("one", "first")
+    await talk.say("two", "second")
+    assert await claim(derived, 3) == ["second", "two", "first"]
+    assert await claim(derived) == ["one"]
+    assert await journal.pending() == 4, "claimed is not done"
+
+
+async def test_work_of_a_worker_that_died_goes_to_another(
+    journal: SqliteJournal, derived: Derived, clock: Clock
+) -> None:
+    await Talk(journal).say("one", "first")
+    assert len(await claim(derived, worker="dead")) == 2
+    assert await claim(derived, worker="alive") == []
+    clock.now += LEASE_SECONDS
+    assert len(await claim(derived, worker="alive")) == 2
+
+
+async def test_passages_of_a_long_text_are_its_windows(journal: SqliteJournal, derived: Derived) -> None:
+    text = " ".join(f"word{n}" for n in range(500))
+    await journal.begin([record((user(text),))])
+    pieces = (await claim(derived))[::-1]
+    assert len(pieces) > 3 and text.startswith(pieces[0]) and text.endswith(pieces[-1])
+
+
+async def test_saved_vectors_are_half_floats_and_end_the_work(
+    journal: SqliteJournal, derived: Derived, database: Database
+) -> None:
+    await Talk(journal).say("one", "first")
+    await embed(derived)
+    assert await journal.pending() == 0
+    rows = await database.read("SELECT model, own FROM vector ORDER BY memory")
+    assert [(model, np.frombuffer(own, np.float16).tolist()) for model, own in rows] == [
+        ("m", [3.0] * 4),
+        ("m", [5.0] * 4),
+    ]
+
+
+async def test_another_model_makes_all_vectors_again(
+    journal: SqliteJournal, derived: Derived, database: Database
+) -> None:
+    await Talk(journal).say("one", "first")
+    await embed(derived)
+    before = await database.read("SELECT max(seq) FROM vector")
+    assert await claim(derived, model="better") == ["first", "one"]
+    assert await database.read("SELECT count(*) FROM vector") == [(0,)]
+    assert await database.read("SELECT count(*) FROM forgotten") == [(2,)]
+    await derived.save_vectors("better", {1: np.ones(4, np.float32)})
+    assert (await database.read("SELECT min(seq) FROM vector")) > before
+
+
+async def test_vector_of_a_forgotten_memory_is_left_out(
+    journal: SqliteJournal, derived: Derived, database: Database
+) -> None:
+    await journal.check()
+    await derived.save_vectors("m", {99: np.ones(4, np.float32)})
+    assert await database.read("SELECT count(*) FROM vector") == [(0,)]
+
+
+async def contents(database: Database) -> list[list[Row]]:
+    """What is derived, by what it says."""
+    return [
+        await database.read(
+            "SELECT memory.tenant, memory.conversation, occurrence, start, stop, tags, kind, tokens"
+            " FROM memory JOIN memory_text ON memory_text.rowid = memory.id ORDER BY occurrence, start"
+        ),
+        await database.read("SELECT tenant, term, memories FROM term ORDER BY tenant, term"),
+        await database.read("SELECT count(*) FROM unindexed"),
+    ]
+
+
+async def fill(journal: SqliteJournal) -> None:
+    for tenant in ("acme", "umbrella"):
+        talk = Talk(journal, tenant, f"c-{tenant}", history=(system("be brief"),))
+        for n in range(5):
+            await talk.say(f"look at src/file_{n}.py please", f"it says ERROR{n}")
+    call = {"id": "1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a/b.py"}'}}
+    await journal.begin([record((user("go"), assistant("") | {"tool_calls": [call]}), conversation="c-tools")])
+    side = record((user("write a title"),), conversation="c-side", role=Role.SIDE, links=())
+    await journal.begin([side])
+    await journal.finish([heard(side, "Title")])
+    summary = record((user("what happened so far"),), conversation="c-summary")
+    flagged = replace(summary.entries[0], new=replace(summary.entries[0].new, flags=HeadFlag.SUMMARY), passages=())
+    await journal.begin([replace(summary, entries=(flagged,))])
+
+
+async def test_rebuilding_makes_the_same_again(journal: SqliteJournal, derived: Derived, database: Database) -> None:
+    await fill(journal)
+    before = await contents(database)
+    await embed(derived)
+    await derived.start_rebuild()
+    assert await database.read("SELECT count(*) FROM memory") == [(0,)]
+    while await derived.rebuild():
+        pass
+    assert await contents(database) == before
+    assert not await derived.rebuild()
+
+
+async def test_rebuild_that_was_cut_off_is_finished_by_somebody_else(
+    journal: SqliteJournal, derived: Derived, database: Database, clock: Clock
+) -> None:
+    talk = Talk(journal)
+    long = [user(f"message number {n}") for n in range(module.REBUILD_BATCH + 20)]
+    await journal.begin([record(long)])
+    await derived.start_rebuild()
+    assert await derived.rebuild()
+    assert await journal.pending() == module.REBUILD_BATCH
+    talk.history = tuple(long)
+    await talk.say("said while it was being rebuilt")
+    heir = Derived(database, clock)
+    while await heir.rebuild():
+        pass
+    said = await database.read("SELECT occurrence, count(*) FROM memory GROUP BY occurrence")
+    assert len(said) == await journal.pending() == (await journal.stats())["messages"]
+    assert {count for _, count in said} == {1}
+
+
+async def test_taking_back_a_refused_request_takes_its_terms_back(journal: SqliteJournal, database: Database) -> None:
+    await Talk(journal).say("one", "first")
+    before = await contents(database)
+    asked = record((user("one more thing about src/file.py"),), conversation="c-2")
+    await journal.begin([asked])
+    await journal.finish([heard(asked, None, Ending.REFUSED)])
+    assert await contents(database) == before
