@@ -7,7 +7,7 @@ stands in every question.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,6 +28,7 @@ from proxy.domain import (
     StoredBlock,
 )
 from proxy.errors import MemoryFault
+from proxy.ports import Row
 from proxy.store.answers import write_answers
 from proxy.store.connection import Database
 from proxy.store.heads import head_of
@@ -42,17 +43,19 @@ MAX_CONVERSATIONS = 8  # whose heads are read: more than ever share enough with 
 MAX_HEADS_READ = 8  # of each, the newest
 MAX_LINKS_OF_PRINT = 32  # newest conversations first; what stands in more of them tells none of them apart
 
-# A common message leads to thousands of conversations: only the newest of them count.
+# A common message leads to thousands of conversations: only the newest of them count. CROSS JOIN: in this order.
 LINKS = """
+WITH owner AS MATERIALIZED (SELECT id FROM tenant WHERE name = ?2),
+asked AS MATERIALIZED (
+    SELECT value AS print, ifnull((
+        SELECT conversation FROM link WHERE tenant = owner.id AND print = value
+        ORDER BY conversation DESC LIMIT 1 OFFSET ?3), 0) AS since
+    FROM owner CROSS JOIN json_each(?1))
 SELECT link.kind, link.print, conversation.id, conversation.public, turn.role, max(link.turn)
-FROM json_each(?1) AS asked
-JOIN link ON link.tenant = (SELECT id FROM tenant WHERE name = ?2) AND link.print = asked.value
-    AND link.conversation >= ifnull((
-        SELECT conversation FROM link AS other
-        WHERE other.tenant = (SELECT id FROM tenant WHERE name = ?2) AND other.print = asked.value
-        ORDER BY other.kind DESC, other.conversation DESC LIMIT 1 OFFSET ?3), 0)
-JOIN turn ON turn.id = link.turn
-JOIN conversation ON conversation.id = link.conversation
+FROM owner CROSS JOIN asked
+CROSS JOIN link ON link.tenant = owner.id AND link.print = asked.print AND link.conversation >= asked.since
+CROSS JOIN turn ON turn.id = link.turn
+CROSS JOIN conversation ON conversation.id = link.conversation
 GROUP BY link.kind, link.print, link.conversation, turn.role
 """
 HEADS = """
@@ -94,14 +97,10 @@ class SqliteJournal:
         links = tuple(
             Link(LinkKind(kind), print, public, Role(role), turn) for kind, print, _, public, role, turn in rows
         )
-        weight: dict[int, tuple[bool, int, int]] = defaultdict(lambda: (False, 0, 0))
-        for kind, _, conversation, _, _, turn in rows:
-            named, count, newest = weight[conversation]
-            weight[conversation] = (named or kind == LinkKind.CLIENT_ID, count + 1, max(newest, turn))
-        best = sorted(weight, key=lambda conversation: weight[conversation], reverse=True)[:MAX_CONVERSATIONS]
-        if not best:
+        likeliest = _likeliest(rows)
+        if not likeliest:
             return Seen(links)
-        heads = await self._database.read(HEADS, (ids(best), MAX_HEADS_READ))
+        heads = await self._database.read(HEADS, (ids(likeliest), MAX_HEADS_READ))
         return Seen(links, tuple(map(head_of, heads)))
 
     async def blocks(self, tenant: str, conversation: str) -> tuple[StoredBlock, ...]:
@@ -190,3 +189,14 @@ class SqliteJournal:
     async def stats(self) -> Mapping[str, Any]:
         """Counts, sizes, lag and search times: see `usage.py`."""
         return await usage(self._database.read)
+
+
+def _likeliest(rows: Sequence[Row]) -> list[int]:
+    """The conversations in question: named ones, then by how many links lead there and to few others, then newest."""
+    share = Counter((kind, print) for kind, print, *_ in rows)
+    weight: dict[int, tuple[bool, float, int]] = defaultdict(lambda: (False, 0.0, 0))
+    for kind, print, conversation, _, _, turn in rows:
+        is_named, led, newest = weight[conversation]
+        is_named |= kind == LinkKind.CLIENT_ID
+        weight[conversation] = (is_named, led + 1 / share[kind, print], max(newest, turn))
+    return sorted(weight, key=lambda conversation: weight[conversation], reverse=True)[:MAX_CONVERSATIONS]

@@ -87,7 +87,7 @@ CREATE TABLE link (                          -- what leads a later request back 
     kind TEXT NOT NULL,
     conversation INTEGER NOT NULL REFERENCES conversation(id),
     turn INTEGER NOT NULL REFERENCES turn(id),
-    PRIMARY KEY (tenant, print, kind, conversation, turn)
+    PRIMARY KEY (tenant, print, conversation, kind, turn)
 ) WITHOUT ROWID;
 CREATE INDEX link_by_turn ON link(turn);
 CREATE INDEX link_by_conversation ON link(conversation);

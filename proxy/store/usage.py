@@ -35,20 +35,20 @@ WHERE ms IS NOT NULL
 async def usage(read: Callable[[str, Sequence[Any]], Awaitable[list[Row]]]) -> Mapping[str, Any]:
     """
     Counts of rows by name, `bytes` of the database, and
-    `oldest_pending_at`: Unix seconds of the message that has waited longest to be indexed, None where none waits;
+    `oldest_pending_at`: Unix seconds of the message that has waited longest to be indexed, 0 where none waits;
     `searches`, `search_ms_p50`, `search_ms_p95`: of the newest 2,000 turns those that searched, and how long they took.
     """
     found: dict[str, Any] = {name: (await read(sql, ()))[0][0] for name, sql in COUNTS.items()}
     oldest = await read(OLDEST_PENDING, ())
     times = sorted(row[0] for row in await read(SEARCH_TIMES, (RECENT_TURNS,)))
     return found | {
-        "oldest_pending_at": oldest[0][0] if oldest else None,
+        "oldest_pending_at": oldest[0][0] if oldest else 0,
         "searches": len(times),
         "search_ms_p50": _percentile(times, 50),
         "search_ms_p95": _percentile(times, 95),
     }
 
 
-def _percentile(rising: Sequence[float], percent: int) -> float | None:
-    """The smallest value that so many percent do not exceed; None of nothing."""
-    return rising[ceil(len(rising) * percent / 100) - 1] if rising else None
+def _percentile(rising: Sequence[float], percent: int) -> float:
+    """The smallest value that so many percent do not exceed; 0 of nothing."""
+    return rising[ceil(len(rising) * percent / 100) - 1] if rising else 0

@@ -137,6 +137,13 @@ async def test_a_message_that_opens_thousands_of_conversations_leads_to_the_newe
     assert {link.conversation for link in links} == {f"c-{n}" for n in range(68, 100)}
 
 
+async def test_one_message_of_its_own_outweighs_what_newer_conversations_share(journal: SqliteJournal) -> None:
+    common = user("every conversation opens with this")
+    await journal.begin([record((common, user(f"own {n}")), conversation=f"c-{n}") for n in range(100)])
+    heads = (await look(journal, [common, user("own 3")])).heads
+    assert "c-3" in {head.conversation for head in heads}
+
+
 async def test_prints_of_another_kind_are_no_clue(journal: SqliteJournal) -> None:
     await journal.begin([record(HELLO)])
     seen = await journal.seen(Clues("acme", {LinkKind.CALL: (print_of("acme", HELLO[1]).full,)}))
