@@ -1,0 +1,32 @@
+from pathlib import Path
+
+from proxy.store.connection import Database
+from proxy.store.journal import SqliteJournal
+from tests.talking import NOW, heard, record, user
+
+
+async def test_search_times_are_percentiles_of_the_turns_that_searched(tmp_path: Path) -> None:
+    database = Database(tmp_path / "journal.db")
+    await database.open()
+    journal = SqliteJournal(database)
+    for ms in [*range(1, 101), None]:
+        told = {"elapsed_ms": {"recall": ms}} if ms else {"note": "calm"}
+        await journal.begin([record((user(f"question {ms}"),), conversation=f"c-{ms}", explain=told)])
+    stats = await journal.stats()
+    await database.close()
+    assert (stats["turns"], stats["searches"]) == (101, 100)
+    assert (stats["search_ms_p50"], stats["search_ms_p95"]) == (50, 95)
+
+
+async def test_lag_is_the_oldest_message_that_waits(tmp_path: Path) -> None:
+    database = Database(tmp_path / "journal.db")
+    await database.open()
+    journal = SqliteJournal(database)
+    assert (await journal.stats())["oldest_pending_at"] == 0
+    asked = record((user("hello there"),))
+    await journal.begin([asked])
+    await journal.finish([heard(asked, "hi")])
+    stats = await journal.stats()
+    await database.close()
+    assert (stats["pending"], stats["oldest_pending_at"]) == (2, NOW)
+    assert stats["bytes"] > 0
