@@ -41,6 +41,7 @@ class ProxyRoutes:
             keyring: with keys in it, callers without one are refused.
         """
         self._upstreams = policy.upstreams
+        self._needs_model = len(policy.upstreams) > 1 or policy.upstreams[0].models != ("*",)
         self._limit_bytes = policy.limits.body_bytes
         self._pipeline = pipeline
         self._passthrough = passthrough
@@ -106,7 +107,7 @@ class ProxyRoutes:
         if method == "POST" and path.endswith(CHAT):
             body = await upload.whole()
             return await self._pipeline.prepare(headers, body), body
-        if len(self._upstreams) > 1 and _is_json(headers):  # the model chooses between them
+        if self._needs_model and _is_json(headers):
             body = await upload.whole()
             return Prepared(body, model=_model(body)), body
         first = await upload.piece()

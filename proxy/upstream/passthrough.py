@@ -107,10 +107,13 @@ class Passthrough:
     ) -> None:
         """
         Args:
-            environment: holds the keys of upstreams with `auth: held`.
+            upstreams: all that will be asked; their names differ.
+            environment: holds the keys of those with `auth: held`.
             keyring: the keys that clients present to us; they are never forwarded.
         """
-        self._held = {u: f"Bearer {environment[u.key_env]}" for u in upstreams if u.auth == "held"}
+        upstreams = tuple(upstreams)
+        self._held = {u.name: f"Bearer {environment[u.key_env]}" for u in upstreams if u.auth == "held"}
+        self._timeouts = {u.name: _timeout(u) for u in upstreams}
         self._keyring = keyring or Keyring({})
         self._session: aiohttp.ClientSession | None = None
 
@@ -155,14 +158,14 @@ class Passthrough:
                 headers=self._request_headers(upstream, headers, body),
                 data=_payload(body),
                 allow_redirects=False,
-                timeout=_timeout(upstream),
+                timeout=self._timeouts[upstream.name],
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as cause:
             raise _unreachable(upstream.name, cause) from cause
         return UpstreamAnswer(upstream.name, response)
 
     def _request_headers(self, upstream: UpstreamPolicy, headers: RawHeaders, body: Body) -> CIMultiDict[str]:
-        held = self._held.get(upstream)
+        held = self._held.get(upstream.name)
         dropped = NOT_FORWARDED | _named_by_connection(headers)
         if held is not None:
             dropped |= CREDENTIALS
@@ -186,7 +189,6 @@ def _url(base: str, target: str) -> URL:
     return URL(base.rstrip("/").removesuffix("/v1") + target, encoded=True)
 
 
-@lru_cache(maxsize=64)
 def _timeout(upstream: UpstreamPolicy) -> aiohttp.ClientTimeout:
     connect = upstream.connect_timeout_seconds
     return aiohttp.ClientTimeout(

@@ -1,0 +1,127 @@
+"""How does a test run the edge alone? On a real server, as in production, with a pipeline that follows a script."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from proxy.core.keyring import Keyring
+from proxy.domain import Ending, Prepared, RawHeaders
+from proxy.edge.http import WholeTarget
+from proxy.edge.proxy_routes import ProxyRoutes
+from proxy.policy import KeyPolicy, Policy
+from proxy.upstream.passthrough import Passthrough
+from proxy.wire.overhear import Ear
+from tests.running import PATIENCE_SECONDS, until
+
+HELD = {"HELD": "sk-held"}
+NOTE = (b"x-palimpsest-note", b"scripted")
+
+
+class ScriptedListener:
+    """Hears as the archivist does. The commit of a complete answer waits until the test permits it."""
+
+    def __init__(self, status: int, headers: RawHeaders, permit: threading.Event) -> None:
+        self.status, self.headers = status, headers
+        self.heard = b""
+        self.endings: list[Ending] = []
+        self._ear = Ear(headers, 1 << 20)
+        self._permit = permit
+
+    def feed(self, data: bytes) -> int:
+        self.heard += data
+        return self._ear.feed(data)
+
+    def finish(self, ending: Ending) -> Awaitable[None]:
+        self.endings.append(ending)
+        loop = asyncio.get_running_loop()
+        return loop.run_in_executor(None, self._wait)
+
+    def _wait(self) -> None:
+        self._permit.wait(PATIENCE_SECONDS)
+
+
+@dataclass
+class ScriptedPipeline:
+    """Prepares every request alike, and keeps what it was given and who listened."""
+
+    body: bytes | None = None  # to forward instead
+    model: str = ""
+    prepared: list[tuple[RawHeaders, bytes]] = field(default_factory=list)
+    listeners: list[ScriptedListener] = field(default_factory=list)
+    permit: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.permit.set()
+
+    async def prepare(self, headers: RawHeaders, body: bytes) -> Prepared:
+        self.prepared.append((headers, body))
+        return Prepared(body if self.body is None else self.body, (NOTE,), self.model, self._listen)
+
+    def _listen(self, status: int, headers: RawHeaders) -> ScriptedListener:
+        self.listeners.append(ScriptedListener(status, headers, self.permit))
+        return self.listeners[-1]
+
+    async def endings(self) -> list[Ending]:
+        """Once somebody told it, how the only answer ended."""
+        await asyncio.to_thread(
+            until, lambda: self.listeners and self.listeners[0].endings, "the listener to be told how it ended"
+        )
+        assert len(self.listeners) == 1
+        return self.listeners[0].endings
+
+
+@contextmanager
+def edge(
+    upstreams: Sequence[Mapping[str, object]],
+    pipeline: ScriptedPipeline | None = None,
+    keys: Mapping[str, KeyPolicy] | None = None,
+    limit_bytes: int = 1 << 28,
+) -> Iterator[int]:
+    """The proxied routes on a server of their own; its port."""
+    limits = {"body_bytes": limit_bytes, "memory_body_bytes": limit_bytes - 1}
+    policy = Policy.model_validate({"upstreams": list(upstreams), "limits": limits})
+    keyring = Keyring(keys or {})
+    passthrough = Passthrough(policy.upstreams, HELD, keyring)
+    routes = ProxyRoutes(policy, pipeline or ScriptedPipeline(), passthrough, keyring)
+    config = uvicorn.Config(
+        _with_lifespan(routes, passthrough),
+        http=WholeTarget,
+        loop="uvloop",
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            until(lambda: server.started or not thread.is_alive(), "the server to start")
+            yield listening.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join(PATIENCE_SECONDS)
+
+
+def _with_lifespan(routes: ProxyRoutes, passthrough: Passthrough) -> ASGIApp:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            await routes(scope, receive, send)
+            return
+        async with passthrough:
+            await receive()
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    return app
