@@ -36,7 +36,7 @@ from proxy.policy import Policy
 
 QUERY_CHARS = 2000  # MiniLM reads some 1,000 characters; the rest still serves full text
 CONTEXT_CHARS = 1500  # of what stands around the question: the last messages, a summary's opening
-SELF_CONTAINED_TERMS = 4  # "ok, go on" and "now add tests for it" lean on what was said before them
+SELF_CONTAINED_TERMS = 2  # "ok, go on" leans on what was said before it, "What did Ann paint?" does not (LoCoMo)
 MIN_BLOCK_CHARS = 300  # the frame takes half of it; less says nothing
 
 
