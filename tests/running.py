@@ -181,12 +181,14 @@ class Proxy:
         return total
 
     def settle(self, *, vectors: bool = True) -> None:
-        """Wait until everything that was acknowledged is journalled and indexed."""
-        until(lambda: self._settled(vectors), f"the index to be complete: {self.ready()}")
+        """Wait until everything that was acknowledged is written, and findable by meaning as well as by words."""
+        until(lambda: self._settled(vectors), "the index to be complete")
 
     def _settled(self, vectors: bool) -> bool:
+        if not vectors:
+            return self.metric("palimpsest_queued") == 0
         ready = self.ready()
-        return ready["pending"] == 0 and (ready["embedder"] == "ready" or not vectors)
+        return bool(ready["pending"] == 0 and ready["embedder"] == "ready")
 
     def chat(self, body: Json, key: str = "sk-test", **headers: str) -> Answered:
         """One chat completion, read to its end."""

@@ -77,10 +77,10 @@ def test_full_disk_stops_memory_and_nothing_else(small_disk: Path, upstream: Scr
             assert_flows(talk, upstream, f"Note {number}: " + f"the inventory of shelf {number} is complete now. " * 50)
         assert proxy.metric("palimpsest_faults_total") > 0
         assert proxy.metric("palimpsest_turns_lost_total") > 0 or proxy.metric("palimpsest_queued") > 0
-        assert proxy.ready()["store"] != "ok"
+        assert proxy.ready()["store"] != "ready"
         filler.unlink()
         assert_flows(talk, upstream, "The disk has been cleaned up, so we can carry on with the inventory as before.")
-        until(lambda: proxy.ready()["store"] == "ok", "the store to recover")
+        until(lambda: proxy.ready()["store"] == "ready", "the store to recover")
         assert before <= stored_texts(proxy.data)
         assert_restores(talk, upstream)
 
@@ -97,7 +97,7 @@ def test_database_locked_by_another_process_delays_nobody(own_proxy: Proxy, upst
         until(lambda: own_proxy.metric("palimpsest_faults_total") > 0, "the fault to be counted")
         other.execute("ROLLBACK")
     assert_flows(talk, upstream, "The other process has let go, and the count of the shelves goes on as before.")
-    until(lambda: own_proxy.ready()["store"] == "ok", "the store to recover")
+    until(lambda: own_proxy.ready()["store"] == "ready", "the store to recover")
     assert_restores(talk, upstream)
 
 
@@ -114,7 +114,7 @@ def test_corrupt_database_is_left_as_it_is_and_requests_flow(own_proxy: Proxy, u
     own_proxy.start()
     assert_flows(talk, upstream, "Does anybody hear me although the archive is broken?")
     ready = own_proxy.ready()
-    assert ready["ready"] is False and ready["store"] != "ok"
+    assert ready["ready"] is False and ready["store"] != "ready"
     assert own_proxy.metric("palimpsest_faults_total") > 0
     assert FACT.encode() in file.read_bytes(), "what could still be rescued was overwritten"
     own_proxy.stop()

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from proxy.index.model import locate
+from proxy.policy import ModelPolicy
 from proxy.scripted import ScriptedUpstream
 from tests.running import Conversation, Proxy, memory_in, rows, until
 
@@ -16,9 +18,8 @@ QUESTION = "What is the number of the archive room?"
 
 def cached_model() -> Path:
     """The folder of the installed model."""
-    for file in sorted((Path.home() / ".cache" / "palimpsest").rglob("tokenizer.json")):
-        return file.parent
-    pytest.skip("needs the embedding model in ~/.cache/palimpsest: run palimpsest model install")
+    folder = locate(ModelPolicy())
+    return folder or pytest.skip("needs the embedding model: run palimpsest model install")
 
 
 def lose_the_fact(proxy: Proxy, upstream: ScriptedUpstream) -> Conversation:

@@ -1,0 +1,42 @@
+"""The demo tells the truth: what was lost comes back, with the model and without, on a terminal and in a pipe."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.running import ROOT
+
+COLUMNS = 100
+
+
+def demo(**env: str) -> str:
+    ended = subprocess.run(
+        [sys.executable, "-m", "proxy", "demo"], cwd=ROOT, env=os.environ | env, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout
+    return ended.stdout
+
+
+def test_what_was_lost_comes_back_and_only_with_memory() -> None:
+    said = demo()
+    without, _, with_memory = said.partition("it answers: It should")
+    assert "it answers: I do not know" in without
+    assert "7431" in with_memory and "0042_split_ledger.sql" in with_memory
+    assert "compaction:summary" in said and "best cosine" in said
+    assert "export OPENAI_BASE_URL=" in said
+
+
+def test_page_fits_a_terminal_of_a_hundred_columns_and_half_a_minute_of_reading() -> None:
+    lines = demo(COLUMNS="240").splitlines()
+    assert max(map(len, lines)) <= COLUMNS
+    assert len(lines) <= 60
+    assert "\x1b" not in "".join(lines), "no colours in a pipe"
+
+
+def test_without_the_model_it_works_by_words_and_says_so(tmp_path: Path) -> None:
+    said = demo(HOME=str(tmp_path))
+    assert "searched by words alone" in said
+    assert "7431" in said.partition("it answers: It should")[2]
