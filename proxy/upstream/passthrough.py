@@ -4,6 +4,7 @@ How do the client's bytes reach the provider, and the provider's the client? As 
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -35,13 +36,16 @@ BODILESS = (204, 304)  # answers that end with their headers, whatever length th
 
 Body = bytes | AsyncIterator[bytes]
 
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_STATUSES = range(200, 600)
+NO_HTTP = "what it says is no HTTP"
 _REASONS: tuple[tuple[type[BaseException], str], ...] = (
     (aiohttp.ClientConnectorDNSError, "its name does not resolve"),
     (aiohttp.ClientSSLError, "no secure connection could be made"),
     (TimeoutError, "it kept silent for too long"),
     (aiohttp.ClientConnectorError, "it accepts no connection"),
     (aiohttp.ServerDisconnectedError, "it closed the connection without an answer"),
-    (aiohttp.ClientResponseError, "what it says is no HTTP"),
+    (aiohttp.ClientResponseError, NO_HTTP),
 )
 
 
@@ -86,7 +90,7 @@ class UpstreamAnswer:
         try:
             data = await self._response.content.readany()
         except (aiohttp.ClientError, TimeoutError, OSError) as cause:
-            raise _unreachable(self._name, cause) from cause
+            raise _translated(self._name, cause) from cause
         if not data:
             raise StopAsyncIteration
         return data
@@ -161,7 +165,10 @@ class Passthrough:
                 timeout=self._timeouts[upstream.name],
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as cause:
-            raise _unreachable(upstream.name, cause) from cause
+            raise _translated(upstream.name, cause) from cause
+        if not _is_sendable(response):
+            response.close()
+            raise _unreachable(upstream.name, NO_HTTP)
         return UpstreamAnswer(upstream.name, response)
 
     def _request_headers(self, upstream: UpstreamPolicy, headers: RawHeaders, body: Body) -> CIMultiDict[str]:
@@ -215,6 +222,12 @@ def _answer_headers(response: aiohttp.ClientResponse) -> list[tuple[bytes, bytes
     return [(name, value) for name, value in raw if name.lower() not in dropped]
 
 
+def _is_sendable(response: aiohttp.ClientResponse) -> bool:
+    """aiohttp lets more in than our server lets out."""
+    values = b"\t".join([value for _, value in response.raw_headers])
+    return response.status in _STATUSES and _CONTROL.search(values) is None
+
+
 def _named_by_connection(headers: RawHeaders) -> frozenset[bytes]:
     """Headers that `connection` declares to be of this hop only."""
     named = [value for name, value in headers if len(name) == 10 and name.lower() == b"connection"]
@@ -229,9 +242,11 @@ def _text(value: bytes) -> str:
         return value.decode("latin-1")
 
 
-def _unreachable(name: str, cause: BaseException) -> UpstreamUnreachable:
+def _translated(name: str, cause: BaseException) -> UpstreamUnreachable:
     """In words of ours: the library's hold the URL, and with it a query that must not reach a log."""
     reason = next((text for kind, text in _REASONS if isinstance(cause, kind)), "the connection broke")
-    return UpstreamUnreachable(
-        f"asking upstream {name!r}: {reason}; try again, or check its url", timed_out=isinstance(cause, TimeoutError)
-    )
+    return _unreachable(name, reason, timed_out=isinstance(cause, TimeoutError))
+
+
+def _unreachable(name: str, reason: str, *, timed_out: bool = False) -> UpstreamUnreachable:
+    return UpstreamUnreachable(f"asking upstream {name!r}: {reason}; try again, or check its url", timed_out=timed_out)

@@ -279,6 +279,18 @@ async def test_garbage_is_no_answer_and_is_not_repeated() -> None:
     assert "hidden" not in str(caught.value) and "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "said", [answer(status=b"999 Odd"), answer(status=b"099 Odd"), answer(headers=[(b"x-a", b"a\x01b")])]
+)
+async def test_what_no_server_could_pass_on_is_no_answer(said: bytes) -> None:
+    async def script(request: HttpMessage, line: Line) -> None:
+        await line.send(said)
+
+    async with RawUpstream(script) as upstream:
+        with pytest.raises(UpstreamUnreachable, match="no HTTP"):
+            await sent(upstream.url)
+
+
 async def test_a_connection_closed_without_an_answer_is_unreachable() -> None:
     async def script(request: HttpMessage, line: Line) -> None:
         line.cut()
