@@ -161,7 +161,8 @@ class Shape:
 
     model: str = ""
     tool_names: tuple[str, ...] = ()
-    instructions: tuple[int, ...] = ()  # fingerprints of the instructions, digits masked; weak evidence only
+    instructions: tuple[int, ...] = ()  # fingerprints of the instructions; weak evidence only
+    opens: int = 0  # how the first of them begins; dates and looked-up texts stand further down
     stream: bool = False
     user_agent: str = ""
     capped: bool = False  # the request limits the length of the answer

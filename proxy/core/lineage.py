@@ -50,6 +50,7 @@ from proxy.domain import (
 LONG_CHARS = 60  # shorter texts recur in other conversations: "Ok.", "Thanks!", "continue"
 SUMMARY_CHARS = 200  # no summary worth its name is shorter
 TASK_CHARS = 20  # a sub-agent's task is a sentence; shorter arguments are names and numbers
+TASK_MESSAGES = 4  # a sub-agent's task stands first, or behind a preamble and its acknowledgement
 CLUE_MESSAGES = 400  # the newest messages lead back; looking up more costs time and finds the same conversation
 ECHO_CHARS = 120_000  # shingled at most per request: a transcript repeats its evidence many times over
 ECHO_PRINTS = 4000  # looked up at most
@@ -57,6 +58,10 @@ KEPT_SHINGLES = 8  # remembered of one answer
 ECHO_HITS = 2  # one shared run of eight words may be a quotation; two are an echo
 _MARK = re.compile(r"(?i)\b(skipped|omitted|truncated|removed|trimmed|elided|dropped|hidden)\b")
 MARK_CHARS = 160  # "[12 messages omitted]"
+
+
+Aligned = tuple[Head, tuple[int, ...]]
+"""A head, and for each history message the index into it that it continues, or -1."""
 
 
 # --- what a request and an answer leave behind -----------------------------------------------------
@@ -89,7 +94,7 @@ def answer_links(message: Message, print: Fingerprint, turn: Turn, key: bytes) -
         turn: the request that it answers. Of side answers only summaries are known again, by their echo; a short
             answer is known only together with what it answered.
     """
-    echo = sorted(shingles(message.text, key))[:KEPT_SHINGLES]
+    echo = _kept_shingles(message.text, key)
     if turn.role is Role.SIDE:
         return tuple((LinkKind.ECHO, value) for value in echo) if turn.summarises else ()
     links = []
@@ -109,13 +114,16 @@ def request_links(
     history: Sequence[Message], prints: Sequence[Fingerprint], new: Sequence[int], speaker: Speaker, key: bytes
 ) -> tuple[tuple[LinkKind, int], ...]:
     """
-    What the new messages of a main request will be known by: the client's ids and its long messages.
+    What the new messages of a main request will be known by: the client's ids, its long messages, and what people said
+    where it may be quoted (an answer that only calls tools leaves nothing else to quote).
 
     Assistant messages that did not pass here are the client's own: it may open every conversation with the same ones.
     """
     links = [(LinkKind.CLIENT_ID, id_print(key, "client", value)) for value in speaker.client_ids]
     for at in new:
         message = history[at]
+        if message.role == "user":
+            links += [(LinkKind.PHRASE, value) for value in _kept_shingles(message.text, key)]
         if message.role in ("user", "assistant") and len(message.text) >= LONG_CHARS:
             links.append((LinkKind.MESSAGE, prints[at].full))
         links += [(LinkKind.CALL, id_print(key, "call", call.id)) for call in message.calls if call.id]
@@ -128,6 +136,7 @@ def shape_of(chat: Chat, instructions: Sequence[Fingerprint], user_agent: str) -
         model=chat.model,
         tool_names=chat.tool_names,
         instructions=tuple(print.full for print in instructions),
+        opens=instructions[0].opening if instructions else 0,
         stream=chat.stream,
         user_agent=user_agent,
         capped=chat.max_reply_tokens is not None,
@@ -167,7 +176,7 @@ def further_clues(chat: Chat, lineage: Lineage, speaker: Speaker, key: bytes) ->
             echoes += shingles(message.text[:room], key)
             room -= len(message.text)
     echoes = list(dict.fromkeys(echoes))[:ECHO_PRINTS]
-    tasks = [id_print(key, "task", " ".join(m.text.split())) for m in history[:2] if m.role == "user"]
+    tasks = [id_print(key, "task", " ".join(m.text.split())) for m in history[:TASK_MESSAGES] if m.role == "user"]
     parents = [id_print(key, "client", value) for value in speaker.parent_ids]
     found = {LinkKind.ECHO: echoes, LinkKind.TASK: tasks, LinkKind.CLIENT_ID: parents}
     if lineage.head is None:
@@ -204,11 +213,12 @@ def trace(
     more = further or Seen()
     links = (*seen.links, *(link for link in more.links if link.kind is not LinkKind.CLIENT_ID))
     heads = {head.turn: head for head in (*seen.heads, *more.heads)}
+    aligned = [(head, _align(history, prints, head)) for head in heads.values()]
     echo = _echoing(chat, links, key)
-    head, kept, ambiguous = _closest(history, prints, shape, links, tuple(heads.values()), key, bool(echo))
-    quoted = head or _most_quoted(history, prints, links, tuple(heads.values()))
-    is_side, evidence = decide(asked, shape, quoted.shape if quoted else None)
-    parent = quoted.conversation if quoted else _most(links, (LinkKind.PHRASE, LinkKind.ECHO, LinkKind.CLIENT_ID))
+    head, kept, ambiguous = _closest(history, shape, links, aligned, bool(echo))
+    near, quotes = (head, False) if head else _nearest(links, aligned)
+    is_side, evidence = decide(asked, shape, near.shape if near else None, quotes)
+    parent = near.conversation if near else _most(links, (LinkKind.PHRASE, LinkKind.ECHO, LinkKind.CLIENT_ID))
     if is_side:
         return Lineage(
             Event.START,
@@ -262,33 +272,39 @@ def _newcomer(speaker: Speaker, links: Sequence[Link]) -> tuple[Role, str, tuple
 
 
 def _closest(
-    history: Sequence[Message],
-    prints: Sequence[Fingerprint],
-    shape: Shape,
-    links: Sequence[Link],
-    heads: Sequence[Head],
-    key: bytes,
-    echoes: bool,
+    history: Sequence[Message], shape: Shape, links: Sequence[Link], aligned: Sequence[Aligned], echoes: bool
 ) -> tuple[Head | None, tuple[int, ...], bool]:
     """The head that shares most with the request, its alignment, and whether another shares exactly as much."""
-    hard = {link.conversation for link in links if link.kind in (LinkKind.CALL, LinkKind.CLIENT_ID)}
-    hard |= {link.conversation for link in links if link.kind is LinkKind.ANSWER}
-    soft = Counter(link.conversation for link in links if link.kind is LinkKind.MESSAGE)
+    hard = {link.conversation for link in links if link.kind in (LinkKind.CALL, LinkKind.CLIENT_ID, LinkKind.ANSWER)}
+    soft = {link.conversation for link in links if link.kind is LinkKind.MESSAGE}
     echoed = {link.conversation for link in links if link.kind is LinkKind.ECHO} if echoes else set()
     named = {link.conversation for link in links if link.kind is LinkKind.CLIENT_ID}
+    told = {
+        link.conversation: link.turn for link in sorted(links, key=lambda link: link.turn) if link.kind is LinkKind.ECHO
+    }
+    compactions: dict[str, int] = {}
+    for head, _ in aligned:
+        compactions[head.conversation] = max(head.compactions, compactions.get(head.conversation, 0))
     ranked = []
-    for head in heads:
-        kept = _align(history, prints, head)
+    for head, kept in aligned:
+        is_named, is_hard = head.conversation in named, head.conversation in hard
+        if not (
+            is_hard or head.conversation in echoed or (head.conversation in soft and _retells(history, head, kept))
+        ):
+            continue
+        if is_hard and not is_named and not _ours(head, kept, links):
+            continue
         matched = sum(index >= 0 for index in kept)
-        if not (head.conversation in hard or head.conversation in echoed or _retells(history, head, kept, soft)):
-            continue
-        if head.conversation in hard and head.conversation not in named and not _ours(head, kept, history, links):
-            continue
-        gone = len(head.fulls) - matched
-        unexplained = sum(
-            index < 0 and message.role == "assistant" for index, message in zip(kept, history, strict=True)
+        unexplained = sum(i < 0 and message.role == "assistant" for i, message in zip(kept, history, strict=True))
+        weight = (
+            is_named,
+            -unexplained,
+            matched > 0,
+            head.compactions == compactions[head.conversation],  # what a client has compacted, it seldom takes up again
+            (matched - len(head.fulls), 0) if matched else (told.get(head.conversation, 0), head.turn),
+            matched,
+            _likeness(shape, head.shape),
         )
-        weight = (head.conversation in named, -unexplained, -gone, matched, _likeness(shape, head.shape))
         ranked.append((weight, head, kept))
     if not ranked:
         return None, (), False
@@ -298,21 +314,19 @@ def _closest(
     return best[1], best[2], len(twins) > 1
 
 
-def _most_quoted(
-    history: Sequence[Message], prints: Sequence[Fingerprint], links: Sequence[Link], heads: Sequence[Head]
-) -> Head | None:
-    """The head that a request quotes from without continuing it: what a side request may serve."""
+def _nearest(links: Sequence[Link], aligned: Sequence[Aligned]) -> tuple[Head | None, bool]:
+    """The head that a request borrows from without continuing it, and whether it quotes it inside a message."""
     linked = {link.conversation for link in links}
-    counted = [
-        (sum(index >= 0 for index in _align(history, prints, head)), -head.turn, head)
-        for head in heads
-        if head.conversation in linked
-    ]
-    best = max(counted, key=lambda row: row[:2], default=None)
-    return best[2] if best is not None and best[0] else None
+    borrowed = [(sum(i >= 0 for i in kept), -head.turn, head) for head, kept in aligned if head.conversation in linked]
+    if (most := max(borrowed, key=lambda row: row[:2], default=None)) and most[0]:
+        return most[2], False
+    phrases = Counter(link.conversation for link in links if link.kind is LinkKind.PHRASE)
+    quoted = [(phrases[head.conversation], head.turn, head) for head, _ in aligned]
+    most = max(quoted, key=lambda row: row[:2], default=None)
+    return (most[2], True) if most and most[0] >= ECHO_HITS else (None, False)
 
 
-def _ours(head: Head, kept: Sequence[int], history: Sequence[Message], links: Sequence[Link]) -> bool:
+def _ours(head: Head, kept: Sequence[int], links: Sequence[Link]) -> bool:
     """Something that was said in this branch reappears, not just in a sibling of it."""
     if any(index >= 0 and head.flags[index] & (HeadFlag.OURS | HeadFlag.TOOL) for index in kept):
         return True
@@ -321,17 +335,14 @@ def _ours(head: Head, kept: Sequence[int], history: Sequence[Message], links: Se
     return bool(linked & {LinkKind.CALL, LinkKind.ECHO})
 
 
-def _retells(history: Sequence[Message], head: Head, kept: Sequence[int], soft: Counter[str]) -> bool:
+def _retells(history: Sequence[Message], head: Head, kept: Sequence[int]) -> bool:
     """
     The client keeps what it said itself and tells our answers in its own words (tool calls as text, say).
 
-    Its own long messages lead here, all that it sent before is still there, and an assistant message is new.
+    All that it sent before is still there, and an assistant message is new.
     """
-    if not soft[head.conversation]:
-        return False
     sent = set(range(head.request_length)) <= set(kept)
-    retold = any(index < 0 and message.role == "assistant" for index, message in zip(kept, history, strict=True))
-    return sent and retold
+    return sent and any(index < 0 and m.role == "assistant" for index, m in zip(kept, history, strict=True))
 
 
 def _likeness(shape: Shape, other: Shape) -> int:
@@ -542,6 +553,11 @@ def _answer_at(history: Sequence[Message], prints: Sequence[Fingerprint], at: in
 
 def _answer_print(full: int, chars: int, last_full: int, key: bytes) -> int:
     return full if chars >= LONG_CHARS else id_print(key, "short", f"{last_full}:{full}")
+
+
+def _kept_shingles(text: str, key: bytes) -> list[int]:
+    """The same few of any text, chosen by their value: a quotation that is cut still holds some of them."""
+    return sorted(shingles(text, key))[:KEPT_SHINGLES]
 
 
 def _sentences(arguments: str) -> list[str]:

@@ -9,6 +9,7 @@ too ("summarise what we did"), so words without a change of shape prove nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proxy.core.signals import Signals
@@ -17,7 +18,8 @@ from proxy.domain import Chat, Message, Shape
 HEAD_CHARS = 600  # a tool is defined in the first lines; long agent prompts mention everything further down
 EDGE_CHARS = 2000  # an instruction is glued to either end of a transcript
 LONG_ASK_CHARS = 400  # nobody types an instruction of this length; clients keep them as templates
-_SUMMARY = re.compile(r"summar|condens|compact|recap|digest|snapshot|checkpoint|hand-?off|context")
+TRANSCRIPT_CHARS = 20_000  # both voices have spoken by then
+_SUMMARY = re.compile(r"summar|condens|compact|compress|recap|digest|snapshot|checkpoint|hand-?off|context")
 _TRANSCRIPT = re.compile(
     r"(?im)(?:^|\\n|>)\s*(?:#+ |\*\*|\[|<message type=\"|<|\()?"
     r"(user|human|assistant|ai|agent|model)\b[\"\]*)>]*\s*(?::|>|\]|\n|$)"
@@ -31,7 +33,7 @@ class Asked:
 
     instructs: str = ""  # words that define a tool working on a conversation
     asks: str = ""  # words that ask for a product of the conversation before them
-    strong: bool = False  # a long template with more than one such ask
+    template: bool = False  # asked in a form that clients keep and nobody types
     transcript: bool = False  # a conversation is written out inside one message
     summarises: bool = False  # the product is a text that may stand for the conversation later
     lone: bool = False  # no assistant message: nothing of a conversation but what is quoted
@@ -42,51 +44,57 @@ def read(chat: Chat, signals: Signals) -> Asked:
     history = chat.history
     if not history:
         return Asked()
-    system = _squeeze(" ".join(m.text[:HEAD_CHARS] for m in chat.messages if m.is_instruction)[: 2 * HEAD_CHARS])
-    last = history[-1]
-    ends = _squeeze(last.text[:EDGE_CHARS]) + " … " + _squeeze(last.text[-EDGE_CHARS:])
+    first, last = chat.messages[0], chat.messages[-1]
+    system = _squeeze(first.text[:HEAD_CHARS]) if first.is_instruction else ""
+    # whoever speaks last asks: people, or an instruction behind the history; never an answer or the result of a tool
+    asking = last.text if last.role == "user" or last.is_instruction else ""
+    ends = _squeeze(asking[:EDGE_CHARS]) + " … " + _squeeze(asking[-EDGE_CHARS:])
     lone = not any(m.role == "assistant" for m in history)
-    transcript = lone and _is_transcript(last)
+    transcript = lone and any(_is_transcript(m) for m in (first, last))
     hits = [found.group() for pattern in signals.asks if (found := pattern.search(ends))]
-    instructs = next((found.group() for pattern in signals.instructs if (found := pattern.search(system))), "")
-    if not instructs and lone and len(history) == 1 and (transcript or not system):
-        instructs = next((found.group() for pattern in signals.instructs if (found := pattern.search(ends))), "")
+    instructs = _first(signals.instructs, system)
+    if not instructs and lone and len(history) == 1 and (transcript or (not system and _is_template(asking))):
+        instructs = _first(signals.instructs, ends)
     return Asked(
         instructs=instructs,
         asks=hits[0] if hits else "",
-        strong=len(hits) > 1 and len(last.text) >= LONG_ASK_CHARS,
+        template=bool(hits) and (asking.rstrip().endswith(":") or (len(hits) > 1 and len(asking) >= LONG_ASK_CHARS)),
         transcript=transcript,
         summarises=any(_SUMMARY.search(words) for words in (instructs, *hits)),
         lone=lone,
     )
 
 
-def decide(asked: Asked, shape: Shape, parent: Shape | None) -> tuple[bool, tuple[str, ...]]:
+def decide(asked: Asked, shape: Shape, parent: Shape | None, quotes: bool) -> tuple[bool, tuple[str, ...]]:
     """
     Is it a side request?
 
     Args:
         shape: of this request.
-        parent: of the last main request of the conversation that it quotes; None when it quotes none.
+        parent: of the last main request of the conversation that it continues or quotes; None when there is none.
+        quotes: whether it quotes that conversation inside a message, instead of continuing it.
 
     Returns:
         The verdict and the evidence for it, in words.
     """
     tools = bool(shape.tool_names)
-    if asked.instructs and not tools and (asked.lone or asked.transcript):
+    if asked.instructs and asked.lone and not tools:
         return True, (f"no tools, and instructed to work on a conversation: {asked.instructs!r}",)
-    if asked.transcript and asked.asks and not tools:
-        return True, (f"a conversation written out in one message, and asked: {asked.asks!r}",)
+    if asked.asks and asked.lone and not tools and quotes and asked.transcript:
+        return True, (f"a conversation that passed here is written out in one message, and asked: {asked.asks!r}",)
     differs = _differences(shape, parent) if parent is not None else ()
     if asked.instructs and differs:
         return True, (f"instructed to work on a conversation: {asked.instructs!r}", *differs)
-    if asked.asks and differs:
+    if asked.asks and set(differs) - {OTHER_MODEL}:
         return True, (f"asked: {asked.asks!r}", *differs)
-    if asked.asks and asked.strong:
+    if asked.asks and asked.template:
         return True, (f"asked by a template of the client's: {asked.asks!r}",)
     if asked.instructs and asked.asks and parent is None and not tools:
         return True, (f"instructed: {asked.instructs!r}", f"asked: {asked.asks!r}")
     return False, ()
+
+
+OTHER_MODEL = "another model than the conversation's"  # people switch models too, and ask the new one to sum up
 
 
 def _differences(shape: Shape, parent: Shape) -> tuple[str, ...]:
@@ -94,18 +102,27 @@ def _differences(shape: Shape, parent: Shape) -> tuple[str, ...]:
     found = []
     if parent.tool_names and not shape.tool_names:
         found.append("the tools of the conversation are gone")
-    if shape.instructions != parent.instructions:
+    if shape.opens != parent.opens:
         found.append("another system prompt than the conversation's")
     if shape.model != parent.model:
-        found.append("another model than the conversation's")
+        found.append(OTHER_MODEL)
     if shape.capped and not parent.capped:
         found.append("the answer is capped, as the conversation's are not")
     return tuple(found)
 
 
+def _first(patterns: Sequence[re.Pattern[str]], text: str) -> str:
+    return next((found.group() for pattern in patterns if (found := pattern.search(text))), "")
+
+
+def _is_template(text: str) -> bool:
+    """A line or a few words are typed; what has paragraphs, or quotes something behind a colon, was put together."""
+    return len(text) >= LONG_ASK_CHARS or ":\n" in text
+
+
 def _is_transcript(message: Message) -> bool:
     """Both voices of a conversation are labelled inside one message."""
-    voices = {found.lower() for found in _TRANSCRIPT.findall(message.text[:20_000])}
+    voices = {found.lower() for found in _TRANSCRIPT.findall(message.text[:TRANSCRIPT_CHARS])}
     return bool(voices & {"user", "human"}) and bool(voices & {"assistant", "ai", "agent", "model"})
 
 

@@ -33,7 +33,6 @@ ASKED_APART: dict[str, list[Json]] = {
         )
     ],
     "transcript under a system prompt": [system(SUMMARISER), user(TRANSCRIPT)],
-    "transcript and the order behind it": [user(f"{TRANSCRIPT}\n\nPlease provide a detailed summary of the above.")],
     "transcript in tags": [
         system("Summarize the provided coding session for whoever continues it."),
         user('<message type="human">Hello</message><message type="ai">Hi</message>'),
@@ -111,6 +110,16 @@ def test_side_request_belongs_to_the_conversation_that_it_quotes(client: Client)
     )
     told = judged(client, [system(SUMMARISER), user("User: hello\n\nAssistant: " + client.messages[-1]["content"])])
     assert quoted.lineage.parent == told.lineage.parent == talk.conversation
+
+
+def test_order_behind_a_transcript_of_what_passed_here_is_a_side_request(client: Client):
+    spoken = "\n\n".join(f"{m['role'].title()}: {m['content']}" for m in client.messages[1:])
+    ordered = judged(client, [user(f"{spoken}\n\nPlease provide a detailed summary of the above.")])
+    assert ordered.role is Role.SIDE and ordered.lineage.parent == client.talk(1).conversation
+
+
+def test_same_order_behind_a_transcript_from_elsewhere_is_somebodys_question(client: Client):
+    assert judged(client, [user(f"{TRANSCRIPT}\n\nPlease provide a detailed summary of the above.")]).role is Role.MAIN
 
 
 def test_only_a_summary_may_come_back_as_one(client: Client):

@@ -188,7 +188,9 @@ class Watch:
             occurrences.append(before.occurrences[index] if before and index >= 0 else self.occurrences)
             flags.append(before.flags[index] if before and index >= 0 else lineage.flags_of(message))
         self.occurrences += 1
-        if before and (verdict.event.is_compaction or set(range(before.request_length)) <= set(verdict.kept)):
+        if (
+            before and not verdict.changed and not verdict.dropped
+        ):  # as store/requests.py: only who carries all replaces
             self.heads.pop(before.turn, None)
         self.heads[self.turns] = Head(
             conversation=conversation,
@@ -200,6 +202,7 @@ class Watch:
             flags=[*flags, lineage.flags_of(answer) | HeadFlag.OURS],
             shape=shape,
             request_length=len(history),
+            compactions=(before.compactions if before else 0) + verdict.event.is_compaction,
             event=verdict.event,
         )
 
