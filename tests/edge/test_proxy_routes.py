@@ -253,10 +253,10 @@ async def test_the_terminal_event_waits_for_the_commit_and_nothing_before_it_doe
             before += await line.piece()
         assert before == EVENT * 2
         assert await pipeline.endings() == [Ending.COMPLETE]  # told, not yet committed
-        rest = asyncio.create_task(line.body())
-        assert (await asyncio.wait([rest], timeout=0.1))[1], "the terminal event was sent before the commit"
+        last = asyncio.create_task(line.piece())
+        assert (await asyncio.wait([last], timeout=0.1))[1], "the terminal event was sent before the commit"
         pipeline.permit.set()
-        assert await rest == DONE
+        assert await last + await line.body() == DONE
     assert pipeline.listeners[0].endings == [Ending.COMPLETE]
 
 
