@@ -7,18 +7,23 @@ Exit status: 0 done, 1 it could not be done, 2 a setting or an argument is wrong
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from proxy import __version__, settings, terminal
+from proxy import __version__, logs, settings, terminal
 from proxy.errors import PalimpsestError, PolicyError
 from proxy.policy import Policy
 
 DONE, FAILED, WRONG = 0, 1, 2
+
+RESULTS = 20  # a screenful
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,6 +69,25 @@ def _parser() -> argparse.ArgumentParser:
     model = command("model", _model_install, "Manage the embedding model.")
     model.add_argument("action", choices=["install"], help="fetch it unless it is there")
     _policy_flags(model)
+
+    index = command("index", _index, "Give every archived passage its vector.")
+    index.add_argument("--all", action="store_true", help="first drop all that is derived, and derive it anew")
+    _policy_flags(index)
+
+    search = command("search", _search, "Look into the archive, as recall would.")
+    search.add_argument("query", nargs="+", metavar="QUERY", help="what to look for")
+    search.add_argument("--conversation", default="", metavar="ID", help="only there (x-palimpsest-conversation)")
+    search.add_argument("--tenant", default="", metavar="NAME", help="whose; needed where several are stored")
+    search.add_argument("--limit", type=int, default=RESULTS, metavar="N", help=f"how many ({RESULTS})")
+    _policy_flags(search)
+
+    explain = command("explain", _explain, "Say what one request decided, and why.")
+    explain.add_argument("conversation", metavar="CONVERSATION", help="x-palimpsest-conversation of the answer")
+    explain.add_argument("turn", nargs="?", type=int, metavar="TURN", help="counted from 1; the newest if left out")
+    _policy_flags(explain)
+
+    stats = command("stats", _stats, "Say how much is stored, how far the index is, how long searches took.")
+    _policy_flags(stats)
 
     command("version", _version, "Say which version this is.")
     return parser
@@ -112,6 +136,65 @@ def _model_install(given: argparse.Namespace) -> int:
         folder = model.install(policy.model, status.update)
     terminal.console().print(terminal.safe(f"embedding model: {folder}"))
     return DONE
+
+
+def _index(given: argparse.Namespace) -> int:
+    from proxy import offline
+
+    async def run(policy: Policy, report: Callable[[int], None]) -> None:
+        async with offline.opened(policy) as archive:
+            await archive.index(given.all, report)
+
+    with Console(stderr=True).status("opening the archive") as status:
+        asyncio.run(run(_quiet_policy(given), lambda waiting: status.update(f"{waiting:,} passages to go")))
+    terminal.console().print("everything is indexed")
+    return DONE
+
+
+def _search(given: argparse.Namespace) -> int:
+    from proxy import offline
+
+    async def run(policy: Policy) -> offline.Searched:
+        async with offline.opened(policy) as archive:
+            return await archive.search(" ".join(given.query), given.tenant, given.conversation, given.limit)
+
+    searched = asyncio.run(run(_quiet_policy(given)))
+    out = terminal.console()
+    for part in terminal.found(searched.recalled, searched.behind):
+        out.print(part)
+    return DONE
+
+
+def _explain(given: argparse.Namespace) -> int:
+    from proxy import offline
+
+    async def run(policy: Policy) -> offline.Explained:
+        async with offline.opened(policy) as archive:
+            return await archive.explain(given.conversation, given.turn)
+
+    explained = asyncio.run(run(_quiet_policy(given)))
+    out = terminal.console()
+    for part in terminal.explanation(explained.turn, explained.texts):
+        out.print(part)
+    return DONE
+
+
+def _stats(given: argparse.Namespace) -> int:
+    from proxy import offline
+
+    async def run(policy: Policy) -> Mapping[str, Any]:
+        async with offline.opened(policy) as archive:
+            return await archive.stats()
+
+    terminal.console().print(terminal.numbers(asyncio.run(run(_quiet_policy(given))), time.time()))
+    return DONE
+
+
+def _quiet_policy(given: argparse.Namespace) -> Policy:
+    """The policy of a command that answers on the terminal: only what goes wrong is logged."""
+    policy = _policy(given)
+    logs.configure(policy.log.model_copy(update={"level": "error"}))
+    return policy
 
 
 def _version(_given: argparse.Namespace) -> int:

@@ -52,6 +52,9 @@ class Journal(Protocol):
     async def messages(self, tenant: str, occurrences: Sequence[int]) -> Mapping[int, Message]:
         """The stored messages of these occurrences; those that are not there are left out."""
 
+    async def occurrences(self, tenant: str, conversation: str) -> frozenset[int]:
+        """Every message that stands in this conversation, in any of its branches."""
+
     async def begin(self, records: Sequence[Record]) -> None:
         """Commit requests: journal, head, links, blocks, memories and full-text rows, in one transaction."""
 
@@ -131,6 +134,9 @@ class Counts(Protocol):
 
     def fault(self, where: str) -> None:
         """Memory could not do its work here; the request went on."""
+
+    def turns_lost(self, turns: int) -> None:
+        """Turns that were not archived."""
 
     def observe(self, stage: str, seconds: float) -> None:
         """One duration of a stage: `memory`, `recall`, `embed_query`, `journal`, `index`."""

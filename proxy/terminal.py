@@ -19,6 +19,7 @@ from rich.text import Text
 from proxy.domain import Candidate, Recalled
 
 EXCERPT_CHARS = 160  # two lines of a terminal
+BYTES_PER_MEGABYTE = 1_000_000
 PIPE_COLUMNS = 200  # where nobody looks: wide enough that tables keep their columns
 
 INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats (direction marks among them), surrogates, separators
@@ -91,15 +92,36 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
         yield _candidate_table(candidates, texts)
 
 
-def found(recalled: Recalled) -> Iterable[RenderableType]:
-    """What a search found, best first."""
+def numbers(stats: Mapping[str, Any], now: float) -> RenderableType:
+    """What `Journal.stats` says, in people's units."""
+    counts = ("tenants", "conversations", "turns", "messages", "memories")
+    lag = now - stats["oldest_pending_at"] if stats["oldest_pending_at"] else 0.0
+    return fields(
+        [
+            *((name, f"{stats[name]:,}") for name in counts),
+            ("size", f"{stats['bytes'] / BYTES_PER_MEGABYTE:,.1f} MB"),
+            ("to be indexed", f"{stats['pending']:,}" + (f", the oldest for {max(lag, 0.0):,.0f} s" if lag else "")),
+            (
+                "searches",
+                f"p50 {stats['search_ms_p50']:g} ms, p95 {stats['search_ms_p95']:g} ms"
+                if stats["searches"]
+                else "none",
+            ),
+        ]
+    )
+
+
+def found(recalled: Recalled, behind: Recalled | None = None) -> Iterable[RenderableType]:
+    """What a search found, best first; `behind`: what stood behind a gate that was shut, so that no request got it."""
     yield fields(
         [
             ("gate", f"{'open' if recalled.admitted else 'shut'}: {recalled.reason}"),
             ("model", "missing: searched by words alone" if recalled.lexical_only else ""),
             ("took", f"{recalled.elapsed_ms:.1f} ms"),
+            ("behind it", "what follows; a request would not have got it" if behind and behind.candidates else ""),
         ]
     )
+    recalled = behind or recalled
     if recalled.candidates:
         table = Table("", "score", *_signals(c.signals for c in recalled.candidates), "when", "where", "text")
         for place, candidate in enumerate(recalled.candidates, start=1):

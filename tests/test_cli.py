@@ -2,6 +2,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,14 @@ from proxy import __version__
 ROOT = Path(__file__).parent.parent
 
 
-def palimpsest(*arguments: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+def palimpsest(
+    *arguments: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PALIMPSEST_")}
     return subprocess.run(
         [sys.executable, "-m", "proxy", *arguments],
         cwd=cwd,
-        env=kept | {"PYTHONPATH": str(ROOT)} | environment,
+        env=kept | {"PYTHONPATH": str(ROOT)} | dict(env or {}),
         capture_output=True,
         text=True,
         timeout=120,
@@ -29,7 +32,7 @@ def test_version_is_the_packages() -> None:
 
 def test_help_names_the_commands_that_exist() -> None:
     said = palimpsest("--help").stdout
-    for command in ("serve", "demo", "check-config", "model", "version"):
+    for command in ("serve", "demo", "check-config", "model", "index", "search", "explain", "stats", "version"):
         assert command in said
 
 
@@ -53,7 +56,7 @@ def test_check_config_names_file_key_value_and_what_is_allowed(tmp_path: Path) -
 
 def test_check_config_without_a_file_checks_the_environment() -> None:
     assert palimpsest("check-config").stdout == "defaults: fine\n"
-    assert palimpsest("check-config", PALIMPSEST_PORT="x").returncode == 2
+    assert palimpsest("check-config", env={"PALIMPSEST_PORT": "x"}).returncode == 2
 
 
 def test_shipped_presets_are_fine() -> None:
@@ -93,6 +96,10 @@ def test_serve_says_that_its_data_folder_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_model_install_without_a_way_to_one_fails_and_says_what_to_try(tmp_path: Path) -> None:
-    done = palimpsest("model", "install", PALIMPSEST_MODEL__CACHE=str(tmp_path), PALIMPSEST_MODEL__DOWNLOAD="never")
+    done = palimpsest(
+        "model",
+        "install",
+        env={"PALIMPSEST_MODEL__CACHE": str(tmp_path), "PALIMPSEST_MODEL__DOWNLOAD": "never"},
+    )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("palimpsest: looking for the embedding model: none in ")

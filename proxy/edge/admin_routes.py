@@ -26,6 +26,7 @@ from proxy.ports import Embedder, Journal, Remembering
 READY_SECONDS = 2.0  # a store that needs longer to count is no use to a request either
 SEARCH_RESULTS = 20  # a screenful
 MOST_RESULTS = 200
+EXCERPT_CHARS = 1000  # of a candidate's message: as long as a passage
 LONGEST_NUMBER_DIGITS = 9  # more turns than a conversation has, and fewer than a database integer holds
 
 log = structlog.get_logger()
@@ -138,7 +139,14 @@ class _Admin:
             return _error(404, "no such turn: turns are numbered from 1")
         conversation = request.path_params["conversation"]
         found = await self._journal.turn(caller.tenant or None, conversation, None if number is None else int(number))
-        return _error(404, "no such turn") if found is None else _json(found)
+        if found is None:
+            return _error(404, "no such turn")
+        candidates = found["explain"].get("candidates", [])
+        stored = await self._journal.messages(found["tenant"], [candidate["occurrence"] for candidate in candidates])
+        for candidate in candidates:  # None: forgotten since
+            message = stored.get(candidate["occurrence"])
+            candidate["text"] = None if message is None else message.text[:EXCERPT_CHARS]
+        return _json(found)
 
     async def search(self, request: Request, caller: Caller) -> Response:
         asked = request.query_params
@@ -153,10 +161,11 @@ class _Admin:
         if not (_is_number(limit) and 1 <= int(limit) <= MOST_RESULTS):
             return _error(400, f"limit must be a number from 1 to {MOST_RESULTS}")
         conversation = asked.get("conversation", "")
-        reach = Reach.CONVERSATION if conversation else Reach.TENANT
-        recalled = await self._remembering.recall(
-            Query(tenant=tenant, conversation=conversation, text=text, reach=reach), int(limit)
-        )
+        query = Query(tenant, "", text, reach=Reach.TENANT)
+        if conversation:
+            all_of_it = await self._journal.occurrences(tenant, conversation)
+            query = Query(tenant, conversation, text, reach=Reach.CONVERSATION, lost=all_of_it)
+        recalled = await self._remembering.recall(query, int(limit))
         return _json(
             {
                 "admitted": recalled.admitted,

@@ -126,6 +126,15 @@ class SqliteJournal:
         )
         return {id: read_message(from_stored(text, rest)) for id, text, rest in rows}
 
+    async def occurrences(self, tenant: str, conversation: str) -> frozenset[int]:
+        """Every message that stands in this conversation, in any of its branches."""
+        rows = await self._database.read(
+            "SELECT occurrence.id FROM occurrence JOIN conversation ON conversation.id = occurrence.conversation"
+            " JOIN tenant ON tenant.id = conversation.tenant WHERE tenant.name = ? AND conversation.public = ?",
+            (tenant, conversation),
+        )
+        return frozenset(row[0] for row in rows)
+
     async def request(self, tenant: str, conversation: str, number: int | None = None) -> tuple[Json, ...]:
         """
         The whole message list of the n-th request (1-based; None: the newest), as it was sent.

@@ -458,3 +458,12 @@ async def test_flags_and_time_are_kept(journal: SqliteJournal) -> None:
     await journal.begin([replace(asked, entries=(flagged,))])
     assert list((await newest(journal, [user("a summary")])).flags) == [HeadFlag.USER | HeadFlag.SUMMARY]
     assert (await journal.turn("acme", "c-1", 1) or {})["created_at"] == NOW
+
+
+async def test_occurrences_of_a_conversation_are_its_tenants_alone(journal: SqliteJournal) -> None:
+    mine, other = Talk(journal), Talk(journal, tenant="beta", conversation="c-2")
+    await mine.say("one")
+    await mine.say("two")
+    await other.say("one")
+    assert len(await journal.occurrences("acme", "c-1")) == 4
+    assert await journal.occurrences("beta", "c-1") == frozenset()

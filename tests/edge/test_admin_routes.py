@@ -1,11 +1,11 @@
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import orjson
 import pytest
 from starlette.applications import Starlette
 
-from proxy.domain import Candidate, Memory, Query, Reach, Recalled
+from proxy.domain import Candidate, Memory, Message, Query, Reach, Recalled
 from proxy.edge.access import Access
 from proxy.edge.admin_routes import admin_routes
 from proxy.errors import MemoryFault
@@ -33,7 +33,16 @@ class OneTurn:
         if self.broken:
             raise MemoryFault("reading a turn: /data/palimpsest.db is corrupt")
         mine = tenant in (None, "acme") and conversation == "c1" and number in (None, 1)
-        return {"number": 1, "explain": {"event": "append"}} if mine else None
+        candidates = [{"occurrence": 70}, {"occurrence": 71}]
+        explain = {"event": "append", "candidates": candidates}
+        return {"number": 1, "tenant": "acme", "explain": explain} if mine else None
+
+    async def messages(self, tenant: str, occurrences: Sequence[int]) -> Mapping[int, Message]:
+        assert tenant == "acme"
+        return {70: Message("user", "port 7431", {})}
+
+    async def occurrences(self, tenant: str, conversation: str) -> frozenset[int]:
+        return frozenset({70, 71}) if (tenant, conversation) == ("acme", "c1") else frozenset()
 
     async def stats(self) -> Mapping[str, Any]:
         return {"turns": 1}
@@ -147,9 +156,15 @@ async def test_metrics_are_open_on_loopback_and_the_operators_elsewhere(house: H
 
 @pytest.mark.parametrize("path", ["/memory/v1/conversations/c1/turns/1", "/memory/v1/conversations/c1/turns"])
 async def test_a_turn_is_shown_by_number_or_the_newest(house: House, path: str) -> None:
-    assert await house.ask(path) == (200, {"number": 1, "explain": {"event": "append"}})
+    status, said = await house.ask(path)
+    assert (status, said["number"], said["explain"]["event"]) == (200, 1, "append")
     assert house.headers[b"cache-control"] == b"no-store"
     assert b"access-control-allow-origin" not in house.headers
+
+
+async def test_a_turns_candidates_come_with_their_text_unless_it_was_forgotten(house: House) -> None:
+    _, said = await house.ask("/memory/v1/conversations/c1/turns")
+    assert [candidate["text"] for candidate in said["explain"]["candidates"]] == ["port 7431", None]
 
 
 @pytest.mark.parametrize("path", ["c1/turns/2", "c1/turns/0", "other/turns", "c1/turns/-1", "c1/turns/" + "9" * 5000])
@@ -187,7 +202,7 @@ async def test_search_shows_each_signals_rank_and_score(house: House) -> None:
 async def test_search_in_one_conversation_stays_there(house: House) -> None:
     await house.ask("/memory/v1/search?q=port&tenant=acme&conversation=c1")
     ((query, _),) = house.remembers.asked
-    assert (query.conversation, query.reach) == ("c1", Reach.CONVERSATION)
+    assert (query.conversation, query.reach, query.lost) == ("c1", Reach.CONVERSATION, {70, 71})
 
 
 async def test_search_means_the_static_tenant_where_there_is_one() -> None:

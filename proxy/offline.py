@@ -1,0 +1,175 @@
+"""
+What can be asked of a data folder without the proxy? Explain, search, numbers, and indexing anew; it may run meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from proxy.app import DATABASE_FILE
+from proxy.domain import Query, Reach, Recalled
+from proxy.errors import MemoryFault, PolicyError
+from proxy.index.embedder import MiniLM
+from proxy.index.text import Words
+from proxy.index.vector import Shelves
+from proxy.metrics import Metrics
+from proxy.policy import Policy, RecallPolicy
+from proxy.recall import Recall
+from proxy.store.connection import Database
+from proxy.store.derived import Derived
+from proxy.store.journal import SqliteJournal
+
+LEASE_SECONDS = 120.0  # a batch takes seconds; if we are killed, others take it up after this
+LOOK_SECONDS = 0.5  # between looks while a running proxy indexes the rest
+TENANTS_NAMED = 10  # in a hint; there may be thousands
+
+OPEN_GATE = {"gate_cosine": 0.0, "gate_rare_terms": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The record of a turn, and the texts of its candidates by occurrence."""
+
+    turn: Mapping[str, Any]
+    texts: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What recall would have answered, and, where its gate was shut, what stood behind it."""
+
+    recalled: Recalled
+    behind: Recalled | None = None
+
+
+class Archive:
+    """One data folder, opened by `opened`."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.database = Database(policy.data / DATABASE_FILE, policy.archive.synchronous)
+        self._metrics = Metrics()
+        self._embedder = MiniLM(policy.model, self._metrics)
+        self._journal = SqliteJournal(self.database)
+        self._derived = Derived(self.database, time.time)
+
+    async def explain(self, conversation: str, number: int | None) -> Explained:
+        """
+        The n-th turn of a conversation, the newest where `number` is None.
+
+        Raises:
+            MemoryFault: there is no such turn.
+        """
+        turn = await self._journal.turn(None, conversation, number)
+        if turn is None:
+            which = "newest turn" if number is None else f"turn {number}"
+            raise MemoryFault(f"looking for the {which} of {conversation}: there is none in {self.database.path}")
+        asked = [candidate["occurrence"] for candidate in turn["explain"].get("candidates", ())]
+        stored = await self._journal.messages(turn["tenant"], asked)
+        return Explained(turn, {occurrence: message.text for occurrence, message in stored.items()})
+
+    async def search(self, text: str, tenant: str, conversation: str, limit: int) -> Searched:
+        """
+        Ask as recall would.
+
+        Args:
+            tenant: "": the conversation's, else the only one.
+            conversation: "": all of the tenant.
+
+        Raises:
+            PolicyError: several tenants could be meant.
+        """
+        tenant = tenant or await self._tenant_of(conversation)
+        query = Query(tenant, "", text, reach=Reach.TENANT)
+        if conversation:
+            all_of_it = await self._journal.occurrences(tenant, conversation)
+            query = Query(tenant, conversation, text, reach=Reach.CONVERSATION, lost=all_of_it)
+        await self._embedder.warm()
+        recalled = await self._recall(self._policy.recall).recall(query, limit)
+        if recalled.admitted:
+            return Searched(recalled)
+        open_gate = self._policy.recall.model_copy(update=OPEN_GATE)
+        return Searched(recalled, await self._recall(open_gate).recall(query, limit))
+
+    async def stats(self) -> Mapping[str, Any]:
+        return await self._journal.stats()
+
+    async def index(self, anew: bool, report: Callable[[int], None]) -> None:
+        """
+        Give every passage its vector.
+
+        Args:
+            anew: first drop all that is derived, and derive it from the journal again.
+            report: told how many passages wait.
+
+        Raises:
+            MemoryFault: the model is missing; everything but the vectors is done then.
+        """
+        if anew:
+            await self._derived.start_rebuild()
+        while await self._derived.rebuild():
+            report(await self._journal.pending())
+        waiting = await self._journal.pending()
+        if waiting and not await self._embedder.warm():
+            raise MemoryFault(f"indexing {waiting} passages: no embedding model; run palimpsest model install")
+        while waiting:
+            report(waiting)
+            if not await self._index_some():
+                await asyncio.sleep(LOOK_SECONDS)  # the rest is a running proxy's, or a dead one's until its lease ends
+            waiting = await self._journal.pending()
+
+    async def close(self) -> None:
+        await self._embedder.close()
+        await self.database.close()
+
+    async def _index_some(self) -> bool:
+        name, batch = self._embedder.name, self._policy.archive.index_batch
+        waiting = await self._derived.claim(batch, f"index-{os.getpid()}", LEASE_SECONDS, name)
+        if waiting:
+            vectors = await self._embedder.embed_passages([passage.text for passage in waiting])
+            by_memory = {passage.memory: vector for passage, vector in zip(waiting, vectors, strict=True)}
+            await self._derived.save_vectors(name, by_memory)
+        return bool(waiting)
+
+    def _recall(self, policy: RecallPolicy) -> Recall:
+        shelves = Shelves(self.database, self._embedder.name)
+        words = Words(self.database)
+        return Recall(self.database, shelves, words, self._embedder, policy, self._metrics, time.time)
+
+    async def _tenant_of(self, conversation: str) -> str:
+        rows = await self.database.read(
+            "SELECT name FROM tenant WHERE ?1 = '' OR id IN (SELECT tenant FROM conversation WHERE public = ?1)"
+            " ORDER BY id DESC",
+            (conversation,),
+        )
+        if not rows:
+            raise MemoryFault(f"searching {self.database.path}: nothing of {conversation or 'anybody'} is stored there")
+        if len(rows) > 1:
+            names = ", ".join(name for (name,) in rows[:TENANTS_NAMED])
+            raise PolicyError(f"--tenant: must be given, as {len(rows)} tenants are stored; the newest are: {names}")
+        name: str = rows[0][0]
+        return name
+
+
+@asynccontextmanager
+async def opened(policy: Policy) -> AsyncIterator[Archive]:
+    """
+    The archive of `policy.data`.
+
+    Raises:
+        MemoryFault: nothing is stored there, or it cannot be opened.
+    """
+    archive = Archive(policy)
+    try:
+        if not archive.database.path.exists():
+            raise MemoryFault(f"opening {archive.database.path}: it is not there yet; --data names another folder")
+        await archive.database.open()
+        yield archive
+    finally:
+        await archive.close()
