@@ -9,34 +9,30 @@ turns wait in memory, up to `queue_turns`; beyond, they are counted as lost.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import secrets
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import structlog
 
-from proxy.core.digest import digest
 from proxy.core.identity import tenant_key
-from proxy.core.lineage import answer_links, flags_of
+from proxy.core.records import heard_of, record_of
 from proxy.core.redaction import redact
-from proxy.domain import Answer, Ending, Entry, HeadFlag, Heard, NewMessage, RawHeaders, Record, Turn
+from proxy.domain import Ending, Heard, RawHeaders, Record, Turn
 from proxy.errors import MemoryFault
 from proxy.policy import ArchivePolicy
 from proxy.ports import Clock, Counts, Embedder, Journal
-from proxy.store.derived import Derived, is_findable
-from proxy.wire.chat import reply
-from proxy.wire.fingerprint import fingerprint
+from proxy.store.derived import Derived
 from proxy.wire.overhear import Ear
-from proxy.wire.stored import dumps, to_stored
 
 FIRST_RETRY_SECONDS = 0.05  # a lock is gone in milliseconds
 LAST_RETRY_SECONDS = 5.0  # a full disk is not
-LEASE_SECONDS = 120.0  # a batch takes seconds; a worker that died holds it up for so long
+LEASE_SECONDS = 30.0  # a batch takes a second or two; a worker that died holds it up for so long
 LOOK_SECONDS = 5.0  # between looks for passages that another worker or an earlier run left, and for a missing model
 REFUSING_STATUS = 400
 
@@ -81,18 +77,20 @@ class Archivist:
         self._secret = secret
         self._clock = clock
         self._on_usage = on_usage
+        self._clean = redact if policy.redact else str
         self._waiting: deque[Turn | _Ended] = deque()
-        self._turns = 0  # of those that wait or are being written
+        self._turns = 0  # that wait or are being written
+        self._unanswered: set[str] = set()  # turns that were taken and whose answer is still to come
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
         self._fresh = asyncio.Event()
-        self._failed = 0
+        self._lost = 0
         self._worker = secrets.token_hex(8)
         self._thread = ThreadPoolExecutor(1, "archivist")
 
     def __repr__(self) -> str:
-        return f"<Archivist [{len(self._waiting)} queued, {self._turns} turns, {self._failed} failed]>"
+        return f"<Archivist [{self._turns} queued, {len(self._unanswered)} unanswered, {self._lost} lost]>"
 
     def note(self, turn: Turn) -> None:
         """Take a request to be written; returns at once."""
@@ -100,55 +98,61 @@ class Archivist:
             self._lose(1)
             return
         self._turns += 1
+        self._unanswered.add(turn.id)
+        self._counts.gauge("queued", self._turns)
         self._put(turn)
 
     def listen(self, turn: Turn, status: int, headers: RawHeaders) -> Listening:
         """Overhear the answer to a turn; status 0: nobody answered."""
-        return Listening(self, turn, status, headers)
+        return Listening(self, self._policy, turn, status, headers)
 
-    def hand_over(self, turn: Turn, ear: Ear, ending: Ending) -> _Ended:
-        """Take an answer to be written; returns at once."""
-        payloads, streamed = ([], False) if ending is Ending.REFUSED or ear.deaf_because else ear.heard()
-        committed = asyncio.get_running_loop().create_future()
-        ended = _Ended(turn, payloads, streamed, ending, self._clock(), committed)
-        self._put(ended)
-        return ended
+    def hear(self, turn: Turn, ear: Ear, ending: Ending) -> asyncio.Future[None]:
+        """Take an answer to be written; returns at once. The result comes with its commit."""
+        committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if turn.id not in self._unanswered:  # its request was lost
+            committed.set_result(None)
+            return committed
+        self._unanswered.remove(turn.id)
+        payloads, streamed = ([], False) if ending is Ending.REFUSED else ear.heard()
+        if ear.deaf_because and ending is not Ending.REFUSED:
+            self._counts.fault("overhear")
+            log.warning("an answer could not be overheard", reason=ear.deaf_because)
+        self._put(_Ended(turn, payloads, streamed, ending, self._clock(), committed))
+        return committed
 
     async def write(self) -> None:
         """Write what waits, all of it at once; forever."""
         while True:
             await self._wake.wait()
             self._wake.clear()
-            batch = list(self._waiting)
+            taken = list(self._waiting)
             self._waiting.clear()
-            await self._commit(batch)
-            self._turns -= sum(isinstance(item, Turn) for item in batch)
+            await self._archive(taken)
+            self._turns -= sum(isinstance(item, Turn) for item in taken)
             self._counts.gauge("queued", self._turns)
+            self._fresh.set()
             if not self._waiting:
                 self._idle.set()
 
     async def index(self) -> None:
         """Embed what has no vector yet; forever. A rebuild that was begun anywhere goes on here."""
         while True:
+            self._fresh.clear()
             try:
                 while await self._derived.rebuild():
                     pass
-                busy = self._embedder.ready and await self._embed()
+                while self._embedder.ready and await self._embed():
+                    pass
+                self._counts.gauge("pending", await self._journal.pending())
             except MemoryFault as fault:
                 self._counts.fault("index")
                 log.warning("indexing failed, it is tried again", reason=str(fault))
-                busy = False
             except Exception:  # a guard: a passage that breaks something must not end the indexing of all others
                 self._counts.fault("index")
                 log.exception("indexing failed, it is tried again")
-                busy = False
-            if not busy:
-                self._fresh.clear()
-                try:
-                    async with asyncio.timeout(LOOK_SECONDS):
-                        await self._fresh.wait()
-                except TimeoutError:
-                    continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._fresh.wait()
 
     async def drain(self, seconds: float) -> None:
         """Wait until everything that was taken is written, but no longer than this."""
@@ -160,89 +164,57 @@ class Archivist:
         finally:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _commit(self, batch: Sequence[Turn | _Ended]) -> None:
+    async def _archive(self, taken: Sequence[Turn | _Ended]) -> None:
+        """Write all of it, or, where one thing breaks, whatever can be written."""
+        try:
+            records, heard = await asyncio.get_running_loop().run_in_executor(self._thread, self._read, taken)
+            await self._commit(records, [said for _, said in heard])
+            for ended, said in heard:
+                if not ended.committed.done():
+                    ended.committed.set_result(None)
+                if said.answer.prompt_tokens:
+                    self._on_usage(ended.turn, said.answer.prompt_tokens)
+        except Exception:  # a guard: one turn that breaks something must not take the others with it
+            self._counts.fault("archivist")
+            log.exception("archiving failed", taken=len(taken))
+            if len(taken) == 1:
+                self._lose(1)
+            else:
+                for one in taken:
+                    await self._archive([one])
+
+    def _read(self, taken: Sequence[Turn | _Ended]) -> tuple[list[Record], list[tuple[_Ended, Heard]]]:
+        """Everything that takes time and no I/O, on a thread: redaction, passages, answers put together."""
+        records: list[Record] = []
+        heard: list[tuple[_Ended, Heard]] = []
+        for item in taken:
+            if isinstance(item, Turn):
+                records.append(record_of(item, tenant_key(self._secret, item.tenant), self._clean))
+            else:
+                said = (item.turn, item.payloads, item.streamed, item.ending, item.at)
+                heard.append((item, heard_of(*said, tenant_key(self._secret, item.turn.tenant), self._clean)))
+        return records, heard
+
+    async def _commit(self, records: Sequence[Record], heard: Sequence[Heard]) -> None:
+        """Try until it is written: a fault of the store is waited for. What was written before is not written again."""
         pause = FIRST_RETRY_SECONDS
         while True:
             started = perf_counter()
             try:
-                await self._write_batch(batch)
+                if records:
+                    await self._journal.begin(records)
+                if heard:
+                    await self._journal.finish(heard)
             except MemoryFault as fault:
                 self._counts.fault("journal")
                 self._counts.gauge("store_up", 0)
                 log.warning("the journal cannot be written, it is tried again", reason=str(fault), turns=self._turns)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LAST_RETRY_SECONDS)
-                continue
-            except Exception:  # a guard: one turn that breaks something must not take the others with it
-                self._counts.fault("archivist")
-                log.exception("a turn could not be archived", turns=len(batch))
-                if len(batch) > 1:
-                    for item in batch:
-                        await self._commit([item])
-                else:
-                    self._failed += 1
-                    self._lose(len(batch))
+            else:
+                self._counts.gauge("store_up", 1)
+                self._counts.observe("journal", perf_counter() - started)
                 return
-            self._counts.gauge("store_up", 1)
-            self._counts.observe("journal", perf_counter() - started)
-            self._fresh.set()
-            return
-
-    async def _write_batch(self, batch: Sequence[Turn | _Ended]) -> None:
-        loop = asyncio.get_running_loop()
-        records, heard = await loop.run_in_executor(self._thread, self._read_batch, batch)
-        if records:
-            await self._journal.begin(records)
-        if heard:
-            await self._journal.finish(heard)
-        for item in batch:
-            if isinstance(item, _Ended) and not item.committed.done():
-                item.committed.set_result(None)
-        turns = {item.turn.id: item.turn for item in batch if isinstance(item, _Ended)}
-        for one in heard:
-            if one.answer.prompt_tokens:
-                self._on_usage(turns[one.answer.turn_id], one.answer.prompt_tokens)
-
-    def _read_batch(self, batch: Sequence[Turn | _Ended]) -> tuple[list[Record], list[Heard]]:
-        """Everything that takes time and no I/O: redaction, passages, answers put together."""
-        records = [
-            Record(item, tuple(self._entry(item, new) for new in item.new)) for item in batch if isinstance(item, Turn)
-        ]
-        return records, [self._heard(item) for item in batch if isinstance(item, _Ended)]
-
-    def _entry(self, turn: Turn, new: NewMessage) -> Entry:
-        key = tenant_key(self._secret, turn.tenant)
-        text, rest = to_stored(new.message, redact if self._policy.redact else str)
-        findable = is_findable(turn.role, new.message.role, new.flags)
-        return Entry(
-            new=new,
-            digest=hashlib.blake2b(dumps(new.message.raw).encode(), key=key, digest_size=16).digest(),
-            text=text,
-            rest=rest,
-            passages=digest(text, new.message.role) if findable else (),
-        )
-
-    def _heard(self, ended: _Ended) -> Heard:
-        turn, ending = ended.turn, ended.ending
-        message, prompt_tokens = reply(ended.payloads, ended.streamed) if ended.payloads else (None, None)
-        if message is None:
-            return Heard(Answer(turn.id, ending, prompt_tokens=prompt_tokens, created_at=ended.at), None)
-        key = tenant_key(self._secret, turn.tenant)
-        print = fingerprint(message, key)
-        flags = flags_of(message) | HeadFlag.OURS
-        last = max((at for at, _ in turn.kept), default=-1)
-        position = 1 + max([last, *(new.position for new in turn.new)])
-        answer = Answer(
-            turn_id=turn.id,
-            ending=ending,
-            message=message,
-            print=print,
-            flags=flags,
-            links=answer_links(message, print, turn, key),
-            prompt_tokens=prompt_tokens,
-            created_at=ended.at,
-        )
-        return Heard(answer, self._entry(turn, NewMessage(message, print, position, flags)))
 
     async def _embed(self) -> bool:
         """One batch; False when nothing waits."""
@@ -264,33 +236,35 @@ class Archivist:
         self._wake.set()
 
     def _lose(self, turns: int) -> None:
-        for _ in range(turns):
-            self._counts.fault("lost_turn")
         if turns:
+            self._lost += turns
+            self._counts.turns_lost(turns)
             log.error("turns are lost: they could not be written", turns=turns)
 
 
 class Listening:
     """Implements `proxy.ports.Listener` for one answer."""
 
-    def __init__(self, archivist: Archivist, turn: Turn, status: int, headers: RawHeaders) -> None:
+    def __init__(
+        self, archivist: Archivist, policy: ArchivePolicy, turn: Turn, status: int, headers: RawHeaders
+    ) -> None:
         self._archivist = archivist
         self._turn = turn
-        self._refused = status == 0 or status >= REFUSING_STATUS
-        self._ear = Ear(headers, archivist._policy.answer_bytes)
+        self._is_refused = status == 0 or status >= REFUSING_STATUS
+        self._ear = Ear(headers, policy.answer_bytes)
+        self._patience_seconds = policy.commit_wait_ms / 1000
 
     def feed(self, data: bytes) -> int:
         """How many leading bytes may be forwarded now."""
-        return len(data) if self._refused else self._ear.feed(data)
+        return len(data) if self._is_refused else self._ear.feed(data)
 
     def finish(self, ending: Ending) -> Patience:
         """Hand over what was heard; awaiting the result waits for the commit."""
-        if self._refused:
+        if self._is_refused:
             ending = Ending.REFUSED
         elif ending is Ending.COMPLETE and self._ear.overflowed:
             ending = Ending.TOO_LARGE
-        ended = self._archivist.hand_over(self._turn, self._ear, ending)
-        return Patience(ended.committed, self._archivist._policy.commit_wait_ms / 1000)
+        return Patience(self._archivist.hear(self._turn, self._ear, ending), self._patience_seconds)
 
 
 class Patience:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from proxy.core.digest import digest
-from proxy.domain import HeadFlag, Role
+from proxy.core.records import is_findable
+from proxy.domain import Role
 from proxy.ports import Clock, Row, Vectors
 from proxy.store.connection import Database
 from proxy.store.schema import MEMORY_TEXT
@@ -31,11 +32,6 @@ class Waiting:
 
     memory: int
     text: str
-
-
-def is_findable(request: Role, role: str, flags: int) -> bool:
-    """Whether a message is cut into passages. Instructions, summaries and side requests are only journalled."""
-    return request is not Role.SIDE and role not in ("system", "developer") and not flags & HeadFlag.SUMMARY
 
 
 class Derived:
@@ -98,7 +94,12 @@ class Derived:
         )
 
     async def rebuild(self) -> bool:
-        """Take one step of a rebuild that was started, here or elsewhere. False: there is nothing (more) to do."""
+        """
+        Take one step of a rebuild that was started, here or elsewhere. False: there is nothing (more) to do.
+
+        Opens the database where that has failed before, so that asking from time to time brings it back.
+        """
+        await self._database.open()
         task = await self._database.read("SELECT next, stop FROM task WHERE name = ?", (REBUILD,))
         if not task:
             return False

@@ -1,0 +1,78 @@
+"""
+In what form does a turn reach the disk? Redacted, media by reference, cut into passages; nothing of it needs I/O.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import orjson
+
+from proxy.core.digest import digest
+from proxy.core.lineage import answer_links, flags_of
+from proxy.domain import Answer, Ending, Entry, HeadFlag, Heard, NewMessage, Record, Role, Turn
+from proxy.wire.chat import read_message, reply
+from proxy.wire.fingerprint import fingerprint
+from proxy.wire.stored import Clean, cleaned, dumps, to_stored
+
+DIGEST_BYTES = 16  # of a tenant's messages: no two ever share one
+REMEMBERED_INSTRUCTIONS = 64  # system prompts are long and come with every request; at most some megabytes
+
+
+def record_of(turn: Turn, key: bytes, clean: Clean) -> Record:
+    """
+    A request, ready to commit.
+
+    Args:
+        key: of the tenant, at most 64 bytes.
+        clean: takes credentials out of a text.
+    """
+    said = replace(turn, explain=cleaned(turn.explain, clean))
+    return Record(said, tuple(entry_of(new, turn.role, key, clean) for new in turn.new))
+
+
+def heard_of(
+    turn: Turn, payloads: Sequence[bytes], streamed: bool, ending: Ending, now: float, key: bytes, clean: Clean
+) -> Heard:
+    """
+    What was heard of the answer to a turn, ready to commit.
+
+    Args:
+        payloads, streamed: what `Ear.heard` returned.
+    """
+    message, prompt_tokens = reply(payloads, streamed) if payloads else (None, None)
+    if message is None:
+        return Heard(Answer(turn.id, ending, prompt_tokens=prompt_tokens, created_at=now), None)
+    print = fingerprint(message, key)
+    flags = flags_of(message) | HeadFlag.OURS
+    links = answer_links(message, print, turn, key)
+    answer = Answer(turn.id, ending, message, print, flags, links, prompt_tokens, now)
+    position = 1 + max((*(at for at, _ in turn.kept), *(new.position for new in turn.new)), default=-1)
+    return Heard(answer, entry_of(NewMessage(message, print, position, flags), turn.role, key, clean))
+
+
+def entry_of(new: NewMessage, request: Role, key: bytes, clean: Clean) -> Entry:
+    """One message in the form that reaches the disk; `request` is the role of the request that brings it."""
+    message = new.message
+    sent = dumps(message.raw)
+    text, rest = _instruction(sent, clean) if message.is_instruction else to_stored(message, clean)
+    return Entry(
+        new=new,
+        digest=hashlib.blake2b(sent.encode("utf-8", "surrogatepass"), key=key, digest_size=DIGEST_BYTES).digest(),
+        text=text,
+        rest=rest,
+        passages=digest(text, message.role) if is_findable(request, message.role, new.flags) else (),
+    )
+
+
+def is_findable(request: Role, role: str, flags: int) -> bool:
+    """Whether a message is cut into passages. Instructions, summaries and side requests are only journalled."""
+    return request is not Role.SIDE and role not in ("system", "developer") and not flags & HeadFlag.SUMMARY
+
+
+@lru_cache(REMEMBERED_INSTRUCTIONS)
+def _instruction(sent: str, clean: Clean) -> tuple[str, str]:
+    return to_stored(read_message(orjson.loads(sent)), clean)
