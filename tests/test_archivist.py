@@ -1,0 +1,373 @@
+"""The edge hands over and goes on; what was handed over is on the disk, whatever happens to the store or to us."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+
+from proxy.archivist import Archivist
+from proxy.domain import Ending, Json, RawHeaders, Turn
+from proxy.errors import MemoryFault
+from proxy.policy import ArchivePolicy
+from proxy.ports import Vectors
+from proxy.store.connection import Database
+from proxy.store.derived import Derived
+from proxy.store.journal import SqliteJournal
+from tests.talking import record, user
+
+SECRET = b"s" * 32
+STREAM: RawHeaders = ((b"content-type", b"text/event-stream"),)
+PATIENCE_SECONDS = 30.0
+
+
+class Tally:
+    """Counts that a test can look at."""
+
+    def __init__(self) -> None:
+        self.faults: Counter[str] = Counter()
+        self.lost = 0
+        self.gauges: dict[str, float] = {}
+        self.observed: Counter[str] = Counter()
+
+    def fault(self, where: str) -> None:
+        self.faults[where] += 1
+
+    def turns_lost(self, turns: int) -> None:
+        self.lost += turns
+
+    def observe(self, stage: str, seconds: float) -> None:
+        self.observed[stage] += 1
+
+    def gauge(self, name: str, value: float) -> None:
+        self.gauges[name] = value
+
+
+class Hasher:
+    """An embedder without a model: a text's hash."""
+
+    name = "hash"
+
+    def __init__(self) -> None:
+        self.ready = True
+        self.embedded: list[str] = []
+
+    async def embed_query(self, text: str) -> Vectors:
+        return (await self.embed_passages([text]))[0]
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        if not self.ready:
+            raise MemoryFault("embedding passages: no model")
+        self.embedded += texts
+        digests = [hashlib.sha256(text.encode()).digest() for text in texts]
+        return np.array([[byte / 255 for byte in digest] for digest in digests], np.float32)
+
+
+class House:
+    """An archivist over a database of its own."""
+
+    def __init__(self, path: Path, **policy: object) -> None:
+        self.database = Database(path)
+        self.journal = SqliteJournal(self.database)
+        self.counts = Tally()
+        self.embedder = Hasher()
+        self.usage: list[int] = []
+        patient = ArchivePolicy.model_validate({"commit_wait_ms": PATIENCE_SECONDS * 1000} | policy)
+        self.archivist = Archivist(
+            self.journal,
+            Derived(self.database, time.time),
+            self.embedder,
+            patient,
+            self.counts,
+            SECRET,
+            time.time,
+            lambda turn, tokens: self.usage.append(tokens),
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(work) for work in (self.archivist.write(), self.archivist.index())]
+            yield
+            await self.archivist.drain(PATIENCE_SECONDS)
+            for task in running:
+                task.cancel()
+
+    async def turn(self, number: int = 1) -> str:
+        """How the n-th turn ended."""
+        found = await self.journal.turn("acme", "c-1", number)
+        return found["ending"] if found else "not there"
+
+    async def texts(self) -> list[str]:
+        return [row[0] for row in await self.database.read("SELECT text FROM content ORDER BY id")]
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    house = House(tmp_path / "data" / "journal.db")
+    yield house
+    await house.database.close()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not holds():  # noqa: ASYNC110 - what is waited for knows nothing of us
+            await asyncio.sleep(0.01)
+
+
+def turn_of(*messages: Json) -> Turn:
+    return record(messages).turn
+
+
+def events(text: str) -> list[bytes]:
+    deltas = [{"choices": [{"index": 0, "delta": {"content": word}}]} for word in text.split(" ")]
+    usage = {"choices": [], "usage": {"prompt_tokens": 12}}
+    return [*(b"data: " + orjson.dumps(event) + b"\n\n" for event in (*deltas, usage)), b"data: [DONE]\n\n"]
+
+
+async def test_exchange_is_on_the_disk_when_the_end_of_the_answer_may_go(house: House) -> None:
+    async with house.running():
+        turn = turn_of(user("hello"))
+        house.archivist.note(turn)
+        listener = house.archivist.listen(turn, 200, STREAM)
+        *chunks, last = events("hi there")
+        assert [listener.feed(chunk) for chunk in chunks] == [len(chunk) for chunk in chunks]
+        assert listener.feed(last) == 0, "the terminal event waits"
+        await listener.finish(Ending.COMPLETE)
+        assert await house.turn() == "complete"
+        assert await house.texts() == ["hello", "hithere"]
+        assert house.usage == [12]
+
+
+async def test_result_of_finish_need_not_be_awaited(house: House) -> None:
+    async with house.running():
+        turn = turn_of(user("hello"))
+        house.archivist.note(turn)
+        listener = house.archivist.listen(turn, 200, STREAM)
+        listener.feed(events("half an")[0])
+        listener.finish(Ending.CLIENT_GONE)
+    await house.database.open()
+    assert await house.turn() == "client-gone"
+    assert await house.texts() == ["hello", "half"]
+
+
+@pytest.mark.parametrize("status", [400, 429, 500, 0])
+async def test_refused_request_leaves_nothing(house: House, status: int) -> None:
+    async with house.running():
+        turn = turn_of(user("hello"))
+        house.archivist.note(turn)
+        listener = house.archivist.listen(turn, status, ((b"content-type", b"application/json"),))
+        assert listener.feed(b'{"error": {}}') == 13
+        await listener.finish(Ending.COMPLETE)
+        assert await house.texts() == []
+
+
+async def test_answer_longer_than_the_limit_is_kept_as_far_as_it_was_heard(tmp_path: Path) -> None:
+    house = House(tmp_path / "journal.db", answer_bytes=200)
+    async with house.running():
+        turn = turn_of(user("hello"))
+        house.archivist.note(turn)
+        listener = house.archivist.listen(turn, 200, STREAM)
+        for chunk in events("one two three four five six seven eight"):
+            listener.feed(chunk)
+        await listener.finish(Ending.COMPLETE)
+        assert await house.turn() == "too-large"
+        assert (await house.texts())[1].startswith("onetwo")
+    await house.database.close()
+
+
+async def test_answer_in_an_encoding_that_we_cannot_read_is_counted(house: House) -> None:
+    async with house.running():
+        turn = turn_of(user("hello"))
+        house.archivist.note(turn)
+        listener = house.archivist.listen(turn, 200, (*STREAM, (b"content-encoding", b"br")))
+        listener.feed(b"\x0b\x02\x80")
+        await listener.finish(Ending.COMPLETE)
+        assert await house.turn() == "complete"
+        assert house.counts.faults["overhear"] == 1
+
+
+@pytest.mark.parametrize(("redacts", "stored"), [(True, "password: [redacted:password]"), (False, "password: hunter2")])
+async def test_redaction_is_a_policy(tmp_path: Path, redacts: bool, stored: str) -> None:
+    house = House(tmp_path / "journal.db", redact=redacts)
+    async with house.running():
+        house.archivist.note(turn_of(user("password: hunter2")))
+    await house.database.open()
+    assert await house.texts() == [stored]
+    await house.database.close()
+
+
+async def test_many_that_wait_are_written_together(house: House) -> None:
+    for n in range(50):
+        house.archivist.note(replace(turn_of(user(f"message {n}")), conversation=f"c-{n}"))
+    async with house.running():
+        await until(lambda: house.counts.gauges["queued"] == 0)
+        assert house.counts.observed["journal"] == 1
+    await house.database.open()
+    assert len(await house.texts()) == 50
+
+
+# --- trouble -----------------------------------------------------------------------------------------
+
+
+async def test_store_that_cannot_be_opened_loses_nothing_and_is_opened_later(house: House) -> None:
+    blocked = house.database.path.parent
+    blocked.write_text("a file stands in the way")
+    async with house.running():
+        turn = turn_of(user("hello"))
+        house.archivist.note(turn)
+        await until(lambda: house.counts.faults["journal"] > 1)
+        assert house.counts.gauges["store_up"] == 0
+        blocked.unlink()
+        listener = house.archivist.listen(turn, 200, STREAM)
+        listener.feed(events("hi")[0])
+        await listener.finish(Ending.COMPLETE)
+        assert await house.turn() == "complete"
+        assert house.counts.gauges["store_up"] == 1
+    assert house.counts.lost == 0
+
+
+async def test_end_of_an_answer_waits_no_longer_than_the_policy_says(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file stands in the way")
+    house = House(tmp_path / "data" / "journal.db", commit_wait_ms=50)
+    async with house.running():
+        turn = turn_of(user("hello"))
+        house.archivist.note(turn)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await house.archivist.listen(turn, 200, STREAM).finish(Ending.COMPLETE)
+        (tmp_path / "data").unlink()
+    await house.database.close()
+
+
+async def test_more_turns_than_may_wait_are_counted_as_lost_with_their_answers(tmp_path: Path) -> None:
+    house = House(tmp_path / "journal.db", queue_turns=2)
+    turns = [replace(turn_of(user(f"message {n}")), conversation=f"c-{n}") for n in range(3)]
+    for turn in turns:
+        house.archivist.note(turn)
+    assert house.counts.lost == 1
+    assert repr(house.archivist) == "<Archivist [2 queued, 2 unanswered, 1 lost]>"
+    async with house.running():
+        for turn in turns:
+            await house.archivist.listen(turn, 200, STREAM).finish(Ending.COMPLETE)
+        assert await house.texts() == ["message 0", "message 1"]
+    await house.database.close()
+
+
+async def test_turn_that_breaks_something_takes_no_other_with_it(house: House) -> None:
+    good, bad = turn_of(user("good")), replace(turn_of(user("bad")), created_at="no number at all", conversation="c-2")
+    broken = replace(turn_of(user("worse")), tenant=None, conversation="c-3")  # type: ignore[arg-type]
+    for turn in (bad, broken, good):
+        house.archivist.note(turn)
+    async with house.running():
+        await until(lambda: house.counts.gauges["queued"] == 0)
+    await house.database.open()
+    assert "good" in await house.texts()
+    assert house.counts.faults["archivist"] > 0 and house.counts.lost > 0
+
+
+async def test_drain_counts_what_could_not_be_written(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file stands in the way")
+    house = House(tmp_path / "data" / "journal.db")
+    async with asyncio.TaskGroup() as tasks:
+        writing = tasks.create_task(house.archivist.write())
+        house.archivist.note(turn_of(user("hello")))
+        await until(lambda: house.counts.faults["journal"] > 0)
+        await house.archivist.drain(0.05)
+        writing.cancel()
+    assert house.counts.lost == 1
+
+
+# --- indexing ----------------------------------------------------------------------------------------
+
+
+async def test_what_is_written_is_embedded_soon(house: House) -> None:
+    async with house.running():
+        for n in range(40):
+            house.archivist.note(replace(turn_of(user(f"message {n}")), conversation=f"c-{n}"))
+        await until(lambda: len(house.embedder.embedded) == 40 and house.counts.gauges.get("pending") == 0)
+    assert set(house.embedder.embedded) == {f"message {n}" for n in range(40)}
+
+
+async def test_missing_model_is_waited_for(house: House) -> None:
+    house.embedder.ready = False
+    async with house.running():
+        house.archivist.note(turn_of(user("hello")))
+        await until(lambda: house.counts.gauges.get("pending") == 1)
+        house.embedder.ready = True
+        house.archivist.note(replace(turn_of(user("again")), conversation="c-2"))
+        await until(lambda: house.counts.gauges["pending"] == 0)
+    assert sorted(house.embedder.embedded) == ["again", "hello"]
+
+
+async def test_rebuild_that_was_begun_elsewhere_is_finished_here(house: House) -> None:
+    async with house.running():
+        house.archivist.note(turn_of(user("hello")))
+        await until(lambda: house.counts.gauges.get("pending") == 0)
+        await Derived(house.database, time.time).start_rebuild()
+        house.archivist.note(replace(turn_of(user("again")), conversation="c-2"))
+        await until(lambda: house.embedder.embedded.count("hello") == 2)
+
+
+PROGRAM = """
+import asyncio, pathlib, sys
+from proxy.domain import Ending
+from tests.test_archivist import STREAM, House, events, turn_of
+from tests.talking import user
+from dataclasses import replace
+
+async def main():
+    house = House(pathlib.Path(sys.argv[1]))
+    async with house.running():
+        async def speak(name):
+            for n in range(10_000):
+                turn = replace(turn_of(user(f"{name} says {n}")), id=f"{name}-{n}", conversation=f"c-{name}-{n}")
+                house.archivist.note(turn)
+                listener = house.archivist.listen(turn, 200, STREAM)
+                for chunk in events(f"answer {name} {n}"):
+                    listener.feed(chunk)
+                await listener.finish(Ending.COMPLETE)
+                print(f"{name}-{n}", flush=True)
+        await asyncio.gather(*map(speak, "abcd"))
+
+asyncio.run(main())
+"""
+
+
+def acknowledged_before_the_kill(path: Path) -> list[str]:
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(path)], stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent
+    ) as running:
+        assert running.stdout is not None
+        acknowledged = [running.stdout.readline().decode().strip() for _ in range(60)]
+        running.kill()
+        return acknowledged + running.stdout.read().decode().split()[:-1]  # the last line may be cut
+
+
+async def test_killed_while_writing_every_acknowledged_turn_is_there_and_indexing_is_finished(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    acknowledged = acknowledged_before_the_kill(path)
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert set(acknowledged) <= {row[0] for row in db.execute("SELECT key FROM turn WHERE ending = 'complete'")}
+        db.execute("UPDATE unindexed SET leased_until = 0")  # the lease of the dead is over
+        db.commit()
+    house = House(path)
+    async with house.running():
+        await until(lambda: house.counts.gauges.get("pending") == 0)
+    await house.database.open()
+    counted = await house.database.read("SELECT (SELECT count(*) FROM memory), (SELECT count(*) FROM vector)")
+    memories, vectors = counted[0]
+    assert memories == vectors >= 2 * len(acknowledged)
+    await house.database.close()
