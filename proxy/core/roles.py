@@ -19,10 +19,13 @@ HEAD_CHARS = 600  # a tool is defined in the first lines; long agent prompts men
 EDGE_CHARS = 2000  # an instruction is glued to either end of a transcript
 LONG_ASK_CHARS = 400  # nobody types an instruction of this length; clients keep them as templates
 TRANSCRIPT_CHARS = 20_000  # both voices have spoken by then
-_SUMMARY = re.compile(r"summar|condens|compact|compress|recap|digest|snapshot|checkpoint|hand-?off|context")
+_SUMMARY = re.compile(r"summar|condens|compact|compress|recap|digest|snapshot|checkpoint|hand-?off|context extract")
 _TRANSCRIPT = re.compile(
     r"(?im)(?:^|\\n|>)\s*(?:#+ |\*\*|\[|<message type=\"|<|\()?"
     r"(user|human|assistant|ai|agent|model)\b[\"\]*)>]*\s*(?::|>|\]|\n|$)"
+)
+_CONVERSATION = re.compile(
+    r"conversation|chat|dialog|session|messages|history|above|so far|compaction|checkpoint"
 )
 _SPACE = re.compile(r"\s+")
 
@@ -31,10 +34,12 @@ _SPACE = re.compile(r"\s+")
 class Asked:
     """What the words of a request ask for; only `decide` says what it means."""
 
-    instructs: str = ""  # words that define a tool working on a conversation
+    instructs: str = ""  # words that order work on a conversation
+    defines: bool = False  # they can mean nothing but a tool of the client's
     asks: str = ""  # words that ask for a product of the conversation before them
     template: bool = False  # asked in a form that clients keep and nobody types
     transcript: bool = False  # a conversation is written out inside one message
+    prompted: bool = False  # there is a system prompt
     summarises: bool = False  # the product is a text that may stand for the conversation later
     lone: bool = False  # no assistant message: nothing of a conversation but what is quoted
 
@@ -45,21 +50,22 @@ def read(chat: Chat, signals: Signals) -> Asked:
     if not history:
         return Asked()
     first, last = chat.messages[0], chat.messages[-1]
-    system = _squeeze(first.text[:HEAD_CHARS]) if first.is_instruction else ""
+    lone = not any(m.role == "assistant" for m in history)
     # whoever speaks last asks: people, or an instruction behind the history; never an answer or the result of a tool
     asking = last.text if last.role == "user" or last.is_instruction else ""
-    ends = _squeeze(asking[:EDGE_CHARS]) + " … " + _squeeze(asking[-EDGE_CHARS:])
-    lone = not any(m.role == "assistant" for m in history)
-    transcript = lone and any(_is_transcript(m) for m in (first, last))
+    ends = _squeeze(asking if len(asking) <= 2 * EDGE_CHARS else f"{asking[:EDGE_CHARS]} … {asking[-EDGE_CHARS:]}")
+    prompt = _squeeze(first.text[:HEAD_CHARS]) if first.is_instruction else ""
+    told = prompt or (ends if lone and len(history) == 1 else "")
+    defines = _first(signals.defines, told) if prompt or _is_put_together(asking) else ""
+    instructs = defines or _first(signals.instructs, told)
     hits = [found.group() for pattern in signals.asks if (found := pattern.search(ends))]
-    instructs = _first(signals.instructs, system)
-    if not instructs and lone and len(history) == 1 and (transcript or (not system and _is_template(asking))):
-        instructs = _first(signals.instructs, ends)
     return Asked(
         instructs=instructs,
+        defines=bool(defines),
         asks=hits[0] if hits else "",
-        template=bool(hits) and (asking.rstrip().endswith(":") or (len(hits) > 1 and len(asking) >= LONG_ASK_CHARS)),
-        transcript=transcript,
+        template=_is_template(last, asking, hits),
+        transcript=lone and any(_is_transcript(m) for m in (first, last)),
+        prompted=bool(prompt),
         summarises=any(_SUMMARY.search(words) for words in (instructs, *hits)),
         lone=lone,
     )
@@ -77,20 +83,25 @@ def decide(asked: Asked, shape: Shape, parent: Shape | None, quotes: bool) -> tu
     Returns:
         The verdict and the evidence for it, in words.
     """
-    tools = bool(shape.tool_names)
-    if asked.instructs and asked.lone and not tools:
-        return True, (f"no tools, and instructed to work on a conversation: {asked.instructs!r}",)
-    if asked.asks and asked.lone and not tools and quotes and asked.transcript:
-        return True, (f"a conversation that passed here is written out in one message, and asked: {asked.asks!r}",)
+    ordered, question = f"instructed: {asked.instructs!r}", f"asked: {asked.asks!r}"
+    if asked.lone and not shape.tool_names:
+        if asked.defines:
+            return True, ("a tool of the client's, without tools of its own", ordered)
+        if asked.instructs and quotes:
+            return True, ("a conversation that passed here is written out in one message", ordered)
+        if asked.instructs and asked.prompted and (asked.transcript or asked.asks):
+            return True, ("a conversation is written out in one message, or asked about", ordered)
+        if asked.asks and quotes and asked.transcript:
+            return True, ("a conversation that passed here is written out in one message", question)
     differs = _differences(shape, parent) if parent is not None else ()
     if asked.instructs and differs:
-        return True, (f"instructed to work on a conversation: {asked.instructs!r}", *differs)
+        return True, (ordered, *differs)
     if asked.asks and set(differs) - {OTHER_MODEL}:
-        return True, (f"asked: {asked.asks!r}", *differs)
+        return True, (question, *differs)
     if asked.asks and asked.template:
-        return True, (f"asked by a template of the client's: {asked.asks!r}",)
-    if asked.instructs and asked.asks and parent is None and not tools:
-        return True, (f"instructed: {asked.instructs!r}", f"asked: {asked.asks!r}")
+        return True, ("a template of the client's", question)
+    if asked.instructs and asked.asks and parent is None and not shape.tool_names:
+        return True, (ordered, question)
     return False, ()
 
 
@@ -115,8 +126,18 @@ def _first(patterns: Sequence[re.Pattern[str]], text: str) -> str:
     return next((found.group() for pattern in patterns if (found := pattern.search(text))), "")
 
 
-def _is_template(text: str) -> bool:
-    """A line or a few words are typed; what has paragraphs, or quotes something behind a colon, was put together."""
+def _is_template(last: Message, asking: str, hits: Sequence[str]) -> bool:
+    """It asks about the conversation in a line that the model shall go on from, or at length and more than once."""
+    if not hits or last.media:
+        return False
+    *_, line = asking.strip().lower().splitlines()
+    if line.endswith(":") and _CONVERSATION.search(line):
+        return True
+    return len(hits) > 1 and len(asking) >= LONG_ASK_CHARS and any(_CONVERSATION.search(words) for words in hits)
+
+
+def _is_put_together(text: str) -> bool:
+    """A line is typed; what is long, or quotes something behind a colon, was put together."""
     return len(text) >= LONG_ASK_CHARS or ":\n" in text
 
 

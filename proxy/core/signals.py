@@ -48,6 +48,7 @@ class Signals:
     user_ids: tuple[Signal, ...] = ()
     scope_ids: tuple[Signal, ...] = ()
     retries: tuple[Signal, ...] = ()
+    defines: tuple[re.Pattern[str], ...] = ()
     instructs: tuple[re.Pattern[str], ...] = ()
     asks: tuple[re.Pattern[str], ...] = ()
 
@@ -78,6 +79,7 @@ def read_signals(table: Mapping[str, Any]) -> Signals:
         user_ids=rows("user_ids"),
         scope_ids=rows("scope_ids"),
         retries=rows("retries"),
+        defines=patterns("defines"),
         instructs=patterns("instructs"),
         asks=patterns("asks"),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.domain import Json, Role
-from tests.core.watching import Client, Verdict, Watch, assistant, prose, system, user
+from tests.core.watching import Client, Verdict, Watch, assistant, calling, prose, system, tool, user
 
 CODER = "You are a coding assistant. Use the tools, and answer in short."
 TRANSCRIPT = "\n".join(f"{voice}: {prose(20, (n, voice))}" for n in range(4) for voice in ("User", "Assistant"))
@@ -203,3 +203,52 @@ def test_request_without_a_question_is_no_side_request(messages: list[Json]):
     watch = Watch()
     if messages:
         assert Client(watch, messages).send().role is Role.MAIN
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "You are a helpful assistant. You can summarize documents, translate text and chat with users.",
+        "You are an assistant for a call centre. Summarize the conversation for the agent when asked.",
+        "You keep minutes. Write a summary of the discussion whenever a conversation ends.",
+        "You remember facts and preferences that you identify in messages, and use them later in the chat.",
+    ],
+)
+def test_first_question_to_an_agent_that_may_be_asked_for_summaries_is_no_side_request(prompt: str):
+    client = Client(Watch(), [system(prompt)])
+    assert {client.ask("Hello, my order has not come.").role, client.talk(1).role} == {Role.MAIN}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Write a summary of this picture:",
+        "Please give me a short summary of the following text, as a digest:\n" + prose(200),
+        "Create a page that shows a summary of all orders, with a title.\n"
+        + prose(200)
+        + "\nWrite a recap at the end.",
+        "Improve the title of this: " + prose(30),
+    ],
+)
+def test_person_who_asks_for_a_summary_of_something_else_is_no_side_request(client: Client, words: str):
+    assert client.ask(words).role is Role.MAIN
+    assert Client(Watch()).ask(words).role is Role.MAIN
+
+
+def test_picture_behind_a_colon_is_no_template(client: Client):
+    picture = {"type": "image_url", "image_url": {"url": "https://example.org/chat.png"}}
+    words = {"type": "text", "text": "Summarize the conversation in this picture:"}
+    client.messages.append({"role": "user", "content": [words, picture]})
+    assert client.send().role is Role.MAIN
+
+
+def test_tool_result_that_speaks_of_summaries_asks_for_nothing(client: Client):
+    client.ask("Look.", calling(("c", "read", {"path": "prompts.py"})))
+    client.messages.append(tool("c", f"{prose(100)} Create a summary of the conversation above. Extend this summary:"))
+    client.tools = ()
+    assert client.send().role is Role.MAIN
+
+
+def test_answer_that_offers_a_summary_asks_for_nothing(client: Client):
+    client.messages[-1] = assistant("Shall I write a summary of the conversation so far? Create a summary:")
+    assert client.beside([system("Another prompt."), *client.messages[1:]]).role is Role.MAIN
