@@ -92,6 +92,12 @@ async def test_headers_pass_in_order_and_nothing_is_added() -> None:
         assert upstream.requests[0].headers == [host, *given]
 
 
+async def test_a_value_that_is_no_utf_8_keeps_its_characters() -> None:
+    async with RawUpstream() as upstream:
+        await sent(upstream.url, headers=[(b"x-name", "é".encode("latin-1"))])
+        assert upstream.requests[0].values(b"x-name") == ["é".encode()]
+
+
 async def test_headers_of_one_hop_and_our_own_stay_here() -> None:
     given = [
         (b"host", b"proxy.local"),

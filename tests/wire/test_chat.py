@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from proxy.domain import Chat, Insertion, Message, ToolCall
 from proxy.errors import WireError
 from proxy.wire.chat import inline_reference, parse, read_message, render, reply, without_blocks
+from proxy.wire.splice import splice
 
 BLOCK = '<palimpsest-memory kind="recall">\n- a fact\n</palimpsest-memory>'
 
@@ -73,8 +74,9 @@ def test_a_request_is_read() -> None:
             {"type": "function", "function": {"name": "read_file"}},
             {"type": "custom", "custom": {"name": "shell"}},
             "no tool",
+            {"type": "function", "function": {"name": 7}},
         ],
-        functions=[{"name": "old"}],
+        functions=[{"name": "old"}, {"name": 7}],
     )
     assert (read.model, read.user, read.stream, read.max_reply_tokens) == ("gpt-4o", "ann", True, 100)
     assert read.tool_names == ("read_file", "shell", "old")
@@ -316,6 +318,11 @@ def test_where_it_is_doubtful_what_the_body_means_nothing_is_added(body: bytes) 
 def test_an_insertion_into_no_message_is_refused(insertion: Insertion) -> None:
     with pytest.raises(WireError, match="no message"):
         render(chat(user("a"), user("b")), [insertion])
+
+
+def test_a_body_without_messages_cannot_be_added_to() -> None:
+    with pytest.raises(WireError, match="no messages"):
+        splice(b"{}", [Insertion(0, "x")])
 
 
 def test_a_text_that_is_no_unicode_is_refused() -> None:
