@@ -18,15 +18,14 @@ from proxy.domain import Chat, Message, Shape
 HEAD_CHARS = 600  # a tool is defined in the first lines; long agent prompts mention everything further down
 EDGE_CHARS = 2000  # an instruction is glued to either end of a transcript
 LONG_ASK_CHARS = 400  # nobody types an instruction of this length; clients keep them as templates
+ABOUT_CHARS = 60  # "a detailed summary" ... "of the conversation so far"
 TRANSCRIPT_CHARS = 20_000  # both voices have spoken by then
 _SUMMARY = re.compile(r"summar|condens|compact|compress|recap|digest|snapshot|checkpoint|hand-?off|context extract")
 _TRANSCRIPT = re.compile(
     r"(?im)(?:^|\\n|>)\s*(?:#+ |\*\*|\[|<message type=\"|<|\()?"
     r"(user|human|assistant|ai|agent|model)\b[\"\]*)>]*\s*(?::|>|\]|\n|$)"
 )
-_CONVERSATION = re.compile(
-    r"conversation|chat|dialog|session|messages|history|above|so far|compaction|checkpoint"
-)
+_CONVERSATION = re.compile(r"conversation|chat|dialog|session|messages|history|above|so far|compaction|checkpoint")
 _SPACE = re.compile(r"\s+")
 
 
@@ -58,12 +57,14 @@ def read(chat: Chat, signals: Signals) -> Asked:
     told = prompt or (ends if lone and len(history) == 1 else "")
     defines = _first(signals.defines, told) if prompt or _is_put_together(asking) else ""
     instructs = defines or _first(signals.instructs, told)
-    hits = [found.group() for pattern in signals.asks if (found := pattern.search(ends))]
+    found = [match for pattern in signals.asks if (match := pattern.search(ends))]
+    hits = [match.group() for match in found]
+    about = any(_CONVERSATION.search(ends[match.start() : match.end() + ABOUT_CHARS]) for match in found)
     return Asked(
         instructs=instructs,
         defines=bool(defines),
         asks=hits[0] if hits else "",
-        template=_is_template(last, asking, hits),
+        template=_is_template(last, asking, hits, about),
         transcript=lone and any(_is_transcript(m) for m in (first, last)),
         prompted=bool(prompt),
         summarises=any(_SUMMARY.search(words) for words in (instructs, *hits)),
@@ -126,14 +127,14 @@ def _first(patterns: Sequence[re.Pattern[str]], text: str) -> str:
     return next((found.group() for pattern in patterns if (found := pattern.search(text))), "")
 
 
-def _is_template(last: Message, asking: str, hits: Sequence[str]) -> bool:
+def _is_template(last: Message, asking: str, hits: Sequence[str], about: bool) -> bool:
     """It asks about the conversation in a line that the model shall go on from, or at length and more than once."""
     if not hits or last.media:
         return False
     *_, line = asking.strip().lower().splitlines()
     if line.endswith(":") and _CONVERSATION.search(line):
         return True
-    return len(hits) > 1 and len(asking) >= LONG_ASK_CHARS and any(_CONVERSATION.search(words) for words in hits)
+    return about and len(hits) > 1 and len(asking) >= LONG_ASK_CHARS
 
 
 def _is_put_together(text: str) -> bool:
