@@ -1,0 +1,79 @@
+import os
+import stat
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+from proxy.scripted import ScriptedUpstream
+from tests.running import ROOT, Conversation, Proxy, request, rows, until
+
+
+def journalled(proxy: Proxy, turns: int) -> bool:
+    return rows(proxy.data, "SELECT count(*) FROM turn WHERE ending = 'complete'") == [(turns,)]
+
+
+def test_a_stop_is_no_failure_and_leaves_folder_and_secret_to_their_owner(own_proxy: Proxy) -> None:
+    own_proxy.start()
+    assert own_proxy.stop() == 0
+    assert stat.S_IMODE((own_proxy.data / "secret").stat().st_mode) == 0o600
+
+
+def test_an_answer_carries_the_upstreams_headers_and_none_of_the_servers(
+    proxy: Proxy, upstream: ScriptedUpstream, conversation: Conversation
+) -> None:
+    headers = conversation.say("hello").headers
+    assert "uvicorn" not in str(headers)
+    assert request(proxy.port, "GET", "/healthz").headers.keys().isdisjoint({"server", "date"})
+
+
+def test_the_log_names_the_address_and_holds_no_words_of_a_conversation(
+    own_proxy: Proxy, upstream: ScriptedUpstream
+) -> None:
+    with own_proxy:
+        own_proxy.chat({"model": "m", "messages": [{"role": "user", "content": "a secret zebrafish"}]}, key="sk-quagga")
+        own_proxy.get("/v1/files?after=okapi")
+    said = own_proxy.log.read_text()
+    assert f"port={own_proxy.port}" in said
+    for word in ("zebrafish", "quagga", "okapi", "Traceback"):
+        assert word not in said
+
+
+def test_several_workers_share_policy_database_and_metrics(tmp_path: Path, upstream: ScriptedUpstream) -> None:
+    upstream.script = lambda body: f"I have read all {len(body['messages'])} messages and will keep them in mind."
+    proxy = Proxy(tmp_path / "data", upstream.url, {"listen": {"workers": 2}, "memory": {"off_for_models": ["o1"]}})
+    with proxy:
+        talk, conversations = Conversation(proxy, "sk-one"), set()
+        for turn in range(1, 9):
+            conversations.add(talk.say(f"question {turn}").said("conversation"))
+            until(partial(journalled, proxy, turn), "the answer to be journalled")
+        assert len(conversations) == 1
+        assert {proxy.chat(talk.body() | {"model": "o1"}).said("note") for _ in range(8)} == {"off"}
+        assert proxy.metric("palimpsest_requests_total", event="append") == 7
+        assert proxy.stop() == 0
+
+
+def test_port_0_takes_a_free_one_and_the_log_names_it(tmp_path: Path) -> None:
+    env = os.environ | {"PALIMPSEST_MODEL__DOWNLOAD": "never", "PALIMPSEST_LOG__FORMAT": "json"}
+    command = [sys.executable, "-m", "proxy", "serve", "--port", "0", "--data", str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT, env=env, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        line = next(line for line in process.stderr if "running on" in line)
+        port = int(line.partition("http://127.0.0.1:")[2].partition('"')[0].partition(" ")[0].rstrip("/"))
+        assert request(port, "GET", "/healthz").status == 200
+        process.terminate()
+        process.stderr.read()
+    assert process.returncode == 0
+
+
+def test_a_token_that_cannot_be_read_stops_the_start(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "proxy", "serve", "--port", "0", "--data", str(tmp_path / "data")],
+        cwd=ROOT,
+        env=os.environ | {"PALIMPSEST_ADMIN_TOKEN_FILE": str(tmp_path / "nowhere")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "PALIMPSEST_ADMIN_TOKEN_FILE: cannot read" in done.stderr
