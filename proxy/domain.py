@@ -381,7 +381,6 @@ class Candidate:
     memory: Memory
     score: float
     signals: Mapping[str, tuple[int, float]] = field(default_factory=dict)
-    best: str = ""  # the sentence of the text that matches best, for cutting around it
 
 
 @dataclass(frozen=True, slots=True)

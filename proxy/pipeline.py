@@ -61,7 +61,7 @@ from proxy.wire.chat import parse, render
 from proxy.wire.fingerprint import fingerprint
 
 INLINE_BYTES = 64 * 1024  # more work than this at once stalls every other request: off the event loop
-RECALL_LIMIT = 200  # candidates that packing may choose from; a block holds some forty short messages
+RECALL_LIMIT = 100  # candidates that packing may choose from; a block holds some forty short messages
 OFF = ((b"x-palimpsest-note", Note.OFF.value.encode()),)
 
 T = TypeVar("T")
@@ -173,6 +173,8 @@ class Pipeline:
             self._archivist.note(turn)
             listen = functools.partial(self._archivist.listen, turn)
         note = said.note or (Note.READ_ONLY if mode is Mode.READ_ONLY else None)
+        if self._archivist.is_failing and mode is Mode.ON:
+            note = Note.FAULT  # what was said before is still not on the disk: more urgent than why we are silent
         lineage = traced.lineage
         self._metrics.request(lineage.role.value, lineage.event.value, note.value if note else "", added)
         return Prepared(
@@ -251,7 +253,7 @@ class Pipeline:
         if not recalled.admitted:
             return Said(diagnosis, note=Note.NOTHING_RELEVANT, recalled=recalled)
         anchor, role = place(chat, diagnosis.anchor, policy.recall.placement)
-        block, cut = pack(recalled.candidates, budget, kind)
+        block, cut = pack(recalled.candidates, budget, kind, diagnosis.query.text)
         if block is None:
             return Said(diagnosis, note=Note.NOTHING_RELEVANT, recalled=recalled, cut=cut)
         block = replace(block, role=role, tokens=self._tokens.text(block.text, chat.model))

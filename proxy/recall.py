@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 import structlog
 
-from proxy.core.digest import identifiers, query_terms, terms
+from proxy.core.digest import identifiers, query_terms
 from proxy.core.gate import admits
 from proxy.core.ranking import Asked, Bools, Ranked, Rows, Shelf, diversified, rank, ranks
 from proxy.domain import Candidate, Memory, Query, Reach, Recalled
@@ -26,7 +26,6 @@ from proxy.policy import RecallPolicy
 from proxy.ports import Clock, Counts, Embedder, Sql, Vectors
 
 INLINE_PASSAGES = 5_000  # ranking more takes milliseconds: off the event loop
-SENTENCES = re.compile(r"[^.!?\n]+[.!?\n]*")
 
 TEXTS = """
 SELECT memory.id, memory.occurrence, conversation.public, occurrence.role,
@@ -157,7 +156,6 @@ class Recall:
         rows = await self._sql.read(TEXTS, (orjson.dumps(ids.tolist()).decode(), tenant))
         by_id = {row[0]: row for row in rows}
         placed = {name: (ranks(values), values) for name, values in best.signals.items()}
-        wanted = frozenset(query_terms(query.text))
         found = []
         for at, id in enumerate(ids.tolist()):
             if (row := by_id.get(id)) is None:  # forgotten since the shelf was read
@@ -176,17 +174,8 @@ class Recall:
                 tags=tuple(tags.split(" ")) if tags else (),
             )
             signals = {name: (int(rank[at]), float(values[at])) for name, (rank, values) in placed.items()}
-            found.append(Candidate(memory, float(best.scores[at]), signals, best_sentence(text, wanted)))
+            found.append(Candidate(memory, float(best.scores[at]), signals))
         return tuple(found)
-
-
-def best_sentence(text: str, wanted: frozenset[str]) -> str:
-    """The sentence that holds most of the wanted terms; the first of several. "" where a text is one sentence."""
-    sentences = SENTENCES.findall(text)
-    if len(sentences) < 2 or not wanted:
-        return ""
-    best: str = max(sentences, key=lambda sentence: len(wanted.intersection(terms(sentence))))
-    return best.strip()
 
 
 def _eligible(shelf: Shelf, query: Query, own: int) -> Bools:
