@@ -98,7 +98,7 @@ def answer_links(message: Message, print: Fingerprint, turn: Turn, key: bytes) -
     if turn.role is Role.SIDE:
         return tuple((LinkKind.ECHO, value) for value in echo) if turn.summarises else ()
     links = []
-    if message.text:
+    if message.text or message.calls:
         links.append((LinkKind.ANSWER, _answer_print(print.full, len(message.text), turn.last_full, key)))
     for call in message.calls:
         if call.id:
@@ -152,7 +152,7 @@ def clues(history: Sequence[Message], prints: Sequence[Fingerprint], speaker: Sp
     found[LinkKind.CLIENT_ID] = [id_print(key, "client", value) for value in speaker.client_ids]
     for at in range(max(0, len(history) - CLUE_MESSAGES), len(history)):
         message = history[at]
-        if message.role == "assistant" and message.text:
+        if message.role == "assistant" and (message.text or message.calls):
             found[LinkKind.ANSWER].append(_answer_at(history, prints, at, key))
         if message.role in ("user", "assistant") and len(message.text) >= LONG_CHARS:
             found[LinkKind.MESSAGE].append(prints[at].full)
@@ -276,7 +276,10 @@ def _closest(
 ) -> tuple[Head | None, tuple[int, ...], bool]:
     """The head that shares most with the request, its alignment, and whether another shares exactly as much."""
     hard = {link.conversation for link in links if link.kind in (LinkKind.CALL, LinkKind.CLIENT_ID, LinkKind.ANSWER)}
+    phrases = Counter(link.conversation for link in links if link.kind is LinkKind.PHRASE)
     soft = {link.conversation for link in links if link.kind is LinkKind.MESSAGE}
+    soft |= {conversation for conversation, hits in phrases.items() if hits >= ECHO_HITS}
+    calls = Counter(link.conversation for link in links if link.kind is LinkKind.CALL)
     echoed = {link.conversation for link in links if link.kind is LinkKind.ECHO} if echoes else set()
     named = {link.conversation for link in links if link.kind is LinkKind.CLIENT_ID}
     told = {
@@ -303,6 +306,7 @@ def _closest(
             head.compactions == compactions[head.conversation],  # what a client has compacted, it seldom takes up again
             (matched - len(head.fulls), 0) if matched else (told.get(head.conversation, 0), head.turn),
             matched,
+            calls[head.conversation],
             _likeness(shape, head.shape),
         )
         ranked.append((weight, head, kept))
@@ -440,7 +444,7 @@ def _compare(
     if len(gone) > len(answered):
         if _opted_in(speaker) and last_index < 0:
             return Event.TRUNCATE, (said, "the client names the conversation and sends only what is new"), ()
-        return _tail_gone(history, head, fresh, gone, last_index, said)
+        return Event.EDIT, (said, "what stood at the end was replaced or dropped"), ()
     if speaker.retry_hint and fresh == [len(history) - 1] and history[-1].role == "user":
         return Event.RETRY, ("the client says that it tries again; the try before was refused",), ()
     if _ends_in_tool(history, head, kept, fresh):
@@ -479,8 +483,12 @@ def _in_place(
     answered = any(head.flags[index] & HeadFlag.OURS for index in gone if index < head.request_length)
     if answered:
         return None
+    spoken = HeadFlag.ASSISTANT | HeadFlag.TOOL
+    tail = max((index for index in range(head.request_length) if head.flags[index] & spoken), default=-1) + 1
+    if old_gone[0] >= tail and sum(index < 0 for index in kept) > len(old_gone):
+        return Event.APPEND, ("what the client put beside the last question stands beside the next one, renewed",), ()
     is_prefix = list(old_gone) == list(range(len(old_gone)))
-    if is_prefix and not (rewritten and inside):
+    if is_prefix and not (rewritten and inside) and len(inside) != len(old_gone):
         return None
     marked = any(len(history[at].text) <= MARK_CHARS and _MARK.search(history[at].text) for at in inside)
     if marked:
@@ -502,21 +510,6 @@ def _stand_ins(chat: Chat, shape: Shape, head: Head, inside: Sequence[int]) -> t
     ):
         return ()
     return None
-
-
-def _tail_gone(
-    history: Sequence[Message],
-    head: Head,
-    fresh: Sequence[int],
-    gone: Sequence[int],
-    last_index: int,
-    said: str,
-) -> tuple[Event, tuple[str, ...], tuple[int, ...]]:
-    """All that is gone stood at the end: replaced by the user, or by a summary behind what was kept."""
-    long_new = tuple(at for at in fresh[:-1] if len(history[at].text) >= SUMMARY_CHARS and history[at].role != "tool")
-    if long_new and len(gone) > 2 and last_index < len(head.fulls) // 2:
-        return Event.SUMMARY, (said, "a long new text stands before the newest message"), long_new
-    return Event.EDIT, (said, "what stood at the end was replaced or dropped"), ()
 
 
 def _ends_in_tool(history: Sequence[Message], head: Head, kept: Sequence[int], fresh: Sequence[int]) -> bool:

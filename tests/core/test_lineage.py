@@ -123,6 +123,32 @@ def test_client_that_counts_its_tries_says_that_it_tries_again(client: Client):
     assert client.send().event is Event.RETRY
 
 
+def test_call_leads_back_when_the_client_gives_it_another_id():
+    client = Client(Watch(), tools=("read",))
+    home = client.ask("Look.", calling(("call-1", "read", {"path": "a.py"}))).conversation
+    client.messages[-1:] = [calling(("other-1", "read", {"path": "a.py"})), tool("other-1", prose(20))]
+    verdict = client.send()
+    assert verdict.event is Event.TOOL and verdict.conversation == home
+
+
+def test_equal_answers_are_told_apart_by_the_ids_of_their_calls():
+    watch = Watch()
+    twins = [Client(watch, tools=("read",)) for _ in range(2)]
+    homes = [c.ask("Look.", calling((f"call-{n}", "read", {"path": "a.py"}))).conversation for n, c in enumerate(twins)]
+    for n in (1, 0):
+        twins[n].messages.append(tool(f"call-{n}", prose(20)))
+        verdict = twins[n].send()
+        assert verdict.conversation == homes[n] and not verdict.lineage.ambiguous
+
+
+def test_answer_leads_back_when_the_client_leaves_its_thoughts_out():
+    client = Client(Watch())
+    home = client.ask("Why?", f"<think>{prose(200, 'thought')}</think>\n\n{prose(40, 'answer')}").conversation
+    client.messages[-1] = assistant(prose(40, "answer"))
+    verdict = client.ask("And?")
+    assert verdict.event is Event.APPEND and verdict.conversation == home
+
+
 # --- edits -----------------------------------------------------------------------------------------
 
 EDITS: dict[str, Callable[[list[Json]], list[Json]]] = {
@@ -395,6 +421,21 @@ def test_files_rewritten_in_front_of_the_dialogue_are_no_compaction():
         seen.append(client.send().event)
         dialogue.append(client.messages[-1])
     assert seen == ["start", "append", "append", "append"]
+
+
+@pytest.mark.parametrize("stands", [0, 1], ids=["first", "before the question"])
+def test_context_that_is_looked_up_anew_for_every_question_is_no_compaction(stands: int):
+    client = Client(Watch())
+    dialogue: list[Json] = []
+    seen = []
+    for turn in range(5):
+        looked_up = user(prose(80, ("looked up", turn)))
+        at = len(dialogue) * stands
+        dialogue.append(user(prose(20, turn)))
+        client.messages = [system("Answer from the documents."), *dialogue[:at], looked_up, *dialogue[at:]]
+        seen.append(client.send().event)
+        dialogue.append(client.messages[-1])
+    assert seen == ["start", "append", "append", "append", "append"]
 
 
 @pytest.mark.parametrize("told", ["It is 2031-01-{}.", "You have {} dollars left.", "Turn {}"])
