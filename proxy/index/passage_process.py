@@ -23,6 +23,7 @@ from proxy.index.minilm import DIMENSIONS, Encoder
 from proxy.ports import Vectors
 
 NICENESS = 10  # a tenth of what a request gets when both want the core; 19 would starve the index on a busy machine
+READY = "ready"  # the first line that the process writes; any other says why it cannot work
 LENGTH = struct.Struct("!Q")  # bytes of the JSON list that follows
 
 
@@ -33,25 +34,47 @@ class PassageProcess:
         self._command = [sys.executable, "-m", __name__, str(folder), str(threads)]
         self._process: subprocess.Popen[bytes] | None = None
 
+    def start(self) -> None:
+        """
+        Start the process, unless it runs, and wait until its model is loaded.
+
+        Raises:
+            MemoryFault: it could not start, or not load the model; the text says why.
+        """
+        if self._process is not None:
+            return
+        with faults(OSError, "starting the process that embeds passages"):
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,  # the libraries' own chatter
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
+                start_new_session=True,  # Ctrl-C is for us to handle
+            )
+        assert self._process.stdout
+        greeting = self._process.stdout.readline().decode().strip()
+        if greeting != READY:
+            self.close()
+            raise MemoryFault(greeting or "starting the process that embeds passages: it ended; memory may be short")
+
     def embed(self, texts: Sequence[str]) -> Vectors:
         """
         Unit vectors, shape (n, 384).
 
         Raises:
-            MemoryFault: the process could not start or ended; the next call starts another.
+            MemoryFault: the process could not start, or ended; the next call starts another.
         """
+        self.start()
+        assert self._process and self._process.stdin and self._process.stdout
         question = json.dumps(list(texts)).encode()
         size = len(texts) * DIMENSIONS * np.dtype(np.float32).itemsize
-        with faults(OSError, "embedding passages"):
-            process = self._process or self._start()
-            assert process.stdin and process.stdout
-            try:
-                process.stdin.write(LENGTH.pack(len(question)) + question)
-                process.stdin.flush()
-                answer = process.stdout.read(size)
-            except OSError:
-                self.close()
-                raise
+        try:
+            self._process.stdin.write(LENGTH.pack(len(question)) + question)
+            self._process.stdin.flush()
+            answer = self._process.stdout.read(size)
+        except OSError:  # it ended before it had read the question
+            answer = b""
         if len(answer) < size:
             self.close()
             raise MemoryFault("embedding passages: their process ended; memory may be short")
@@ -69,21 +92,16 @@ class PassageProcess:
             process.kill()
             process.communicate()
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        self._process = subprocess.Popen(
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # what can be wrong with the model, the requests' own copy of it has said
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
-            start_new_session=True,  # Ctrl-C is for us to handle
-        )
-        return self._process
-
 
 def serve(folder: Path, threads: int, questions: BinaryIO, answers: BinaryIO) -> None:
     """Answer until the other side closes its end, which it also does by dying."""
-    model = Encoder(folder, threads)
+    try:
+        model = Encoder(folder, threads)
+    except MemoryFault as fault:
+        answers.write(f"{fault}".replace("\n", " ").encode())
+        return
+    answers.write(f"{READY}\n".encode())
+    answers.flush()
     while header := questions.read(LENGTH.size):
         texts = json.loads(questions.read(LENGTH.unpack(header)[0]))
         answers.write(model.embed(texts).tobytes())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from proxy.errors import MemoryFault
-from proxy.index.embedder import REMEMBERED_QUESTIONS, MiniLM
+from proxy.index.embedder import QUESTION_CHARS, REMEMBERED_QUESTIONS, MiniLM, gist
 from proxy.index.minilm import Encoder
 from proxy.index.model import cache_folder
 from proxy.policy import ModelPolicy
@@ -30,6 +30,9 @@ class Counted:
 
     def observe(self, stage: str, seconds: float) -> None:
         self.stages.append(stage)
+
+    def turns_lost(self, count: int) -> None:
+        raise AssertionError(count)
 
     def gauge(self, name: str, value: float) -> None:
         self.gauges[name] = value
@@ -59,15 +62,17 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_questions_and_passages_get_the_same_vectors(make: Make, counts: Counted, model_folder: Path) -> None:
+async def test_questions_and_passages_live_in_the_same_space(make: Make, counts: Counted, model_folder: Path) -> None:
     embedder = make(ModelPolicy(folder=model_folder))
     assert counts.gauges == {"embedder_ready": 0}
     assert await embedder.warm()
     text = "Which port does Postgres use?"
     own = await embedder.embed_query(text)
     assert own.shape == (384,)
-    assert (await embedder.embed_passages([text, "other"]))[0] == pytest.approx(own, abs=1e-5)
-    assert own == pytest.approx(Encoder(model_folder, 1).embed([text])[0], abs=1e-6)
+    passages = await embedder.embed_passages([text, "I like Thai food more than Italian food."])
+    assert passages[0] == pytest.approx(Encoder(model_folder, 1).embed([text])[0], abs=1e-5)
+    assert passages[0] @ own > 0.97  # the question went through 8-bit integers
+    assert passages[1] @ own < 0.2
     assert (embedder.ready, embedder.status, counts.gauges) == (True, "ready", {"embedder_ready": 1})
 
 
@@ -113,6 +118,26 @@ async def test_damaged_model_waits_for_a_better_one(make: Make, model_folder: Pa
     (tmp_path / "better.onnx").write_bytes((model_folder / "model.onnx").read_bytes())
     (tmp_path / "better.onnx").replace(folder / "model.onnx")
     assert await embedder.warm()
+
+
+async def test_model_without_the_faster_copy_embeds_questions_exactly(
+    make: Make, model_folder: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(model_folder, tmp_path / "mine", ignore=shutil.ignore_patterns("questions"))
+    embedder = make(ModelPolicy(folder=folder))
+    assert await embedder.warm()
+    exact = Encoder(model_folder, 1).embed(["Which port?"])[0]
+    assert await embedder.embed_query("Which port?") == pytest.approx(exact, abs=1e-6)
+
+
+def test_long_question_is_read_at_its_beginning_and_its_end() -> None:
+    short = "Why does the importer stop? " * 10
+    assert gist(short) == short
+    text = f"Why does the importer stop? {'at line 1 of main.py ' * 500} It worked on Monday."
+    assert gist(text).startswith("Why does the importer stop? at line 1")
+    assert gist(text).endswith("of main.py  It worked on Monday.")
+    assert len(gist(text)) <= QUESTION_CHARS
+    assert len(gist("x" * 10_000)) <= QUESTION_CHARS + 1
 
 
 async def test_damaged_model_in_our_cache_is_fetched_again(make: Make, model_folder: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from proxy.errors import MemoryFault
 from proxy.index.minilm import Encoder
-from proxy.index.model import cache_folder, discard, install, locate
+from proxy.index.model import cache_folder, discard, install, locate, questions_folder
 from proxy.policy import ModelPolicy
 
 ROOT = Path(__file__).parents[2]
@@ -85,6 +86,25 @@ def test_two_processes_that_fetch_at_once_both_get_the_whole_model(model_folder:
     assert [out for out, _ in said] == [str(place)] * 2
     assert [path.name for path in place.parent.iterdir()] == [place.name]  # nothing half-made stays behind
     assert Encoder(place, 1).embed(["hello"]).shape == (1, 384)
+    assert questions_folder(place) == place / "questions"
+
+
+def test_model_of_an_older_version_gets_its_faster_copy(model_folder: Path, tmp_path: Path) -> None:
+    policy = ModelPolicy(cache=tmp_path)
+    place = shutil.copytree(model_folder, cache_folder(policy), ignore=shutil.ignore_patterns("questions"))
+    assert questions_folder(place) == place
+    install(policy, lambda text: None)
+    assert questions_folder(place) == place / "questions"
+    assert Encoder(place / "questions", 1).embed(["hello"]).shape == (1, 384)
+    assert {path.name for path in place.iterdir()} == {path.name for path in model_folder.iterdir()}
+
+
+def test_model_that_cannot_be_copied_is_used_as_it_is(tmp_path: Path) -> None:
+    policy, said = ModelPolicy(cache=tmp_path), list[str]()
+    place = put_model(cache_folder(policy))  # its graph is no graph
+    assert install(policy, said.append) == place
+    assert said[-1].startswith("questions will take longer: making a faster copy for questions: ")
+    assert questions_folder(place) == place
 
 
 def test_without_any_network_the_error_names_every_route(tmp_path: Path) -> None:

@@ -1,0 +1,23 @@
+"""
+How is a question embedded in a third of the time? By a copy of the model whose products are in 8-bit integers.
+
+Only questions go through it, as a request waits for them. Passages keep the published precision: found by an 8-bit
+question they come as by an exact one (LoCoMo, 632 questions: evidence among the first 10 turns .552 and .552, among 30
+.758 and .760), while 8-bit passages cost two points.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from onnxruntime.quantization import QuantType, quantize_dynamic  # type: ignore[import-untyped]
+
+
+def quantize(source: Path, target: Path) -> None:
+    """Write `target`, the ONNX model `source` with the weights of its products as int8, scaled per column."""
+    quantize_dynamic(source, target, op_types_to_quantize=["MatMul"], per_channel=True, weight_type=QuantType.QInt8)
+
+
+if __name__ == "__main__":  # a process of its own, as for `onnx_graph`
+    quantize(Path(sys.argv[1]), Path(sys.argv[2]))
