@@ -45,7 +45,7 @@ def shingles(text: str, key: bytes) -> list[int]:
     mixed = rolled * mixer
     mixed ^= mixed >> np.uint64(29)
     kept = (mixed[mixed % np.uint64(SAMPLE) == 0] >> np.uint64(1)) & _MASK
-    return list(dict.fromkeys(int(value) for value in kept))
+    return list(dict.fromkeys(kept.tolist()))
 
 
 @lru_cache(maxsize=64)

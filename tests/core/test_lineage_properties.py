@@ -1,0 +1,118 @@
+"""What holds for every list of messages, however odd?"""
+
+from __future__ import annotations
+
+import orjson
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from proxy.domain import Event, Json, Role
+from tests.core.watching import Client, Verdict, Watch, assistant, prose, user
+
+WORDS = st.sampled_from(
+    ["", "Ok.", "go", "Summarize the conversation above:", prose(12, 1), prose(40, 2), prose(40, 3)]
+)
+TEXTS = st.one_of(WORDS, st.text(max_size=80))
+IDS = st.sampled_from(["", "a", "b", "c"])
+CALLS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "id": IDS,
+            "function": st.fixed_dictionaries({"name": IDS, "arguments": st.one_of(st.just("{}"), TEXTS)}),
+        }
+    ),
+    max_size=2,
+)
+MESSAGES = st.one_of(
+    st.fixed_dictionaries({"role": st.sampled_from(["system", "user", "developer", "oracle"]), "content": TEXTS}),
+    st.fixed_dictionaries({"role": st.just("assistant"), "content": st.one_of(st.none(), TEXTS), "tool_calls": CALLS}),
+    st.fixed_dictionaries({"role": st.just("tool"), "tool_call_id": IDS, "content": TEXTS}),
+)
+HISTORIES = st.lists(MESSAGES, min_size=1, max_size=12)
+ANSWERS = st.one_of(st.none(), st.builds(assistant, TEXTS))
+SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def is_sound(verdict: Verdict, body: Json) -> None:
+    lineage = verdict.lineage
+    history = [m for m in body["messages"] if m["role"] not in ("system", "developer")]
+    assert len(lineage.kept) == len(history)
+    continued = [index for index in lineage.kept if index >= 0]
+    size = len(lineage.head.fulls) if lineage.head else 0
+    assert len(continued) == len(set(continued)) and all(index < size for index in continued)
+    assert set(lineage.dropped) == set(range(size)) - set(continued)
+    assert all(-1 <= at < len(history) for at in lineage.summary_at)
+    assert {at for at in lineage.changed} <= {at for at, index in enumerate(lineage.kept) if index >= 0}
+    assert (lineage.head is None) <= (lineage.event is Event.START)
+    assert lineage.evidence and not lineage.is_open
+
+
+@given(st.lists(st.tuples(HISTORIES, ANSWERS), max_size=5))
+@SLOW
+def test_any_stream_of_requests_is_judged_soundly(requests: list[tuple[list[Json], Json | None]]):
+    watch = Watch()
+    for messages, answer in requests:
+        body = {"model": "m", "messages": messages}
+        is_sound(watch.hear(body, answer), body)
+
+
+@given(st.lists(st.tuples(HISTORIES, ANSWERS), min_size=1, max_size=4))
+@SLOW
+def test_same_stream_gives_the_same_verdicts(requests: list[tuple[list[Json], Json | None]]):
+    def play() -> list[Verdict]:
+        watch = Watch()
+        return [watch.hear({"model": "m", "messages": messages}, answer) for messages, answer in requests]
+
+    assert play() == play()
+
+
+@given(
+    HISTORIES,
+    st.sampled_from([user(prose(20, "next")), user("Go on."), {"role": "tool", "tool_call_id": "a", "content": "x"}]),
+)
+@SLOW
+def test_history_that_only_grows_is_never_compacted(messages: list[Json], next: Json):
+    client = Client(Watch(), [*messages, user(prose(20, "first"))])
+    client.send()
+    for turn in range(3):
+        client.messages.append(next)
+        verdict = client.send(prose(30, turn))
+        assert verdict.role is Role.MAIN and verdict.event in (Event.APPEND, Event.TOOL)
+
+
+@given(st.integers(2, 10), st.data())
+@SLOW
+def test_oldest_messages_dropped_are_always_found_gone(turns: int, data: st.DataObject):
+    client = Client(Watch())
+    home = client.talk(turns).conversation
+    dropped = data.draw(st.integers(1, 2 * turns - 1))
+    del client.messages[1 : 1 + dropped]
+    verdict = client.ask("Go on.")
+    assert verdict.conversation == home and verdict.event is Event.TRUNCATE
+    assert verdict.lineage.dropped == tuple(range(dropped))
+
+
+@given(st.lists(st.booleans(), min_size=4, max_size=10))
+@SLOW
+def test_two_conversations_that_take_turns_never_mix(order: list[bool]):
+    watch = Watch()
+    clients = [Client(watch, seed=seed) for seed in (1, 2)]
+    homes = [client.talk(1).conversation for client in clients]
+    for which in order:
+        assert clients[which].talk(1).conversation == homes[which]
+
+
+@given(HISTORIES, HISTORIES)
+@SLOW
+def test_order_of_keys_and_form_of_content_do_not_count(one: list[Json], other: list[Json]):
+    def in_parts(message: Json) -> Json:
+        parts = {"content": [{"type": "text", "text": message["content"]}]} if message.get("content") else {}
+        return dict(reversed((message | parts).items()))
+
+    watch, again = Watch(), Watch()
+    plain = [watch.hear({"messages": m}, assistant(prose(30, n))) for n, m in enumerate((one, other, [*one, *other]))]
+    parts = [
+        again.hear(orjson.loads(orjson.dumps({"messages": [in_parts(x) for x in m]})), assistant(prose(30, n)))
+        for n, m in enumerate((one, other, [*one, *other]))
+    ]
+    assert [(v.event, v.role, v.conversation) for v in plain] == [(v.event, v.role, v.conversation) for v in parts]

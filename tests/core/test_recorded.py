@@ -1,0 +1,70 @@
+"""Does the core alone see what real clients did? Their recorded requests, with labels; none written for this."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from proxy.domain import Json
+from tests.core.watching import ROOT, Watch, assistant
+
+TRACES = ROOT.parent / "shared" / "traces"
+TOOL = ROOT.parent / "shared" / "tools" / "replay_traces.py"
+OTHER_WIRES = ("claude-code", "codex-exec", "openai-agents-chain", "openai-agents-compaction")
+AT_LEAST = {
+    "role": 0.98,
+    "event": 0.95,
+    "conversation": 0.97,
+    "compaction_recall": 0.97,
+    "compaction_precision": 0.97,
+}
+AT_MOST = {"main_taken_for_side": 0.005}
+
+pytestmark = pytest.mark.skipif(
+    not TOOL.exists(), reason="needs the labelled traces in ../shared, beside this repository"
+)
+
+
+def replayer() -> ModuleType:
+    """The scoring of the traces' own tool."""
+    spec = importlib.util.spec_from_file_location("replay_traces", TOOL)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def judged(tool: ModuleType, trace: Path) -> list[Json]:
+    """One row for each request, as the tool makes them of a proxy's headers."""
+    requests, labels = tool.read(trace)
+    watch, rows = Watch(), []
+    for request, label, answer in zip(requests, labels, tool.answers(requests), strict=True):
+        refused = (answer.get("status") or 200) != 200
+        calls = [{"id": c["id"], "function": c} for c in answer.get("calls") or []]
+        said = assistant(answer.get("text") or "") | {"tool_calls": calls}
+        verdict = watch.hear(request["body"], None if refused else said, request["headers"])
+        head = {"role": verdict.role.value, "event": verdict.event.value, "conversation": verdict.conversation}
+        rows.append({"file": trace.name, "label": label, "head": head, "bytes": True, "reply": True, "status": 200})
+    return rows
+
+
+@pytest.fixture(scope="module")
+def scores() -> Json:
+    tool = replayer()
+    every = sorted([*TRACES.glob("*.jsonl"), *TRACES.glob("*.jsonl.gz")])
+    chats = [t for t in every if ".labels." not in t.name and t.name.partition(".")[0] not in OTHER_WIRES]
+    scored: Json = tool.score([row for trace in chats for row in judged(tool, trace)])
+    return scored
+
+
+@pytest.mark.parametrize("name", AT_LEAST)
+def test_core_alone_scores_at_least(scores: Json, name: str):
+    assert scores[name] >= AT_LEAST[name]
+
+
+@pytest.mark.parametrize("name", AT_MOST)
+def test_core_alone_scores_at_most(scores: Json, name: str):
+    assert scores[name] <= AT_MOST[name]
