@@ -86,6 +86,7 @@ class Archivist:
         self._idle.set()
         self._fresh = asyncio.Event()
         self._lost = 0
+        self.is_failing = False  # the last attempt to write was in vain; later answers say so
         self._worker = secrets.token_hex(8)
         self._thread = ThreadPoolExecutor(1, "archivist")
 
@@ -208,11 +209,13 @@ class Archivist:
             except MemoryFault as fault:
                 self._counts.fault("journal")
                 self._counts.gauge("store_up", 0)
+                self.is_failing = True
                 log.warning("the journal cannot be written, it is tried again", reason=str(fault), turns=self._turns)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LAST_RETRY_SECONDS)
             else:
                 self._counts.gauge("store_up", 1)
+                self.is_failing = False
                 self._counts.observe("journal", perf_counter() - started)
                 return
 

@@ -185,10 +185,10 @@ class Proxy:
         until(lambda: self._settled(vectors), "the index to be complete")
 
     def _settled(self, vectors: bool) -> bool:
-        if not vectors:
-            return self.metric("palimpsest_queued") == 0
-        ready = self.ready()
-        return bool(ready["pending"] == 0 and ready["embedder"] == "ready")
+        if self.metric("palimpsest_queued") > 0:
+            return False
+        ready = self.ready() if vectors else {}
+        return not vectors or bool(ready["pending"] == 0 and ready["embedder"] == "ready")
 
     def chat(self, body: Json, key: str = "sk-test", **headers: str) -> Answered:
         """One chat completion, read to its end."""

@@ -39,7 +39,10 @@ TALK: Sequence[tuple[str, str]] = (
         "E4410 means that the pool was exhausted; I raised it to 64 connections and the load test passes now.",
     ),
 )
-SUMMARY = "The user is moving a checkout service behind a gateway; several decisions about rollout and tests were made."
+SUMMARY = (
+    "The user is moving a checkout service behind a gateway. Several decisions about the rollout, the database and the "
+    "tests were made, a failing load test was repaired, and the work continues with the remaining open questions."
+)
 
 
 def answers(question: Json) -> Reply | str:

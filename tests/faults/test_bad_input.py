@@ -130,7 +130,8 @@ def test_body_of_twenty_megabytes_passes(own_proxy: Proxy, upstream: ScriptedUps
 
 def test_only_a_body_above_the_limit_is_refused(tmp_path: Path, upstream: ScriptedUpstream) -> None:
     upstream.script = lambda _: "fine"
-    with Proxy(tmp_path / "data", upstream.url, {"limits": {"body_bytes": 1_000_000}}) as proxy:
+    limits = {"body_bytes": 1_000_000, "memory_body_bytes": 1_000_000}
+    with Proxy(tmp_path / "data", upstream.url, {"limits": limits}) as proxy:
         small, large = (chat({"role": "user", "content": "x" * size}) for size in (990_000, 1_100_000))
         assert request(proxy.port, "POST", CHAT, small, as_headers("sk-one", {})).status == 200
         refused = request(proxy.port, "POST", CHAT, large, as_headers("sk-one", {}))

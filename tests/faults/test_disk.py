@@ -50,13 +50,14 @@ def fill(folder: Path) -> Path:
     raise AssertionError("the disk cannot be filled")
 
 
-def assert_flows(talk: Conversation, upstream: ScriptedUpstream, text: str) -> None:
-    """The request reaches the upstream as the client made it, and its answer the client."""
+def assert_flows(talk: Conversation, upstream: ScriptedUpstream, text: str) -> str:
+    """The request reaches the upstream as the client made it, and its answer the client; what the proxy notes."""
     sent = talk.body({"role": "user", "content": text})
     answered = talk.say(text)
     assert answered.status == 200 and not answered.broken
     assert upstream.received[-1].body == orjson.dumps(sent)
     assert answered.text == f"I have read all of your {len(sent['messages'])} messages, including the last one."
+    return answered.said("note")
 
 
 def assert_restores(talk: Conversation, upstream: ScriptedUpstream) -> None:
@@ -73,8 +74,11 @@ def test_full_disk_stops_memory_and_nothing_else(small_disk: Path, upstream: Scr
         proxy.settle()
         before = stored_texts(proxy.data)
         filler = fill(small_disk)
-        for number in range(30):
-            assert_flows(talk, upstream, f"Note {number}: " + f"the inventory of shelf {number} is complete now. " * 50)
+        notes = [
+            assert_flows(talk, upstream, f"Note {number}: " + f"the inventory of shelf {number} is complete now. " * 9)
+            for number in range(10)
+        ]
+        assert notes[-1] == "fault"
         assert proxy.metric("palimpsest_faults_total") > 0
         assert proxy.metric("palimpsest_turns_lost_total") > 0 or proxy.metric("palimpsest_queued") > 0
         assert proxy.ready()["store"] != "ready"
@@ -95,6 +99,7 @@ def test_database_locked_by_another_process_delays_nobody(own_proxy: Proxy, upst
         for number in range(4):
             assert_flows(talk, upstream, f"While the database is locked we count the boxes of shelf {number}.")
         until(lambda: own_proxy.metric("palimpsest_faults_total") > 0, "the fault to be counted")
+        assert assert_flows(talk, upstream, "Somebody holds the database, and somebody should be told.") == "fault"
         other.execute("ROLLBACK")
     assert_flows(talk, upstream, "The other process has let go, and the count of the shelves goes on as before.")
     until(lambda: own_proxy.ready()["store"] == "ready", "the store to recover")
@@ -112,7 +117,7 @@ def test_corrupt_database_is_left_as_it_is_and_requests_flow(own_proxy: Proxy, u
     broken = b"this is no database " * 100 + sound[2000:]
     file.write_bytes(broken)
     own_proxy.start()
-    assert_flows(talk, upstream, "Does anybody hear me although the archive is broken?")
+    assert assert_flows(talk, upstream, "Does anybody hear me although the archive is broken?") == "fault"
     ready = own_proxy.ready()
     assert ready["ready"] is False and ready["store"] != "ready"
     assert own_proxy.metric("palimpsest_faults_total") > 0

@@ -102,15 +102,16 @@ def test_answer_that_the_upstream_cuts_is_cut_for_the_client_and_kept_as_heard(
     own_proxy.start()
     talk = Conversation(own_proxy, "sk-one", extra={"stream": stream})
     upstream.play(
-        Reply("The beginning of the story and then it is never told to its end", cut_after=3 if stream else 1)
+        "Welcome to the archive, where every story is kept from its beginning to its end.",
+        Reply("The beginning of the story and then it is never told to its end", cut_after=3 if stream else 1),
+        "Now the whole story of the archive, as far as it was ever written down by anybody.",
     )
-    answered = talk.ask("Tell me the story of the archive, from its beginning to its end.")
-    assert answered.broken, "a cut must not look like an end"
-    until(lambda: rows(own_proxy.data, ENDINGS) == [("upstream-broke",)], "the ending to be written")
+    talk.say("Hello, I have come to the archive to hear a story.")
+    assert talk.ask("Tell me the story of the archive.").broken, "a cut must not look like an end"
+    until(lambda: rows(own_proxy.data, ENDINGS)[1:] == [("upstream-broke",)], "the ending to be written")
     if stream:
         assert any(text.startswith("The beginning of the story") for text in stored_texts(own_proxy.data))
-    upstream.play("Now the whole story of the archive, as far as it was ever written down by anybody.")
-    again = talk.ask("Tell me the story of the archive, from its beginning to its end.")
+    again = talk.ask("Tell me the story of the archive.")
     assert (again.status, again.said("event")) == (200, "retry")
 
 
