@@ -11,12 +11,18 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import onnx
 from onnxruntime.quantization import QuantType, quantize_dynamic  # type: ignore[import-untyped]
 
 
 def quantize(source: Path, target: Path) -> None:
     """Write `target`, the ONNX model `source` with the weights of its products as int8, scaled per column."""
     quantize_dynamic(source, target, op_types_to_quantize=["MatMul"], per_channel=True, weight_type=QuantType.QInt8)
+    # The shapes that it leaves in the file let ONNX Runtime fuse addition and normalisation into an operator that takes
+    # three times as long as the two: without them a question takes 30 % less.
+    model = onnx.load(target)
+    del model.graph.value_info[:]
+    onnx.save(model, target)
 
 
 if __name__ == "__main__":  # a process of its own, as for `onnx_graph`
