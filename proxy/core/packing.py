@@ -24,7 +24,8 @@ GAP = "…"  # something was said in between
 MIN_CUT_CHARS = 80  # half a sentence tells nothing
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?\n]*")
 _OURS = re.compile(r"<(?=\s*/?\s*palimpsest-memory)", re.IGNORECASE)
-_SPEAKER = re.compile(r"\A(?:[^\n:]{0,60}\n)?\w[\w .'-]{0,30}: ")
+# "Ana Maria: ", behind a first line that may hold a date; but not "One panel: " or "Cut there. Decision: ".
+_SPEAKER = re.compile(r"\A(?:[^\n:]{0,60}\n)?[^\W\d_a-z][\w.'-]{0,20}(?: [^\W\d_a-z][\w.'-]{0,20}){0,2}: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +97,16 @@ def pack(
 def _piece(candidate: Candidate, limit_chars: int, question: str) -> Piece:
     memory = candidate.memory
     text = memory.text.strip()
+    start = memory.start + len(memory.text) - len(memory.text.lstrip())
+    stop = start + len(text)
     if len(text) > limit_chars:
         text = cut_around(text, best_sentence(text, question), limit_chars)
+        stop = start  # what was cut joins nothing
     text = _OURS.sub(ESCAPED, text)
     return Piece(
         occurrence=memory.occurrence,
-        start=memory.start,
-        stop=memory.stop if len(memory.text) <= limit_chars else memory.start,  # what was cut joins nothing
+        start=start,
+        stop=stop,
         day=datetime.fromtimestamp(memory.created_at, UTC).date().isoformat(),
         text=text,
         label="" if _SPEAKER.match(text) else f"{memory.role}: ",
