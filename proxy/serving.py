@@ -68,7 +68,7 @@ def _run(listen: ListenPolicy) -> None:
         port=listen.port,
         workers=listen.workers,
         loop="uvloop" if sys.platform != "win32" else "asyncio",
-        http="httptools",
+        http="proxy.edge.http:WholeTarget",
         ws="none",
         lifespan="on",
         log_config=None,

@@ -83,7 +83,7 @@ def test_words_that_lean_on_the_past_are_asked_together_with_it() -> None:
 @pytest.mark.parametrize("event", [Event.APPEND, Event.TOOL, Event.START])
 def test_a_conversation_that_lost_nothing_is_calm(event: Event) -> None:
     lineage = Lineage(event, Role.MAIN, head() if event is not Event.START else None, kept=(0, -1))
-    assert decide(chat(("user", "a"), ("user", QUESTION)), lineage).note is Note.CALM
+    assert decide(chat(("user", "a"), ("user", QUESTION)), lineage, speaker=Speaker("t")).note is Note.CALM
 
 
 def test_a_later_human_message_recalls_what_was_lost() -> None:
