@@ -3,13 +3,14 @@ Palimpsest: a transparent proxy that gives any LLM application durable memory.
 
 The map of the house; imports point down only (`scripts/check` asks import-linter):
 
-    app, cli, demo          5  entry: the only place that joins ports to adapters
+    app, cli, serving,      5  entry: the only place that joins ports to adapters; the commands,
+    settings, demo ...         their settings, their words in the terminal and the log
     edge/                   4  HTTP routes: the proxied paths, the operator's paths
     pipeline, recall,       3  services: one request in one paragraph; ask the indexes;
     archivist                  overhear, journal, index in the background
     store/ index/ upstream/ 2  adapters: SQLite, vectors and text, the provider
     core/ wire/             1  pure: values in, decisions out; no I/O, no clock
-    domain errors policy    0  vocabulary
+    domain errors policy    0  vocabulary: what everything above speaks in
     ports metrics
 
 A request walks: `edge/proxy_routes` -> `pipeline` -> `wire/chat` -> `core/identity` ->

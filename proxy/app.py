@@ -23,7 +23,7 @@ from proxy.archivist import Archivist
 from proxy.core.keyring import Keyring
 from proxy.core.signals import read_signals
 from proxy.domain import Turn
-from proxy.edge.access import LOCAL_NAMES, Access
+from proxy.edge.access import Access
 from proxy.edge.admin_routes import admin_routes
 from proxy.edge.proxy_routes import ProxyRoutes
 from proxy.errors import MemoryFault
@@ -113,7 +113,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
     access = Access(
         token=settings.admin_token(environment),
         tenants={key: f"key:{opens.name}" for key, opens in keys.items()},
-        is_loopback=policy.listen.host in LOCAL_NAMES | {"::1"},
+        is_loopback=policy.listen.is_loopback,
     )
     default_tenant = f"static:{policy.tenants.static}" if policy.tenants.static else ""
     own = Starlette(
@@ -124,6 +124,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
             metrics=metrics,
             access=access,
             default_tenant=default_tenant,
+            backlog=lambda: archivist.backlog,
         ),
         lifespan=lifespan,
     )

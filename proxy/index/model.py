@@ -12,6 +12,7 @@ import shutil
 import sys
 import zipfile
 from collections.abc import Iterable
+from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,10 +37,19 @@ def cache_folder(policy: ModelPolicy) -> Path:
 def locate(policy: ModelPolicy) -> Path | None:
     """The first folder that holds every file of a model, or None. The content of the files is not looked at."""
     configured = [policy.folder.expanduser()] if policy.folder else []
-    for folder in (*configured, cache_folder(policy)):
+    for folder in (*configured, cache_folder(policy), *_account_cache(policy)):
         if all((folder / name).is_file() for name in REQUIRED):
             return folder
     return None
+
+
+def _account_cache(policy: ModelPolicy) -> Iterable[Path]:
+    """The cache in the account's own home: services and sandboxes run with another HOME and need no second copy."""
+    if policy.cache is None and "XDG_CACHE_HOME" not in os.environ and sys.platform != "win32":
+        import pwd
+
+        with suppress(KeyError):  # an account without a name, as in containers
+            yield Path(pwd.getpwuid(os.getuid()).pw_dir, ".cache", "palimpsest", "models", NAME)
 
 
 def questions_folder(folder: Path) -> Path:
