@@ -28,7 +28,8 @@ from proxy.core.diagnose import diagnose, newly_lost
 from proxy.core.explain import explanation
 from proxy.core.identity import credential_of, identify, is_rotating, tenant_key
 from proxy.core.keyring import Keyring
-from proxy.core.lineage import clues, flags_of, further_clues, request_links, shape_of, trace
+from proxy.core.lineage import trace
+from proxy.core.links import clues, flags_of, further_clues, request_links, shape_of
 from proxy.core.packing import pack
 from proxy.core.placement import Replay, insertions, place, replay
 from proxy.core.pressure import pressure

@@ -20,18 +20,16 @@ and tool lists collide between conversations and change within one: neither is u
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
-import orjson
-
+from proxy.core.align import PHRASE_HITS, align, closest, nearest, new_places
 from proxy.core.echo import shingles
+from proxy.core.links import ECHO_CHARS, LONG_CHARS
 from proxy.core.roles import Asked, decide
 from proxy.domain import (
     Chat,
-    Clues,
     Event,
     Fingerprint,
     Head,
@@ -44,147 +42,11 @@ from proxy.domain import (
     Seen,
     Shape,
     Speaker,
-    Turn,
 )
 
-LONG_CHARS = 60  # shorter texts recur in other conversations: "Ok.", "Thanks!", "continue"
 SUMMARY_CHARS = 200  # no summary worth its name is shorter
-TASK_CHARS = 20  # a sub-agent's task is a sentence; shorter arguments are names and numbers
-TASK_MESSAGES = 4  # a sub-agent's task stands first, or behind a preamble and its acknowledgement
-CLUE_MESSAGES = 400  # the newest messages lead back; looking up more costs time and finds the same conversation
-ECHO_CHARS = 120_000  # shingled at most per request: a transcript repeats its evidence many times over
-ECHO_PRINTS = 4000  # looked up at most
-KEPT_SHINGLES = 8  # remembered of one answer
-ECHO_HITS = 2  # one shared run of eight words may be a quotation; two are an echo
-_MARK = re.compile(r"(?i)\b(skipped|omitted|truncated|removed|trimmed|elided|dropped|hidden)\b")
 MARK_CHARS = 160  # "[12 messages omitted]"
-
-
-Aligned = tuple[Head, tuple[int, ...]]
-"""A head, and for each history message the index into it that it continues, or -1."""
-
-
-# --- what a request and an answer leave behind -----------------------------------------------------
-
-
-def flags_of(message: Message) -> int:
-    """The `HeadFlag` bits of a message, as far as the message alone tells."""
-    role = {"user": HeadFlag.USER, "assistant": HeadFlag.ASSISTANT, "tool": HeadFlag.TOOL, "function": HeadFlag.TOOL}
-    flags = role.get(message.role, 0)
-    if len(message.text) >= LONG_CHARS:
-        flags |= HeadFlag.LONG
-    if message.calls:
-        flags |= HeadFlag.CALLS
-    return flags
-
-
-def id_print(key: bytes, kind: str, value: str) -> int:
-    """A keyed 63-bit fingerprint of an id."""
-    digest = hashlib.blake2b(
-        value.encode("utf-8", "surrogatepass"), digest_size=8, key=key[:64], person=kind.encode()[:16]
-    )
-    return int.from_bytes(digest.digest(), "big") >> 1
-
-
-def answer_links(message: Message, print: Fingerprint, turn: Turn, key: bytes) -> tuple[tuple[LinkKind, int], ...]:
-    """
-    What an answer that we hand out will be known by.
-
-    Args:
-        turn: the request that it answers. Of side answers only summaries are known again, by their echo; a short
-            answer is known only together with what it answered.
-    """
-    echo = _kept_shingles(message.text, key)
-    if turn.role is Role.SIDE:
-        return tuple((LinkKind.ECHO, value) for value in echo) if turn.summarises else ()
-    links = []
-    if message.text or message.calls:
-        links.append((LinkKind.ANSWER, _answer_print(print.full, len(message.text), turn.last_full, key)))
-    for call in message.calls:
-        if call.id:
-            links.append((LinkKind.CALL, id_print(key, "call", call.id)))
-        links += [
-            (LinkKind.TASK, id_print(key, "task", " ".join(value.split()))) for value in _sentences(call.arguments)
-        ]
-    links += [(LinkKind.PHRASE, value) for value in echo]
-    return tuple(dict.fromkeys(links))
-
-
-def request_links(
-    history: Sequence[Message], prints: Sequence[Fingerprint], new: Sequence[int], speaker: Speaker, key: bytes
-) -> tuple[tuple[LinkKind, int], ...]:
-    """
-    What the new messages of a main request will be known by: the client's ids, its long messages, and what people said
-    where it may be quoted (an answer that only calls tools leaves nothing else to quote).
-
-    Assistant messages that did not pass here are the client's own: it may open every conversation with the same ones.
-    """
-    links = [(LinkKind.CLIENT_ID, id_print(key, "client", value)) for value in speaker.client_ids]
-    for at in new:
-        message = history[at]
-        if message.role == "user":
-            links += [(LinkKind.PHRASE, value) for value in _kept_shingles(message.text, key)]
-        if message.role in ("user", "assistant") and len(message.text) >= LONG_CHARS:
-            links.append((LinkKind.MESSAGE, prints[at].full))
-        links += [(LinkKind.CALL, id_print(key, "call", call.id)) for call in message.calls if call.id]
-    return tuple(dict.fromkeys(links))
-
-
-def shape_of(chat: Chat, instructions: Sequence[Fingerprint], user_agent: str) -> Shape:
-    """What the request looks like from outside."""
-    return Shape(
-        model=chat.model,
-        tool_names=chat.tool_names,
-        instructions=tuple(print.full for print in instructions),
-        opens=instructions[0].opening if instructions else 0,
-        stream=chat.stream,
-        user_agent=user_agent,
-        capped=chat.max_reply_tokens is not None,
-    )
-
-
-# --- what to look up -------------------------------------------------------------------------------
-
-
-def clues(history: Sequence[Message], prints: Sequence[Fingerprint], speaker: Speaker, key: bytes) -> Clues:
-    """The first look-up: what leads this request back to a conversation."""
-    found: dict[LinkKind, list[int]] = defaultdict(list)
-    found[LinkKind.CLIENT_ID] = [id_print(key, "client", value) for value in speaker.client_ids]
-    for at in range(max(0, len(history) - CLUE_MESSAGES), len(history)):
-        message = history[at]
-        if message.role == "assistant" and (message.text or message.calls):
-            found[LinkKind.ANSWER].append(_answer_at(history, prints, at, key))
-        if message.role in ("user", "assistant") and len(message.text) >= LONG_CHARS:
-            found[LinkKind.MESSAGE].append(prints[at].full)
-        found[LinkKind.CALL] += [id_print(key, "call", call.id) for call in message.calls if call.id]
-        if message.answers_call:
-            found[LinkKind.CALL].append(id_print(key, "call", message.answers_call))
-    return Clues(speaker.tenant, {kind: tuple(dict.fromkeys(values)) for kind, values in found.items() if values})
-
-
-def further_clues(chat: Chat, lineage: Lineage, speaker: Speaker, key: bytes) -> Clues | None:
-    """The second look-up, where the first left the question open: echoes, transcripts, tasks. None: not needed."""
-    if not lineage.is_open:
-        return None
-    history = chat.history
-    unknown = (*lineage.fresh, *lineage.changed)
-    echoes: list[int] = []
-    room = ECHO_CHARS
-    candidates = [history[at] for at in unknown if history[at].role != "tool"]
-    for message in [m for m in chat.messages if m.is_instruction] + candidates:
-        if room > 0 and len(message.text) >= LONG_CHARS:
-            echoes += shingles(message.text[:room], key)
-            room -= len(message.text)
-    echoes = list(dict.fromkeys(echoes))[:ECHO_PRINTS]
-    tasks = [id_print(key, "task", " ".join(m.text.split())) for m in history[:TASK_MESSAGES] if m.role == "user"]
-    parents = [id_print(key, "client", value) for value in speaker.parent_ids]
-    found = {LinkKind.ECHO: echoes, LinkKind.TASK: tasks, LinkKind.CLIENT_ID: parents}
-    if lineage.head is None:
-        found[LinkKind.PHRASE] = echoes
-    return Clues(speaker.tenant, {kind: values for kind, values in found.items() if values})
-
-
-# --- what it means ---------------------------------------------------------------------------------
+_MARK = re.compile(r"(?i)\b(skipped|omitted|truncated|removed|trimmed|elided|dropped|hidden)\b")
 
 
 def trace(
@@ -213,10 +75,10 @@ def trace(
     more = further or Seen()
     links = (*seen.links, *(link for link in more.links if link.kind is not LinkKind.CLIENT_ID))
     heads = {head.turn: head for head in (*seen.heads, *more.heads)}
-    aligned = [(head, _align(history, prints, head)) for head in heads.values()]
+    aligned = [(head, align(history, prints, head)) for head in heads.values()]
     echo = _echoing(chat, links, key)
-    head, kept, ambiguous = _closest(history, shape, links, aligned, bool(echo))
-    near, quotes = (head, False) if head else _nearest(links, aligned)
+    head, kept, ambiguous = closest(history, prints, shape, links, aligned, echo)
+    near, quotes = (head, False) if head else nearest(links, aligned)
     is_side, evidence = decide(asked, shape, near.shape if near else None, quotes)
     parent = near.conversation if near else _most(links, (LinkKind.PHRASE, LinkKind.ECHO, LinkKind.CLIENT_ID))
     if is_side:
@@ -249,7 +111,6 @@ def trace(
         changed=tuple(at for at, index in enumerate(kept) if index >= 0 and head.fulls[index] != prints[at].full),
         dropped=gone,
         summary_at=verdict[2],
-        parent=parent if head.role is Role.SUBAGENT else "",
         ambiguous=ambiguous,
         window_full=verdict[0] is Event.TRUNCATE and head.event is Event.TRUNCATE,
         evidence=verdict[1],
@@ -271,135 +132,6 @@ def _newcomer(speaker: Speaker, links: Sequence[Link]) -> tuple[Role, str, tuple
     return Role.MAIN, "", ()
 
 
-def _closest(
-    history: Sequence[Message], shape: Shape, links: Sequence[Link], aligned: Sequence[Aligned], echoes: bool
-) -> tuple[Head | None, tuple[int, ...], bool]:
-    """The head that shares most with the request, its alignment, and whether another shares exactly as much."""
-    hard = {link.conversation for link in links if link.kind in (LinkKind.CALL, LinkKind.CLIENT_ID, LinkKind.ANSWER)}
-    phrases = Counter(link.conversation for link in links if link.kind is LinkKind.PHRASE)
-    soft = {link.conversation for link in links if link.kind is LinkKind.MESSAGE}
-    soft |= {conversation for conversation, hits in phrases.items() if hits >= ECHO_HITS}
-    calls = Counter(link.conversation for link in links if link.kind is LinkKind.CALL)
-    echoed = {link.conversation for link in links if link.kind is LinkKind.ECHO} if echoes else set()
-    named = {link.conversation for link in links if link.kind is LinkKind.CLIENT_ID}
-    told = {
-        link.conversation: link.turn for link in sorted(links, key=lambda link: link.turn) if link.kind is LinkKind.ECHO
-    }
-    compactions: dict[str, int] = {}
-    for head, _ in aligned:
-        compactions[head.conversation] = max(head.compactions, compactions.get(head.conversation, 0))
-    ranked = []
-    for head, kept in aligned:
-        is_named, is_hard = head.conversation in named, head.conversation in hard
-        if not (
-            is_hard or head.conversation in echoed or (head.conversation in soft and _retells(history, head, kept))
-        ):
-            continue
-        if is_hard and not is_named and not _ours(head, kept, links):
-            continue
-        matched = sum(index >= 0 for index in kept)
-        unexplained = sum(i < 0 and message.role == "assistant" for i, message in zip(kept, history, strict=True))
-        weight = (
-            is_named,
-            -unexplained,
-            matched > 0,
-            head.compactions == compactions[head.conversation],  # what a client has compacted, it seldom takes up again
-            (matched - len(head.fulls), 0) if matched else (told.get(head.conversation, 0), head.turn),
-            matched,
-            calls[head.conversation],
-            _likeness(shape, head.shape),
-        )
-        ranked.append((weight, head, kept))
-    if not ranked:
-        return None, (), False
-    ranked.sort(key=lambda row: (row[0], -row[1].turn), reverse=True)
-    best = ranked[0]
-    twins = {row[1].conversation for row in ranked if row[0] == best[0]}
-    return best[1], best[2], len(twins) > 1
-
-
-def _nearest(links: Sequence[Link], aligned: Sequence[Aligned]) -> tuple[Head | None, bool]:
-    """The head that a request borrows from without continuing it, and whether it quotes it inside a message."""
-    linked = {link.conversation for link in links}
-    borrowed = [(sum(i >= 0 for i in kept), -head.turn, head) for head, kept in aligned if head.conversation in linked]
-    if (most := max(borrowed, key=lambda row: row[:2], default=None)) and most[0]:
-        return most[2], False
-    phrases = Counter(link.conversation for link in links if link.kind is LinkKind.PHRASE)
-    quoted = [(phrases[head.conversation], head.turn, head) for head, _ in aligned]
-    most = max(quoted, key=lambda row: row[:2], default=None)
-    return (most[2], True) if most and most[0] >= ECHO_HITS else (None, False)
-
-
-def _ours(head: Head, kept: Sequence[int], links: Sequence[Link]) -> bool:
-    """Something that was said in this branch reappears, not just in a sibling of it."""
-    if any(index >= 0 and head.flags[index] & (HeadFlag.OURS | HeadFlag.TOOL) for index in kept):
-        return True
-    # an answer that the client re-sends in its own words still leads here by its tool calls, or by its echo
-    linked = {link.kind for link in links if link.conversation == head.conversation}
-    return bool(linked & {LinkKind.CALL, LinkKind.ECHO})
-
-
-def _retells(history: Sequence[Message], head: Head, kept: Sequence[int]) -> bool:
-    """
-    The client keeps what it said itself and tells our answers in its own words (tool calls as text, say).
-
-    All that it sent before is still there, and an assistant message is new.
-    """
-    sent = set(range(head.request_length)) <= set(kept)
-    return sent and any(index < 0 and m.role == "assistant" for index, m in zip(kept, history, strict=True))
-
-
-def _likeness(shape: Shape, other: Shape) -> int:
-    return sum(
-        (
-            shape.stream == other.stream,
-            shape.user_agent == other.user_agent,
-            shape.model == other.model,
-            shape.tool_names == other.tool_names,
-            shape.instructions == other.instructions,
-        )
-    )
-
-
-def _align(history: Sequence[Message], prints: Sequence[Fingerprint], head: Head) -> tuple[int, ...]:
-    """
-    For each history message the index into the head that it continues, or -1.
-
-    In order where possible, moved where not: clients re-place file contents and reminders. A message whose text
-    changed behind its opening still counts, if it is the only one that opens so; tool results count whole only.
-    """
-    kept = [-1] * len(prints)
-    places: dict[int, deque[int]] = defaultdict(deque)
-    start = 0
-    fulls = head.fulls
-    while start < len(prints) and start < len(fulls) and prints[start].full == fulls[start]:
-        kept[start] = start
-        start += 1
-    for index in range(start, len(fulls)):
-        places[fulls[index]].append(index)
-    cursor = start - 1
-    for at in range(start, len(prints)):
-        waiting = places.get(prints[at].full)
-        if not waiting:
-            continue
-        index = next((index for index in waiting if index > cursor), waiting[0])
-        waiting.remove(index)
-        kept[at] = index
-        cursor = max(cursor, index)
-    taken = set(kept)
-    openings: dict[int, list[int]] = defaultdict(list)
-    for index in range(start, len(fulls)):
-        if index not in taken and not head.flags[index] & (HeadFlag.TOOL | HeadFlag.CALLS):
-            openings[head.openings[index]].append(index)
-    fresh = Counter(prints[at].opening for at in range(start, len(prints)) if kept[at] < 0)
-    for at in range(start, len(prints)):
-        if kept[at] < 0 and history[at].role != "tool" and not history[at].calls:
-            same = openings.get(prints[at].opening, [])
-            if len(same) == 1 and fresh[prints[at].opening] == 1:
-                kept[at] = same[0]
-    return tuple(kept)
-
-
 def _unmatched(head: Head, kept: Sequence[int]) -> tuple[int, ...]:
     taken = set(kept)
     return tuple(index for index in range(len(head.fulls)) if index not in taken)
@@ -411,7 +143,7 @@ def _compare(
     shape: Shape,
     head: Head,
     kept: tuple[int, ...],
-    echo: frozenset[int],
+    echo: Mapping[int, int],
     speaker: Speaker,
     key: bytes,
 ) -> tuple[Event, tuple[str, ...], tuple[int, ...]]:
@@ -426,8 +158,9 @@ def _compare(
     if not fresh and not changed and set(gone) <= set(answered):
         return Event.RETRY, ("the same messages again",), ()
     said = f"{len(gone)} of {len(head.fulls)} messages that stood there last are gone"
-    if gone and echo and (old_gone or len(gone) > len(answered)):
-        where = tuple(at for at in (*fresh, *changed) if at in echo)
+    echoing = echo.keys() & new_places(prints, shape, head, kept)
+    if echoing and (old_gone or len(gone) > len(answered)):
+        where = tuple(sorted(at for at in echoing if at >= 0))
         return Event.SUMMARY, (said, "the answer to a summariser's request echoes in a new message"), where
     last_kept_at = max((at for at, index in enumerate(kept) if index >= 0), default=-1)
     inside = [at for at in fresh if at < last_kept_at]
@@ -524,43 +257,27 @@ def _ends_in_tool(history: Sequence[Message], head: Head, kept: Sequence[int], f
     return asked and retold and not answered and len(head.fulls) - 1 not in kept
 
 
-def _echoing(chat: Chat, links: Sequence[Link], key: bytes) -> frozenset[int]:
-    """History indexes (-1: an instruction) of the messages in which a side answer echoes."""
+def _echoing(chat: Chat, links: Sequence[Link], key: bytes) -> dict[int, int]:
+    """
+    Where summaries that we handed out echo, places as in `align.new_places`.
+
+    Returns:
+        For each place the shingles in their own words. What they quote, people may say again without any summary.
+    """
     known = {link.print for link in links if link.kind is LinkKind.ECHO}
+    quoted = {link.print for link in links if link.kind is LinkKind.PHRASE}
     if not known:
-        return frozenset()
-    found = set()
-    at = -1
+        return {}
+    found = {}
+    histories, instructions = 0, 0
     for message in chat.messages:
-        at += not message.is_instruction
-        if message.role == "tool" or len(message.text) < LONG_CHARS:
-            continue
-        if len(known.intersection(shingles(message.text[:ECHO_CHARS], key))) >= min(ECHO_HITS, len(known)):
-            found.add(-1 if message.is_instruction else at)
-    return frozenset(found)
-
-
-def _answer_at(history: Sequence[Message], prints: Sequence[Fingerprint], at: int, key: bytes) -> int:
-    return _answer_print(prints[at].full, len(history[at].text), prints[at - 1].full if at else 0, key)
-
-
-def _answer_print(full: int, chars: int, last_full: int, key: bytes) -> int:
-    return full if chars >= LONG_CHARS else id_print(key, "short", f"{last_full}:{full}")
-
-
-def _kept_shingles(text: str, key: bytes) -> list[int]:
-    """The same few of any text, chosen by their value: a quotation that is cut still holds some of them."""
-    return sorted(shingles(text, key))[:KEPT_SHINGLES]
-
-
-def _sentences(arguments: str) -> list[str]:
-    """String values of a call's arguments that could be a task for somebody."""
-    try:
-        value = orjson.loads(arguments)
-    except orjson.JSONDecodeError:
-        return []
-    texts = value.values() if isinstance(value, dict) else ()
-    return [text for text in texts if isinstance(text, str) and len(text) >= TASK_CHARS]
+        place = -1 - instructions if message.is_instruction else histories
+        histories, instructions = histories + (place >= 0), instructions + (place < 0)
+        if message.role != "tool" and len(message.text) >= LONG_CHARS:
+            hits = known.intersection(shingles(message.text[:ECHO_CHARS], key))
+            if len(hits) >= PHRASE_HITS:
+                found[place] = len(hits - quoted)
+    return found
 
 
 def _most(links: Sequence[Link], kinds: tuple[LinkKind, ...]) -> str:

@@ -12,7 +12,7 @@ from functools import lru_cache
 import orjson
 
 from proxy.core.digest import digest
-from proxy.core.lineage import answer_links, flags_of
+from proxy.core.links import answer_links, flags_of
 from proxy.domain import Answer, Ending, Entry, HeadFlag, Heard, NewMessage, Record, Role, Turn
 from proxy.wire.chat import read_message, reply
 from proxy.wire.fingerprint import fingerprint

@@ -6,11 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from proxy.core.lineage import LONG_CHARS, flags_of, id_print
-from proxy.domain import Event, HeadFlag, Json, Role
-from proxy.wire.chat import read_message
+from proxy.domain import Event, Json, Role
 from tests.core.watching import (
-    KEY,
     Client,
     Verdict,
     Watch,
@@ -364,6 +361,31 @@ def test_summary_asked_for_by_a_person_stays_a_part_of_the_history(client: Clien
     assert client.ask("Thank you.").event is Event.APPEND
 
 
+@pytest.mark.parametrize("answer", [SUMMARY, f"The user asked: {prose(60, 'daily task')} It was done. {SUMMARY}"])
+def test_task_given_anew_is_a_start_although_a_summary_quotes_it(answer: str):
+    watch = Watch()
+    task = f"Today is {{}}. {prose(60, 'daily task')}"
+    client = Client(watch, seed="monday")
+    client.ask(task.format("Monday"))
+    client.talk(5)
+    summarise(client, answer=answer)
+    client.messages[1:-4] = [user(f"Here is what happened before:\n{answer}")]
+    assert client.talk(1).event is Event.SUMMARY
+    assert Client(watch, seed="tuesday").ask(task.format("Tuesday")).event is Event.START
+    assert Client(watch, seed="later").ask(task.format("Monday")).event is Event.START
+
+
+def test_summary_that_stands_in_the_system_prompt_is_new_only_once(client: Client):
+    summarise(client)
+    client.messages = [client.messages[0], system(f"Summary: {SUMMARY}"), *client.messages[-6:]]
+    assert client.talk(1).event is Event.SUMMARY
+    assert client.talk(1).event is Event.APPEND
+    client.messages[-2:] = [user(prose(20, "asked otherwise"))]
+    assert client.send().event is Event.EDIT
+    del client.messages[2:4]
+    assert client.talk(1).event is Event.TRUNCATE
+
+
 # --- cleared tool results --------------------------------------------------------------------------
 
 
@@ -511,33 +533,3 @@ def test_parallel_sub_agents_with_identical_bytes_never_join_each_other():
         len({agent.send("Same answer to both of them, and long enough to lead back.").conversation for agent in agents})
         == 2
     )
-
-
-# --- the parts -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("message", "flags"),
-    [
-        (user("short"), HeadFlag.USER),
-        (user("x" * LONG_CHARS), HeadFlag.USER | HeadFlag.LONG),
-        (assistant("short"), HeadFlag.ASSISTANT),
-        (calling(("a", "read", {})), HeadFlag.ASSISTANT | HeadFlag.CALLS),
-        (tool("a", "short"), HeadFlag.TOOL),
-        ({"role": "function", "content": "short"}, HeadFlag.TOOL),
-        ({"role": "oracle", "content": "short"}, 0),
-    ],
-)
-def test_flags_tell_role_length_and_calls(message: Json, flags: int):
-    assert flags_of(read_message(message)) == flags
-
-
-def test_id_prints_differ_by_kind_value_and_key_and_fit_a_signed_64_bit_column():
-    prints = {
-        id_print(KEY, "call", "a"),
-        id_print(KEY, "task", "a"),
-        id_print(KEY, "call", "b"),
-        id_print(b"k", "call", "a"),
-    }
-    assert len(prints) == 4 and all(0 <= print < 2**63 for print in prints)
-    assert id_print(KEY, "call", "\ud800") != id_print(KEY, "call", "?")

@@ -18,8 +18,10 @@ from typing import Any
 import orjson
 import yaml
 
-from proxy.core import lineage, roles
+from proxy.core import links as leads
+from proxy.core import roles
 from proxy.core.identity import identify
+from proxy.core.lineage import trace
 from proxy.core.signals import Signals, read_signals
 from proxy.domain import (
     Chat,
@@ -130,13 +132,13 @@ class Watch:
         speaker = identify(sent, chat.raw, self.signals, TenantPolicy(static="one"), KEY)
         prints = [fingerprint(message, KEY) for message in chat.history]
         instructions = [fingerprint(message, KEY) for message in chat.messages if message.is_instruction]
-        shape = lineage.shape_of(chat, instructions, sent.get("user-agent", ""))
+        shape = leads.shape_of(chat, instructions, sent.get("user-agent", ""))
         asked = roles.read(chat, self.signals)
-        seen = self.seen(lineage.clues(chat.history, prints, speaker, KEY))
-        verdict = lineage.trace(chat, prints, shape, asked, speaker, seen, KEY)
+        seen = self.seen(leads.clues(chat.history, prints, speaker, KEY))
+        verdict = trace(chat, prints, shape, asked, speaker, seen, KEY)
         if verdict.is_open:
-            further = self.seen(lineage.further_clues(chat, verdict, speaker, KEY))
-            verdict = lineage.trace(chat, prints, shape, asked, speaker, seen, KEY, further=further)
+            further = self.seen(leads.further_clues(chat, verdict, speaker, KEY))
+            verdict = trace(chat, prints, shape, asked, speaker, seen, KEY, further=further)
         self.turns += 1
         serves = verdict.parent if verdict.role is Role.SIDE else ""
         continues = verdict.head.conversation if verdict.head and verdict.role is not Role.SIDE else ""
@@ -144,7 +146,7 @@ class Watch:
         if answer is not None:
             self._file(chat, verdict, conversation, wire.read_message(answer), shape)
             if verdict.role is not Role.SIDE:
-                links = lineage.request_links(chat.history, prints, verdict.fresh, speaker, KEY)
+                links = leads.request_links(chat.history, prints, verdict.fresh, speaker, KEY)
                 self._link(links, conversation, verdict.role)
         return Verdict(conversation, verdict)
 
@@ -178,7 +180,7 @@ class Watch:
             summarises=verdict.summarises,
             last_full=prints[-1].full if prints else 0,
         )
-        self._link(lineage.answer_links(answer, print, record, KEY), conversation, verdict.role)
+        self._link(leads.answer_links(answer, print, record, KEY), conversation, verdict.role)
         if verdict.role is Role.SIDE:
             return
         before = verdict.head
@@ -186,7 +188,9 @@ class Watch:
         for message, index in zip(history, verdict.kept, strict=True):
             self.occurrences += index < 0
             occurrences.append(before.occurrences[index] if before and index >= 0 else self.occurrences)
-            flags.append(before.flags[index] if before and index >= 0 else lineage.flags_of(message))
+            flags.append(before.flags[index] if before and index >= 0 else leads.flags_of(message))
+        for at in verdict.summary_at:
+            flags[at] |= HeadFlag.SUMMARY
         self.occurrences += 1
         if (
             before and not verdict.changed and not verdict.dropped
@@ -199,7 +203,7 @@ class Watch:
             fulls=[p.full for p in (*prints, print)],
             openings=[p.opening for p in (*prints, print)],
             occurrences=[*occurrences, self.occurrences],
-            flags=[*flags, lineage.flags_of(answer) | HeadFlag.OURS],
+            flags=[*flags, leads.flags_of(answer) | HeadFlag.OURS],
             shape=shape,
             request_length=len(history),
             compactions=(before.compactions if before else 0) + verdict.event.is_compaction,

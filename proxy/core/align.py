@@ -1,0 +1,174 @@
+"""
+Which stored history does this request continue? Align it with each, and take the one that shares most.
+
+In order where possible, moved where not: clients re-place file contents and reminders, drop the oldest messages, cut
+one in its middle, put a summary in front.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping, Sequence
+
+from proxy.domain import Fingerprint, Head, HeadFlag, Link, LinkKind, Message, Shape
+
+PHRASE_HITS = 2  # one shared run of eight words may be a saying; two are a quotation
+WHOLE_HITS = 4  # ... and so many are the summary itself, where nothing else leads back
+
+Aligned = tuple[Head, tuple[int, ...]]
+"""A head, and for each history message the index into it that it continues, or -1."""
+
+
+def align(history: Sequence[Message], prints: Sequence[Fingerprint], head: Head) -> tuple[int, ...]:
+    """
+    For each history message the index into the head that it continues, or -1.
+
+    In order where possible, moved where not: clients re-place file contents and reminders. A message whose text
+    changed behind its opening still counts, if it is the only one that opens so; tool results count whole only.
+    """
+    kept = [-1] * len(prints)
+    places: dict[int, deque[int]] = defaultdict(deque)
+    start = 0
+    fulls = head.fulls
+    while start < len(prints) and start < len(fulls) and prints[start].full == fulls[start]:
+        kept[start] = start
+        start += 1
+    for index in range(start, len(fulls)):
+        places[fulls[index]].append(index)
+    cursor = start - 1
+    for at in range(start, len(prints)):
+        waiting = places.get(prints[at].full)
+        if not waiting:
+            continue
+        index = next((index for index in waiting if index > cursor), waiting[0])
+        waiting.remove(index)
+        kept[at] = index
+        cursor = max(cursor, index)
+    taken = set(kept)
+    openings: dict[int, list[int]] = defaultdict(list)
+    for index in range(start, len(fulls)):
+        if index not in taken and not head.flags[index] & (HeadFlag.TOOL | HeadFlag.CALLS):
+            openings[head.openings[index]].append(index)
+    fresh = Counter(prints[at].opening for at in range(start, len(prints)) if kept[at] < 0)
+    for at in range(start, len(prints)):
+        if kept[at] < 0 and history[at].role != "tool" and not history[at].calls:
+            same = openings.get(prints[at].opening, [])
+            if len(same) == 1 and fresh[prints[at].opening] == 1:
+                kept[at] = same[0]
+    return tuple(kept)
+
+
+def new_places(prints: Sequence[Fingerprint], shape: Shape, head: Head, kept: Sequence[int]) -> set[int]:
+    """
+    Where a request says what the head did not.
+
+    Returns:
+        Indexes into the history; -1 - n for the n-th instruction. Of messages that changed behind their opening only
+        summaries: what people say changes for other reasons. A summary that stands last was just put there.
+    """
+    known = set(head.shape.instructions)
+    told = {-1 - n for n, print in enumerate(shape.instructions) if print not in known}
+    summaries = {at for at, index in enumerate(kept) if index >= 0 and head.flags[index] & HeadFlag.SUMMARY}
+    renewed = {at for at in summaries if head.fulls[kept[at]] != prints[at].full or at == len(kept) - 1}
+    return told | renewed | {at for at, index in enumerate(kept) if index < 0}
+
+
+def closest(
+    history: Sequence[Message],
+    prints: Sequence[Fingerprint],
+    shape: Shape,
+    links: Sequence[Link],
+    aligned: Sequence[Aligned],
+    echo: Mapping[int, int],
+) -> tuple[Head | None, tuple[int, ...], bool]:
+    """
+    The head that shares most with the request, its alignment, and whether another shares exactly as much.
+
+    Args:
+        echo: where summaries that we handed out echo, and in how many shingles of their own; places as `new_places`.
+    """
+    hard = {link.conversation for link in links if link.kind in (LinkKind.CALL, LinkKind.CLIENT_ID, LinkKind.ANSWER)}
+    phrases = Counter(link.conversation for link in links if link.kind is LinkKind.PHRASE)
+    soft = {link.conversation for link in links if link.kind is LinkKind.MESSAGE}
+    soft |= {conversation for conversation, hits in phrases.items() if hits >= PHRASE_HITS}
+    calls = Counter(link.conversation for link in links if link.kind is LinkKind.CALL)
+    whole = {place for place, hits in echo.items() if hits >= WHOLE_HITS}
+    echoed = {link.conversation for link in links if link.kind is LinkKind.ECHO} if whole else set()
+    named = {link.conversation for link in links if link.kind is LinkKind.CLIENT_ID}
+    told = {
+        link.conversation: link.turn for link in sorted(links, key=lambda link: link.turn) if link.kind is LinkKind.ECHO
+    }
+    compactions: dict[str, int] = {}
+    for head, _ in aligned:
+        compactions[head.conversation] = max(head.compactions, compactions.get(head.conversation, 0))
+    ranked = []
+    for head, kept in aligned:
+        is_named, is_hard = head.conversation in named, head.conversation in hard
+        if not (
+            is_hard or head.conversation in echoed or (head.conversation in soft and _retells(history, head, kept))
+        ):
+            continue
+        if is_hard and not is_named and not _ours(head, kept, links):
+            continue
+        matched = sum(index >= 0 for index in kept)
+        unexplained = sum(i < 0 and message.role == "assistant" for i, message in zip(kept, history, strict=True))
+        weight = (
+            is_named,
+            -unexplained,
+            matched > 0,
+            head.compactions == compactions[head.conversation],  # what a client has compacted, it seldom takes up again
+            (matched - len(head.fulls), 0) if matched else (told.get(head.conversation, 0), head.turn),
+            matched,
+            calls[head.conversation],
+            _likeness(shape, head.shape),
+        )
+        ranked.append((weight, head, kept))
+    if not ranked:
+        return None, (), False
+    ranked.sort(key=lambda row: (row[0], -row[1].turn), reverse=True)
+    best = ranked[0]
+    twins = {row[1].conversation for row in ranked if row[0] == best[0]}
+    return best[1], best[2], len(twins) > 1
+
+
+def nearest(links: Sequence[Link], aligned: Sequence[Aligned]) -> tuple[Head | None, bool]:
+    """The head that a request borrows from without continuing it, and whether it quotes it inside a message."""
+    linked = {link.conversation for link in links}
+    borrowed = [(sum(i >= 0 for i in kept), -head.turn, head) for head, kept in aligned if head.conversation in linked]
+    if (most := max(borrowed, key=lambda row: row[:2], default=None)) and most[0]:
+        return most[2], False
+    phrases = Counter(link.conversation for link in links if link.kind is LinkKind.PHRASE)
+    quoted = [(phrases[head.conversation], head.turn, head) for head, _ in aligned]
+    most = max(quoted, key=lambda row: row[:2], default=None)
+    return (most[2], True) if most and most[0] >= PHRASE_HITS else (None, False)
+
+
+def _ours(head: Head, kept: Sequence[int], links: Sequence[Link]) -> bool:
+    """Something that was said in this branch reappears, not just in a sibling of it."""
+    if any(index >= 0 and head.flags[index] & (HeadFlag.OURS | HeadFlag.TOOL) for index in kept):
+        return True
+    # an answer that the client re-sends in its own words still leads here by its tool calls, or by its echo
+    linked = {link.kind for link in links if link.conversation == head.conversation}
+    return bool(linked & {LinkKind.CALL, LinkKind.ECHO})
+
+
+def _retells(history: Sequence[Message], head: Head, kept: Sequence[int]) -> bool:
+    """
+    The client keeps what it said itself and tells our answers in its own words (tool calls as text, say).
+
+    All that it sent before is still there, and an assistant message is new.
+    """
+    sent = set(range(head.request_length)) <= set(kept)
+    return sent and any(index < 0 and m.role == "assistant" for index, m in zip(kept, history, strict=True))
+
+
+def _likeness(shape: Shape, other: Shape) -> int:
+    return sum(
+        (
+            shape.stream == other.stream,
+            shape.user_agent == other.user_agent,
+            shape.model == other.model,
+            shape.tool_names == other.tool_names,
+            shape.instructions == other.instructions,
+        )
+    )
