@@ -322,7 +322,7 @@ class Query:
     What to look for, where, and what must not come.
 
     `text` alone decides admission (the relevance gate); `context` only helps ranking. `lost` are the occurrences of
-    this conversation that may come back: what its compactions took away, and nothing else of it.
+    this conversation that may come back: what its compactions took away, and nothing else of it; None: all of it.
     """
 
     tenant: str
@@ -332,7 +332,7 @@ class Query:
     reach: Reach = Reach.CONVERSATION
     user: str = ""
     scope: str = ""
-    lost: frozenset[int] = frozenset()
+    lost: frozenset[int] | None = None
     visible_fulls: frozenset[int] = frozenset()  # fingerprints of what the model still sees
     excluded: frozenset[int] = frozenset()  # occurrences that replayed blocks already carry
 

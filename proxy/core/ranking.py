@@ -63,6 +63,13 @@ class Shelf:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def rows_of(self, ids: Rows) -> Rows:
+        """Rows of these memory ids; those that are not here are left out."""
+        at = np.searchsorted(self.ids, ids)
+        here = at < len(self)
+        rows: Rows = at[here][self.ids[at[here]] == ids[here]]
+        return rows
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -86,6 +93,10 @@ class Ranked:
     rows: Rows
     scores: Floats
     signals: Mapping[str, Floats]
+
+    def part(self, which: Rows | Bools | slice) -> Ranked:
+        """Some of them, or all in another order."""
+        return Ranked(self.rows[which], self.scores[which], {name: v[which] for name, v in self.signals.items()})
 
 
 class ScopedBM25(BM25Okapi):  # type: ignore[misc]
@@ -114,17 +125,20 @@ class ScopedBM25(BM25Okapi):  # type: ignore[misc]
         return idf @ saturated
 
 
-def rank(shelf: Shelf, asked: Asked, now: float, *, pool: int, fusion: Literal["minmax", "rrf"] = "minmax") -> Ranked:
+def rank(
+    shelf: Shelf, asked: Asked, eligible: Bools, now: float, *, pool: int, fusion: Literal["minmax", "rrf"]
+) -> Ranked:
     """
     Score what the question may be about: the best passages by vector, the best by words, and what stands around them.
 
     Args:
+        eligible: (n,), which passages may come; the others only stand around them.
         now: Unix seconds, for recency.
         pool: passages that each of the two lists hands on, >= 1.
-        fusion: `minmax` adds signals stretched to 0..1, `rrf` reciprocal ranks (LANTERN); the first measures better.
+        fusion: `minmax` adds signals stretched to 0..1, `rrf` their reciprocal ranks (LANTERN 3.2).
 
     Returns:
-        Every passage of the pool, best first; ties go to the lower row. Scores are comparable within one call only.
+        The eligible passages of the pool, best first; ties go to the lower row. Scores compare within one call only.
     """
     held = holds(asked.found, len(shelf))
     bm25 = ScopedBM25(
@@ -132,7 +146,8 @@ def rank(shelf: Shelf, asked: Asked, now: float, *, pool: int, fusion: Literal["
     )
     cosine = shelf.vectors @ asked.vector if asked.vector is not None else np.zeros(len(shelf))
     spread = np.array([bm25.idf[term] for term in asked.found]) @ held if asked.found else np.zeros(len(shelf))
-    rows = widened(shelf, np.union1d(_best(cosine, pool), _best(spread, pool)))
+    rows = widened(shelf, np.union1d(_best(cosine * eligible, pool), _best(spread * eligible, pool)))
+    rows = rows[eligible[rows]]
     around, weights = surroundings(shelf, rows)
     share = MEANING_SHARE * weights
     meaning = (cosine[rows] + (share * cosine[around]).sum(0)) / (1 + share.sum(0))
@@ -147,9 +162,8 @@ def rank(shelf: Shelf, asked: Asked, now: float, *, pool: int, fusion: Literal["
         "answers": ((preceding >= 0) & shelf.asks[preceding]).astype(float) - shelf.asks[rows],
         "importance": recency((now - shelf.created_at[rows]) / 86_400) * shelf.consequence[rows],
     }
-    scores = fuse(signals, WEIGHTS) if fusion == "minmax" else reciprocal_rank_fusion(signals)
-    order = np.argsort(-scores, kind="stable")
-    return Ranked(rows[order], scores[order], {name: values[order] for name, values in signals.items()})
+    scores = (min_max_fusion if fusion == "minmax" else reciprocal_rank_fusion)(signals, WEIGHTS)
+    return Ranked(rows, scores, signals).part(np.argsort(-scores, kind="stable"))
 
 
 def holds(found: Mapping[str, Rows], passages: int) -> Floats:
@@ -206,7 +220,7 @@ def consequence(has_calls: bool, has_files: bool) -> float:
     return 1.0 + CALLS_BONUS * has_calls + FILES_BONUS * has_files
 
 
-def fuse(signals: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
+def min_max_fusion(signals: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
     """Weighted sum of signals, each (m,), that are first stretched to 0..1 where they differ at all."""
     total: Floats = np.zeros(len(next(iter(signals.values()))))
     for name, values in signals.items():
@@ -216,11 +230,15 @@ def fuse(signals: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
     return total
 
 
-def reciprocal_rank_fusion(signals: Mapping[str, Floats]) -> Floats:
-    """Sum over signals, each (m,), of 1 / (60 + rank); alike values share a rank (Cormack, Clarke, Büttcher 2009)."""
+def reciprocal_rank_fusion(signals: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
+    """
+    Weighted sum over signals, each (m,), of 1 / (60 + rank); alike values share a rank.
+
+    Source: Cormack, Clarke and Büttcher, SIGIR 2009 (k = 60 there too), without weights.
+    """
     total: Floats = np.zeros(len(next(iter(signals.values()))))
-    for values in signals.values():
-        total = total + 1 / (RRF_DAMPING_RANKS + ranks(values))
+    for name, values in signals.items():
+        total = total + weights[name] / (RRF_DAMPING_RANKS + ranks(values))
     return total
 
 
@@ -234,7 +252,7 @@ def diversified(ranked: Ranked, vectors: Floats, balance: float) -> Ranked:
     Reorder so that what comes next is relevant and not yet said: maximal marginal relevance.
 
     Args:
-        vectors: (m, d) of the ranked rows, unit length.
+        vectors: (n, d) of the whole shelf, unit length.
         balance: lambda, 0..1; 1 keeps the order.
 
     Source: Carbonell and Goldstein, SIGIR 1998; lambda 0.7 in LANTERN. Only the first 80 are reordered.
@@ -242,18 +260,16 @@ def diversified(ranked: Ranked, vectors: Floats, balance: float) -> Ranked:
     depth = min(len(ranked.rows), MMR_DEPTH)
     if balance >= 1 or depth < 2:
         return ranked
-    scores = ranked.scores[:depth]
+    scores, near = ranked.scores[:depth], vectors[ranked.rows[:depth]]
     relevance = balance * (scores - scores[-1]) / max(float(scores[0] - scores[-1]), 1e-9)
-    alike = (1 - balance) * (vectors[:depth] @ vectors[:depth].T)
     left = np.ones(depth, np.bool_)
     said = np.zeros(depth)
     order = np.empty(depth, np.int64)
     for place in range(depth):
         order[place] = chosen = int(np.argmax(np.where(left, relevance - said, -np.inf)))
         left[chosen] = False
-        said = np.maximum(said, alike[chosen])
-    order = np.concatenate([order, np.arange(depth, len(ranked.rows))])
-    return Ranked(ranked.rows[order], ranked.scores[order], {k: v[order] for k, v in ranked.signals.items()})
+        said = np.maximum(said, (1 - balance) * (near @ near[chosen]))
+    return ranked.part(np.concatenate([order, np.arange(depth, len(ranked.rows))]))
 
 
 def _best(values: Floats, count: int) -> Rows:

@@ -1,72 +1,79 @@
 """
-Which passages hold these words? Full text (SQLite FTS5), confined to a tenant and, where asked, a conversation.
+Which passages hold a question's words? SQLite's full-text index, asked one term at a time inside one scope.
 
-No word of a user's reaches MATCH raw: terms come from `core/digest`, are quoted, and stand beside a scope token that no
-text can forge. What is found is scored with the scope's own statistics (core/ranking), so that one tenant's texts never
-reorder another's results.
+Each term's own list of passages, not one ranked list for all: the ranking counts the words of a passage's surroundings
+too, with the statistics of the scope, so that nobody else's text can reorder a result. User text never reaches MATCH
+raw: it comes as terms of `core/digest.py`, quoted, next to the scope's token.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import orjson
 
-from proxy.core.digest import scope_terms
 from proxy.core.ranking import Rows
+from proxy.domain import Reach
+from proxy.index.scope import Scope
 from proxy.ports import Sql
 
-MOST_TERMS = 16  # the rarest of a question; an OR of 64 common words takes 270 ms at 100,000 passages
-COMMON_SHARE = 0.05  # of the tenant's passages: a term in more of them tells little and costs most
-SMALL_TENANT = 5_000  # passages: below, even common terms cost nothing, and names are common in one talk
+MAX_TERMS = 16  # the rarest of a question: more only repeat what it is about
+MAX_HITS = 20_000  # of all terms outside one conversation, 5 ms: the commonest words of a large scope say nothing
 
-HOLDING = """
-SELECT asked.key, memory_text.rowid FROM json_each(?) AS asked
-JOIN memory_text ON memory_text MATCH asked.value
-"""
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Terms with the memory ids that hold them, rising; and the terms that nothing in the scope holds."""
+
+    ids: Mapping[str, Rows]
+    absent: tuple[str, ...]
 
 
 class Words:
-    """The full-text index. Reads through `Sql` only."""
+    """The full-text rows that the store writes. Reads through `Sql` only."""
 
     def __init__(self, sql: Sql) -> None:
         self._sql = sql
 
-    async def holding(self, terms: Sequence[str], tenant: int, conversation: int | None) -> Mapping[str, Rows]:
+    async def find(self, scope: Scope, terms: Sequence[str]) -> Found:
         """
-        Memory ids that hold each term, rising; a term that none holds maps to an empty array.
-
-        Args:
-            conversation: None: the whole tenant.
+        Look up different terms; those too common to tell anything are left out of the answer.
 
         Raises:
             MemoryFault: the index cannot be read.
         """
-        if not terms:
-            return {}
-        kept = await self._rarest(terms, tenant)
-        scope = scope_terms(tenant, conversation or 0)
-        token = scope[0] if conversation is None else scope[1]
-        queries = [f"{_quoted(term)} AND {_quoted(token)}" for term in kept]
-        rows = await self._sql.read(HOLDING, (orjson.dumps(queries).decode(),))
-        found: dict[str, list[int]] = {term: [] for term in kept}
-        for key, id in rows:
-            found[kept[key]].append(id)
-        return {term: np.array(sorted(ids), np.int64) for term, ids in found.items()}
-
-    async def _rarest(self, terms: Sequence[str], tenant: int) -> list[str]:
+        counted: dict[str, int] = {
+            term: memories
+            for term, memories in await self._sql.read(
+                "SELECT term, memories FROM term WHERE tenant = ? AND term IN (SELECT value FROM json_each(?))",
+                (scope.tenant, _json(terms)),
+            )
+        }
+        chosen = []
+        room = MAX_HITS
+        for term in sorted(counted, key=lambda term: (counted[term], term))[:MAX_TERMS]:
+            room -= counted[term]
+            if scope.reach is Reach.CONVERSATION or room >= 0:
+                chosen.append(term)
+        if not chosen:
+            return Found({}, tuple(term for term in terms if term not in counted))
+        within = "".join(f' AND "{token}"' for token in scope.terms)
         rows = await self._sql.read(
-            "SELECT term, memories FROM term WHERE tenant = ? AND term IN (SELECT value FROM json_each(?))"
-            " UNION ALL SELECT '', count(*) FROM memory WHERE tenant = ?",
-            (tenant, orjson.dumps(list(terms)).decode(), tenant),
+            " UNION ALL ".join(
+                ["SELECT ?, group_concat(rowid) FROM memory_text WHERE memory_text MATCH ?"] * len(chosen)
+            ),
+            [arg for term in chosen for arg in (term, _quoted(term) + within)],
         )
-        counts: dict[str, int] = dict(rows)
-        passages = counts.pop("")
-        most = COMMON_SHARE * passages if passages > SMALL_TENANT else passages
-        rare = [term for term in dict.fromkeys(terms) if counts.get(term, 0) <= most]
-        return sorted(rare, key=lambda term: counts.get(term, 0))[:MOST_TERMS]
+        found = {term: np.sort(np.fromstring(ids, np.int64, sep=",")) for term, ids in rows if ids}
+        looked = {*counted} - {*chosen}
+        return Found(found, tuple(term for term in terms if term not in found and term not in looked))
 
 
 def _quoted(term: str) -> str:
     return '"' + term.replace('"', '""') + '"'
+
+
+def _json(values: Sequence[object]) -> str:
+    return orjson.dumps(values).decode()

@@ -1,8 +1,9 @@
 """
-Which passages does a tenant have, and what do they mean? An in-memory shelf per tenant that follows the database.
+What is known of the passages of a scope, and what do they mean? A cache in memory that follows the database.
 
-Exact search in NumPy is fast enough (100,000 x 384 in 3 ms); what matters is to load a tenant once and then only what
-is new, whoever wrote it. Memory ids and vector numbers only ever rise, so "new" is whatever comes behind the last seen.
+Exact search: a scope's vectors are one matrix, one product with the question ranks them all (100,000 x 384 in 3 ms).
+Each scope that was asked about is one shelf. It is filled in slices and keeps what it has when a deadline cuts it
+short, so that a large scope is there after a few requests; later it only reads on, whichever worker wrote.
 """
 
 from __future__ import annotations
@@ -10,167 +11,194 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import orjson
 
 from proxy.core.digest import ASKS
-from proxy.core.ranking import Bools, Rows, Shelf, consequence
-from proxy.ports import Row, Sql
+from proxy.core.ranking import Shelf, consequence
+from proxy.domain import HeadFlag, Reach
+from proxy.index.scope import Scope
+from proxy.ports import Row, Sql, Vectors
 
-DIMENSIONS = 384  # of all-MiniLM-L6-v2
-FIRST_ROWS = 256  # capacity of a new shelf; it doubles
-CACHED_PASSAGES = 1_000_000  # over all tenants, some 1.6 GB at the most; the tenant that asked longest ago goes first
+DIMENSIONS = 384
+SLICE_PASSAGES = 4096  # read at a time, about 20 ms
+MAX_PASSAGES = 400_000  # in memory for all scopes, some 700 MB; the scope asked about longest ago goes first
+FIRST_PASSAGES = 256  # room of a new shelf; it doubles
 
-MEMORIES = """
-SELECT memory.id, memory.occurrence, memory.conversation, occurrence.full, memory.stop - memory.start,
-    occurrence.created_at, memory.tags
-FROM memory JOIN occurrence ON occurrence.id = memory.occurrence
-WHERE memory.tenant = ? AND memory.id > ? ORDER BY memory.id
-"""
-VECTORS = """
-SELECT vector.seq, vector.memory, vector.own FROM vector JOIN memory ON memory.id = vector.memory
-WHERE vector.seq > ? AND vector.model = ? AND memory.tenant = ? ORDER BY vector.seq
-"""
-COLUMNS = {
-    "ids": np.int64,
-    "occurrences": np.int64,
-    "conversations": np.int64,
-    "fulls": np.int64,
-    "lengths": np.float64,
-    "centres": np.float64,
-    "before": np.int64,
-    "after": np.int64,
-    "created_at": np.float64,
-    "asks": np.bool_,
-    "consequence": np.float64,
-    "speakers": np.int64,
-}
-
-
-@dataclass(slots=True)
-class _Growing:
-    """The passages of one tenant so far."""
-
-    rows: int = 0
-    last_seq: int = 0
-    last_row: dict[int, int] = field(default_factory=dict)  # by conversation
-    ends: dict[int, float] = field(default_factory=dict)  # characters of each conversation so far
-    names: dict[str, int] = field(default_factory=dict)
-    columns: dict[str, np.ndarray] = field(
-        default_factory=lambda: {name: np.zeros(FIRST_ROWS, kind) for name, kind in COLUMNS.items()}
-    )
-    vectors: np.ndarray = field(default_factory=lambda: np.zeros((FIRST_ROWS, DIMENSIONS), np.float32))
-
-    @property
-    def last_id(self) -> int:
-        return int(self.columns["ids"][self.rows - 1]) if self.rows else 0
+PASSAGE = np.dtype(
+    [
+        ("id", np.int64),
+        ("occurrence", np.int64),
+        ("conversation", np.int64),
+        ("full", np.int64),
+        ("length", np.float32),
+        ("centre", np.float64),
+        ("before", np.int64),
+        ("after", np.int64),
+        ("created_at", np.float64),
+        ("asks", np.bool_),
+        ("consequence", np.float32),
+        ("speaker", np.int64),
+        ("has_vector", np.bool_),
+    ]
+)
 
 
 class Shelves:
-    """All tenants' passages, loaded when asked for. Reads through `Sql` only; safe for concurrent callers."""
+    """
+    Shelves by scope, those asked about most recently in memory. Reads through `Sql` only; safe for concurrent callers.
+
+    Args:
+        model: name of the model whose vectors count; passages without one have a vector of zeros.
+    """
 
     def __init__(self, sql: Sql, model: str) -> None:
         self._sql = sql
         self._model = model
-        self._tenants: OrderedDict[int, _Growing] = OrderedDict()
-        self._loading: dict[int, asyncio.Lock] = {}
+        self._growing: OrderedDict[Scope, _Growing] = OrderedDict()
 
     def __repr__(self) -> str:
-        return f"<Shelves [{len(self._tenants)} tenants, {sum(t.rows for t in self._tenants.values())} passages]>"
+        return f"<Shelves [{len(self._growing)} scopes, {sum(map(len, self._growing.values()))} passages]>"
 
-    async def shelf(self, tenant: int, conversations: Sequence[int] | None) -> Shelf:
+    async def shelf(self, scope: Scope) -> Shelf:
         """
-        The passages of some conversations of a tenant; None: of all.
+        Everything of a scope that is committed now.
 
         Raises:
-            MemoryFault: they cannot be read.
+            MemoryFault: it cannot be read.
         """
-        async with self._loading.setdefault(tenant, asyncio.Lock()):
-            grown = self._tenants.setdefault(tenant, _Growing())
-            self._tenants.move_to_end(tenant)
-            _add(grown, await self._sql.read(MEMORIES, (tenant, grown.last_id)))
-            _fill(grown, await self._sql.read(VECTORS, (grown.last_seq, self._model, tenant)))
-        while len(self._tenants) > 1 and sum(t.rows for t in self._tenants.values()) > CACHED_PASSAGES:
-            gone, _ = self._tenants.popitem(last=False)
-            self._loading.pop(gone, None)
-        whole = Shelf(
-            **{name: values[: grown.rows] for name, values in grown.columns.items()},
-            names=grown.names,
-            vectors=grown.vectors[: grown.rows],
+        growing = self._growing.setdefault(scope, _Growing())
+        self._growing.move_to_end(scope)
+        async with growing.reading:
+            await self._follow(growing, scope)
+        while len(self._growing) > 1 and sum(map(len, self._growing.values())) > MAX_PASSAGES:
+            self._growing.popitem(last=False)
+        return growing.shelf()
+
+    async def _follow(self, growing: _Growing, scope: Scope) -> None:
+        if len(growing):
+            gone = await self._sql.read(
+                "SELECT seq, memory FROM forgotten WHERE seq > ? ORDER BY seq", (growing.forgotten_seq,)
+            )
+            if growing.holds_any([memory for _, memory in gone]):
+                growing.clear()
+            if gone:
+                growing.forgotten_seq = gone[-1][0]
+        else:
+            growing.forgotten_seq = (await self._sql.read("SELECT ifnull(max(seq), 0) FROM forgotten"))[0][0]
+        index = "memory_by_tenant" if scope.reach is Reach.TENANT else "memory_by_conversation"
+        condition, args = scope.condition
+        while True:
+            rows = await self._sql.read(
+                "SELECT memory.id, memory.occurrence, memory.conversation, memory.stop - memory.start, memory.tags,"
+                " occurrence.full, occurrence.flags, occurrence.created_at"
+                f" FROM memory INDEXED BY {index} JOIN occurrence ON occurrence.id = memory.occurrence"
+                f" WHERE {condition} AND memory.id > ? ORDER BY memory.id LIMIT ?",
+                (*args, growing.last_id, SLICE_PASSAGES),
+            )
+            growing.add(rows)
+            await self._fill(growing)
+            if len(rows) < SLICE_PASSAGES:
+                return
+
+    async def _fill(self, growing: _Growing) -> None:
+        """Read the vectors that are there by now."""
+        missing = growing.missing()
+        for start in range(0, len(missing), SLICE_PASSAGES):
+            rows = await self._sql.read(
+                "SELECT memory, own FROM json_each(?) AS asked JOIN vector ON vector.memory = asked.value"
+                " WHERE vector.model = ? AND length(vector.own) = ?",
+                (orjson.dumps(missing[start : start + SLICE_PASSAGES]).decode(), self._model, DIMENSIONS * 2),
+            )
+            growing.fill(rows)
+
+
+class _Growing:
+    """Arrays with room to grow. Rows are added and vectors filled in; nothing else changes in place."""
+
+    def __init__(self) -> None:
+        self.reading = asyncio.Lock()
+        self.forgotten_seq = 0
+        self.clear()
+
+    def __len__(self) -> int:
+        return self._size
+
+    def clear(self) -> None:
+        self._size = 0
+        self._rows: npt.NDArray[Any] = np.zeros(FIRST_PASSAGES, PASSAGE)
+        self._vectors: Vectors = np.zeros((FIRST_PASSAGES, DIMENSIONS), np.float32)
+        self._ends: dict[int, tuple[int, float]] = {}  # conversation: its last row, and characters up to its end
+        self._names: dict[str, int] = {}
+
+    @property
+    def last_id(self) -> int:
+        return int(self._rows["id"][self._size - 1]) if self._size else 0
+
+    def holds_any(self, ids: Sequence[int]) -> bool:
+        return bool(len(ids)) and bool(np.isin(ids, self._rows["id"][: self._size]).any())
+
+    def missing(self) -> list[int]:
+        """Ids of passages that have no vector yet."""
+        rows = self._rows[: self._size]
+        found: list[int] = rows["id"][~rows["has_vector"]].tolist()
+        return found
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Passages with rising ids, as `_follow` reads them."""
+        if not rows:
+            return
+        new = np.array([self._passage(at, row) for at, row in enumerate(rows, self._size)], PASSAGE)
+        size = self._size + len(new)
+        if size > len(self._rows):
+            room = max(size, 2 * len(self._rows)) - len(self._rows)
+            self._rows = np.concatenate([self._rows, np.zeros(room, PASSAGE)])
+            self._vectors = np.concatenate([self._vectors, np.zeros((room, DIMENSIONS), np.float32)])
+        self._rows[self._size : size] = new
+        follows = np.flatnonzero(new["before"] >= 0)
+        self._rows["after"][new["before"][follows]] = self._size + follows
+        self._size = size
+
+    def fill(self, rows: Sequence[Row]) -> None:
+        """Vectors of passages that are there, as `_fill` reads them."""
+        if not rows:
+            return
+        at = np.searchsorted(self._rows["id"][: self._size], [memory for memory, _ in rows])
+        joined = b"".join(own for _, own in rows)
+        self._vectors[at] = np.frombuffer(joined, np.float16).reshape(-1, DIMENSIONS)
+        self._rows["has_vector"][at] = True
+
+    def shelf(self) -> Shelf:
+        rows = self._rows[: self._size]
+        return Shelf(
+            ids=rows["id"],
+            occurrences=rows["occurrence"],
+            conversations=rows["conversation"],
+            fulls=rows["full"],
+            lengths=rows["length"],
+            centres=rows["centre"],
+            before=rows["before"],
+            after=rows["after"],
+            created_at=rows["created_at"],
+            asks=rows["asks"],
+            consequence=rows["consequence"],
+            speakers=rows["speaker"],
+            names=self._names,
+            vectors=self._vectors[: self._size],
         )
-        if conversations is None:
-            return whole
-        return part(whole, np.isin(whole.conversations, np.array(conversations, np.int64)))
 
-
-def part(shelf: Shelf, chosen: Bools) -> Shelf:
-    """Only these rows, (n,). Whole conversations: neighbours stay neighbours."""
-    rows = np.flatnonzero(chosen)
-    new = np.full(len(shelf) + 1, -1, np.int64)  # the last entry serves -1
-    new[rows] = np.arange(len(rows))
-    columns = {name: getattr(shelf, name)[rows] for name in COLUMNS}
-    columns |= {name: new[columns[name]] for name in ("before", "after")}
-    return Shelf(**columns, names=shelf.names, vectors=shelf.vectors[rows])
-
-
-def rows_of(shelf: Shelf, ids: Rows) -> Rows:
-    """Rows of these memory ids (rising); those that are not on the shelf are left out."""
-    at = np.searchsorted(shelf.ids, ids)
-    at = at[at < len(shelf)] if len(at) and at[-1] >= len(shelf) else at
-    found: Rows = at[shelf.ids[at] == ids[: len(at)]]
-    return found
-
-
-def _add(grown: _Growing, rows: Sequence[Row]) -> None:
-    _reserve(grown, grown.rows + len(rows))
-    columns = grown.columns
-    for id, occurrence, conversation, full, length, created_at, tags in rows:
-        at = grown.rows
-        before = grown.last_row.get(conversation, -1)
-        begun = grown.ends.get(conversation, 0.0)
-        named = tags.split(" ") if tags else []
-        speaker = next((tag[:-1] for tag in named if tag.endswith(":")), "")
-        values = {
-            "ids": id,
-            "occurrences": occurrence,
-            "conversations": conversation,
-            "fulls": full,
-            "lengths": length,
-            "centres": begun + length / 2,
-            "before": before,
-            "after": -1,
-            "created_at": created_at,
-            "asks": ASKS in named,
-            "consequence": consequence(any(t.startswith("call:") for t in named), any("/" in t for t in named)),
-            "speakers": grown.names.setdefault(speaker, len(grown.names) + 1) if speaker else 0,
-        }
-        for name, value in values.items():
-            columns[name][at] = value
-        if before >= 0:
-            columns["after"][before] = at
-        grown.last_row[conversation] = at
-        grown.ends[conversation] = begun + length
-        grown.rows += 1
-
-
-def _fill(grown: _Growing, rows: Sequence[Row]) -> None:
-    if not rows:
-        return
-    ids = grown.columns["ids"][: grown.rows]
-    for seq, memory, own in rows:
-        at = int(np.searchsorted(ids, memory))
-        if at < grown.rows and ids[at] == memory:
-            grown.vectors[at] = np.frombuffer(own, np.float16)
-        grown.last_seq = seq
-
-
-def _reserve(grown: _Growing, rows: int) -> None:
-    """Make room; what was handed out before keeps the old arrays."""
-    capacity = len(grown.vectors)
-    if rows <= capacity:
-        return
-    while capacity < rows:
-        capacity *= 2
-    grown.columns = {name: np.resize(values, capacity) for name, values in grown.columns.items()}
-    grown.vectors = np.concatenate([grown.vectors, np.zeros((capacity - len(grown.vectors), DIMENSIONS), np.float32)])
+    def _passage(self, at: int, row: Row) -> tuple[Any, ...]:
+        id, occurrence, conversation, length, tags, full, flags, created_at = row
+        before, start = self._ends.get(conversation, (-1, 0.0))
+        self._ends[conversation] = (at, start + length)
+        named = tags.split()
+        name = next((tag[:-1] for tag in named if tag.endswith(":")), "")
+        speaker = self._names.setdefault(name, len(self._names) + 1) if name else 0
+        has_calls = bool(flags & (HeadFlag.TOOL | HeadFlag.CALLS))
+        return (
+            *(id, occurrence, conversation, full, length, start + length / 2, before, -1, created_at),
+            *(ASKS in named, consequence(has_calls, "/" in tags), speaker, False),
+        )
