@@ -27,6 +27,7 @@ from rich.text import Text
 
 from proxy import logs, terminal
 from proxy.domain import Json
+from proxy.errors import MemoryFault
 from proxy.index.model import locate
 from proxy.policy import (
     ArchivePolicy,
@@ -107,6 +108,11 @@ async def play() -> Played:
             ]
             without = await _ask(http, upstream, compacted, memory="off")
             with_memory = await _ask(http, upstream, compacted)
+            if with_memory.headers.get("x-palimpsest-recalled", "0") == "0":
+                note = with_memory.headers.get("x-palimpsest-note", "no reason given")
+                raise MemoryFault(
+                    f"playing the demo: nothing came back ({note}); the lines above say what failed, if anything did"
+                )
             home = with_memory.headers["x-palimpsest-conversation"]
             why = await _get(http, f"/memory/v1/conversations/{home}/turns/{len(talk['turns']) + 1}")
             found = await _get(http, "/memory/v1/search", q=talk["question"])
@@ -144,10 +150,12 @@ async def _proxy(upstream_url: str, folder: Path) -> AsyncIterator[str]:
     logs.configure(policy.log)
     server = uvicorn.Server(uvicorn.Config(create_app(policy), log_config=None, access_log=False, ws="none"))
     with socket.create_server(("127.0.0.1", 0)) as listening:  # whoever connects before uvicorn is up waits here
-        async with asyncio.TaskGroup() as group:
-            group.create_task(server.serve([listening]))
+        serving = asyncio.create_task(server.serve([listening]))
+        try:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
             server.should_exit = True
+            await serving
 
 
 async def _ask(

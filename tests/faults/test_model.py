@@ -42,7 +42,8 @@ def test_without_model_memory_goes_by_words_and_says_so(
         folder.mkdir()
     else:
         shutil.copytree(cached_model(), folder)
-        next(folder.glob("*.onnx")).write_bytes(content)
+        for graph in folder.rglob("*.onnx"):
+            graph.write_bytes(content)
     settings = {"model": {"folder": str(folder), "cache": str(tmp_path / "cache")}}
     with Proxy(tmp_path / "data", upstream.url, settings) as proxy:
         talk = lose_the_fact(proxy, upstream)
