@@ -81,6 +81,7 @@ class Archivist:
         self._waiting: deque[Turn | _Ended] = deque()
         self._turns = 0  # that wait or are being written
         self._unanswered: set[str] = set()  # turns that were taken and whose answer is still to come
+        self._writing = 0  # requests and answers that are being written
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -92,6 +93,11 @@ class Archivist:
 
     def __repr__(self) -> str:
         return f"<Archivist [{self._turns} queued, {len(self._unanswered)} unanswered, {self._lost} lost]>"
+
+    @property
+    def backlog(self) -> int:
+        """Requests and answers that were taken and are not on the disk yet."""
+        return len(self._waiting) + self._writing
 
     def note(self, turn: Turn) -> None:
         """Take a request to be written; returns at once."""
@@ -128,7 +134,9 @@ class Archivist:
             self._wake.clear()
             taken = list(self._waiting)
             self._waiting.clear()
+            self._writing = len(taken)
             await self._archive(taken)
+            self._writing = 0
             self._turns -= sum(isinstance(item, Turn) for item in taken)
             self._counts.gauge("queued", self._turns)
             self._fresh.set()
@@ -140,11 +148,8 @@ class Archivist:
         while True:
             self._fresh.clear()
             try:
-                while await self._derived.rebuild():
-                    pass
-                while self._embedder.ready and await self._embed():
-                    pass
-                self._counts.gauge("pending", await self._journal.pending())
+                if not self.is_failing:  # turns come first, and nothing else shall make the store look well
+                    await self._catch_up()
             except MemoryFault as fault:
                 self._counts.fault("index")
                 log.warning("indexing failed, it is tried again", reason=str(fault))
@@ -154,6 +159,13 @@ class Archivist:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._fresh.wait()
+
+    async def _catch_up(self) -> None:
+        while await self._derived.rebuild():
+            pass
+        while self._embedder.ready and await self._embed():
+            pass
+        self._counts.gauge("pending", await self._journal.pending())
 
     async def drain(self, seconds: float) -> None:
         """Wait until everything that was taken is written, but no longer than this."""

@@ -42,14 +42,16 @@ def admin_routes(
     metrics: Metrics,
     access: Access,
     default_tenant: str = "",
+    backlog: Callable[[], int] = lambda: 0,
 ) -> list[BaseRoute]:
     """
     The proxy's own endpoints, for `app.py` to mount in front of the proxied ones.
 
     Args:
         default_tenant: whom the operator's search means when it names no tenant: `tenants.static`.
+        backlog: how much was taken and is not journalled yet; it is pending too.
     """
-    admin = _Admin(journal, embedder, remembering, metrics, access, default_tenant)
+    admin = _Admin(journal, embedder, remembering, metrics, access, default_tenant, backlog)
     return [
         Route("/healthz", admin.healthz),
         Route("/readyz", admin.readyz),
@@ -75,6 +77,7 @@ class _Admin:
         metrics: Metrics,
         access: Access,
         default_tenant: str,
+        backlog: Callable[[], int],
     ) -> None:
         self._journal = journal
         self._embedder = embedder
@@ -82,6 +85,7 @@ class _Admin:
         self._metrics = metrics
         self._access = access
         self._default_tenant = default_tenant
+        self._backlog = backlog
 
     async def healthz(self, _request: Request) -> Response:
         return _json({"alive": True})
@@ -90,7 +94,7 @@ class _Admin:
         pending, reasons = None, []
         try:
             async with asyncio.timeout(READY_SECONDS):
-                pending = await self._journal.pending()
+                pending = self._backlog() + await self._journal.pending()
         except (MemoryFault, TimeoutError) as fault:
             log.warning("the store does not answer", exc_info=fault)
             reasons.append("the store does not answer: requests pass without memory; the log says why")
