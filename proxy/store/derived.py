@@ -25,6 +25,23 @@ from proxy.store.standing import Findable, ids, write_findable
 REBUILD_BATCH = 200  # messages digested and written at a time: some 100 ms, so that requests are written in between
 REBUILD = "rebuild"  # name of the task
 
+COPY = """
+INSERT INTO vector(memory, model, own)
+SELECT mine.id, vector.model, vector.own
+FROM memory AS mine JOIN occurrence AS here ON here.id = mine.occurrence
+CROSS JOIN occurrence AS there ON there.content = here.content
+CROSS JOIN memory AS other ON other.occurrence = there.id AND other.start = mine.start AND other.stop = mine.stop
+CROSS JOIN vector ON vector.memory = other.id AND vector.model = ?
+WHERE mine.id = ? LIMIT 1
+"""
+COPIED = "DELETE FROM unindexed WHERE memory = ? AND memory IN (SELECT memory FROM vector)"
+CLAIMED = """
+SELECT memory.id, substr(content.text, start + 1, stop - start)
+FROM json_each(?) AS claimed JOIN unindexed ON unindexed.memory = claimed.value
+JOIN memory ON memory.id = unindexed.memory JOIN occurrence ON occurrence.id = memory.occurrence
+JOIN content ON content.id = occurrence.content ORDER BY memory.id DESC
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
@@ -46,29 +63,30 @@ class Derived:
         """
         Passages without a vector of this model, newest first: what is said now is asked for before old stock.
 
-        They are this worker's until the lease ends; `save_vectors` ends the work.
+        They are this worker's until the lease ends; `save_vectors` ends the work. What was embedded before, in another
+        place of the same tenant, takes its vector from there and is not among them.
         """
-        async with self._database.transaction() as transaction:
-            if model != self._model:
-                await transaction.write(
-                    "INSERT INTO unindexed(memory) SELECT memory FROM vector WHERE model <> ? ON CONFLICT DO NOTHING",
-                    [(model,)],
+        while True:
+            async with self._database.transaction() as transaction:
+                if model != self._model:
+                    await transaction.write(
+                        "INSERT INTO unindexed(memory) SELECT memory FROM vector WHERE model <> ?"
+                        " ON CONFLICT DO NOTHING",
+                        [(model,)],
+                    )
+                    await transaction.write("DELETE FROM vector WHERE model <> ?", [(model,)])
+                now = self._clock()
+                claimed = await transaction.read(
+                    "UPDATE unindexed SET worker = ?, leased_until = ? WHERE memory IN (SELECT memory FROM unindexed"
+                    " WHERE leased_until <= ? ORDER BY memory DESC LIMIT ?) RETURNING memory",
+                    (worker, now + lease_seconds, now, limit),
                 )
-                await transaction.write("DELETE FROM vector WHERE model <> ?", [(model,)])
-            now = self._clock()
-            claimed = await transaction.read(
-                "UPDATE unindexed SET worker = ?, leased_until = ? WHERE memory IN"
-                " (SELECT memory FROM unindexed WHERE leased_until <= ? ORDER BY memory DESC LIMIT ?) RETURNING memory",
-                (worker, now + lease_seconds, now, limit),
-            )
-        self._model = model
-        rows = await self._database.read(
-            "SELECT memory.id, substr(content.text, start + 1, stop - start) FROM json_each(?) AS claimed"
-            " JOIN memory ON memory.id = claimed.value JOIN occurrence ON occurrence.id = memory.occurrence"
-            " JOIN content ON content.id = occurrence.content ORDER BY memory.id DESC",
-            (ids(row[0] for row in claimed),),
-        )
-        return tuple(Waiting(*row) for row in rows)
+                await transaction.write(COPY, [(model, memory) for (memory,) in claimed])
+                await transaction.write(COPIED, claimed)
+            self._model = model
+            rows = await self._database.read(CLAIMED, (ids(memory for (memory,) in claimed),))
+            if rows or not claimed:
+                return tuple(Waiting(*row) for row in rows)
 
     async def save_vectors(self, model: str, vectors: Mapping[int, Vectors]) -> None:
         """Keep unit vectors by memory; memories that were forgotten meanwhile are left out."""

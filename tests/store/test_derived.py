@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from proxy.core.digest import digest
 from proxy.domain import Ending, HeadFlag, Role
 from proxy.ports import Row
 from proxy.store import derived as module
@@ -55,6 +56,10 @@ async def claim(derived: Derived, limit: int = 10, worker: str = "w", model: str
     return [waiting.text for waiting in await derived.claim(limit, worker, LEASE_SECONDS, model)]
 
 
+def windows(text: str) -> list[str]:
+    return [text[passage.start : passage.stop] for passage in digest(text, "user")]
+
+
 async def embed(derived: Derived, model: str = "m") -> None:
     waiting = await derived.claim(1000, "w", LEASE_SECONDS, model)
     await derived.save_vectors(model, {w.memory: np.full(4, len(w.text), np.float32) for w in waiting})
@@ -97,6 +102,29 @@ async def test_saved_vectors_are_half_floats_and_end_the_work(
         ("m", [3.0] * 4),
         ("m", [5.0] * 4),
     ]
+
+
+async def test_passages_that_were_embedded_before_take_their_vector_from_there(
+    journal: SqliteJournal, derived: Derived, database: Database
+) -> None:
+    text = " ".join(f"word{n}" for n in range(500))
+    await Talk(journal).say(text, "first")
+    await embed(derived)
+    await Talk(journal, conversation="c-2").say(text, "another answer")
+    await Talk(journal, tenant="umbrella").say(text, "another tenant's")
+    assert set(await claim(derived, 1000)) - {"another answer", "another tenant's"} <= set(windows(text))
+    assert await database.read("SELECT count(*) FROM vector") == [(2 * len(windows(text)) + 1,)]
+
+
+async def test_a_batch_of_nothing_but_repetitions_is_no_end_of_the_work(
+    journal: SqliteJournal, derived: Derived
+) -> None:
+    await Talk(journal).say("one", "first")
+    await embed(derived)
+    await Talk(journal, conversation="c-2").say("new", "words")
+    for n in range(5):
+        await Talk(journal, conversation=f"c-{n}").say("one", "first")
+    assert await claim(derived, 2) == ["words", "new"]
 
 
 async def test_another_model_makes_all_vectors_again(
