@@ -51,7 +51,7 @@ def test_without_model_memory_goes_by_words_and_says_so(
         assert "3172" in memory_in(upstream.received[-1].json)
         assert proxy.ready()["embedder"] != "ready"
         assert proxy.metric("palimpsest_embedder_ready") == 0
-        assert b"embedding model" in proxy.log.read_bytes()
+        until(lambda: b"embedding model" in proxy.log.read_bytes(), "the log to say so")
 
 
 def test_model_that_arrives_later_is_picked_up(tmp_path: Path, upstream: ScriptedUpstream) -> None:
