@@ -126,8 +126,8 @@ class MemoryPolicy(_Part):
     mode: Mode = Field(Mode.ON, description="on, read-only (recall, write nothing) or off (no table is touched).")
     reach: Reach = Field(
         Reach.USER,
-        description="conversation: what this one lost. user: also the user's others, where a user id is present, else as "
-        "conversation. tenant: everything.",
+        description="conversation: what this one lost. user: also the user's others, where a user id is present, else "
+        "as conversation. tenant: everything.",
     )
     off_for_clients: tuple[Pattern, ...] = Field((), description="User-agent patterns (fnmatch) without memory.")
     off_for_models: tuple[Pattern, ...] = Field((), description="Model patterns (fnmatch) without memory.")
