@@ -91,7 +91,10 @@ def closest(
     phrases = Counter(link.conversation for link in links if link.kind is LinkKind.PHRASE)
     soft = {link.conversation for link in links if link.kind is LinkKind.MESSAGE}
     soft |= {conversation for conversation, hits in phrases.items() if hits >= PHRASE_HITS}
-    calls = Counter(link.conversation for link in links if link.kind is LinkKind.CALL)
+    called: dict[int, set[str]] = defaultdict(set)
+    for link in links:
+        if link.kind is LinkKind.CALL:
+            called[link.print].add(link.conversation)
     whole = {place for place, hits in echo.items() if hits >= WHOLE_HITS}
     echoed = {link.conversation for link in links if link.kind is LinkKind.ECHO} if whole else set()
     named = {link.conversation for link in links if link.kind is LinkKind.CLIENT_ID}
@@ -114,12 +117,12 @@ def closest(
         unexplained = sum(i < 0 and message.role == "assistant" for i, message in zip(kept, history, strict=True))
         weight = (
             is_named,
+            -sum(head.conversation not in owners for owners in called.values()),  # calls that others were given
             -unexplained,
             matched > 0,
             head.compactions == compactions[head.conversation],  # what a client has compacted, it seldom takes up again
             (matched - len(head.fulls), 0) if matched else (told.get(head.conversation, 0), head.turn),
             matched,
-            calls[head.conversation],
             _likeness(shape, head.shape),
         )
         ranked.append((weight, head, kept))

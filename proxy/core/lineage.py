@@ -218,10 +218,12 @@ def _in_place(
         return None
     spoken = HeadFlag.ASSISTANT | HeadFlag.TOOL
     tail = max((index for index in range(head.request_length) if head.flags[index] & spoken), default=-1) + 1
-    if old_gone[0] >= tail and sum(index < 0 for index in kept) > len(old_gone):
-        return Event.APPEND, ("what the client put beside the last question stands beside the next one, renewed",), ()
+    if old_gone[0] >= tail and (tail or sum(index < 0 for index in kept) > len(old_gone)):
+        return Event.APPEND, ("only what the client had put beside the last question is gone",), ()
     is_prefix = list(old_gone) == list(range(len(old_gone)))
     if is_prefix and not (rewritten and inside) and len(inside) != len(old_gone):
+        return None
+    if not inside and sum(index < 0 and m.role == "user" for index, m in zip(kept, history, strict=True)) < 2:
         return None
     marked = any(len(history[at].text) <= MARK_CHARS and _MARK.search(history[at].text) for at in inside)
     if marked:

@@ -300,3 +300,19 @@ def test_person_who_switches_models_and_asks_for_a_summary_is_no_side_request(co
     coder.talk(1)
     coder.model = "larger"
     assert coder.ask("Summarize our conversation so far, please.").role is Role.MAIN
+
+
+def test_equal_steps_of_two_conversations_are_told_apart_by_their_calls_after_equal_compactions():
+    watch = Watch()
+    clients = [Client(watch, [system(CODER)], tools=TOOLS, seed=n) for n in range(2)]
+    homes = [client.talk(4).conversation for client in clients]
+    for n, client in enumerate(clients):
+        client.ask(prose(20, n), calling((f"call-{n}", "think", {"thought": "the same in both"})))
+        client.beside(
+            [system("You are maintaining a context-aware state summary."), user(spoken(client.messages))], SUMMARY
+        )
+        first = f"{client.messages[1]['content']}\n{SUMMARY}\n{client.messages[-2]['content']}"
+        client.messages[1:-1] = [user(first)]
+        client.messages.append(tool(f"call-{n}", "Your thought has been logged."))
+        summary_of(client, client.send("The same answer in both of them, which is long enough to lead back."), homes[n])
+    assert [client.talk(1).conversation for client in clients] == homes

@@ -432,6 +432,18 @@ def test_reminder_message_that_always_stands_last_is_no_compaction():
     assert seen == ["start", "append", "append", "append"]
 
 
+def test_reminder_that_stands_beside_one_question_only_is_no_compaction(client: Client):
+    client.messages += [user(prose(20, "question")), user(prose(40, "reminder"))]
+    client.send()
+    del client.messages[-2]
+    assert client.talk(1).event is Event.APPEND
+
+
+def test_one_message_cut_out_of_the_middle_is_a_truncation(client: Client):
+    del client.messages[5]
+    assert client.talk(1).event is Event.TRUNCATE
+
+
 def test_files_rewritten_in_front_of_the_dialogue_are_no_compaction():
     client = Client(Watch())
     dialogue: list[Json] = []
