@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import orjson
 
 from proxy.domain import Ending, Heard
-from proxy.store.connection import Transaction
 from proxy.store.heads import to_listing
 from proxy.store.requests import write_links
 from proxy.store.standing import Standing, forget_occurrences, last_ids, write_standing
+from proxy.store.transaction import Transaction
 from proxy.store.tree import carried, decode_kept, encode_kept
 
 
@@ -41,27 +41,29 @@ async def write_answers(transaction: Transaction, answers: Sequence[Heard]) -> N
     open = {key: _Open(*row) for key, *row in rows}
     heard_of = {heard.answer.turn_id: heard for heard in answers if heard.answer.turn_id in open}
     ended = [(open[key], heard) for key, heard in heard_of.items() if heard.answer.ending is not Ending.REFUSED]
-    start = (await last_ids(transaction))["occurrence"] + 1
+    last = await last_ids(transaction)
     standing = [
         Standing(id, turn.tenant, turn.conversation, turn.number, turn.messages, entry, heard.answer.created_at)
-        for id, (turn, heard, entry) in enumerate(((t, h, h.entry) for t, h in ended if h.entry), start)
+        for id, (turn, heard, entry) in enumerate(
+            ((t, h, h.entry) for t, h in ended if h.entry), last["occurrence"] + 1
+        )
     ]
-    await write_standing(transaction, standing)
-    await transaction.write(
+    write_standing(transaction, standing, last["memory"])
+    transaction.write(
         "UPDATE head SET listing = CAST(listing || ? AS BLOB) WHERE turn = ?",
         [
             (to_listing([(s.entry.new.print.full, s.entry.new.print.opening, s.occurrence, s.entry.new.flags)]), s.turn)
             for s in standing
         ],
     )
-    await transaction.write(
+    transaction.write(
         "UPDATE turn SET ending = ?, prompt_tokens = ? WHERE id = ?",
         [(heard.answer.ending, heard.answer.prompt_tokens, turn.number) for turn, heard in ended],
     )
-    await transaction.write(
+    transaction.write(
         "DELETE FROM head WHERE turn = (SELECT replaces FROM head WHERE turn = ?)", [(t.number,) for t, _ in ended]
     )
-    await write_links(
+    write_links(
         transaction,
         [
             (turn.tenant, print, kind, turn.conversation, turn.number)
@@ -78,13 +80,13 @@ async def _take_back(transaction: Transaction, turn: _Open) -> None:
     """Leave nothing of a request that the upstream refused, but that it was made."""
     await _hand_over(transaction, turn)
     for table in ("link", "block", "head"):
-        await transaction.write(f"DELETE FROM {table} WHERE turn = ?", [(turn.number,)])
-    await transaction.write(
+        transaction.write(f"DELETE FROM {table} WHERE turn = ?", [(turn.number,)])
+    transaction.write(
         "UPDATE block SET shed = 0 WHERE conversation = ? AND shed = ?", [(turn.conversation, turn.number)]
     )
     brought = await transaction.read("SELECT id FROM occurrence WHERE turn = ?", (turn.number,))
     await forget_occurrences(transaction, turn.tenant, [row[0] for row in brought])
-    await transaction.write(
+    transaction.write(
         "UPDATE turn SET ending = ?, kept = '{}', explain = '{}' WHERE id = ?", [(Ending.REFUSED, turn.number)]
     )
     await _drop_if_empty(transaction, turn)
@@ -101,14 +103,14 @@ async def _hand_over(transaction: Transaction, turn: _Open) -> None:
         kept = sorted(decode_kept(encoded, listing))
         mine = [(position, occurrence) for position, occurrence in kept if occurrence in brought]
         brought.difference_update(occurrence for _, occurrence in mine)
-        await transaction.write(
+        transaction.write(
             "UPDATE occurrence SET turn = ?, position = ? WHERE id = ?", [(child, at, o) for at, o in mine]
         )
-        await transaction.write(
+        transaction.write(
             "UPDATE turn SET parent = ?, kept = ? WHERE id = ?",
             [(turn.parent, encode_kept([pair for pair in kept if pair not in mine], ()), child)],
         )
-    await transaction.write("UPDATE OR IGNORE link SET turn = ? WHERE turn = ?", [(children[0][0], turn.number)])
+    transaction.write("UPDATE OR IGNORE link SET turn = ? WHERE turn = ?", [(children[0][0], turn.number)])
 
 
 async def _drop_if_empty(transaction: Transaction, turn: _Open) -> None:
@@ -121,13 +123,13 @@ async def _drop_if_empty(transaction: Transaction, turn: _Open) -> None:
     if held[0]:
         return
     of_it = "(SELECT id FROM turn WHERE conversation = ?1)"
-    await transaction.write(f"UPDATE turn SET parent = NULL WHERE parent IN {of_it}", [(turn.conversation,)])
-    await transaction.write("DELETE FROM turn WHERE conversation = ?", [(turn.conversation,)])
-    await transaction.write("DELETE FROM conversation WHERE id = ?", [(turn.conversation,)])
-    await transaction.write(
+    transaction.write(f"UPDATE turn SET parent = NULL WHERE parent IN {of_it}", [(turn.conversation,)])
+    transaction.write("DELETE FROM turn WHERE conversation = ?", [(turn.conversation,)])
+    transaction.write("DELETE FROM conversation WHERE id = ?", [(turn.conversation,)])
+    transaction.write(
         "DELETE FROM tenant WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM conversation WHERE tenant = ?1)",
         [(turn.tenant,)],
     )
-    await transaction.write(
+    transaction.write(
         "DELETE FROM term WHERE tenant = ?1 AND NOT EXISTS (SELECT 1 FROM tenant WHERE id = ?1)", [(turn.tenant,)]
     )

@@ -21,6 +21,7 @@ from proxy.errors import MemoryFault, faults
 from proxy.ports import Row
 from proxy.store.location import refuse_network_file_system
 from proxy.store.schema import APPLICATION_ID, MIGRATIONS
+from proxy.store.transaction import Statement, Transaction, VisitedConnection
 
 READERS = 3  # reads of one request follow each other; more requests than this rarely look at the same instant
 READER_BUSY_MS = 100  # a reader waits only while the log is recovered; well below the 250 ms of a request
@@ -43,22 +44,6 @@ ADVICE = {
 
 REOPEN_AFTER = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
 """Failures after which the open connections are worthless: the file was damaged, replaced or removed."""
-
-
-class Transaction:
-    """Reads and writes of one `BEGIN IMMEDIATE` transaction, in order."""
-
-    def __init__(self, connection: aiosqlite.Connection) -> None:
-        self._connection = connection
-
-    async def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
-        rows: Iterable[Any] = await self._connection.execute_fetchall(sql, args)
-        return list(rows)
-
-    async def write(self, sql: str, rows: Sequence[Sequence[Any]] = ((),)) -> None:
-        """Run one statement once for each row of arguments."""
-        if rows:
-            await self._connection.executemany(sql, rows)
 
 
 class Database:
@@ -131,11 +116,11 @@ class Database:
                     await reader.interrupt()
                 raise
 
-    async def write(self, statements: Iterable[tuple[str, Sequence[Sequence[Any]]]]) -> None:
+    async def write(self, statements: Iterable[Statement]) -> None:
         """Run `(sql, rows of arguments)` in order, in one transaction; all or nothing."""
         async with self.transaction() as transaction:
             for sql, rows in statements:
-                await transaction.write(sql, rows)
+                transaction.write(sql, rows)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
@@ -149,9 +134,9 @@ class Database:
             writer = await self._ensure_open()
             with self._watch("writing"):
                 try:
-                    await writer.execute_fetchall("BEGIN IMMEDIATE")
-                    yield Transaction(writer)
-                    await writer.execute_fetchall("COMMIT")
+                    transaction = Transaction(writer)
+                    yield transaction
+                    await transaction.commit()
                 except BaseException:
                     with suppress(sqlite3.Error):
                         await writer.rollback()  # queued behind whatever still runs, even if we are cancelled again
@@ -168,7 +153,7 @@ class Database:
                         self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
                         if not self.path.exists():
                             self.path.touch(mode=FILE_MODE)
-                    writer = await self._connect(WRITER_BUSY_MS)
+                    writer = await self._connect(WRITER_BUSY_MS, VisitedConnection)
                     await self._prepare(writer)
                     idle: asyncio.Queue[aiosqlite.Connection] = asyncio.LifoQueue()
                     for _ in range(READERS):
@@ -181,9 +166,15 @@ class Database:
             self._writer, self._idle = writer, idle
         return self._writer
 
-    async def _connect(self, busy_ms: int) -> aiosqlite.Connection:
+    async def _connect(
+        self, busy_ms: int, factory: type[sqlite3.Connection] = sqlite3.Connection
+    ) -> aiosqlite.Connection:
         connection = await aiosqlite.connect(
-            self.path, timeout=busy_ms / 1000, isolation_level=None, cached_statements=CACHED_STATEMENTS
+            self.path,
+            timeout=busy_ms / 1000,
+            isolation_level=None,
+            cached_statements=CACHED_STATEMENTS,
+            factory=factory,
         )
         self._opened.append(connection)
         return connection

@@ -20,7 +20,7 @@ from proxy.domain import Role
 from proxy.ports import Clock, Row, Vectors
 from proxy.store.connection import Database
 from proxy.store.schema import MEMORY_TEXT
-from proxy.store.standing import Findable, ids, write_findable
+from proxy.store.standing import Findable, ids, last_ids, write_findable
 
 REBUILD_BATCH = 200  # messages digested and written at a time: some 100 ms, so that requests are written in between
 REBUILD = "rebuild"  # name of the task
@@ -69,20 +69,20 @@ class Derived:
         while True:
             async with self._database.transaction() as transaction:
                 if model != self._model:
-                    await transaction.write(
+                    transaction.write(
                         "INSERT INTO unindexed(memory) SELECT memory FROM vector WHERE model <> ?"
                         " ON CONFLICT DO NOTHING",
                         [(model,)],
                     )
-                    await transaction.write("DELETE FROM vector WHERE model <> ?", [(model,)])
+                    transaction.write("DELETE FROM vector WHERE model <> ?", [(model,)])
                 now = self._clock()
                 claimed = await transaction.read(
                     "UPDATE unindexed SET worker = ?, leased_until = ? WHERE memory IN (SELECT memory FROM unindexed"
                     " WHERE leased_until <= ? ORDER BY memory DESC LIMIT ?) RETURNING memory",
                     (worker, now + lease_seconds, now, limit),
                 )
-                await transaction.write(COPY, [(model, memory) for (memory,) in claimed])
-                await transaction.write(COPIED, claimed)
+                transaction.write(COPY, [(model, memory) for (memory,) in claimed])
+                transaction.write(COPIED, claimed)
             self._model = model
             rows = await self._database.read(CLAIMED, (ids(memory for (memory,) in claimed),))
             if rows or not claimed:
@@ -136,7 +136,7 @@ class Derived:
             if now != task:  # another worker took this step
                 return True
             if not rows:
-                await transaction.write("DELETE FROM task WHERE name = ?", [(REBUILD,)])
+                transaction.write("DELETE FROM task WHERE name = ?", [(REBUILD,)])
                 return False
             # what was taken back since it was read finds nothing to stand on
             still = await transaction.read(
@@ -144,8 +144,9 @@ class Derived:
                 (ids(f.occurrence for f in findable),),
             )
             there = {row[0] for row in still}
-            await write_findable(transaction, [f for f in findable if f.occurrence in there])
-            await transaction.write("UPDATE task SET next = ? WHERE name = ?", [(rows[-1][0], REBUILD)])
+            last = await last_ids(transaction)
+            write_findable(transaction, [f for f in findable if f.occurrence in there], last["memory"])
+            transaction.write("UPDATE task SET next = ? WHERE name = ?", [(rows[-1][0], REBUILD)])
         return True
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import orjson
 
 from proxy.domain import LinkKind, Record, Role, Turn
-from proxy.store.connection import Transaction
 from proxy.store.heads import Listed, Parent, parent_of, to_listing, to_lost, to_state
 from proxy.store.standing import Standing, ids, last_ids, write_standing
+from proxy.store.transaction import Transaction
 from proxy.store.tree import encode_kept
 from proxy.wire.stored import dumps
 
@@ -54,7 +54,7 @@ async def write_requests(transaction: Transaction, records: Sequence[Record]) ->
         kept = {at: o for at, o in turn.kept if o in listed or loose.get(o, (0,))[0] == tenant}
         placed = {at: listed[o] if o in listed else loose[o][1] for at, o in kept.items()}
         requests.append(_Request(number, tenant, conversation, turn, parent, listed, kept, placed, new))
-    await _write(transaction, requests)
+    _write(transaction, requests, last["memory"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class _Request:
         return 1 + max([*self.kept, *(s.position for s in self.new)], default=-1)
 
 
-async def _write(transaction: Transaction, requests: Sequence[_Request]) -> None:
-    await transaction.write(
+def _write(transaction: Transaction, requests: Sequence[_Request], last_memory: int) -> None:
+    transaction.write(
         "INSERT INTO turn(id, key, conversation, parent, role, event, kept, messages, model, explain, created_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
@@ -89,23 +89,23 @@ async def _write(transaction: Transaction, requests: Sequence[_Request]) -> None
             for r in requests
         ],
     )
-    await write_standing(transaction, [standing for r in requests for standing in r.new])
-    await _write_heads(transaction, [r for r in requests if r.turn.role is not Role.SIDE])
-    await write_links(
+    write_standing(transaction, [standing for r in requests for standing in r.new], last_memory)
+    _write_heads(transaction, [r for r in requests if r.turn.role is not Role.SIDE])
+    write_links(
         transaction,
         [(r.tenant, print, kind, r.conversation, r.number) for r in requests for kind, print in r.turn.links],
     )
-    await _write_blocks(transaction, requests)
+    _write_blocks(transaction, requests)
 
 
-async def write_links(transaction: Transaction, links: Sequence[tuple[int, int, LinkKind, int, int]]) -> None:
+def write_links(transaction: Transaction, links: Sequence[tuple[int, int, LinkKind, int, int]]) -> None:
     """
     A link that an ended turn has left is not left again: it cannot go any more, and ids come with every request.
 
     Args:
         links: tenant, print, kind, conversation, turn.
     """
-    await transaction.write(
+    transaction.write(
         "INSERT INTO link(tenant, print, kind, conversation, turn) SELECT ?1, ?2, ?3, ?4, ?5 WHERE NOT EXISTS ("
         " SELECT 1 FROM link JOIN turn ON turn.id = link.turn WHERE link.tenant = ?1 AND link.print = ?2"
         " AND link.kind = ?3 AND link.conversation = ?4 AND turn.ending <> 'open') ON CONFLICT DO NOTHING",
@@ -115,7 +115,7 @@ async def write_links(transaction: Transaction, links: Sequence[tuple[int, int, 
 
 async def _tenants(transaction: Transaction, turns: Sequence[Turn]) -> Tenants:
     names = sorted({turn.tenant for turn in turns})
-    await transaction.write(
+    transaction.write(
         "INSERT INTO tenant(name) SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM tenant WHERE name = ?1)",
         [(name,) for name in names],
     )
@@ -128,7 +128,7 @@ async def _tenants(transaction: Transaction, turns: Sequence[Turn]) -> Tenants:
 
 async def _conversations(transaction: Transaction, turns: Sequence[Turn], tenants: Tenants) -> Conversations:
     """A conversation that began with a side request gets its true role, and a user who names himself late his name."""
-    await transaction.write(
+    transaction.write(
         "INSERT INTO conversation(tenant, public, role, parent, user, scope, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET role = iif(role = 'side', excluded.role, role),"
         " user = iif(user = '', excluded.user, user), scope = iif(scope = '', excluded.scope, scope)"
@@ -184,7 +184,7 @@ async def _loose(
     }
 
 
-async def _write_heads(transaction: Transaction, requests: Sequence[_Request]) -> None:
+def _write_heads(transaction: Transaction, requests: Sequence[_Request]) -> None:
     """
     The heads of these branches from now on.
 
@@ -205,10 +205,10 @@ async def _write_heads(transaction: Transaction, requests: Sequence[_Request]) -
                 *(to_lost(o for o in lost if o not in carried), to_listing(rows)),
             )
         )
-    await transaction.write(
+    transaction.write(
         "INSERT INTO head(turn, conversation, replaces, state, lost, listing) VALUES (?, ?, ?, ?, ?, ?)", heads
     )
-    await transaction.write(
+    transaction.write(
         "DELETE FROM head WHERE conversation = ?1 AND turn NOT IN"
         " (SELECT turn FROM head WHERE conversation = ?1 ORDER BY turn DESC LIMIT ?2)",
         [(conversation, MAX_HEADS) for conversation in {r.conversation for r in requests}],
@@ -220,7 +220,7 @@ def _listed(standing: Standing) -> Listed | None:
     return None if new.message.is_instruction else (new.print.full, new.print.opening, standing.occurrence, new.flags)
 
 
-async def _write_blocks(transaction: Transaction, requests: Sequence[_Request]) -> None:
+def _write_blocks(transaction: Transaction, requests: Sequence[_Request]) -> None:
     rows = []
     for r in requests:
         block = r.turn.block
@@ -228,12 +228,12 @@ async def _write_blocks(transaction: Transaction, requests: Sequence[_Request]) 
         if block is not None and anchor is not None:
             said = (block.kind, block.text, block.role, block.tokens, ids(block.occurrences))
             rows.append((anchor, r.conversation, r.number, *said))
-    await transaction.write(
+    transaction.write(
         "INSERT OR REPLACE INTO block(occurrence, conversation, turn, kind, text, role, tokens, occurrences)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         rows,
     )
-    await transaction.write(
+    transaction.write(
         "UPDATE block SET shed = ?1 WHERE conversation = ?2 AND turn < ?1 AND shed = 0",
         [(r.number, r.conversation) for r in requests if r.turn.replaces_blocks],
     )

@@ -13,7 +13,7 @@ import orjson
 from proxy.core.digest import SCOPE_MARK, scope_terms
 from proxy.domain import Entry, Passage
 from proxy.ports import Row
-from proxy.store.connection import Transaction
+from proxy.store.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,16 @@ def ids(values: Iterable[int]) -> str:
     return orjson.dumps(list(values)).decode()
 
 
-async def write_standing(transaction: Transaction, standing: Sequence[Standing]) -> None:
-    await transaction.write(
+def write_standing(transaction: Transaction, standing: Sequence[Standing], last_memory: int) -> None:
+    """
+    Args:
+        last_memory: see `last_ids`.
+    """
+    transaction.write(
         "INSERT INTO content(tenant, digest, text, rest) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
         [(s.tenant, s.entry.digest, s.entry.text, s.entry.rest) for s in standing],
     )
-    await transaction.write(
+    transaction.write(
         "INSERT INTO occurrence(id, conversation, turn, position, content, full, opening, flags, role, created_at)"
         " VALUES (?, ?, ?, ?, (SELECT id FROM content WHERE tenant = ? AND digest = ?), ?, ?, ?, ?, ?)",
         [
@@ -66,33 +70,28 @@ async def write_standing(transaction: Transaction, standing: Sequence[Standing])
             for s in standing
         ],
     )
-    await write_findable(
-        transaction, [Findable(s.occurrence, s.tenant, s.conversation, s.entry.passages) for s in standing]
-    )
+    findable = [Findable(s.occurrence, s.tenant, s.conversation, s.entry.passages) for s in standing]
+    write_findable(transaction, findable, last_memory)
 
 
-async def write_findable(transaction: Transaction, findable: Sequence[Findable]) -> None:
+def write_findable(transaction: Transaction, findable: Sequence[Findable], last_memory: int) -> None:
     """Memories, their full-text rows, and how many of a tenant's memories hold each term."""
     rows = [(f, passage) for f in findable for passage in f.passages]
-    if not rows:
-        return
-    start = (await last_ids(transaction))["memory"] + 1
-    await transaction.write(
+    start = last_memory + 1
+    transaction.write(
         "INSERT INTO memory(id, tenant, conversation, occurrence, start, stop, tags, kind) VALUES (?,?,?,?,?,?,?,?)",
         [
             (id, f.tenant, f.conversation, f.occurrence, p.start, p.stop, " ".join(p.tags), p.kind)
             for id, (f, p) in enumerate(rows, start)
         ],
     )
-    await transaction.write(
+    transaction.write(
         "INSERT INTO memory_text(rowid, tokens) VALUES (?, ?)",
         [(id, " ".join((*p.terms, *scope_terms(f.tenant, f.conversation)))) for id, (f, p) in enumerate(rows, start)],
     )
-    await transaction.write(
-        "INSERT INTO unindexed(memory) VALUES (?)", [(id,) for id in range(start, start + len(rows))]
-    )
+    transaction.write("INSERT INTO unindexed(memory) VALUES (?)", [(id,) for id in range(start, start + len(rows))])
     counted = Counter((f.tenant, term) for f, p in rows for term in set(p.terms))
-    await transaction.write(
+    transaction.write(
         "INSERT INTO term(tenant, term, memories) VALUES (?, ?, ?)"
         " ON CONFLICT DO UPDATE SET memories = memories + excluded.memories",
         [(tenant, term, count) for (tenant, term), count in sorted(counted.items())],
@@ -114,24 +113,24 @@ async def forget_occurrences(transaction: Transaction, tenant: int, occurrences:
         "SELECT tokens FROM memory_text WHERE rowid IN (SELECT value FROM json_each(?))", (memories,)
     )
     counted = Counter(term for (tokens,) in texts for term in set(tokens.split(" ")) if not term.startswith(SCOPE_MARK))
-    await transaction.write(
+    transaction.write(
         "UPDATE term SET memories = memories - ? WHERE tenant = ? AND term = ?",
         [(count, tenant, term) for term, count in counted.items()],
     )
-    await transaction.write(
+    transaction.write(
         "DELETE FROM term WHERE tenant = ? AND term = ? AND memories <= 0", [(tenant, term) for term in counted]
     )
     for table, key in (("memory_text", "rowid"), ("unindexed", "memory"), ("vector", "memory"), ("memory", "id")):
-        await transaction.write(f"DELETE FROM {table} WHERE {key} IN (SELECT value FROM json_each(?))", [(memories,)])
+        transaction.write(f"DELETE FROM {table} WHERE {key} IN (SELECT value FROM json_each(?))", [(memories,)])
     contents = ids(
         row[0]
         for row in await transaction.read(
             "SELECT DISTINCT content FROM occurrence WHERE id IN (SELECT value FROM json_each(?))", (which,)
         )
     )
-    await transaction.write("DELETE FROM block WHERE occurrence IN (SELECT value FROM json_each(?))", [(which,)])
-    await transaction.write("DELETE FROM occurrence WHERE id IN (SELECT value FROM json_each(?))", [(which,)])
-    await transaction.write(
+    transaction.write("DELETE FROM block WHERE occurrence IN (SELECT value FROM json_each(?))", [(which,)])
+    transaction.write("DELETE FROM occurrence WHERE id IN (SELECT value FROM json_each(?))", [(which,)])
+    transaction.write(
         "DELETE FROM content WHERE id IN (SELECT value FROM json_each(?))"
         " AND NOT EXISTS (SELECT 1 FROM occurrence WHERE occurrence.content = content.id)",
         [(contents,)],

@@ -60,7 +60,8 @@ async def test_failed_transaction_writes_nothing(database: Database) -> None:
 async def test_cancelled_transaction_writes_nothing_and_the_next_one_works(database: Database) -> None:
     async def stall() -> None:
         async with database.transaction() as transaction:
-            await transaction.write("INSERT INTO tenant(name) VALUES (?)", [("acme",)])
+            transaction.write("INSERT INTO tenant(name) VALUES (?)", [("acme",)])
+            assert await transaction.read("SELECT count(*) FROM tenant") == [(1,)]
             entered.set()
             await asyncio.Event().wait()
 
@@ -86,7 +87,8 @@ async def test_late_read_is_interrupted_and_its_connection_reused(database: Data
 async def test_reads_do_not_wait_for_a_write(database: Database) -> None:
     await add(database, "acme")
     async with database.transaction() as transaction:
-        await transaction.write("INSERT INTO tenant(name) VALUES (?)", [("umbrella",)])
+        transaction.write("INSERT INTO tenant(name) VALUES (?)", [("umbrella",)])
+        assert await transaction.read("SELECT count(*) FROM tenant") == [(2,)]
         assert await names(database) == ["acme"]
     assert await names(database) == ["acme", "umbrella"]
 
