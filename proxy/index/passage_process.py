@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -50,7 +51,6 @@ class PassageProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,  # the libraries' own chatter
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
-                start_new_session=True,  # Ctrl-C is for us to handle
             )
         assert self._process.stdout
         greeting = self._process.stdout.readline().decode().strip()
@@ -109,5 +109,7 @@ def serve(folder: Path, threads: int, questions: BinaryIO, answers: BinaryIO) ->
 
 
 if __name__ == "__main__":
+    # No session of its own: Linux weighs sessions first, and niceness would only count inside it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches us too, and is for the proxy to handle
     os.nice(NICENESS)
     serve(Path(sys.argv[1]), int(sys.argv[2]), sys.stdin.buffer, sys.stdout.buffer)
