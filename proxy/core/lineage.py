@@ -78,7 +78,7 @@ def trace(
     aligned = [(head, align(history, prints, head)) for head in heads.values()]
     echo = _echoing(chat, links, key)
     head, kept, ambiguous = closest(history, prints, shape, links, aligned, echo)
-    near, quotes = (head, False) if head else nearest(links, aligned)
+    near, quotes = (head, max(kept, default=0) < 0) if head else nearest(links, aligned)
     is_side, evidence = decide(asked, shape, near.shape if near else None, quotes)
     parent = near.conversation if near else _most(links, (LinkKind.PHRASE, LinkKind.ECHO, LinkKind.CLIENT_ID))
     if is_side:
@@ -159,7 +159,7 @@ def _compare(
         return Event.RETRY, ("the same messages again",), ()
     said = f"{len(gone)} of {len(head.fulls)} messages that stood there last are gone"
     echoing = echo.keys() & new_places(prints, shape, head, kept)
-    if echoing and (old_gone or len(gone) > len(answered)):
+    if echoing and gone:
         where = tuple(sorted(at for at in echoing if at >= 0))
         return Event.SUMMARY, (said, "the answer to a summariser's request echoes in a new message"), where
     last_kept_at = max((at for at, index in enumerate(kept) if index >= 0), default=-1)

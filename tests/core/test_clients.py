@@ -316,3 +316,22 @@ def test_equal_steps_of_two_conversations_are_told_apart_by_their_calls_after_eq
         client.messages.append(tool(f"call-{n}", "Your thought has been logged."))
         summary_of(client, client.send("The same answer in both of them, which is long enough to lead back."), homes[n])
     assert [client.talk(1).conversation for client in clients] == homes
+
+
+def test_one_step_that_is_summed_up_at_once_is_a_summary():
+    client = Client(Watch(), [system("You plan."), assistant(prose(60, "older summary"))], tools=TOOLS)
+    home = client.ask(prose(20, "task"), calling(("call-1", "read", {"path": "a.py"}))).conversation
+    read = tool("call-1", prose(300, "too much"))
+    told = f"Summarize the conversation below.\n\n{spoken([*client.messages[1:], read])}"
+    client.beside([system("You are a helpful assistant that summarizes conversations"), user(told)], SUMMARY)
+    client.messages[3:] = []
+    client.messages[2:2] = [assistant(f"[summary] {SUMMARY}")]
+    summary_of(client, client.send(), home)
+
+
+def test_summary_that_is_summed_up_again_in_one_message_is_a_side_request(coder: Client):
+    home = coder.send("Done.").conversation
+    order = "Progressively summarize the lines of conversation provided, adding onto the summary.\n\n"
+    first = coder.beside([user(f"{order}{spoken(coder.messages[1:4])}\n\nNew summary:")], SUMMARY)
+    again = coder.beside([user(f"{order}Current summary:\n{SUMMARY}\n\n{spoken(coder.messages[4:7])}\n\nNew summary:")])
+    assert first.role is again.role is Role.SIDE and first.lineage.parent == again.lineage.parent == home
