@@ -27,8 +27,8 @@ ASKS = "?"  # the tag of a text that asks
 TERM_CHARS = 80  # longer runs without white space are data, not words
 STEM_CACHE_WORDS = 100_000  # some 10 MB; a conversation uses 5 to 10 thousand different words
 
-# A private-use letter opens every scope token. FTS5's unicode61 takes it for a letter (category Co), Python's \w does
-# not, and terms consist of \w and joiners only: no text can forge a scope.
+# A private-use letter opens every scope token. FTS5's ascii tokenizer takes it for a letter, as all that is not ASCII;
+# Python's \w does not, and terms consist of \w and joiners only: no text can forge a scope.
 SCOPE_MARK = "\ue000"
 
 # Function words, and those that only ask, agree or thank. Dropped from questions; kept in documents, at no cost.
