@@ -101,8 +101,9 @@ class ScriptedUpstream:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def play(self, *replies: Reply | str) -> None:
-        """Answer the next requests with these, in order."""
+        """Answer the next requests with these, in order; permits that nobody used are void."""
         self.script = in_turn(*replies)
+        self._permits = asyncio.Semaphore(0)
 
     def permit(self, pieces: int = 1) -> None:
         """Let that many pieces of lock-step replies go; callable from any thread."""

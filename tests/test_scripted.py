@@ -65,7 +65,8 @@ def test_cut_whole_answer_is_seen_as_broken(upstream: ScriptedUpstream) -> None:
 
 
 def test_lockstep_sends_nothing_without_a_permit(upstream: ScriptedUpstream, client: openai.OpenAI) -> None:
-    upstream.play(Reply("one two", lockstep=True))
+    upstream.permit(3)
+    upstream.play(Reply("one two", lockstep=True))  # and what was permitted before does not count
     heard: list[str] = []
     first = threading.Event()
 
