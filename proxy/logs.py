@@ -65,6 +65,12 @@ def configure(policy: LogPolicy, stream: TextIO = sys.stderr) -> None:
     logging.captureWarnings(True)
     for name in HEARD_FROM_INFO:
         logging.getLogger(name).setLevel(max(level, logging.INFO))
+        for mine in (
+            name,
+            name.partition(".")[0],
+        ):  # handlers that uvicorn set up would write around ours, words and all
+            logging.getLogger(mine).handlers.clear()
+            logging.getLogger(mine).propagate = True
     logging.getLogger("palimpsest").setLevel(level)
     structlog.configure(
         processors=[

@@ -9,6 +9,7 @@ from typing import Any
 import aiosqlite
 import pytest
 import structlog
+import uvicorn
 
 from proxy.domain import Note
 from proxy.errors import MemoryFault
@@ -82,6 +83,16 @@ def test_an_exception_shows_where_and_not_what_it_said(stream: io.StringIO, form
     assert SECRET not in said
     assert said.count("KeyError") == 2
     assert said.count("test_an_exception_shows_where") == 2
+
+
+def test_handlers_that_a_library_set_up_before_do_not_write_around_ours(
+    stream: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uvicorn.Config(app="nobody:home").configure_logging()
+    configure(LogPolicy(format="json"), stream)
+    logging.getLogger("uvicorn.error").info("listening")
+    assert [line["event"] for line in lines(stream)] == ["listening"]
+    assert capsys.readouterr().err == ""
 
 
 def test_a_fault_of_ours_says_what_to_try(stream: io.StringIO) -> None:
