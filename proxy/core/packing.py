@@ -109,10 +109,10 @@ def stretch_around(text: str, best: str, limit_chars: int) -> tuple[int, int]:
     at = max(text.find(best), 0)
     start = max(0, min(at - max(limit_chars - len(best), 0) // 2, len(text) - limit_chars))
     stop = start + limit_chars
-    if start > 0 and (space := _space(text, start, min(start + MIN_CUT_CHARS, at + 1))) >= 0:
-        start = space + 1
-    if stop < len(text) and (space := _space(text[::-1], len(text) - stop, len(text) - stop + MIN_CUT_CHARS)) >= 0:
-        stop = len(text) - space - 1
+    if start > 0:
+        start = next((i + 1 for i in range(start, min(start + MIN_CUT_CHARS, at, stop)) if text[i].isspace()), start)
+    if stop < len(text):
+        stop = next((i for i in range(stop, max(stop - MIN_CUT_CHARS, start), -1) if text[i].isspace()), stop)
     return start, stop
 
 
@@ -169,8 +169,3 @@ def _body(pieces: Sequence[Piece]) -> str:
 
 def _chars(pieces: Sequence[Piece]) -> int:
     return sum(map(len, _headings(pieces))) + sum(len(piece.line) for piece in pieces)
-
-
-def _space(text: str, start: int, stop: int) -> int:
-    """Offset of the first white space in text[start:stop], -1 if there is none."""
-    return next((at for at in range(start, stop) if text[at].isspace()), -1)

@@ -146,7 +146,8 @@ def rank(
     )
     cosine = shelf.vectors @ asked.vector if asked.vector is not None else np.zeros(len(shelf))
     spread = np.array([bm25.idf[term] for term in asked.found]) @ held if asked.found else np.zeros(len(shelf))
-    rows = widened(shelf, np.union1d(_best(cosine * eligible, pool), _best(spread * eligible, pool)))
+    lists = (cosine, cosine * eligible, spread, spread * eligible)  # what may not come lends its neighbours weight
+    rows = widened(shelf, np.unique(np.concatenate([_best(values, pool) for values in lists])))
     rows = rows[eligible[rows]]
     around, weights = surroundings(shelf, rows)
     share = MEANING_SHARE * weights

@@ -1,0 +1,60 @@
+"""Passages on a shelf, for tests that need no database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from proxy.core.ranking import Floats, Shelf
+
+NOW = 1_700_000_000.0
+DIMENSIONS = 384
+
+
+def axis(number: int) -> Floats:
+    """A unit vector, at right angles to those of other numbers."""
+    vector = np.zeros(DIMENSIONS, np.float32)
+    vector[number] = 1
+    return vector
+
+
+def shelf(
+    said: Sequence[str],
+    *,
+    conversations: Sequence[int] = (),
+    vectors: Sequence[Floats] = (),
+    speakers: Sequence[str] = (),
+    asks: Sequence[int] = (),
+    created_at: Sequence[float] = (),
+) -> Shelf:
+    """One passage for each text, in order; without vectors where none are given."""
+    count = len(said)
+    of = list(conversations) or [1] * count
+    before, after, centres = np.full(count, -1), np.full(count, -1), np.zeros(count)
+    last: dict[int, int] = {}
+    ends: dict[int, float] = {}
+    for row, conversation in enumerate(of):
+        if conversation in last:
+            before[row] = last[conversation]
+            after[last[conversation]] = row
+        centres[row] = ends.get(conversation, 0.0) + len(said[row]) / 2
+        ends[conversation] = ends.get(conversation, 0.0) + len(said[row])
+        last[conversation] = row
+    names = {name: number for number, name in enumerate(dict.fromkeys(speakers), start=1)}
+    return Shelf(
+        ids=np.arange(1, count + 1),
+        occurrences=np.arange(101, count + 101),
+        conversations=np.array(of, np.int64),
+        fulls=np.arange(1001, count + 1001),
+        lengths=np.array([len(text) for text in said], float),
+        centres=centres,
+        before=before,
+        after=after,
+        created_at=np.array(list(created_at) or [NOW] * count),
+        asks=np.isin(np.arange(count), list(asks)),
+        consequence=np.ones(count),
+        speakers=np.array([names[name] for name in speakers] or [0] * count),
+        names=names,
+        vectors=np.array(list(vectors)) if len(vectors) else np.zeros((count, DIMENSIONS), np.float32),
+    )

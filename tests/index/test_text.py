@@ -1,0 +1,95 @@
+"""Which passages hold a question's words?"""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.domain import Query, Reach
+from proxy.errors import MemoryFault
+from proxy.index import text as module
+from proxy.index.scope import Scope, scope_of
+from proxy.index.text import Found, Words
+from tests.remembered import Past, Watched
+
+
+async def scope(past: Past, reach: Reach = Reach.CONVERSATION, tenant: str = "acme") -> Scope:
+    found = await scope_of(past.database, Query(tenant, "c-1", "", reach=reach))
+    assert found is not None
+    return found[0]
+
+
+async def find(past: Past, *terms: str, reach: Reach = Reach.CONVERSATION) -> Found:
+    return await Words(past.database).find(await scope(past, reach), terms)
+
+
+async def texts(past: Past, found: Found, term: str) -> list[str]:
+    rows = []
+    for id in found.ids[term].tolist():
+        rows += await past.database.read(
+            "SELECT content.text FROM memory JOIN occurrence ON occurrence.id = memory.occurrence"
+            " JOIN content ON content.id = occurrence.content WHERE memory.id = ?",
+            (id,),
+        )
+    return [text for (text,) in rows]
+
+
+async def test_each_term_has_its_own_passages(past: Past) -> None:
+    await past.say("the red boat", "a blue boat", "a red house")
+    found = await find(past, "boat", "red")
+    assert await texts(past, found, "boat") == ["the red boat", "a blue boat"]
+    assert await texts(past, found, "red") == ["the red boat", "a red house"]
+
+
+async def test_a_term_that_nobody_used_is_absent(past: Past) -> None:
+    await past.say("the red boat")
+    assert (await find(past, "boat", "zeppelin")).absent == ("zeppelin",)
+
+
+async def test_a_term_that_only_others_used_is_absent(past: Past) -> None:
+    await past.say("the red boat")
+    await past.say("the zeppelin", conversation="c-2")
+    await past.say("the balloon", tenant="other")
+    assert (await find(past, "zeppelin", "balloon")).absent == ("zeppelin", "balloon")
+    assert (await find(past, "zeppelin", "balloon", reach=Reach.TENANT)).absent == ("balloon",)
+
+
+async def test_many_absent_terms_do_not_crowd_out_the_known(past: Past) -> None:
+    await past.say("the red boat")
+    unknown = [f"unknown{n}" for n in range(3 * module.MAX_TERMS)]
+    found = await find(past, *unknown, "boat")
+    assert list(found.ids) == ["boat"] and found.absent == tuple(unknown)
+
+
+async def test_of_many_known_terms_the_rarest_are_looked_up_and_the_others_are_not_called_absent(past: Past) -> None:
+    words = [f"word{n}" for n in range(module.MAX_TERMS + 4)]
+    await past.say(" ".join(words), " ".join(words[-4:]))
+    found = await find(past, *words)
+    assert sorted(found.ids) == sorted(words[:-4]) and found.absent == ()
+
+
+@pytest.mark.parametrize(
+    "hostile", ['"', '" OR "', "boat*", "NEAR(boat)", "tokens:boat", "boat AND", "\ue000t1", "(", "'; DROP TABLE term"]
+)
+async def test_no_term_is_read_as_a_query(past: Past, hostile: str) -> None:
+    await past.say("the red boat")
+    found = await find(past, hostile, "boat")
+    assert hostile not in found.ids and len(found.ids["boat"]) == 1
+
+
+async def test_identifiers_are_found_whole(past: Past) -> None:
+    await past.say("see src/app/main.py", "see src/app/other.py")
+    assert await texts(past, found := await find(past, "src/app/main.py"), "src/app/main.py") == ["see src/app/main.py"]
+    assert found.absent == ()
+
+
+async def test_no_terms_ask_for_nothing(past: Past) -> None:
+    await past.say("the red boat")
+    assert await find(past) == Found({}, ())
+
+
+async def test_an_index_that_cannot_be_read_is_a_fault_and_not_an_empty_answer(past: Past) -> None:
+    await past.say("the red boat")
+    watched = Watched(past.database)
+    watched.fault = "memory_text"
+    with pytest.raises(MemoryFault):
+        await Words(watched).find(await scope(past), ["boat"])

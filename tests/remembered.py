@@ -1,0 +1,104 @@
+"""Messages in a real database, for tests of the indexes: written by the journal, vectors made of words."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from proxy.core.digest import query_terms
+from proxy.domain import Json
+from proxy.errors import MemoryFault
+from proxy.ports import Row, Vectors
+from proxy.store.connection import Database
+from proxy.store.derived import Derived
+from proxy.store.journal import SqliteJournal
+from tests.talking import NOW, assistant, record, user
+
+DIMENSIONS = 384
+LEASE_SECONDS = 30.0
+
+
+def meaning(text: str) -> Vectors:
+    """A unit vector by words: texts that share words lean towards each other, others hardly."""
+    vector = np.zeros(DIMENSIONS, np.float32)
+    for term in query_terms(text):
+        vector[int.from_bytes(hashlib.blake2b(term.encode(), digest_size=2).digest(), "big") % DIMENSIONS] += 1
+    return vector / max(float(np.linalg.norm(vector)), 1e-9)
+
+
+class WordEmbedder:
+    """An embedder without a model."""
+
+    name = "words"
+
+    def __init__(self) -> None:
+        self.ready = True
+        self.fault = ""
+        self.asked: list[str] = []
+
+    async def embed_query(self, text: str) -> Vectors:
+        if self.fault:
+            raise MemoryFault(self.fault)
+        self.asked.append(text)
+        return meaning(text)
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        return np.array([meaning(text) for text in texts])
+
+
+class Past:
+    """What was said so far, and the database that holds it."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.journal = SqliteJournal(database)
+        self._derived = Derived(database, lambda: NOW)
+
+    async def say(self, *texts: str, tenant: str = "acme", conversation: str = "c-1", **more: Any) -> tuple[int, ...]:
+        """One request: texts of a user and an assistant in turn. Returns their occurrences."""
+        messages: list[Json] = [(user, assistant)[at % 2](text) for at, text in enumerate(texts)]
+        before = (await self.database.read("SELECT ifnull(max(id), 0) FROM occurrence"))[0][0]
+        await self.journal.begin([record(messages, tenant=tenant, conversation=conversation, **more)])
+        rows = await self.database.read("SELECT id FROM occurrence WHERE id > ? ORDER BY id", (before,))
+        return tuple(row[0] for row in rows)
+
+    async def index(self, model: str = WordEmbedder.name) -> None:
+        """Give everything a vector that has none."""
+        while waiting := await self._derived.claim(100, "w", LEASE_SECONDS, model):
+            await self._derived.save_vectors(model, {w.memory: meaning(w.text) for w in waiting})
+
+    async def forget(self, memories: Sequence[int]) -> None:
+        """Remove memories as deletion does."""
+        rows = [(memory,) for memory in memories]
+        await self.database.write(
+            [
+                ("DELETE FROM memory_text WHERE rowid = ?", rows),
+                ("DELETE FROM unindexed WHERE memory = ?", rows),
+                ("DELETE FROM vector WHERE memory = ?", rows),
+                ("DELETE FROM memory WHERE id = ?", rows),
+            ]
+        )
+
+
+class Watched:
+    """A database that notes what it was asked, and can be told to fail."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.asked: list[str] = []
+        self.fault = ""
+        self.rows_read = 0
+
+    async def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
+        self.asked.append(sql)
+        if self.fault and self.fault in sql:
+            raise MemoryFault("reading: told to fail")
+        rows = await self._database.read(sql, args)
+        self.rows_read += len(rows)
+        return rows
+
+    async def write(self, statements: Any) -> None:
+        raise AssertionError("indexes only read")
