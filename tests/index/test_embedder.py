@@ -87,6 +87,19 @@ async def test_question_asked_again_is_not_computed_again(make: Make, counts: Co
     assert await embedder.embed_query("Which port?") is not first
 
 
+async def test_question_asked_twice_at_once_is_computed_once_and_survives_one_who_leaves(
+    make: Make, counts: Counted, model_folder: Path
+) -> None:
+    embedder = make(ModelPolicy(folder=model_folder))
+    await embedder.warm()
+    leaves, stays = (asyncio.ensure_future(embedder.embed_query("Which port?")) for _ in range(2))
+    await asyncio.sleep(0)
+    leaves.cancel()
+    assert (await stays).shape == (384,)
+    assert leaves.cancelled()
+    assert counts.stages == ["embed_query"]
+
+
 async def test_missing_model_is_a_fault_that_says_so(make: Make, tmp_path: Path) -> None:
     embedder = make(ModelPolicy(cache=tmp_path, download="never"))
     assert not await embedder.warm()
@@ -131,7 +144,7 @@ async def test_model_without_the_faster_copy_embeds_questions_exactly(
 
 
 def test_long_question_is_read_at_its_beginning_and_its_end() -> None:
-    short = "Why does the importer stop? " * 10
+    short = "Why does the importer stop? " * 8
     assert gist(short) == short
     text = f"Why does the importer stop? {'at line 1 of main.py ' * 500} It worked on Monday."
     assert gist(text).startswith("Why does the importer stop? at line 1")
