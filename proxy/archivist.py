@@ -36,6 +36,8 @@ LEASE_SECONDS = 30.0  # a batch takes a second or two; a worker that died holds 
 LOOK_SECONDS = 5.0  # between looks for passages that another worker or an earlier run left, and for a missing model
 REFUSING_STATUS = 400
 
+WARMING = "api_key=none"  # whatever a rule might look at
+
 log = structlog.get_logger()
 
 
@@ -129,6 +131,8 @@ class Archivist:
 
     async def write(self) -> None:
         """Write what waits, all of it at once; forever."""
+        # the rules of redaction take a third of a second to load: not while the first answer waits for its commit
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._clean, WARMING)
         while True:
             await self._wake.wait()
             self._wake.clear()
