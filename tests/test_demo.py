@@ -13,10 +13,9 @@ from tests.running import ROOT
 COLUMNS = 100
 
 
-def demo(**env: str) -> str:
-    ended = subprocess.run(
-        [sys.executable, "-m", "proxy", "demo"], cwd=ROOT, env=os.environ | env, capture_output=True, text=True
-    )
+def demo(*command: str, **env: str) -> str:
+    program = [sys.executable, "-m", "proxy", *(command or ("demo",))]
+    ended = subprocess.run(program, cwd=ROOT, env=os.environ | env, capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout
     return ended.stdout
 
@@ -38,7 +37,7 @@ def test_what_was_lost_comes_back_and_only_with_memory() -> None:
 
 
 def test_page_fits_a_terminal_of_a_hundred_columns_and_half_a_minute_of_reading() -> None:
-    lines = demo(COLUMNS="240").splitlines()
+    lines = demo("serve", "--demo", COLUMNS="240").splitlines()
     assert max(map(len, lines)) <= COLUMNS
     assert len(lines) <= 60
     assert "\x1b" not in "".join(lines), "no colours in a pipe"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -12,14 +10,13 @@ from proxy.domain import Json
 from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import Conversation, Proxy, memory_in, rows, stored_texts, until
 
-PATIENT_COMMIT = {"archive": {"commit_wait_ms": 30_000.0}}  # an end of stream is an acknowledgement, on any machine
 SPEAKERS = 4
 
 
 @pytest.fixture
-def patient(upstream: ScriptedUpstream, tmp_path: Path) -> Iterator[Proxy]:
-    with Proxy(tmp_path / "data", upstream.url, PATIENT_COMMIT) as running:
-        yield running
+def patient(own_proxy: Proxy) -> Proxy:
+    """It waits for each commit as long as it takes: on any machine the end of an answer is an acknowledgement."""
+    return own_proxy.start()
 
 
 def said_back(body: Json) -> Reply:

@@ -16,6 +16,7 @@ from proxy.scripted import ScriptedUpstream
 from tests.running import Conversation, Proxy, database, memory_in, stored_texts, until
 
 TMPFS_BYTES = 12 << 20
+IMPATIENT = {"archive": {"commit_wait_ms": 250.0}}  # a disk that does not answer would hold up each request for long
 FACT = "The archive room is number 3172, and its door opens to the left."
 QUESTION = "What is the number of the archive room?"
 
@@ -23,6 +24,14 @@ QUESTION = "What is the number of the archive room?"
 @pytest.fixture(autouse=True)
 def answers(upstream: ScriptedUpstream) -> None:
     upstream.script = lambda body: f"I have read all of your {len(body['messages'])} messages, including the last one."
+
+
+@pytest.fixture
+def own_proxy(upstream: ScriptedUpstream, tmp_path: Path) -> Iterator[Proxy]:
+    """One that waits for its disk no longer than it does by default."""
+    running = Proxy(tmp_path / "data", upstream.url, IMPATIENT)
+    yield running
+    running.close()
 
 
 @pytest.fixture
@@ -68,7 +77,7 @@ def assert_restores(talk: Conversation, upstream: ScriptedUpstream) -> None:
 
 
 def test_full_disk_stops_memory_and_nothing_else(small_disk: Path, upstream: ScriptedUpstream) -> None:
-    with Proxy(small_disk / "data", upstream.url) as proxy:
+    with Proxy(small_disk / "data", upstream.url, IMPATIENT) as proxy:
         talk = Conversation(proxy, "sk-one")
         assert_flows(talk, upstream, FACT)
         proxy.settle()
@@ -143,13 +152,13 @@ def test_database_that_breaks_under_way_stops_no_request(own_proxy: Proxy, upstr
 
 
 def test_second_process_on_the_same_database_continues_the_conversation(
-    own_proxy: Proxy, upstream: ScriptedUpstream
+    tmp_path: Path, upstream: ScriptedUpstream
 ) -> None:
-    own_proxy.start()
-    with Proxy(own_proxy.data, upstream.url) as second:
-        talk = Conversation(own_proxy, "sk-one")
+    data = tmp_path / "data"
+    with Proxy(data, upstream.url) as first, Proxy(data, upstream.url) as second:
+        talk = Conversation(first, "sk-one")
         home = talk.say(FACT).said("conversation")
-        for number, at in enumerate((second, own_proxy, second)):
+        for number, at in enumerate((second, first, second)):
             talk.proxy = at
             answered = talk.say(f"Then we went through shelf {number} and wrote down every single title on it.")
             assert (answered.said("conversation"), answered.said("event")) == (home, "append")
