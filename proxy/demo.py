@@ -163,7 +163,7 @@ async def _ask(
 ) -> Seen:
     body = {"model": MODEL, "messages": messages}
     async with http.post("/v1/chat/completions", json=body, headers={"x-palimpsest-memory": memory}) as response:
-        answer = Text.assemble(("it answers: ", "dim"), (seen.answer, f"bold {colour}"))
+        answer = await response.json()
         reached = upstream.received[-1].json["messages"]
         return Seen(reached, answer["choices"][0]["message"]["content"], dict(response.headers))
 
@@ -215,61 +215,7 @@ def _side(title: str, seen: Seen, facts: list[re.Pattern[str]], colour: str) -> 
                 lines += _block(piece, facts)
             elif piece.strip():
                 lines.append(Text.assemble((message["role"], "dim"), " ", terminal.excerpt(piece, SHOWN_CHARS)))
-    answer = await response.json()
-        reached = upstream.received[-1].json["messages"]
-        return Seen(reached, answer["choices"][0]["message"]["content"], dict(response.headers))
-
-
-async def _get(http: aiohttp.ClientSession, path: str, **query: str) -> Json:
-    async with http.get(path, params=query) as response:
-        answer: Json = await response.json()
-        return answer
-
-
-async def _indexed(http: aiohttp.ClientSession) -> None:
-    """Wait until everything is findable by meaning as well; a model that turns out broken is not waited for."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(INDEX_WAIT_SECONDS):
-            while (await _get(http, "/readyz"))["pending"] != 0:  # noqa: ASYNC110 (all there is)
-                await asyncio.sleep(LOOK_SECONDS)
-
-
-def picture(played: Played) -> RenderableType:
-    """Everything on one page of a terminal."""
-    talk = played.talk
-    facts = [re.compile(pattern) for pattern in talk["patterns"].values()]
-    sides = Table.grid(expand=True, padding=(0, 0))
-    sides.add_column(ratio=2)
-    sides.add_column(ratio=3)
-    sides.add_row(
-        _side("without memory", played.without, facts, "red"),
-        _side("with palimpsest", played.with_memory, facts, "green"),
-    )
-    return Group(
-        Text(f"1. A coding session of {len(talk['turns'])} turns, {played.characters:,} characters, passes through."),
-        Text("2. The window is full, and the client replaces the session by two sentences of summary."),
-        Text(f"3. The user asks: {talk['question']}"),
-        sides,
-        _why(played),
-        Rule("for real", align="left", style="dim"),
-        Text("palimpsest serve", style="bold"),
-        Text("export OPENAI_BASE_URL=http://127.0.0.1:8484/v1", style="bold"),
-        Text("The model of this demo is a script that repeats what it is shown; all the rest was real.", style="dim"),
-    )
-
-
-def _side(title: str, seen: Seen, facts: list[re.Pattern[str]], colour: str) -> RenderableType:
-    """The request as the model saw it, and the answer."""
-    lines: list[RenderableType] = []
-    for message in seen.messages:
-        for piece in BLOCK.split(message["content"]):
-            if BLOCK.match(piece):
-                lines += _block(piece, facts)
-            elif piece.strip():
-                lines.append(
-                    Text(message["role"], style="dim").append_text(Text(" ")) + terminal.excerpt(piece, SHOWN_CHARS)
-                )
-    answer = Text("it answers: ", style="dim") + Text(seen.answer, style=f"bold {colour}")
+    answer = Text.assemble(("it answers: ", "dim"), (seen.answer, f"bold {colour}"))
     return Panel(Group(*lines, Text(), answer), title=f"what the model saw {title}", border_style=colour)
 
 
