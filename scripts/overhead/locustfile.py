@@ -3,8 +3,8 @@ How do conversations arrive? Each locust user is one client that keeps one conve
 
     ROWS=rows.jsonl PACE_SECONDS=0.3 locust --headless -f locustfile.py -H http://127.0.0.1:8484 -u 8 -t 30s
 
-Every request becomes a line of ROWS: its kind, whether streamed, milliseconds to the first byte of the answer's body
-and to its end, memories recalled (as the proxy says), blocks in the request (as the upstream saw them).
+Every request becomes a line of ROWS: when it was sent, its kind, whether streamed, milliseconds to the first byte of the
+answer's body and to its end, memories recalled (as the proxy says), blocks in the request (as the upstream saw them).
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ class Client(FastHttpUser):
         if answer.status_code != 200:
             raise RuntimeError(f"status {answer.status_code}: {heard[:200]!r}")
         row = {
+            "at_s": started - STARTED,
             "kind": self.talk.kind,
             "stream": stream,
             "first_ms": first * 1000,
