@@ -3,8 +3,8 @@ How do conversations arrive? Each locust user is one client that keeps one conve
 
     ROWS=rows.jsonl PACE_SECONDS=0.3 locust --headless -f locustfile.py -H http://127.0.0.1:8484 -u 8 -t 30s
 
-Every request becomes a line of ROWS: when it was sent, its kind, whether streamed, milliseconds to the first byte of the
-answer's body and to its end, memories recalled (as the proxy says), blocks in the request (as the upstream saw them).
+Every request becomes a line of ROWS: when it was sent, its kind, whether streamed, milliseconds to the first byte of
+the answer's body and to its end, memories recalled (as the proxy says), blocks in the request (as the upstream saw them).
 """
 
 from __future__ import annotations
@@ -49,11 +49,9 @@ class Client(FastHttpUser):
         body = json.dumps({"model": "gpt-4o", "messages": self.talk.messages, "stream": stream}).encode()
         started = perf_counter()
         answer = self.client.post("/v1/chat/completions", data=body, headers=HEADERS, stream=True, name=self.talk.kind)
-        heard = b""
-        first = 0.0
-        for piece in answer.iter_content(65536, decode_content=False):
-            first = first or perf_counter() - started
-            heard += piece
+        heard = next(answer.iter_content(1, decode_content=False), b"")  # it waits for as many bytes as it is asked for
+        first = perf_counter() - started
+        heard += b"".join(answer.iter_content(65536, decode_content=False))
         whole = perf_counter() - started
         if answer.status_code != 200:
             raise RuntimeError(f"status {answer.status_code}: {heard[:200]!r}")
