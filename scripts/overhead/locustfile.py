@@ -4,7 +4,8 @@ How do conversations arrive? Each locust user is one client that keeps one conve
     ROWS=rows.jsonl PACE_SECONDS=0.3 locust --headless -f locustfile.py -H http://127.0.0.1:8484 -u 8 -t 30s
 
 Every request becomes a line of ROWS: when it was sent, its kind, whether streamed, milliseconds to the first byte of
-the answer's body and to its end, memories recalled (as the proxy says), blocks in the request (as the upstream saw them).
+the answer's body and to its end, memories recalled (as the proxy says), blocks in the request (as the upstream saw
+them).
 """
 
 from __future__ import annotations
