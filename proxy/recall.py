@@ -34,7 +34,7 @@ TEXTS = """
 SELECT memory.id, memory.occurrence, conversation.public, occurrence.role,
     substr(content.text, memory.start + 1, memory.stop - memory.start), occurrence.created_at,
     memory.start, memory.stop, memory.tags
-FROM json_each(?) AS asked JOIN memory ON memory.id = asked.value
+FROM json_each(?) AS asked CROSS JOIN memory ON memory.id = asked.value
 JOIN conversation ON conversation.id = memory.conversation
 JOIN occurrence ON occurrence.id = memory.occurrence JOIN content ON content.id = occurrence.content
 WHERE memory.tenant = (SELECT id FROM tenant WHERE name = ?)

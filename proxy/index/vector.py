@@ -109,8 +109,9 @@ class Shelves:
         missing = growing.missing()
         for start in range(0, len(missing), SLICE_PASSAGES):
             rows = await self._sql.read(
-                "SELECT memory, own FROM json_each(?) AS asked JOIN vector ON vector.memory = asked.value"
-                " WHERE vector.model = ? AND length(vector.own) = ?",
+                # "+": one look-up for each passage; by the model's index it would be all vectors for each
+                "SELECT memory, own FROM json_each(?) AS asked CROSS JOIN vector ON vector.memory = asked.value"
+                " WHERE +vector.model = ? AND length(vector.own) = ?",
                 (orjson.dumps(missing[start : start + SLICE_PASSAGES]).decode(), self._model, DIMENSIONS * 2),
             )
             growing.fill(rows)
