@@ -8,6 +8,7 @@ is a `MemoryFault`; "nothing found" is an answer.
 from __future__ import annotations
 
 import asyncio
+import functools
 import re
 from collections.abc import Collection
 from dataclasses import replace
@@ -86,21 +87,20 @@ class Recall:
                 finding = looking.create_task(self._words.find(scope, wanted))
         except ExceptionGroup as group:
             raise group.exceptions[0] from None
-        shelf, vector = reading.result(), embedding.result()
-        asked = _asked(query.text, shelf, vector, finding.result())
-        eligible = _eligible(shelf, query, own)
-        if len(shelf) <= INLINE_PASSAGES:
-            reason, best = self._judge(shelf, asked, eligible, limit)
-        else:
-            reason, best = await asyncio.to_thread(self._judge, shelf, asked, eligible, limit)
+        shelf, vector, words = reading.result(), embedding.result(), finding.result()
+        judging = functools.partial(self._judge, query, own, shelf, vector, words, limit)
+        reason, best = judging() if len(shelf) <= INLINE_PASSAGES else await asyncio.to_thread(judging)
         if best is None:
             return Recalled((), False, reason, vector is None)
         candidates = await self._texts(query.tenant, shelf, best)
         return Recalled(candidates, bool(candidates), reason, vector is None)
 
-    def _judge(self, shelf: Shelf, asked: Asked, eligible: Bools, limit: int) -> tuple[str, Ranked | None]:
+    def _judge(
+        self, query: Query, own: int, shelf: Shelf, vector: Vectors | None, words: Found, limit: int
+    ) -> tuple[str, Ranked | None]:
         """Why something comes, and what, best first; or why nothing does, and None."""
         policy = self._policy
+        asked, eligible = _asked(query.text, shelf, vector, words), _eligible(shelf, query, own)
         admitted, reason = admits(
             shelf, asked, eligible, gate_cosine=policy.gate_cosine, gate_rare_terms=policy.gate_rare_terms
         )
@@ -152,7 +152,7 @@ def _asked(text: str, shelf: Shelf, vector: Vectors | None, words: Found) -> Ask
     found = {term: shelf.rows_of(ids) for term, ids in words.ids.items()}
     found = {term: rows for term, rows in found.items() if len(rows)}
     return Asked(
-        vector=vector,
+        cosines=None if vector is None else shelf.vectors @ vector,
         found=found,
         absent=(*words.absent, *(term for term in words.ids if term not in found)),
         identifiers=tuple(name for name in identifiers(text) if name in found),

@@ -32,7 +32,7 @@ def admits(
     """
     if not eligible.any():
         return False, "nothing that may come"
-    if not asked.found and asked.vector is None:
+    if not asked.found and asked.cosines is None:
         return False, "no word of the question is known"
     for name in asked.identifiers:
         rows = asked.found[name]
@@ -45,14 +45,14 @@ def admits(
     together = int(held[rare].sum(0).max(initial=0))
     if together >= gate_rare_terms:
         return True, f"{together} rare terms in one passage"
-    if asked.vector is None:
+    if asked.cosines is None:
         covered = float((np.array(list(weights.values())) @ held).max(initial=0)) / whole
         enough = covered >= COVERED_SHARE and held.sum(0).max(initial=0) >= COVERED_TERMS
         return enough, f"words of one passage cover {covered:.2f} of the question"
     if not whole:
         return False, "the question has no words of its own"
     unknown = len(asked.absent) * _weight(0, len(shelf)) / whole
-    cosine = float((shelf.vectors[eligible] @ asked.vector).max())
+    cosine = float(asked.cosines[eligible].max())
     close = cosine - UNKNOWN_PENALTY * unknown >= gate_cosine
     return close, f"best cosine {cosine:.2f}, {unknown:.0%} of the question unknown"
 

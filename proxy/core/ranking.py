@@ -79,7 +79,7 @@ class Asked:
     `found` are the question's terms with the rows that hold them, `absent` those that no passage of the scope holds.
     """
 
-    vector: Floats | None  # unit length; None: no model
+    cosines: Floats | None  # (n,), of every passage to the question; None: no model
     found: Mapping[str, Rows]
     absent: tuple[str, ...] = ()
     identifiers: tuple[str, ...] = ()  # among `found`: terms that name one thing exactly
@@ -144,7 +144,7 @@ def rank(
     bm25 = ScopedBM25(
         len(shelf), float(shelf.lengths.mean()) if len(shelf) else 0.0, {t: len(r) for t, r in asked.found.items()}
     )
-    cosine = shelf.vectors @ asked.vector if asked.vector is not None else np.zeros(len(shelf))
+    cosine = asked.cosines if asked.cosines is not None else np.zeros(len(shelf))
     spread = np.array([bm25.idf[term] for term in asked.found]) @ held if asked.found else np.zeros(len(shelf))
     lists = (cosine, cosine * eligible, spread, spread * eligible)  # what may not come lends its neighbours weight
     rows = widened(shelf, np.unique(np.concatenate([_best(values, pool) for values in lists])))

@@ -23,12 +23,11 @@ def shelf(
     said: Sequence[str],
     *,
     conversations: Sequence[int] = (),
-    vectors: Sequence[Floats] = (),
     speakers: Sequence[str] = (),
     asks: Sequence[int] = (),
     created_at: Sequence[float] = (),
 ) -> Shelf:
-    """One passage for each text, in order; without vectors where none are given."""
+    """One passage for each text, in order, without vectors."""
     count = len(said)
     of = list(conversations) or [1] * count
     before, after, centres = np.full(count, -1), np.full(count, -1), np.zeros(count)
@@ -56,5 +55,5 @@ def shelf(
         consequence=np.ones(count),
         speakers=np.array([names[name] for name in speakers] or [0] * count),
         names=names,
-        vectors=np.array(list(vectors)) if len(vectors) else np.zeros((count, DIMENSIONS), np.float32),
+        vectors=np.zeros((count, DIMENSIONS), np.float32),
     )

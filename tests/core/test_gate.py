@@ -6,84 +6,80 @@ import numpy as np
 import pytest
 
 from proxy.core.gate import admits
-from proxy.core.ranking import Asked, Floats, Shelf
-from tests.core.shelves import axis, shelf
+from proxy.core.ranking import Asked, Floats
+from tests.core.shelves import shelf
 
 
-def leaning(cosine: float) -> Floats:
-    """A unit vector with this cosine to axis 0."""
-    return cosine * axis(0) + float(np.sqrt(1 - cosine**2)) * axis(1)
+def verdict(asked: Asked, hidden: tuple[int, ...] = ()) -> tuple[bool, str]:
+    eligible = ~np.isin(np.arange(len(SHELF)), hidden)
+    return admits(SHELF, asked, eligible, gate_cosine=0.44, gate_rare_terms=3)
 
 
-def verdict(on: Shelf, asked: Asked, hidden: tuple[int, ...] = ()) -> tuple[bool, str]:
-    eligible = ~np.isin(np.arange(len(on)), hidden)
-    return admits(on, asked, eligible, gate_cosine=0.44, gate_rare_terms=3)
+def close(cosine: float) -> Floats:
+    """Cosines of passages of which the third comes so close to the question."""
+    return np.where(np.arange(len(SHELF)) == 2, cosine, 0.0)
 
 
-def about(cosine: float, count: int = 200) -> Shelf:
-    """Passages of which the third leans so far towards axis 0."""
-    return shelf(["text"] * count, vectors=[leaning(cosine) if row == 2 else axis(5) for row in range(count)])
-
-
+SHELF = shelf(["text"] * 200)
 KNOWN = {"garden": np.array([7, 9, 20, 30])}
 
 
 def test_reaching_the_cosine_admits() -> None:
-    assert verdict(about(0.45), Asked(axis(0), KNOWN))[0]
+    assert verdict(Asked(close(0.45), KNOWN))[0]
 
 
 def test_below_the_cosine_nothing_is_admitted_and_the_reason_says_how_far() -> None:
-    admitted, reason = verdict(about(0.43), Asked(axis(0), KNOWN))
+    admitted, reason = verdict(Asked(close(0.43), KNOWN))
     assert not admitted and "0.43" in reason
 
 
 def test_a_question_of_unknown_words_must_be_closer() -> None:
-    assert not verdict(about(0.45), Asked(axis(0), KNOWN, absent=("okapi", "zeppelin", "quark")))[0]
-    assert verdict(about(0.50), Asked(axis(0), KNOWN, absent=("okapi", "zeppelin", "quark")))[0]
+    assert not verdict(Asked(close(0.45), KNOWN, absent=("okapi", "zeppelin", "quark")))[0]
+    assert verdict(Asked(close(0.50), KNOWN, absent=("okapi", "zeppelin", "quark")))[0]
 
 
 def test_a_question_without_words_of_its_own_is_not_admitted_however_close() -> None:
-    assert not verdict(about(0.9), Asked(axis(0), {}))[0]
+    assert not verdict(Asked(close(0.9), {}))[0]
 
 
 def test_what_may_not_come_admits_nothing() -> None:
-    assert not verdict(about(0.9), Asked(axis(0), KNOWN), hidden=(2,))[0]
+    assert not verdict(Asked(close(0.9), KNOWN), hidden=(2,))[0]
     everything = tuple(range(200))
-    assert verdict(about(0.9), Asked(axis(0), KNOWN), hidden=everything) == (False, "nothing that may come")
+    assert verdict(Asked(close(0.9), KNOWN), hidden=everything) == (False, "nothing that may come")
 
 
 def test_an_exact_identifier_admits_without_a_model() -> None:
     asked = Asked(None, {"proj-123": np.array([5])}, identifiers=("proj-123",))
-    assert verdict(about(0.0), asked) == (True, "names proj-123")
+    assert verdict(asked) == (True, "names proj-123")
 
 
 def test_an_identifier_that_stands_everywhere_names_nothing() -> None:
-    asked = Asked(axis(0), {"main.py": np.arange(100)}, identifiers=("main.py",))
-    assert not verdict(about(0.0), asked)[0]
+    asked = Asked(close(0.0), {"main.py": np.arange(100)}, identifiers=("main.py",))
+    assert not verdict(asked)[0]
 
 
 def test_an_identifier_only_in_what_may_not_come_does_not_admit() -> None:
-    asked = Asked(axis(0), {"proj-123": np.array([5])}, identifiers=("proj-123",))
-    assert not verdict(about(0.0), asked, hidden=(5,))[0]
+    asked = Asked(close(0.0), {"proj-123": np.array([5])}, identifiers=("proj-123",))
+    assert not verdict(asked, hidden=(5,))[0]
 
 
 @pytest.mark.parametrize("places, admitted", [(([5], [5], [5]), True), (([5], [6], [7]), False)])
 def test_rare_terms_admit_only_together(places: tuple[list[int], ...], admitted: bool) -> None:
     found = {term: np.array(rows) for term, rows in zip(("tango", "lisbon", "violin"), places, strict=True)}
-    assert verdict(about(0.0), Asked(axis(9), found))[0] is admitted
+    assert verdict(Asked(close(0.0), found))[0] is admitted
 
 
 def test_one_rare_term_does_not_admit() -> None:
-    assert not verdict(about(0.0), Asked(axis(9), {"tango": np.array([5])}))[0]
+    assert not verdict(Asked(close(0.0), {"tango": np.array([5])}))[0]
 
 
 def test_without_a_model_one_passage_must_cover_the_question() -> None:
     common = np.arange(0, 200, 10)
     both = {"garden": common, "roses": common}
-    assert verdict(about(0.0), Asked(None, both))[0]
-    assert not verdict(about(0.0), Asked(None, both, absent=("okapi", "zeppelin", "quark")))[0]
-    assert not verdict(about(0.0), Asked(None, {"garden": common}))[0]
+    assert verdict(Asked(None, both))[0]
+    assert not verdict(Asked(None, both, absent=("okapi", "zeppelin", "quark")))[0]
+    assert not verdict(Asked(None, {"garden": common}))[0]
 
 
 def test_without_a_model_and_known_words_nothing_is_admitted() -> None:
-    assert not verdict(about(0.9), Asked(None, {}, absent=("okapi",)))[0]
+    assert not verdict(Asked(None, {}, absent=("okapi",)))[0]
