@@ -28,7 +28,8 @@ RESULTS = 20  # a screenful
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; what is wrong is said on standard error, without a trace."""
-    given = _parser().parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    given = _parser(arguments).parse_args(arguments)
     try:
         status: int = given.run(given)
         return status
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "palimpsest", description="A transparent proxy that gives any LLM application memory."
     )
@@ -88,6 +89,12 @@ def _parser() -> argparse.ArgumentParser:
 
     stats = command("stats", _stats, "Say how much is stored, how far the index is, how long searches took.")
     _policy_flags(stats)
+
+    bench = command("bench", _bench, "Measure what is remembered, on conversations whose answers are known.")
+    if arguments[:1] == ["bench"]:  # nobody else waits for what it is made of
+        from proxy.evaluation.command import add_arguments
+
+        add_arguments(bench, "".join(arguments[1:2]))
 
     command("version", _version, "Say which version this is.")
     return parser
@@ -187,6 +194,13 @@ def _stats(given: argparse.Namespace) -> int:
             return await archive.stats()
 
     terminal.console().print(terminal.numbers(asyncio.run(run(_quiet_policy(given))), time.time()))
+    return DONE
+
+
+def _bench(given: argparse.Namespace) -> int:
+    from proxy.evaluation import command
+
+    command.run(given)
     return DONE
 
 

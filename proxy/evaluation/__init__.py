@@ -1,0 +1,12 @@
+"""
+How well does memory remember? Benchmarks on conversations whose answers are known: `palimpsest bench NAME DATA...`.
+
+The map; whoever adds a benchmark adds a file `bench_NAME.py` and a line in `command.py`:
+
+    command      what can be typed, and the flags that all share
+    bench_*      one question each: which conversations, what is asked, what counts
+    baselines/   other memories, one a file, each by its paper
+    palimpsest   ours: a real store on disk, asked as the proxy asks
+    systems      what both have in common
+    datasets score statistics report vectors
+"""

@@ -1,0 +1,220 @@
+"""
+Is the evidence of a question in what comes back after everything was lost?
+
+The setting is the restore after a compaction: all of a conversation was archived, the model sees none of it any more,
+and the block may be as long as a restore. Every system answers the same questions within the same budget.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from proxy.evaluation import vectors
+from proxy.evaluation.command import BUDGET_CHARS, budgets, systems
+from proxy.evaluation.datasets import Conversation, Question, read
+from proxy.evaluation.report import Report, Table, bars, progress
+from proxy.evaluation.score import Evidence, Given, literal
+from proxy.evaluation.statistics import compare
+from proxy.evaluation.systems import Pack, System
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SCORES = ("any", "all", "fraction", "contains")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One question to one system within one budget. None: it says nothing of this question."""
+
+    category: str
+    evidence: Evidence | None
+    contains: bool | None
+    admitted: bool
+    chars: int
+    elapsed_ms: float
+
+
+Rows = Mapping[int, Sequence[Row]]
+"""By budget; the questions in the same order everywhere."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--budget-chars", type=budgets, default=BUDGET_CHARS, metavar="N[,N]", help=f"of a block ({BUDGET_CHARS})"
+    )
+    parser.add_argument("--systems", metavar="NAME[,NAME]", help="baselines to compare with (all that need no model)")
+
+
+async def run(given: argparse.Namespace) -> Report:
+    conversations = [conversation for path in given.data for conversation in read(path, given.limit)]
+    async with vectors.opened() as embedder:
+        rows = {
+            system.name: await ask(system, conversations, given.budget_chars) for system in systems(given, embedder)
+        }
+    return report([str(path) for path in given.data], conversations, rows, given.seed)
+
+
+async def ask(system: System, conversations: Sequence[Conversation], budgets: Sequence[int]) -> Rows:
+    """Every question of every conversation to one system."""
+    rows: dict[int, list[Row]] = {budget: [] for budget in budgets}
+    with progress() as bar:
+        task = bar.add_task(system.name, total=sum(len(conversation.questions) for conversation in conversations))
+        for conversation in conversations:
+            if not conversation.questions:
+                continue
+            said = Given("\n".join(message.content for message in conversation.messages))
+            async with system.opened(conversation) as reader:
+                for question in conversation.questions:
+                    for budget in budgets:
+                        pack = await reader.pack(question.text, budget)
+                        rows[budget].append(score(pack, conversation, question, said))
+                    bar.advance(task)
+    return rows
+
+
+def score(pack: Pack, conversation: Conversation, question: Question, said: Given) -> Row:
+    """
+    Args:
+        said: all of the conversation.
+    """
+    given = Given(pack.text)
+    gold = [conversation.messages[at].content for at in conversation.gold(question)]
+    answer = literal(question.answer, question.category, question.text, said)
+    return Row(
+        category=question.category,
+        evidence=given.evidence(gold) if gold else None,
+        contains=given.says(answer) if answer else None,
+        admitted=pack.admitted,
+        chars=len(pack.text),
+        elapsed_ms=pack.elapsed_ms,
+    )
+
+
+def report(data: Sequence[str], conversations: Sequence[Conversation], rows: Mapping[str, Rows], seed: int) -> Report:
+    """
+    Args:
+        rows: of each system, ours first.
+    """
+    ours, *others = rows
+    told = {name: _told(by_budget) for name, by_budget in rows.items()}
+    first = next(iter(rows[ours].values()))
+    without = sum(row.evidence is None for row in first)
+    comparisons = {
+        name: {str(budget): _compared(rows[ours][budget], rows[name][budget], seed) for budget in rows[name]}
+        for name in others
+    }
+    return Report(
+        title="recall: evidence in the block after everything was lost",
+        data={
+            "data": list(data),
+            "n": len(first) - without,
+            "questions": len(first),
+            "without_evidence": without,
+            "conversations": len(conversations),
+            "messages": sum(len(conversation.messages) for conversation in conversations),
+            **told[ours],
+            "systems": {name: told[name] for name in others},
+            "comparisons": comparisons,
+        },
+        tables=[*_system_tables(told), *_category_tables(told[ours]), *_comparison_tables(comparisons)],
+        notes=[
+            f"{len(first)} questions; any, all and fraction are over the {len(first) - without} whose evidence is "
+            "known, contains over those whose answer was said in these words."
+        ],
+        draw=lambda figure: _draw(figure, told),
+    )
+
+
+def summary(rows: Iterable[Row]) -> dict[str, Any]:
+    """Means over the questions that each score says something of; None where it says nothing of any."""
+    rows = list(rows)
+    found = [row.evidence for row in rows if row.evidence is not None]
+    contains = [row.contains for row in rows if row.contains is not None]
+    return {
+        "n": len(found),
+        "any": _mean(evidence.any for evidence in found),
+        "all": _mean(evidence.all for evidence in found),
+        "fraction": _mean(evidence.fraction for evidence in found),
+        "contains": _mean(contains),
+        "n_contains": len(contains),
+        "admitted": _mean(row.admitted for row in rows),
+        "chars": _mean(row.chars for row in rows),
+    }
+
+
+def latency(rows: Sequence[Row]) -> dict[str, float]:
+    """Milliseconds from the question to the text."""
+    p50, p95 = np.percentile([row.elapsed_ms for row in rows], [50, 95])
+    return {"p50": round(float(p50), 2), "p95": round(float(p95), 2)}
+
+
+def _told(rows: Rows) -> dict[str, Any]:
+    categories = sorted({row.category for some in rows.values() for row in some})
+    return {
+        "budgets": {
+            str(budget): {
+                **summary(some),
+                "by_category": {name: summary(row for row in some if row.category == name) for name in categories},
+            }
+            for budget, some in rows.items()
+        },
+        # of the first budget: afterwards the embedding of the question is remembered
+        "latency_ms": latency(next(iter(rows.values()))),
+    }
+
+
+def _compared(ours: Sequence[Row], theirs: Sequence[Row], seed: int) -> dict[str, Any]:
+    pairs = [(a.evidence, b.evidence) for a, b in zip(ours, theirs, strict=True) if a.evidence and b.evidence]
+    scores: Mapping[str, Callable[[Evidence], float]] = {"all": lambda e: e.all, "fraction": lambda e: e.fraction}
+    return {
+        name: compare([of(a) for a, _ in pairs], [of(b) for _, b in pairs], seed).to_json()
+        for name, of in scores.items()
+    }
+
+
+def _system_tables(told: Mapping[str, Any]) -> Iterable[Table]:
+    for budget in next(iter(told.values()))["budgets"]:
+        columns = ("system", *SCORES, "admitted", "characters", "ms p50", "ms p95")
+        rows = []
+        for name, results in told.items():
+            result, ms = results["budgets"][budget], results["latency_ms"]
+            cells = [result[score] for score in (*SCORES, "admitted")]
+            rows.append((name, *cells, round(result["chars"]), f"{ms['p50']:.1f}", f"{ms['p95']:.1f}"))
+        yield Table(f"{int(budget):,} characters", columns, rows)
+
+
+def _category_tables(ours: Mapping[str, Any]) -> Iterable[Table]:
+    for budget, result in ours["budgets"].items():
+        rows = [(name, held["n"], *(held[score] for score in SCORES)) for name, held in result["by_category"].items()]
+        yield Table(f"palimpsest by category, {int(budget):,} characters", ("category", "n", *SCORES), rows)
+
+
+def _comparison_tables(comparisons: Mapping[str, Any]) -> Iterable[Table]:
+    rows = [
+        (name, int(budget), score, held["difference"], f"{held['low']:+.3f} .. {held['high']:+.3f}",
+         f"{held['p']:.2g}", held["d"])
+        for name, by_budget in comparisons.items()
+        for budget, by_score in by_budget.items()
+        for score, held in by_score.items()
+    ]  # fmt: skip
+    if rows:
+        columns = ("against", "characters", "score", "difference", "95 %", "p (Wilcoxon)", "Cohen's d")
+        yield Table("palimpsest minus each baseline, paired by question", columns, rows)
+
+
+def _draw(figure: Figure, told: Mapping[str, Any]) -> None:
+    budget = next(iter(next(iter(told.values()))["budgets"]))
+    shown = ("any", "all", "fraction")
+    heights = {name: [of["budgets"][budget][score] or 0.0 for score in shown] for name, of in told.items()}
+    bars(figure, f"Evidence in a block of {int(budget):,} characters", shown, heights)
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    held = [float(value) for value in values]
+    return round(sum(held) / len(held), 4) if held else None

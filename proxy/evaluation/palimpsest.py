@@ -1,0 +1,220 @@
+"""
+What does this project's own memory answer? A real store on disk, written and asked by the code that the proxy runs.
+
+A conversation is journalled as a client would bring it, a session at a time, redacted, cut into passages and indexed;
+a question goes through recall, gate and packing. Only the HTTP around it is left out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+from proxy.app import DATABASE_FILE
+from proxy.core.identity import tenant_key
+from proxy.core.links import flags_of
+from proxy.core.packing import pack
+from proxy.core.records import record_of
+from proxy.core.redaction import redact
+from proxy.domain import (
+    BlockKind,
+    Budget,
+    Candidate,
+    Event,
+    NewMessage,
+    Query,
+    Reach,
+    Recalled,
+    Record,
+    Role,
+    Shape,
+    Turn,
+)
+from proxy.evaluation.datasets import Conversation, Said
+from proxy.evaluation.systems import Pack
+from proxy.index.text import Words
+from proxy.index.vector import Shelves
+from proxy.metrics import Metrics
+from proxy.pipeline import RECALL_LIMIT
+from proxy.policy import Policy
+from proxy.ports import Embedder
+from proxy.recall import Recall
+from proxy.store.connection import Database
+from proxy.store.derived import Derived
+from proxy.store.journal import SqliteJournal
+from proxy.wire.chat import read_message
+from proxy.wire.fingerprint import fingerprint
+
+TENANT = "bench"
+SECRET = b"the same in every run"  # so that fingerprints are
+WORKER = "bench"
+LEASE_SECONDS = 3600.0  # nobody else is there to take over
+INDEX_BATCH = 2048  # passages claimed at a time
+DAY_SECONDS = 86_400.0
+
+
+class Store:
+    """One data folder with one tenant, and any number of conversations. Open it with `opened`."""
+
+    def __init__(self, database: Database, embedder: Embedder, policy: Policy) -> None:
+        self.database = database
+        self.policy = policy
+        self.embedder = embedder
+        self.metrics = Metrics()
+        self.shelves = Shelves(database, embedder.name)
+        self.words = Words(database)
+        self._journal = SqliteJournal(database)
+        self._derived = Derived(database, time.time)
+        self._key = tenant_key(SECRET, TENANT)
+        self._occurrences: dict[str, tuple[int, ...]] = {}
+        self._fulls: dict[str, tuple[int, ...]] = {}
+
+    async def write(self, conversations: Sequence[Conversation]) -> None:
+        """Journal conversations, each whole, in this order; then give every passage its vector."""
+        records = [record for conversation in conversations for record in self._records(conversation)]
+        last = (await self.database.read("SELECT ifnull(max(id), 0) FROM occurrence"))[0][0]
+        await self._journal.begin(records)
+        for conversation in conversations:
+            count = len(conversation.messages)
+            self._occurrences[conversation.id] = tuple(range(last + 1, last + 1 + count))
+            last += count
+        name = self.embedder.name
+        while waiting := await self._derived.claim(INDEX_BATCH, WORKER, LEASE_SECONDS, name):
+            vectors = await self.embedder.embed_passages([passage.text for passage in waiting])
+            by_memory = {passage.memory: vector for passage, vector in zip(waiting, vectors, strict=True)}
+            await self._derived.save_vectors(name, by_memory)
+
+    def occurrences(self, conversation: Conversation) -> tuple[int, ...]:
+        """The row of each message."""
+        return self._occurrences[conversation.id]
+
+    def fulls(self, conversation: Conversation) -> tuple[int, ...]:
+        """The fingerprint of each message."""
+        return self._fulls[conversation.id]
+
+    def reader(
+        self, conversation: Conversation, policy: Policy | None = None, reach: Reach = Reach.CONVERSATION
+    ) -> StoreReader:
+        """
+        Ask one of the conversations.
+
+        Args:
+            policy: to recall by, where it differs from the store's.
+            reach: how far to look.
+        """
+        return StoreReader(self, conversation, policy or self.policy, reach)
+
+    def _records(self, conversation: Conversation) -> Iterator[Record]:
+        """One request for each stretch of messages of one date: a row carries the date of its request."""
+        prints = []
+        for at, stretch in groupby(conversation.messages, key=lambda said: said.at):
+            new = tuple(self._new(said, position) for position, said in enumerate(stretch))
+            prints += [message.print.full for message in new]
+            turn = Turn(
+                id=f"{conversation.id}/{len(prints)}",
+                tenant=TENANT,
+                conversation=conversation.id,
+                role=Role.MAIN,
+                event=Event.START,
+                kept=(),
+                new=new,
+                parent_turn=None,
+                parent_conversation="",
+                shape=Shape(),
+                links=(),
+                model="",
+                user=TENANT,
+                scope="",
+                created_at=at,
+            )
+            yield record_of(turn, self._key, redact if self.policy.archive.redact else str)
+        self._fulls[conversation.id] = tuple(prints)
+
+    def _new(self, said: Said, position: int) -> NewMessage:
+        message = read_message(said.raw)
+        return NewMessage(message, fingerprint(message, self._key), position, flags_of(message))
+
+
+class StoreReader:
+    """One conversation of a store. Implements `systems.Reader`."""
+
+    def __init__(self, store: Store, conversation: Conversation, policy: Policy, reach: Reach) -> None:
+        self._conversation = conversation
+        self._policy = policy
+        self._reach = reach
+        self._occurrences = store.occurrences(conversation)
+        self._fulls = store.fulls(conversation)
+        self._index = {occurrence: at for at, occurrence in enumerate(self._occurrences)}
+        asked_at = conversation.messages[-1].at + DAY_SECONDS
+        self._recall = Recall(
+            store.database, store.shelves, store.words, store.embedder, policy.recall, store.metrics, lambda: asked_at
+        )
+
+    async def recall(self, query: str, dropped: int | None = None) -> Recalled:
+        """What the indexes answer; see `pack`."""
+        count = len(self._occurrences) if dropped is None else dropped
+        asked = Query(
+            tenant=TENANT,
+            conversation=self._conversation.id,
+            text=query,
+            reach=self._reach,
+            user=TENANT,
+            lost=frozenset(self._occurrences[:count]),
+            visible_fulls=frozenset(self._fulls[count:]),
+        )
+        return await self._recall.recall(asked, RECALL_LIMIT)
+
+    async def pack(self, query: str, budget_chars: int, dropped: int | None = None) -> Pack:
+        started = perf_counter()
+        recalled = await self.recall(query, dropped)
+        budget = Budget(budget_chars, self._policy.restore.passage_chars)
+        block, _ = pack(recalled.candidates, budget, BlockKind.RESTORE, query)
+        elapsed_ms = (perf_counter() - started) * 1000
+        ranked = self.ranked(recalled.candidates)
+        held = set(block.occurrences) if block else set()
+        return Pack(
+            text=block.text if block else "",
+            messages=tuple(at for at in ranked if self._occurrences[at] in held),
+            ranked=ranked,
+            elapsed_ms=elapsed_ms,
+            admitted=recalled.admitted,
+        )
+
+    def ranked(self, candidates: Sequence[Candidate]) -> tuple[int, ...]:
+        """Indexes of this conversation's messages among the candidates, best first, each once."""
+        found = (self._index.get(candidate.memory.occurrence, -1) for candidate in candidates)
+        return tuple(dict.fromkeys(at for at in found if at >= 0))
+
+
+class Palimpsest:
+    """Implements `systems.System`: a store for each conversation."""
+
+    name = "palimpsest"
+
+    def __init__(self, embedder: Embedder, policy: Policy | None = None) -> None:
+        self._embedder = embedder
+        self._policy = policy or Policy()
+
+    @asynccontextmanager
+    async def opened(self, conversation: Conversation) -> AsyncIterator[StoreReader]:
+        async with opened(self._embedder, self._policy) as store:
+            await store.write([conversation])
+            yield store.reader(conversation)
+
+
+@asynccontextmanager
+async def opened(embedder: Embedder, policy: Policy | None = None) -> AsyncIterator[Store]:
+    """An empty store in a folder of its own, which is gone afterwards."""
+    policy = policy or Policy()
+    with TemporaryDirectory(prefix="palimpsest-bench-") as folder:
+        database = Database(Path(folder) / DATABASE_FILE, policy.archive.synchronous)
+        await database.open()
+        try:
+            yield Store(database, embedder, policy)
+        finally:
+            await database.close()
