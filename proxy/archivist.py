@@ -213,15 +213,12 @@ class Archivist:
         return records, heard
 
     async def _commit(self, records: Sequence[Record], heard: Sequence[Heard]) -> None:
-        """Try until it is written: a fault of the store is waited for. What was written before is not written again."""
+        """Try until it is written: a fault of the store is waited for."""
         pause = FIRST_RETRY_SECONDS
         while True:
             started = perf_counter()
             try:
-                if records:
-                    await self._journal.begin(records)
-                if heard:
-                    await self._journal.finish(heard)
+                await self._journal.write(records, heard)
             except MemoryFault as fault:
                 self._counts.fault("journal")
                 self._counts.gauge("store_up", 0)

@@ -7,7 +7,7 @@ What the services need from the adapters: protocols, no code.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,12 @@ from proxy.domain import (
     StoredBlock,
 )
 
+T = TypeVar("T")
+
 Row = tuple[Any, ...]
+Ask = Callable[..., list[Row]]
+"""`ask(sql, args=())` returns the rows of one SELECT; on the thread that it was given to, and while it was given."""
+
 Vectors = npt.NDArray[np.float32]
 
 
@@ -35,6 +40,9 @@ class Sql(Protocol):
 
     async def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
         """Rows of one SELECT on a reader connection, never behind the writer."""
+
+    async def ask(self, work: Callable[[Ask], T]) -> T:
+        """What `work` makes of several SELECTs; it is run off the event loop, and costs no more waiting than one."""
 
     async def write(self, statements: Iterable[tuple[str, Sequence[Sequence[Any]]]]) -> None:
         """Run `(sql, rows of arguments)` in order, in one `BEGIN IMMEDIATE` transaction; all or nothing."""
@@ -55,11 +63,11 @@ class Journal(Protocol):
     async def occurrences(self, tenant: str, conversation: str) -> frozenset[int]:
         """Every message that stands in this conversation, in any of its branches."""
 
-    async def begin(self, records: Sequence[Record]) -> None:
-        """Commit requests: journal, head, links, blocks, memories and full-text rows, in one transaction."""
-
-    async def finish(self, answers: Sequence[Heard]) -> None:
-        """Commit what was heard of the answers, in one transaction. A refused turn loses its content."""
+    async def write(self, requests: Sequence[Record] = (), answers: Sequence[Heard] = ()) -> None:
+        """
+        Commit requests and what was heard of answers, in one transaction: journal, heads, links, blocks, memories and
+        full-text rows. What is already written is not written again; a refused turn loses its content.
+        """
 
     async def turn(self, tenant: str | None, conversation: str, number: int | None) -> Mapping[str, Any] | None:
         """The record behind `explain`: the n-th turn (1-based; None = newest) of a conversation."""

@@ -61,7 +61,7 @@ class Past:
         """One request: texts of a user and an assistant in turn. Returns their occurrences."""
         messages: list[Json] = [(user, assistant)[at % 2](text) for at, text in enumerate(texts)]
         before = (await self.database.read("SELECT ifnull(max(id), 0) FROM occurrence"))[0][0]
-        await self.journal.begin([record(messages, tenant=tenant, conversation=conversation, **more)])
+        await self.journal.write([record(messages, tenant=tenant, conversation=conversation, **more)])
         rows = await self.database.read("SELECT id FROM occurrence WHERE id > ? ORDER BY id", (before,))
         return tuple(row[0] for row in rows)
 

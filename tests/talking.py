@@ -149,9 +149,9 @@ class Talk:
         """One exchange, begun and finished."""
         self.history = (*self.history, user(text))
         asked = record(self.history, self.head, tenant=self.tenant, conversation=self.conversation, **more)
-        await self.journal.begin([asked])
+        await self.journal.write([asked])
         answer = answer or f"answer to {text}"
-        await self.journal.finish([heard(asked, answer)])
+        await self.journal.write(answers=[heard(asked, answer)])
         self.history = (*self.history, assistant(answer))
         self.head = await newest(self.journal, self.history[-2:], self.tenant)
         return asked

@@ -78,7 +78,7 @@ class Store:
         """Journal conversations, each whole, in this order; then give every passage its vector."""
         records = [record for conversation in conversations for record in self._records(conversation)]
         last = (await self.database.read("SELECT ifnull(max(id), 0) FROM occurrence"))[0][0]
-        await self._journal.begin(records)
+        await self._journal.write(records)
         for conversation in conversations:
             count = len(conversation.messages)
             self._occurrences[conversation.id] = tuple(range(last + 1, last + 1 + count))

@@ -13,8 +13,8 @@ from proxy.domain import Ending, Heard
 from proxy.store.heads import to_listing
 from proxy.store.requests import write_links
 from proxy.store.standing import Standing, forget_occurrences, last_ids, write_standing
-from proxy.store.transaction import Transaction
 from proxy.store.tree import carried, decode_kept, encode_kept
+from proxy.store.visit import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class _Open:
     messages: int
 
 
-async def write_answers(transaction: Transaction, answers: Sequence[Heard]) -> None:
+def write_answers(transaction: Transaction, answers: Sequence[Heard]) -> None:
     """Write the answers of turns that are open; those of others were written before, or their request never was."""
     keys = orjson.dumps([heard.answer.turn_id for heard in answers]).decode()
-    rows = await transaction.read(
+    rows = transaction.read(
         "SELECT turn.key, turn.id, turn.conversation, conversation.tenant, turn.parent, turn.messages"
         " FROM json_each(?) AS asked JOIN turn ON turn.key = asked.value"
         " JOIN conversation ON conversation.id = turn.conversation"
@@ -41,7 +41,7 @@ async def write_answers(transaction: Transaction, answers: Sequence[Heard]) -> N
     open = {key: _Open(*row) for key, *row in rows}
     heard_of = {heard.answer.turn_id: heard for heard in answers if heard.answer.turn_id in open}
     ended = [(open[key], heard) for key, heard in heard_of.items() if heard.answer.ending is not Ending.REFUSED]
-    last = await last_ids(transaction)
+    last = last_ids(transaction)
     standing = [
         Standing(id, turn.tenant, turn.conversation, turn.number, turn.messages, entry, heard.answer.created_at)
         for id, (turn, heard, entry) in enumerate(
@@ -73,32 +73,32 @@ async def write_answers(transaction: Transaction, answers: Sequence[Heard]) -> N
     )
     for key, heard in heard_of.items():
         if heard.answer.ending is Ending.REFUSED:
-            await _take_back(transaction, open[key])
+            _take_back(transaction, open[key])
 
 
-async def _take_back(transaction: Transaction, turn: _Open) -> None:
+def _take_back(transaction: Transaction, turn: _Open) -> None:
     """Leave nothing of a request that the upstream refused, but that it was made."""
-    await _hand_over(transaction, turn)
+    _hand_over(transaction, turn)
     for table in ("link", "block", "head"):
         transaction.write(f"DELETE FROM {table} WHERE turn = ?", [(turn.number,)])
     transaction.write(
         "UPDATE block SET shed = 0 WHERE conversation = ? AND shed = ?", [(turn.conversation, turn.number)]
     )
-    brought = await transaction.read("SELECT id FROM occurrence WHERE turn = ?", (turn.number,))
-    await forget_occurrences(transaction, turn.tenant, [row[0] for row in brought])
+    brought = transaction.read("SELECT id FROM occurrence WHERE turn = ?", (turn.number,))
+    forget_occurrences(transaction, turn.tenant, [row[0] for row in brought])
     transaction.write(
         "UPDATE turn SET ending = ?, kept = '{}', explain = '{}' WHERE id = ?", [(Ending.REFUSED, turn.number)]
     )
-    await _drop_if_empty(transaction, turn)
+    _drop_if_empty(transaction, turn)
 
 
-async def _hand_over(transaction: Transaction, turn: _Open) -> None:
+def _hand_over(transaction: Transaction, turn: _Open) -> None:
     """Requests that were built on this one meanwhile keep what they carry of it: it becomes theirs."""
-    children = await transaction.read("SELECT id, kept FROM turn WHERE parent = ? ORDER BY id", (turn.number,))
+    children = transaction.read("SELECT id, kept FROM turn WHERE parent = ? ORDER BY id", (turn.number,))
     if not children:
         return
-    listing = (await carried(transaction.read, turn.number)).listing
-    brought = {row[0] for row in await transaction.read("SELECT id FROM occurrence WHERE turn = ?", (turn.number,))}
+    listing = (carried(transaction.read, turn.number)).listing
+    brought = {row[0] for row in transaction.read("SELECT id FROM occurrence WHERE turn = ?", (turn.number,))}
     for child, encoded in children:
         kept = sorted(decode_kept(encoded, listing))
         mine = [(position, occurrence) for position, occurrence in kept if occurrence in brought]
@@ -113,9 +113,9 @@ async def _hand_over(transaction: Transaction, turn: _Open) -> None:
     transaction.write("UPDATE OR IGNORE link SET turn = ? WHERE turn = ?", [(children[0][0], turn.number)])
 
 
-async def _drop_if_empty(transaction: Transaction, turn: _Open) -> None:
+def _drop_if_empty(transaction: Transaction, turn: _Open) -> None:
     """A conversation, and then a tenant, that nothing but refused requests made, was never there."""
-    (held,) = await transaction.read(
+    (held,) = transaction.read(
         "SELECT EXISTS (SELECT 1 FROM occurrence WHERE conversation = ?1)"
         " OR EXISTS (SELECT 1 FROM turn WHERE conversation = ?1 AND ending <> 'refused')",
         (turn.conversation,),

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import aiosqlite
 
 from proxy.errors import MemoryFault, faults
-from proxy.ports import Row
+from proxy.ports import Ask, Row
 from proxy.store.location import refuse_network_file_system
 from proxy.store.schema import APPLICATION_ID, MIGRATIONS
-from proxy.store.transaction import Statement, Transaction, VisitedConnection
+from proxy.store.visit import Reading, Statement, Transaction, Visited, committed, visit
+
+T = TypeVar("T")
 
 READERS = 3  # reads of one request follow each other; more requests than this rarely look at the same instant
 READER_BUSY_MS = 100  # a reader waits only while the log is recovered; well below the 250 ms of a request
@@ -93,6 +95,10 @@ class Database:
 
     async def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
         """Rows of one SELECT on a reader connection. Cancelling interrupts it."""
+        return await self.ask(lambda ask: ask(sql, args))
+
+    async def ask(self, work: Callable[[Ask], T]) -> T:
+        """What `work` makes of several SELECTs, run on a reader's thread. Cancelling interrupts it."""
         idle = self._idle
         if idle is None:
             raise self._closed()
@@ -100,7 +106,8 @@ class Database:
         if idle is not self._idle:  # closed while we waited: the next in line shall know too
             idle.put_nowait(reader)
             raise self._closed()
-        asking: asyncio.Future[Iterable[Any]] = asyncio.ensure_future(reader.execute_fetchall(sql, args))
+        reading = Reading(work)
+        asking = asyncio.ensure_future(visit(reader, reading))
 
         def give_back(done: asyncio.Future[Any]) -> None:
             if not done.cancelled():
@@ -110,22 +117,28 @@ class Database:
         asking.add_done_callback(give_back)
         with self._watch("reading"):
             try:
-                return list(await asyncio.shield(asking))
+                return await asyncio.shield(asking)
             except asyncio.CancelledError:
+                reading.stop()
                 with suppress(ValueError):  # closed meanwhile
                     await reader.interrupt()
                 raise
 
     async def write(self, statements: Iterable[Statement]) -> None:
         """Run `(sql, rows of arguments)` in order, in one transaction; all or nothing."""
-        async with self.transaction() as transaction:
-            for sql, rows in statements:
+        listed = list(statements)
+
+        def work(transaction: Transaction) -> None:
+            for sql, rows in listed:
                 transaction.write(sql, rows)
 
-    @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Transaction]:
+        await self.transact(work)
+
+    async def transact(self, work: Callable[[Transaction], T]) -> T:
         """
-        One transaction on the writer: committed when the block ends, undone when it raises or is cancelled.
+        Run `work` in one transaction, on the writer's thread: committed when it returns, undone when it raises.
+
+        Who is cancelled meanwhile does not learn which of the two it was.
 
         Raises:
             MemoryFault: nothing was written.
@@ -133,14 +146,7 @@ class Database:
         async with self._writing:
             writer = await self._ensure_open()
             with self._watch("writing"):
-                try:
-                    transaction = Transaction(writer)
-                    yield transaction
-                    await transaction.commit()
-                except BaseException:
-                    with suppress(sqlite3.Error):
-                        await writer.rollback()  # queued behind whatever still runs, even if we are cancelled again
-                    raise
+                return await visit(writer, committed(work))
 
     async def _ensure_open(self) -> aiosqlite.Connection:
         if self._must_reopen:
@@ -153,7 +159,7 @@ class Database:
                         self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
                         if not self.path.exists():
                             self.path.touch(mode=FILE_MODE)
-                    writer = await self._connect(WRITER_BUSY_MS, VisitedConnection)
+                    writer = await self._connect(WRITER_BUSY_MS)
                     await self._prepare(writer)
                     idle: asyncio.Queue[aiosqlite.Connection] = asyncio.LifoQueue()
                     for _ in range(READERS):
@@ -166,15 +172,13 @@ class Database:
             self._writer, self._idle = writer, idle
         return self._writer
 
-    async def _connect(
-        self, busy_ms: int, factory: type[sqlite3.Connection] = sqlite3.Connection
-    ) -> aiosqlite.Connection:
+    async def _connect(self, busy_ms: int) -> aiosqlite.Connection:
         connection = await aiosqlite.connect(
             self.path,
             timeout=busy_ms / 1000,
             isolation_level=None,
             cached_statements=CACHED_STATEMENTS,
-            factory=factory,
+            factory=Visited,
         )
         self._opened.append(connection)
         return connection

@@ -9,6 +9,7 @@ are made of fingerprints of the unredacted texts, which nobody has any more.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from proxy.ports import Clock, Row, Vectors
 from proxy.store.connection import Database
 from proxy.store.schema import MEMORY_TEXT
 from proxy.store.standing import Findable, ids, last_ids, write_findable
+from proxy.store.visit import Transaction
 
 REBUILD_BATCH = 200  # messages digested and written at a time: some 100 ms, so that requests are written in between
 REBUILD = "rebuild"  # name of the task
@@ -67,24 +69,10 @@ class Derived:
         place of the same tenant, takes its vector from there and is not among them.
         """
         while True:
-            async with self._database.transaction() as transaction:
-                if model != self._model:
-                    transaction.write(
-                        "INSERT INTO unindexed(memory) SELECT memory FROM vector WHERE model <> ?"
-                        " ON CONFLICT DO NOTHING",
-                        [(model,)],
-                    )
-                    transaction.write("DELETE FROM vector WHERE model <> ?", [(model,)])
-                now = self._clock()
-                claimed = await transaction.read(
-                    "UPDATE unindexed SET worker = ?, leased_until = ? WHERE memory IN (SELECT memory FROM unindexed"
-                    " WHERE leased_until <= ? ORDER BY memory DESC LIMIT ?) RETURNING memory",
-                    (worker, now + lease_seconds, now, limit),
-                )
-                transaction.write(COPY, [(model, memory) for (memory,) in claimed])
-                transaction.write(COPIED, claimed)
+            now = self._clock()
+            lease = (worker, now + lease_seconds, now, limit)
+            claimed, rows = await self._database.transact(functools.partial(_claim, model, model != self._model, lease))
             self._model = model
-            rows = await self._database.read(CLAIMED, (ids(memory for (memory,) in claimed),))
             if rows or not claimed:
                 return tuple(Waiting(*row) for row in rows)
 
@@ -131,23 +119,47 @@ class Derived:
             (next, stop, REBUILD_BATCH),
         )
         findable = await asyncio.to_thread(_digest, rows)
-        async with self._database.transaction() as transaction:
-            now = await transaction.read("SELECT next, stop FROM task WHERE name = ?", (REBUILD,))
-            if now != task:  # another worker took this step
-                return True
-            if not rows:
-                transaction.write("DELETE FROM task WHERE name = ?", [(REBUILD,)])
-                return False
-            # what was taken back since it was read finds nothing to stand on
-            still = await transaction.read(
-                "SELECT occurrence.id FROM json_each(?) AS asked JOIN occurrence ON occurrence.id = asked.value",
-                (ids(f.occurrence for f in findable),),
-            )
-            there = {row[0] for row in still}
-            last = await last_ids(transaction)
-            write_findable(transaction, [f for f in findable if f.occurrence in there], last["memory"])
-            transaction.write("UPDATE task SET next = ? WHERE name = ?", [(rows[-1][0], REBUILD)])
+        done = rows[-1][0] if rows else None
+        return await self._database.transact(functools.partial(_rebuild, task, findable, done))
+
+
+def _claim(
+    model: str, is_new: bool, lease: tuple[str, float, float, int], transaction: Transaction
+) -> tuple[list[Row], list[Row]]:
+    """Ids that were claimed, and what of them is to be embedded. `is_new`: vectors of other models may be there."""
+    if is_new:
+        transaction.write(
+            "INSERT INTO unindexed(memory) SELECT memory FROM vector WHERE model <> ? ON CONFLICT DO NOTHING",
+            [(model,)],
+        )
+        transaction.write("DELETE FROM vector WHERE model <> ?", [(model,)])
+    claimed = transaction.read(
+        "UPDATE unindexed SET worker = ?, leased_until = ? WHERE memory IN (SELECT memory FROM unindexed"
+        " WHERE leased_until <= ? ORDER BY memory DESC LIMIT ?) RETURNING memory",
+        lease,
+    )
+    transaction.write(COPY, [(model, memory) for (memory,) in claimed])
+    transaction.write(COPIED, claimed)
+    return claimed, transaction.read(CLAIMED, (ids(memory for (memory,) in claimed),))
+
+
+def _rebuild(task: list[Row], findable: Sequence[Findable], done: int | None, transaction: Transaction) -> bool:
+    """Write one step up to occurrence `done` (None: all is done), unless another worker took it."""
+    if transaction.read("SELECT next, stop FROM task WHERE name = ?", (REBUILD,)) != task:
         return True
+    if done is None:
+        transaction.write("DELETE FROM task WHERE name = ?", [(REBUILD,)])
+        return False
+    # what was taken back since it was read finds nothing to stand on
+    still = transaction.read(
+        "SELECT occurrence.id FROM json_each(?) AS asked JOIN occurrence ON occurrence.id = asked.value",
+        (ids(f.occurrence for f in findable),),
+    )
+    there = {row[0] for row in still}
+    last = last_ids(transaction)
+    write_findable(transaction, [f for f in findable if f.occurrence in there], last["memory"])
+    transaction.write("UPDATE task SET next = ? WHERE name = ?", [(done, REBUILD)])
+    return True
 
 
 def _digest(rows: Sequence[Row]) -> list[Findable]:

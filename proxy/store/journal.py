@@ -28,7 +28,7 @@ from proxy.domain import (
     StoredBlock,
 )
 from proxy.errors import MemoryFault
-from proxy.ports import Row
+from proxy.ports import Ask, Row
 from proxy.store.answers import write_answers
 from proxy.store.connection import Database
 from proxy.store.heads import head_of
@@ -36,6 +36,7 @@ from proxy.store.requests import write_requests
 from proxy.store.standing import ids
 from proxy.store.tree import carried
 from proxy.store.usage import usage
+from proxy.store.visit import Transaction
 from proxy.wire.chat import read_message
 from proxy.wire.stored import from_stored
 
@@ -92,15 +93,17 @@ class SqliteJournal:
         """Which stored conversations left these clues, and how the likeliest of them stood last."""
         wanted = {(kind, print) for kind, prints in clues.prints.items() for print in prints}
         asked = ids(dict.fromkeys(print for _, print in sorted(wanted)))
-        rows = await self._database.read(LINKS, (asked, clues.tenant, MAX_LINKS_OF_PRINT - 1))
-        rows = [row for row in rows if (row[0], row[1]) in wanted]
+
+        def look(ask: Ask) -> tuple[list[Row], list[Row]]:
+            rows = ask(LINKS, (asked, clues.tenant, MAX_LINKS_OF_PRINT - 1))
+            rows = [row for row in rows if (row[0], row[1]) in wanted]
+            likeliest = _likeliest(rows)
+            return rows, ask(HEADS, (ids(likeliest), MAX_HEADS_READ)) if likeliest else []
+
+        rows, heads = await self._database.ask(look)
         links = tuple(
             Link(LinkKind(kind), print, public, Role(role), turn) for kind, print, _, public, role, turn in rows
         )
-        likeliest = _likeliest(rows)
-        if not likeliest:
-            return Seen(links)
-        heads = await self._database.read(HEADS, (ids(likeliest), MAX_HEADS_READ))
         return Seen(links, tuple(map(head_of, heads)))
 
     async def blocks(self, tenant: str, conversation: str) -> tuple[StoredBlock, ...]:
@@ -144,19 +147,21 @@ class SqliteJournal:
         found = await self.turn(tenant, conversation, number)
         if found is None:
             return ()
-        listed = (await carried(self._database.read, found["turn"])).messages
+        turn = found["turn"]
+        listed = (await self._database.ask(lambda ask: carried(ask, turn))).messages
         stored = await self.messages(tenant, [occurrence for _, occurrence in listed])
         return tuple(stored[occurrence].raw for _, occurrence in listed if occurrence in stored)
 
-    async def begin(self, records: Sequence[Record]) -> None:
-        """Commit requests, all or none; what is already written is not written again."""
-        async with self._database.transaction() as transaction:
-            await write_requests(transaction, records)
+    async def write(self, requests: Sequence[Record] = (), answers: Sequence[Heard] = ()) -> None:
+        """Commit requests, and then what was heard of answers, all or none; what is written is not written again."""
 
-    async def finish(self, answers: Sequence[Heard]) -> None:
-        """Commit what was heard of answers, all or none. A refused turn loses its content."""
-        async with self._database.transaction() as transaction:
-            await write_answers(transaction, answers)
+        def work(transaction: Transaction) -> None:
+            if requests:
+                write_requests(transaction, requests)
+            if answers:
+                write_answers(transaction, answers)
+
+        await self._database.transact(work)
 
     async def check(self) -> None:
         """
@@ -165,8 +170,7 @@ class SqliteJournal:
         Raises:
             MemoryFault: they could not.
         """
-        async with self._database.transaction():
-            pass
+        await self._database.transact(lambda transaction: None)
 
     async def turn(self, tenant: str | None, conversation: str, number: int | None) -> Mapping[str, Any] | None:
         """The record behind `explain`: the n-th turn (1-based; None = newest) of a conversation."""
@@ -197,7 +201,7 @@ class SqliteJournal:
 
     async def stats(self) -> Mapping[str, Any]:
         """Counts, sizes, lag and search times: see `usage.py`."""
-        return await usage(self._database.read)
+        return await self._database.ask(usage)
 
 
 def _likeliest(rows: Sequence[Row]) -> list[int]:

@@ -12,8 +12,8 @@ import orjson
 from proxy.domain import LinkKind, Record, Role, Turn
 from proxy.store.heads import Listed, Parent, parent_of, to_listing, to_lost, to_state
 from proxy.store.standing import Standing, ids, last_ids, write_standing
-from proxy.store.transaction import Transaction
 from proxy.store.tree import encode_kept
+from proxy.store.visit import Transaction
 from proxy.wire.stored import dumps
 
 MAX_HEADS = 16  # of one conversation: parallel branches, and the states before compactions, newest first
@@ -22,22 +22,20 @@ Tenants = Mapping[str, int]
 Conversations = Mapping[tuple[int, str], int]
 
 
-async def write_requests(transaction: Transaction, records: Sequence[Record]) -> None:
+def write_requests(transaction: Transaction, records: Sequence[Record]) -> None:
     """Write what is not there yet; a record whose turn is already written changes nothing."""
     keys = orjson.dumps([record.turn.id for record in records]).decode()
-    found = await transaction.read(
-        "SELECT turn.key FROM json_each(?) AS asked JOIN turn ON turn.key = asked.value", (keys,)
-    )
+    found = transaction.read("SELECT turn.key FROM json_each(?) AS asked JOIN turn ON turn.key = asked.value", (keys,))
     written = {key for (key,) in found}
     fresh = {record.turn.id: record for record in records if record.turn.id not in written}
     if not fresh:
         return
     turns = [record.turn for record in fresh.values()]
-    tenants = await _tenants(transaction, turns)
-    conversations = await _conversations(transaction, turns, tenants)
-    parents = await _parents(transaction, turns)
-    loose = await _loose(transaction, turns, parents)
-    last = await last_ids(transaction)
+    tenants = _tenants(transaction, turns)
+    conversations = _conversations(transaction, turns, tenants)
+    parents = _parents(transaction, turns)
+    loose = _loose(transaction, turns, parents)
+    last = last_ids(transaction)
     number, occurrence = last["turn"], last["occurrence"]
     requests = []
     for number, record in enumerate(fresh.values(), last["turn"] + 1):
@@ -113,20 +111,20 @@ def write_links(transaction: Transaction, links: Sequence[tuple[int, int, LinkKi
     )
 
 
-async def _tenants(transaction: Transaction, turns: Sequence[Turn]) -> Tenants:
+def _tenants(transaction: Transaction, turns: Sequence[Turn]) -> Tenants:
     names = sorted({turn.tenant for turn in turns})
     transaction.write(
         "INSERT INTO tenant(name) SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM tenant WHERE name = ?1)",
         [(name,) for name in names],
     )
-    found = await transaction.read(
+    found = transaction.read(
         "SELECT tenant.name, tenant.id FROM json_each(?) AS asked JOIN tenant ON tenant.name = asked.value",
         (orjson.dumps(names).decode(),),
     )
     return dict(found)
 
 
-async def _conversations(transaction: Transaction, turns: Sequence[Turn], tenants: Tenants) -> Conversations:
+def _conversations(transaction: Transaction, turns: Sequence[Turn], tenants: Tenants) -> Conversations:
     """A conversation that began with a side request gets its true role, and a user who names himself late his name."""
     transaction.write(
         "INSERT INTO conversation(tenant, public, role, parent, user, scope, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -140,7 +138,7 @@ async def _conversations(transaction: Transaction, turns: Sequence[Turn], tenant
         ],
     )
     asked = orjson.dumps([[tenants[turn.tenant], turn.conversation] for turn in turns]).decode()
-    found = await transaction.read(
+    found = transaction.read(
         "SELECT tenant, public, id FROM conversation WHERE (tenant, public) IN"
         " (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))",
         (asked,),
@@ -148,8 +146,8 @@ async def _conversations(transaction: Transaction, turns: Sequence[Turn], tenant
     return {(tenant, public): id for tenant, public, id in found}
 
 
-async def _parents(transaction: Transaction, turns: Sequence[Turn]) -> dict[int, Parent]:
-    rows = await transaction.read(
+def _parents(transaction: Transaction, turns: Sequence[Turn]) -> dict[int, Parent]:
+    rows = transaction.read(
         "SELECT turn.id, conversation.tenant, turn.ending, head.lost, head.listing"
         " FROM turn JOIN conversation ON conversation.id = turn.conversation LEFT JOIN head ON head.turn = turn.id"
         " WHERE turn.id IN (SELECT value FROM json_each(?))",
@@ -158,7 +156,7 @@ async def _parents(transaction: Transaction, turns: Sequence[Turn]) -> dict[int,
     return {row[0]: parent_of(*row[1:]) for row in rows}
 
 
-async def _loose(
+def _loose(
     transaction: Transaction, turns: Sequence[Turn], parents: Mapping[int, Parent]
 ) -> dict[int, tuple[int, Listed | None]]:
     """
@@ -172,7 +170,7 @@ async def _loose(
         wanted |= {occurrence for _, occurrence in turn.kept if occurrence not in listed}
     if not wanted:
         return {}
-    rows = await transaction.read(
+    rows = transaction.read(
         "SELECT conversation.tenant, full, opening, occurrence.id, flags, occurrence.role IN ('system', 'developer')"
         " FROM json_each(?) AS asked JOIN occurrence ON occurrence.id = asked.value"
         " JOIN conversation ON conversation.id = occurrence.conversation",

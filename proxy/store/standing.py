@@ -13,7 +13,7 @@ import orjson
 from proxy.core.digest import SCOPE_MARK, scope_terms
 from proxy.domain import Entry, Passage
 from proxy.ports import Row
-from proxy.store.transaction import Transaction
+from proxy.store.visit import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Findable:
     passages: Sequence[Passage]
 
 
-async def last_ids(transaction: Transaction) -> dict[str, int]:
+def last_ids(transaction: Transaction) -> dict[str, int]:
     """By table, the last id ever given; valid until the transaction ends, because nobody else can write."""
-    return Counter({name: last for name, last in await transaction.read("SELECT name, seq FROM sqlite_sequence")})
+    return Counter({name: last for name, last in transaction.read("SELECT name, seq FROM sqlite_sequence")})
 
 
 def ids(values: Iterable[int]) -> str:
@@ -98,18 +98,18 @@ def write_findable(transaction: Transaction, findable: Sequence[Findable], last_
     )
 
 
-async def forget_occurrences(transaction: Transaction, tenant: int, occurrences: Sequence[int]) -> None:
+def forget_occurrences(transaction: Transaction, tenant: int, occurrences: Sequence[int]) -> None:
     """Remove messages from where they stand, with all that was derived; their content where nothing else holds it."""
     if not occurrences:
         return
     which = ids(occurrences)
     memories = ids(
         row[0]
-        for row in await transaction.read(
+        for row in transaction.read(
             "SELECT memory.id FROM json_each(?) AS gone JOIN memory ON memory.occurrence = gone.value", (which,)
         )
     )
-    texts: list[Row] = await transaction.read(
+    texts: list[Row] = transaction.read(
         "SELECT tokens FROM memory_text WHERE rowid IN (SELECT value FROM json_each(?))", (memories,)
     )
     counted = Counter(term for (tokens,) in texts for term in set(tokens.split(" ")) if not term.startswith(SCOPE_MARK))
@@ -124,7 +124,7 @@ async def forget_occurrences(transaction: Transaction, tenant: int, occurrences:
         transaction.write(f"DELETE FROM {table} WHERE {key} IN (SELECT value FROM json_each(?))", [(memories,)])
     contents = ids(
         row[0]
-        for row in await transaction.read(
+        for row in transaction.read(
             "SELECT DISTINCT content FROM occurrence WHERE id IN (SELECT value FROM json_each(?))", (which,)
         )
     )

@@ -8,15 +8,12 @@ else it keeps is named by its occurrence, `[position, occurrence]`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
-from proxy.ports import Row
-
-Read = Callable[[str, Sequence[Any]], Awaitable[list[Row]]]
+from proxy.ports import Ask
 
 INSTRUCTION_ROLES = ("system", "developer")  # `Message.is_instruction`, for SQL
 
@@ -74,10 +71,10 @@ def decode_kept(text: str, listing: Sequence[int]) -> list[tuple[int, int]]:
     return kept
 
 
-async def carried(read: Read, turn: int) -> Carried:
+def carried(ask: Ask, turn: int) -> Carried:
     """What a turn carried, rebuilt from the diffs of its ancestors. A turn that is not there carried nothing."""
-    chain = await read(CHAIN, (turn,))
-    rows = await read(OF_CHAIN, (orjson.dumps([row[0] for row in chain]).decode(),))
+    chain = ask(CHAIN, (turn,))
+    rows = ask(OF_CHAIN, (orjson.dumps([row[0] for row in chain]).decode(),))
     new: dict[int, list[tuple[int, int]]] = {row[0]: [] for row in chain}
     instructions = set()
     for owner, position, occurrence, is_instruction in rows:

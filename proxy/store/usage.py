@@ -4,11 +4,11 @@ How large is it, how far behind is the index, and how long did searches take? Nu
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any
 
-from proxy.ports import Row
+from proxy.ports import Ask
 
 COUNTS = {
     "tenants": "SELECT count(*) FROM tenant",
@@ -32,15 +32,15 @@ WHERE ms IS NOT NULL
 """
 
 
-async def usage(read: Callable[[str, Sequence[Any]], Awaitable[list[Row]]]) -> Mapping[str, Any]:
+def usage(ask: Ask) -> Mapping[str, Any]:
     """
     Counts of rows by name, `bytes` of the database, and
     `oldest_pending_at`: Unix seconds of the message that has waited longest to be indexed, 0 where none waits;
     `searches`, `search_ms_p50`, `search_ms_p95`: of the newest 2,000 turns those that searched, and how long they took.
     """
-    found: dict[str, Any] = {name: (await read(sql, ()))[0][0] for name, sql in COUNTS.items()}
-    oldest = await read(OLDEST_PENDING, ())
-    times = sorted(row[0] for row in await read(SEARCH_TIMES, (RECENT_TURNS,)))
+    found: dict[str, Any] = {name: (ask(sql, ()))[0][0] for name, sql in COUNTS.items()}
+    oldest = ask(OLDEST_PENDING, ())
+    times = sorted(row[0] for row in ask(SEARCH_TIMES, (RECENT_TURNS,)))
     return found | {
         "oldest_pending_at": oldest[0][0] if oldest else 0,
         "searches": len(times),

@@ -38,8 +38,8 @@ async def test_nothing_found_is_empty(journal: SqliteJournal) -> None:
 
 async def test_head_is_the_history_and_the_answer_without_instructions(journal: SqliteJournal) -> None:
     asked = record(HELLO, compactions=2)
-    await journal.begin([asked])
-    await journal.finish([heard(asked, "hi there")])
+    await journal.write([asked])
+    await journal.write(answers=[heard(asked, "hi there")])
     (head,) = (await look(journal, HELLO)).heads
     said = [user("hello"), assistant("hi there")]
     assert list(head.fulls) == [print_of("acme", raw).full for raw in said]
@@ -52,7 +52,7 @@ async def test_head_is_the_history_and_the_answer_without_instructions(journal: 
 
 
 async def test_open_turn_has_a_head_without_an_answer(journal: SqliteJournal) -> None:
-    await journal.begin([record(HELLO)])
+    await journal.write([record(HELLO)])
     (head,) = (await look(journal, HELLO)).heads
     assert len(head.fulls) == head.request_length == 1
 
@@ -70,9 +70,9 @@ async def test_parents_head_stays_until_the_answer_is_there(journal: SqliteJourn
     talk = Talk(journal)
     await talk.say("one")
     asked = record((*talk.history, user("two")), talk.head)
-    await journal.begin([asked])
+    await journal.write([asked])
     assert len((await look(journal, talk.history)).heads) == 2
-    await journal.finish([heard(asked, "fine")])
+    await journal.write(answers=[heard(asked, "fine")])
     assert len((await look(journal, talk.history)).heads) == 1
 
 
@@ -85,8 +85,8 @@ async def test_edit_and_compaction_leave_the_old_head_beside_the_new(journal: Sq
     compacted = record(
         (user("a summary"), *talk.history[-2:], user("four")), before, lost=tuple(before.occurrences[:4])
     )
-    await journal.begin([compacted])
-    await journal.finish([heard(compacted, "went on")])
+    await journal.write([compacted])
+    await journal.write(answers=[heard(compacted, "went on")])
     heads = (await look(journal, talk.history)).heads
     assert [list(head.lost) for head in heads] == [list(before.occurrences[:4]), []]
     assert list(heads[1].fulls) == list(before.fulls)
@@ -103,13 +103,13 @@ async def test_what_a_branch_lost_is_known_until_it_comes_back(journal: SqliteJo
     await talk.say("five")
     assert tuple(talk.head.lost) == lost
     back = record((whole[0], *talk.history, user("six")), talk.head, kept=((0, lost[0]),), new=())
-    await journal.begin([replace(back, entries=())])
+    await journal.write([replace(back, entries=())])
     assert tuple((await look(journal, [user("five")])).heads[0].lost) == lost[1:]
 
 
 async def test_no_more_than_sixteen_heads_are_kept_and_eight_are_read(journal: SqliteJournal) -> None:
     for n in range(20):
-        await journal.begin([record((user("same start"), user(f"branch {n}")))])
+        await journal.write([record((user("same start"), user(f"branch {n}")))])
     heads = (await look(journal, [user("same start")])).heads
     assert [h.turn for h in heads] == sorted((h.turn for h in heads), reverse=True)
     assert len(heads) == 8
@@ -121,7 +121,7 @@ async def test_best_linked_conversations_come_first_and_named_ones_always(journa
     for n in range(12):
         asked = record((common, user(f"own {n}")), conversation=f"c-{n}")
         links = (*asked.turn.links, (LinkKind.CLIENT_ID, 1000 + n))
-        await journal.begin([replace(asked, turn=replace(asked.turn, links=links))])
+        await journal.write([replace(asked, turn=replace(asked.turn, links=links))])
     prints = tuple(print_of("acme", raw).full for raw in (common, user("own 2")))
     seen = await journal.seen(Clues("acme", {LinkKind.MESSAGE: prints, LinkKind.CLIENT_ID: (1001,)}))
     found = {head.conversation for head in seen.heads}
@@ -132,29 +132,29 @@ async def test_best_linked_conversations_come_first_and_named_ones_always(journa
 
 async def test_a_message_that_opens_thousands_of_conversations_leads_to_the_newest_only(journal: SqliteJournal) -> None:
     common = user("every conversation opens with this")
-    await journal.begin([record((common,), conversation=f"c-{n}") for n in range(100)])
+    await journal.write([record((common,), conversation=f"c-{n}") for n in range(100)])
     links = (await look(journal, [common])).links
     assert {link.conversation for link in links} == {f"c-{n}" for n in range(68, 100)}
 
 
 async def test_one_message_of_its_own_outweighs_what_newer_conversations_share(journal: SqliteJournal) -> None:
     common = user("every conversation opens with this")
-    await journal.begin([record((common, user(f"own {n}")), conversation=f"c-{n}") for n in range(100)])
+    await journal.write([record((common, user(f"own {n}")), conversation=f"c-{n}") for n in range(100)])
     heads = (await look(journal, [common, user("own 3")])).heads
     assert "c-3" in {head.conversation for head in heads}
 
 
 async def test_prints_of_another_kind_are_no_clue(journal: SqliteJournal) -> None:
-    await journal.begin([record(HELLO)])
+    await journal.write([record(HELLO)])
     seen = await journal.seen(Clues("acme", {LinkKind.CALL: (print_of("acme", HELLO[1]).full,)}))
     assert seen.links == ()
 
 
 async def test_side_request_is_journalled_without_head_or_memory(journal: SqliteJournal) -> None:
     asked = record((user("Write a title for: hello"),), role=Role.SIDE, links=())
-    await journal.begin([asked])
+    await journal.write([asked])
     answer = heard(asked, "A fine title")
-    await journal.finish([replace(answer, answer=replace(answer.answer, links=((LinkKind.ECHO, 77),)))])
+    await journal.write(answers=[replace(answer, answer=replace(answer.answer, links=((LinkKind.ECHO, 77),)))])
     seen = await journal.seen(Clues("acme", {LinkKind.ECHO: (77,)}))
     assert [(link.kind, link.role, link.conversation) for link in seen.links] == [(LinkKind.ECHO, Role.SIDE, "c-1")]
     assert seen.heads == ()
@@ -166,20 +166,20 @@ async def test_writing_twice_writes_once(journal: SqliteJournal) -> None:
     asked = record(HELLO)
     answer = heard(asked, "hi")
     for _ in range(2):
-        await journal.begin([asked, asked])
-        await journal.finish([answer, answer])
+        await journal.write([asked, asked])
+        await journal.write(answers=[answer, answer])
     stats = await journal.stats()
     assert (stats["turns"], stats["messages"], stats["memories"]) == (1, 3, 2)
     assert len((await look(journal, HELLO)).heads[0].fulls) == 2
 
 
 async def test_answer_to_a_request_that_was_never_written_is_left_out(journal: SqliteJournal) -> None:
-    await journal.finish([heard(record(HELLO), "hi")])
+    await journal.write(answers=[heard(record(HELLO), "hi")])
     assert (await journal.stats())["messages"] == 0
 
 
 async def test_equal_messages_share_their_content_and_nothing_else(journal: SqliteJournal) -> None:
-    await journal.begin([record((user("ok"), assistant("sure"), user("ok")))])
+    await journal.write([record((user("ok"), assistant("sure"), user("ok")))])
     stats = await journal.stats()
     assert (stats["messages"], stats["contents"]) == (3, 2)
     assert await journal.request("acme", "c-1") == (user("ok"), assistant("sure"), user("ok"))
@@ -188,8 +188,8 @@ async def test_equal_messages_share_their_content_and_nothing_else(journal: Sqli
 @pytest.mark.parametrize("ending", [e for e in Ending if e is not Ending.REFUSED])
 async def test_what_was_heard_is_kept_however_it_ended(journal: SqliteJournal, ending: Ending) -> None:
     asked = record(HELLO)
-    await journal.begin([asked])
-    await journal.finish([heard(asked, "half an ans", ending)])
+    await journal.write([asked])
+    await journal.write(answers=[heard(asked, "half an ans", ending)])
     turn = await journal.turn("acme", "c-1", 1)
     assert turn is not None and turn["ending"] == ending
     assert len((await newest(journal, [assistant("half an ans")])).fulls) == 2
@@ -197,11 +197,11 @@ async def test_what_was_heard_is_kept_however_it_ended(journal: SqliteJournal, e
 
 async def test_answer_comes_behind_its_request_although_another_went_on(journal: SqliteJournal) -> None:
     slow = record(HELLO)
-    await journal.begin([slow])
+    await journal.write([slow])
     fast = record((*HELLO, user("hurry")), await newest(journal, HELLO))
-    await journal.begin([fast])
-    await journal.finish([heard(fast, "fast")])
-    await journal.finish([heard(slow, "slow")])
+    await journal.write([fast])
+    await journal.write(answers=[heard(fast, "fast")])
+    await journal.write(answers=[heard(slow, "slow")])
     heads = (await look(journal, HELLO)).heads
     assert [list(h.fulls)[-1] for h in heads] == [print_of("acme", assistant(a)).full for a in ("fast", "slow")]
 
@@ -230,8 +230,8 @@ async def test_block_of_a_refused_request_is_gone_and_what_it_shed_is_back(journ
     talk = Talk(journal)
     await talk.say("one", block=block("first"), anchor=0)
     asked = record((*talk.history, user("two")), talk.head, block=block("restored"), anchor=2, replaces_blocks=True)
-    await journal.begin([asked])
-    await journal.finish([heard(asked, None, Ending.REFUSED)])
+    await journal.write([asked])
+    await journal.write(answers=[heard(asked, None, Ending.REFUSED)])
     assert [s.block.text for s in await journal.blocks("acme", "c-1")] == ["first"]
 
 
@@ -240,8 +240,8 @@ async def test_block_of_a_refused_request_is_gone_and_what_it_shed_is_back(journ
 
 async def test_refused_first_request_leaves_no_tenant_and_no_content(journal: SqliteJournal) -> None:
     asked = record(HELLO, explain={"query": "hello"})
-    await journal.begin([asked])
-    await journal.finish([heard(asked, None, Ending.REFUSED)])
+    await journal.write([asked])
+    await journal.write(answers=[heard(asked, None, Ending.REFUSED)])
     stats = await journal.stats()
     assert {name: stats[name] for name in stats if name != "bytes"} == dict.fromkeys(stats.keys() - {"bytes"}, 0)
     assert (await look(journal, HELLO)).links == ()
@@ -253,8 +253,8 @@ async def test_refused_request_leaves_the_conversation_as_it_was(journal: Sqlite
     before = await look(journal, talk.history)
     counts = await journal.stats()
     asked = record((*talk.history, user("secret plans")), talk.head, explain={"query": "secret plans"})
-    await journal.begin([asked])
-    await journal.finish([heard(asked, None, Ending.REFUSED)])
+    await journal.write([asked])
+    await journal.write(answers=[heard(asked, None, Ending.REFUSED)])
     assert await look(journal, [*talk.history, user("secret plans")]) == before
     after = await journal.stats()
     assert {**after, "turns": 1, "bytes": 0} == {**counts, "bytes": 0}
@@ -268,8 +268,8 @@ async def test_text_that_was_there_before_survives_a_refusal(journal: SqliteJour
     talk = Talk(journal)
     await talk.say("one")
     again = record((user("one"), user("extra")), conversation="c-2")
-    await journal.begin([again])
-    await journal.finish([heard(again, None, Ending.REFUSED)])
+    await journal.write([again])
+    await journal.write(answers=[heard(again, None, Ending.REFUSED)])
     assert await journal.request("acme", "c-1") == (user("one"),)
 
 
@@ -277,16 +277,16 @@ async def test_what_another_request_carries_of_a_refused_one_stays_with_it(journ
     talk = Talk(journal)
     await talk.say("one")
     first = record((*talk.history, user("two"), user("never again")), talk.head)
-    await journal.begin([first])
+    await journal.write([first])
     second = record((*talk.history, user("two"), user("three")), await newest(journal, [user("two")]))
-    await journal.begin([second])
-    await journal.finish([heard(first, None, Ending.REFUSED)])
-    await journal.finish([heard(second, "went on")])
+    await journal.write([second])
+    await journal.write(answers=[heard(first, None, Ending.REFUSED)])
+    await journal.write(answers=[heard(second, "went on")])
     assert await journal.request("acme", "c-1", 3) == (*talk.history, user("two"), user("three"))
     assert (await look(journal, [user("never again")])).heads[0].turn == (await newest(journal, talk.history)).turn
     assert await journal.request("acme", "c-1", 2) == ()
     third = record((*second_list(talk), assistant("went on"), user("four")), await newest(journal, [user("three")]))
-    await journal.begin([third])
+    await journal.write([third])
     assert await journal.request("acme", "c-1") == (*second_list(talk), assistant("went on"), user("four"))
 
 
@@ -296,11 +296,11 @@ def second_list(talk: Talk) -> tuple[dict[str, object], ...]:
 
 async def test_both_of_two_requests_on_each_other_can_be_refused(journal: SqliteJournal) -> None:
     first = record(HELLO)
-    await journal.begin([first])
+    await journal.write([first])
     second = record((*HELLO, user("again")), await newest(journal, HELLO))
-    await journal.begin([second])
+    await journal.write([second])
     for asked in (first, second):
-        await journal.finish([heard(asked, None, Ending.REFUSED)])
+        await journal.write(answers=[heard(asked, None, Ending.REFUSED)])
     stats = await journal.stats()
     assert (stats["tenants"], stats["messages"], stats["contents"], stats["memories"]) == (0, 0, 0, 0)
 
@@ -325,9 +325,9 @@ async def test_turns_are_numbered_in_journal_order_and_the_newest_is_the_default
 
 
 async def test_conversation_learns_its_role_and_user_late(journal: SqliteJournal) -> None:
-    await journal.begin([record((user("Title?"),), role=Role.SIDE, links=())])
-    await journal.begin([record(HELLO, user="ann", scope="shop")])
-    await journal.begin([record((user("x"),), user="bob")])
+    await journal.write([record((user("Title?"),), role=Role.SIDE, links=())])
+    await journal.write([record(HELLO, user="ann", scope="shop")])
+    await journal.write([record((user("x"),), user="bob")])
     turn = await journal.turn("acme", "c-1", None)
     assert turn is not None and (turn["user"], turn["scope"]) == ("ann", "shop")
 
@@ -374,13 +374,13 @@ async def test_every_request_is_rebuilt_as_it_was_sent(
             fulls = {print_of("acme", raw).full for raw in history}
             head = max(heads, key=lambda h: (len(fulls & set(h.fulls)), h.turn), default=None)
             asked = record(history, head)
-            await journal.begin([asked])
+            await journal.write([asked])
             if does == "refuse":
-                await journal.finish([heard(asked, None, Ending.REFUSED)])
+                await journal.write(answers=[heard(asked, None, Ending.REFUSED)])
                 history = history[:-1]
                 continue
             sent.append(history)
-            await journal.finish([heard(asked, f"answer to {text}")])
+            await journal.write(answers=[heard(asked, f"answer to {text}")])
             history = (*history, assistant(f"answer to {text}"))
         turns = (await journal.turn("acme", "c-1", None) or {"turns": 0})["turns"]
         rebuilt = [await journal.request("acme", "c-1", n + 1) for n in range(turns)]
@@ -396,7 +396,7 @@ async def test_a_parent_whose_head_is_gone_can_still_be_continued(journal: Sqlit
     for text in ("two", "three"):
         await talk.say(text)
     asked = record((*past, user("other way")), old)
-    await journal.begin([asked])
+    await journal.write([asked])
     assert await journal.request("acme", "c-1") == (*past, user("other way"))
     assert list((await newest(journal, [user("other way")])).fulls)[:2] == [print_of("acme", raw).full for raw in past]
 
@@ -446,7 +446,7 @@ async def test_occurrences_of_another_tenant_cannot_be_kept_or_read(journal: Sql
     assert talk.head is not None
     stolen = talk.head.occurrences[0]
     thief = record((user("mine"),), tenant="umbrella", conversation="c-9", parent_turn=talk.head.turn)
-    await journal.begin([replace(thief, turn=replace(thief.turn, kept=((1, stolen),)))])
+    await journal.write([replace(thief, turn=replace(thief.turn, kept=((1, stolen),)))])
     assert await journal.request("umbrella", "c-9") == (user("mine"),)
     assert await journal.messages("umbrella", [stolen]) == {}
     assert list((await newest(journal, [user("mine")], "umbrella")).fulls) == [print_of("umbrella", user("mine")).full]
@@ -455,7 +455,7 @@ async def test_occurrences_of_another_tenant_cannot_be_kept_or_read(journal: Sql
 async def test_flags_and_time_are_kept(journal: SqliteJournal) -> None:
     asked = record((user("a summary"),))
     flagged = replace(asked.entries[0], new=replace(asked.entries[0].new, flags=HeadFlag.USER | HeadFlag.SUMMARY))
-    await journal.begin([replace(asked, entries=(flagged,))])
+    await journal.write([replace(asked, entries=(flagged,))])
     assert list((await newest(journal, [user("a summary")])).flags) == [HeadFlag.USER | HeadFlag.SUMMARY]
     assert (await journal.turn("acme", "c-1", 1) or {})["created_at"] == NOW
 

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +18,7 @@ from proxy.errors import MemoryFault
 from proxy.store import connection
 from proxy.store.connection import READERS, Database
 from proxy.store.schema import MIGRATIONS
+from proxy.store.visit import Transaction
 
 FOREVER = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
@@ -57,22 +59,22 @@ async def test_failed_transaction_writes_nothing(database: Database) -> None:
     assert database.is_healthy, "a wrong statement is no sick database"
 
 
-async def test_cancelled_transaction_writes_nothing_and_the_next_one_works(database: Database) -> None:
-    async def stall() -> None:
-        async with database.transaction() as transaction:
-            transaction.write("INSERT INTO tenant(name) VALUES (?)", [("acme",)])
-            assert await transaction.read("SELECT count(*) FROM tenant") == [(1,)]
-            entered.set()
-            await asyncio.Event().wait()
+async def test_cancelled_transaction_is_whole_and_the_next_one_works(database: Database) -> None:
+    def stall(transaction: Transaction) -> None:
+        transaction.write("INSERT INTO tenant(name) VALUES (?)", [("acme",)])
+        entered.set()
+        assert go_on.wait(10)
+        transaction.write("INSERT INTO tenant(name) VALUES (?)", [("globex",)])
 
-    entered = asyncio.Event()
-    stalled = asyncio.create_task(stall())
-    await entered.wait()
+    entered, go_on = threading.Event(), threading.Event()
+    stalled = asyncio.create_task(database.transact(stall))
+    await asyncio.to_thread(entered.wait, 10)
     stalled.cancel()
     with pytest.raises(asyncio.CancelledError):
         await stalled
+    go_on.set()
     await add(database, "umbrella")
-    assert await names(database) == ["umbrella"]
+    assert await names(database) == ["acme", "globex", "umbrella"]
 
 
 async def test_late_read_is_interrupted_and_its_connection_reused(database: Database) -> None:
@@ -85,11 +87,18 @@ async def test_late_read_is_interrupted_and_its_connection_reused(database: Data
 
 
 async def test_reads_do_not_wait_for_a_write(database: Database) -> None:
-    await add(database, "acme")
-    async with database.transaction() as transaction:
+    def write(transaction: Transaction) -> None:
         transaction.write("INSERT INTO tenant(name) VALUES (?)", [("umbrella",)])
-        assert await transaction.read("SELECT count(*) FROM tenant") == [(2,)]
-        assert await names(database) == ["acme"]
+        entered.set()
+        assert go_on.wait(10)
+
+    await add(database, "acme")
+    entered, go_on = threading.Event(), threading.Event()
+    writing = asyncio.create_task(database.transact(write))
+    await asyncio.to_thread(entered.wait, 10)
+    assert await names(database) == ["acme"]
+    go_on.set()
+    await writing
     assert await names(database) == ["acme", "umbrella"]
 
 
@@ -111,11 +120,9 @@ async def test_closing_ends_reads_that_run_and_those_that_wait(database: Databas
 @pytest.mark.parametrize("synchronous", [("NORMAL", 1), ("FULL", 2)])
 async def test_synchronous_is_what_the_policy_says(tmp_path: Path, synchronous: tuple[str, int]) -> None:
     database = Database(tmp_path / "journal.db", synchronous[0])  # type: ignore[arg-type]
-    async with database.transaction() as transaction:
-        assert await transaction.read("PRAGMA foreign_keys") == [(1,)]
-    async with database.transaction() as transaction:
-        assert await transaction.read("PRAGMA synchronous") == [(synchronous[1],)]
-        assert await transaction.read("PRAGMA journal_mode") == [("wal",)]
+    names = ("foreign_keys", "synchronous", "journal_mode")
+    said = await database.transact(lambda transaction: [transaction.read(f"PRAGMA {name}")[0][0] for name in names])
+    assert said == [1, synchronous[1], "wal"]
     await database.close()
 
 

@@ -86,7 +86,7 @@ async def test_work_of_a_worker_that_died_goes_to_another(
 
 async def test_passages_of_a_long_text_are_its_windows(journal: SqliteJournal, derived: Derived) -> None:
     text = " ".join(f"word{n}" for n in range(500))
-    await journal.begin([record((user(text),))])
+    await journal.write([record((user(text),))])
     pieces = (await claim(derived))[::-1]
     assert len(pieces) > 3 and text.startswith(pieces[0]) and text.endswith(pieces[-1])
 
@@ -166,13 +166,13 @@ async def fill(journal: SqliteJournal) -> None:
         for n in range(5):
             await talk.say(f"look at src/file_{n}.py please", f"it says ERROR{n}")
     call = {"id": "1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a/b.py"}'}}
-    await journal.begin([record((user("go"), assistant("") | {"tool_calls": [call]}), conversation="c-tools")])
+    await journal.write([record((user("go"), assistant("") | {"tool_calls": [call]}), conversation="c-tools")])
     side = record((user("write a title"),), conversation="c-side", role=Role.SIDE, links=())
-    await journal.begin([side])
-    await journal.finish([heard(side, "Title")])
+    await journal.write([side])
+    await journal.write(answers=[heard(side, "Title")])
     summary = record((user("what happened so far"),), conversation="c-summary")
     flagged = replace(summary.entries[0], new=replace(summary.entries[0].new, flags=HeadFlag.SUMMARY), passages=())
-    await journal.begin([replace(summary, entries=(flagged,))])
+    await journal.write([replace(summary, entries=(flagged,))])
 
 
 async def test_rebuilding_makes_the_same_again(journal: SqliteJournal, derived: Derived, database: Database) -> None:
@@ -192,7 +192,7 @@ async def test_rebuild_that_was_cut_off_is_finished_by_somebody_else(
 ) -> None:
     talk = Talk(journal)
     long = [user(f"message number {n}") for n in range(module.REBUILD_BATCH + 20)]
-    await journal.begin([record(long)])
+    await journal.write([record(long)])
     await derived.start_rebuild()
     assert await derived.rebuild()
     assert await journal.pending() == module.REBUILD_BATCH
@@ -210,6 +210,6 @@ async def test_taking_back_a_refused_request_takes_its_terms_back(journal: Sqlit
     await Talk(journal).say("one", "first")
     before = await contents(database)
     asked = record((user("one more thing about src/file.py"),), conversation="c-2")
-    await journal.begin([asked])
-    await journal.finish([heard(asked, None, Ending.REFUSED)])
+    await journal.write([asked])
+    await journal.write(answers=[heard(asked, None, Ending.REFUSED)])
     assert await contents(database) == before

@@ -11,7 +11,7 @@ async def test_search_times_are_percentiles_of_the_turns_that_searched(tmp_path:
     journal = SqliteJournal(database)
     for ms in [*range(1, 101), None]:
         told = {"elapsed_ms": {"recall": ms}} if ms else {"note": "calm"}
-        await journal.begin([record((user(f"question {ms}"),), conversation=f"c-{ms}", explain=told)])
+        await journal.write([record((user(f"question {ms}"),), conversation=f"c-{ms}", explain=told)])
     stats = await journal.stats()
     await database.close()
     assert (stats["turns"], stats["searches"]) == (101, 100)
@@ -24,8 +24,8 @@ async def test_lag_is_the_oldest_message_that_waits(tmp_path: Path) -> None:
     journal = SqliteJournal(database)
     assert (await journal.stats())["oldest_pending_at"] == 0
     asked = record((user("hello there"),))
-    await journal.begin([asked])
-    await journal.finish([heard(asked, "hi")])
+    await journal.write([asked])
+    await journal.write(answers=[heard(asked, "hi")])
     stats = await journal.stats()
     await database.close()
     assert (stats["pending"], stats["oldest_pending_at"]) == (2, NOW)
