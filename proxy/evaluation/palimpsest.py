@@ -57,6 +57,12 @@ LEASE_SECONDS = 3600.0  # nobody else is there to take over
 INDEX_BATCH = 2048  # passages claimed at a time
 DAY_SECONDS = 86_400.0
 
+PASSAGES = """
+SELECT substr(content.text, memory.start + 1, memory.stop - memory.start)
+FROM memory JOIN occurrence ON occurrence.id = memory.occurrence JOIN content ON content.id = occurrence.content
+WHERE memory.conversation = (SELECT id FROM conversation WHERE public = ?) ORDER BY memory.id
+"""
+
 
 class Store:
     """One data folder with one tenant, and any number of conversations. Open it with `opened`."""
@@ -144,6 +150,7 @@ class StoreReader:
     """One conversation of a store. Implements `systems.Reader`."""
 
     def __init__(self, store: Store, conversation: Conversation, policy: Policy, reach: Reach) -> None:
+        self._store = store
         self._conversation = conversation
         self._policy = policy
         self._reach = reach
@@ -184,6 +191,11 @@ class StoreReader:
             elapsed_ms=elapsed_ms,
             admitted=recalled.admitted,
         )
+
+    async def stored(self) -> Sequence[str]:
+        """Its passages, which overlap where a message has several."""
+        rows = await self._store.database.read(PASSAGES, (self._conversation.id,))
+        return [text for (text,) in rows]
 
     def ranked(self, candidates: Sequence[Candidate]) -> tuple[int, ...]:
         """Indexes of this conversation's messages among the candidates, best first, each once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -38,6 +39,9 @@ class Reader(Protocol):
             dropped: so many messages, the first ones, were lost; the others are still seen by whoever asks and must
                 not come. None: all were lost.
         """
+
+    async def stored(self) -> Sequence[str]:
+        """Everything that is kept and could come back, in the order in which it was said."""
 
 
 class System(Protocol):

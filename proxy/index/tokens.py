@@ -121,7 +121,7 @@ def warm() -> None:
         MemoryFault: the encodings are not to be had.
     """
     for name in ("o200k_base", "cl100k_base"):
-        _encoder(name)
+        encoder(name)
 
 
 def _public(model: str) -> str:
@@ -133,11 +133,17 @@ def _public(model: str) -> str:
 
 
 def _count(text: str, encoding: str) -> int:
-    return len(_encoder(encoding).encode_ordinary(text))
+    return len(encoder(encoding).encode_ordinary(text))
 
 
 @lru_cache(maxsize=8)
-def _encoder(name: str) -> tiktoken.Encoding:
+def encoder(name: str) -> tiktoken.Encoding:
+    """
+    One of tiktoken's encodings.
+
+    Raises:
+        MemoryFault: it is not to be had.
+    """
     folder = _litellm_folder() / "litellm_core_utils" / "tokenizers"
     if folder.is_dir():
         os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(folder))

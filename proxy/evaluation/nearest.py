@@ -1,0 +1,47 @@
+"""
+Which pieces mean something close to a question? Exact cosine over all of them, for the baselines that embed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+
+from proxy.core.ranking import Bools, Floats
+from proxy.evaluation.filling import Piece
+from proxy.ports import Embedder, Vectors
+
+
+class Nearest:
+    """Pieces with their vectors, (n, 384), unit length."""
+
+    def __init__(self, pieces: Sequence[Piece], vectors: Vectors, embedder: Embedder) -> None:
+        self.pieces = pieces
+        self.vectors = vectors
+        self._embedder = embedder
+        self._last = np.array([piece.messages[-1] for piece in pieces], np.int64)
+
+    @classmethod
+    async def of(cls, pieces: Sequence[Piece], embedder: Embedder) -> Self:
+        return cls(pieces, await embedder.embed_passages([piece.text for piece in pieces]), embedder)
+
+    @property
+    def texts(self) -> list[str]:
+        return [piece.text for piece in self.pieces]
+
+    def lost(self, dropped: int | None) -> Bools:
+        """(n,): which pieces tell of the first `dropped` messages only; None: all."""
+        return np.ones(len(self._last), np.bool_) if dropped is None else self._last < dropped
+
+    async def cosines(self, query: str) -> Floats:
+        """(n,): of each piece to the question, as much of it as the model reads. (Ours shortens it to be quicker.)"""
+        found: Floats = self.vectors @ (await self._embedder.embed_passages([query]))[0]
+        return found
+
+    async def to(self, query: str, dropped: int | None, *, floor: float = -1.0) -> list[Piece]:
+        """The lost pieces with at least this cosine, closest first; ties in order of the conversation."""
+        cosines = await self.cosines(query)
+        rows = np.flatnonzero(self.lost(dropped) & (cosines >= floor))
+        return [self.pieces[row] for row in rows[np.argsort(-cosines[rows], kind="stable")]]
