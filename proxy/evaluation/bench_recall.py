@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from proxy.evaluation import vectors
-from proxy.evaluation.command import BUDGET_CHARS, budgets, systems
+from proxy.evaluation.command import budgets_flag, systems, systems_flag
 from proxy.evaluation.datasets import Conversation, Question, read
 from proxy.evaluation.report import Report, Table, bars, progress
 from proxy.evaluation.score import Evidence, Given, literal
@@ -45,10 +45,8 @@ Rows = Mapping[int, Sequence[Row]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--budget-chars", type=budgets, default=BUDGET_CHARS, metavar="N[,N]", help=f"of a block ({BUDGET_CHARS})"
-    )
-    parser.add_argument("--systems", metavar="NAME[,NAME]", help="baselines to compare with (all that need no model)")
+    budgets_flag(parser)
+    systems_flag(parser)
 
 
 async def run(given: argparse.Namespace) -> Report:

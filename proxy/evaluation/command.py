@@ -9,17 +9,24 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proxy import logs, terminal
 from proxy.errors import PolicyError
-from proxy.policy import LogPolicy
+from proxy.policy import LogPolicy, Policy
+from proxy.ports import Embedder
+
+if TYPE_CHECKING:
+    from proxy.evaluation.systems import System
 
 SEED = 42  # LANTERN 4
 BUDGET_CHARS = "6000"  # what a restore may say (policy: restore.chars)
 
 BENCHMARKS: Mapping[str, str] = {
     "recall": "Is the evidence of a question in what comes back after everything was lost?",
+    "session": "Is the session that holds the answer ranked first?",
+    "restraint": "How often is nothing said where nothing is known, and what does that cost?",
+    "identifiers": "Is what is asked for by its exact name ranked first?",
 }
 
 
@@ -57,14 +64,24 @@ def run(given: argparse.Namespace) -> None:
         report.plot(given.plot)
 
 
-def budgets(text: str) -> list[int]:
-    """`6000,3000` as numbers, for argparse."""
-    return [int(part) for part in text.split(",")]
+def budgets_flag(parser: argparse.ArgumentParser) -> None:
+    """`--budget-chars`: a list of numbers."""
+    help = f"of a block, frame included ({BUDGET_CHARS})"
+    parser.add_argument("--budget-chars", type=_numbers, default=BUDGET_CHARS, metavar="N[,N]", help=help)
 
 
-def systems(given: argparse.Namespace, embedder: Any) -> Sequence[Any]:
+def systems_flag(parser: argparse.ArgumentParser) -> None:
+    """`--systems`: see `systems`."""
+    help = "baselines to compare with (all that need no language model)"
+    parser.add_argument("--systems", metavar="NAME[,NAME]", help=help)
+
+
+def systems(given: argparse.Namespace, embedder: Embedder, policy: Policy | None = None) -> Sequence[System]:
     """
     Ours first, then the baselines that `--systems` names.
+
+    Args:
+        policy: ours, where it is not the default.
 
     Raises:
         PolicyError: one of them is not known.
@@ -72,12 +89,15 @@ def systems(given: argparse.Namespace, embedder: Any) -> Sequence[Any]:
     from proxy.evaluation.baselines.known import BASELINES
     from proxy.evaluation.palimpsest import Palimpsest
 
-    known = {Palimpsest.name: Palimpsest, **BASELINES}
-    names = given.systems.split(",") if given.systems else list(known)
+    names = given.systems.split(",") if given.systems else [*BASELINES]
     for name in names:
-        if name not in known:
-            raise PolicyError(f"--systems {name}: is not known; there are {', '.join(known)}")
-    return [make(embedder) for name, make in known.items() if name in names or make is Palimpsest]
+        if name not in (Palimpsest.name, *BASELINES):
+            raise PolicyError(f"--systems {name}: is not known; there are {', '.join(BASELINES)}")
+    return [Palimpsest(embedder, policy), *(make(embedder) for name, make in BASELINES.items() if name in names)]
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
 
 
 def _module(name: str) -> Any:

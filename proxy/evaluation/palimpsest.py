@@ -64,6 +64,11 @@ WHERE memory.conversation = (SELECT id FROM conversation WHERE public = ?) ORDER
 """
 
 
+def with_gate(policy: Policy, gate_cosine: float) -> Policy:
+    """The same policy with another gate; at 0 it is open."""
+    return policy.model_copy(update={"recall": policy.recall.model_copy(update={"gate_cosine": gate_cosine})})
+
+
 class Store:
     """One data folder with one tenant, and any number of conversations. Open it with `opened`."""
 
