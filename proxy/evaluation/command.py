@@ -49,11 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Measure, show, and write what was asked for."""
-    from proxy.evaluation.report import drawing, provenance
+    from proxy.evaluation.report import provenance, ready_to_plot
 
     logs.configure(LogPolicy(level="error"))
+    for file in filter(None, (given.json, given.plot)):  # said now, not after minutes of measuring
+        if not file.parent.is_dir():
+            raise PolicyError(f"writing {file}: there is no folder {file.parent}")
     if given.plot:
-        drawing()  # a missing library is said now, not after minutes of measuring
+        ready_to_plot(given.plot)
     started = perf_counter()
     report = asyncio.run(given.bench.run(given))
     report = replace(report, provenance=provenance(given.seed, perf_counter() - started))

@@ -75,23 +75,24 @@ class Report:
     def plot(self, file: Path) -> None:
         """
         Raises:
-            PolicyError: matplotlib is missing, the file's ending is unknown, or there is nothing to draw.
+            PolicyError: there is nothing to draw, the file's ending is unknown, or matplotlib is missing.
         """
-        figure_class = drawing()
-        if file.suffix not in PICTURES:
-            raise PolicyError(f"--plot {file}: must end in {' or '.join(PICTURES)}")
         if self.draw is None:
             raise PolicyError(f"--plot {file}: this benchmark draws nothing")
-        figure = figure_class(figsize=PICTURE_INCHES, layout="constrained")
+        figure = ready_to_plot(file)(figsize=PICTURE_INCHES, layout="constrained")
         self.draw(figure)
         figure.savefig(file, dpi=PICTURE_DPI)
 
 
-def drawing() -> type[Figure]:
+def ready_to_plot(file: Path) -> type[Figure]:
     """
+    What to draw on.
+
     Raises:
-        PolicyError: matplotlib is missing.
+        PolicyError: the file's ending is unknown, or matplotlib is missing.
     """
+    if file.suffix not in PICTURES:
+        raise PolicyError(f"--plot {file}: must end in {' or '.join(PICTURES)}")
     try:
         from matplotlib.figure import Figure  # no pyplot: nothing here needs a window
     except ImportError as cause:
