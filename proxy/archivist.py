@@ -35,6 +35,7 @@ LAST_RETRY_SECONDS = 5.0  # a full disk is not
 LEASE_SECONDS = 30.0  # a batch takes a second or two; a worker that died holds it up for so long
 LOOK_SECONDS = 5.0  # between looks for passages that another worker or an earlier run left, and for a missing model
 REFUSING_STATUS = 400
+INLINE_CHARS = 8 * 1024  # read in 2 ms; less than that is no worth waking a thread, which costs 0.5 ms where it slept
 
 WARMING = "api_key=none"  # whatever a rule might look at
 
@@ -184,7 +185,10 @@ class Archivist:
     async def _archive(self, taken: Sequence[Turn | _Ended]) -> None:
         """Write all of it, or, where one thing breaks, whatever can be written."""
         try:
-            records, heard = await asyncio.get_running_loop().run_in_executor(self._thread, self._read, taken)
+            if sum(map(_size, taken)) <= INLINE_CHARS:
+                records, heard = self._read(taken)
+            else:
+                records, heard = await asyncio.get_running_loop().run_in_executor(self._thread, self._read, taken)
             await self._commit(records, [said for _, said in heard])
             for ended, said in heard:
                 if not ended.committed.done():
@@ -201,7 +205,7 @@ class Archivist:
                     await self._archive([one])
 
     def _read(self, taken: Sequence[Turn | _Ended]) -> tuple[list[Record], list[tuple[_Ended, Heard]]]:
-        """Everything that takes time and no I/O, on a thread: redaction, passages, answers put together."""
+        """Everything that takes time and no I/O: redaction, passages, answers put together."""
         records: list[Record] = []
         heard: list[tuple[_Ended, Heard]] = []
         for item in taken:
@@ -256,6 +260,13 @@ class Archivist:
             self._lost += turns
             self._counts.turns_lost(turns)
             log.error("turns are lost: they could not be written", turns=turns)
+
+
+def _size(taken: Turn | _Ended) -> int:
+    """Characters or bytes that are to be read."""
+    if isinstance(taken, _Ended):
+        return sum(map(len, taken.payloads))
+    return sum(len(new.message.text) + sum(len(call.arguments) for call in new.message.calls) for new in taken.new)
 
 
 class Listening:

@@ -189,6 +189,7 @@ class Head:
     compactions: int = 0  # how often this branch was compacted
     event: Event = Event.START
     lost: Sequence[int] = ()  # occurrences that compactions of this branch took away; edits are no loss
+    blocks: tuple[StoredBlock, ...] = ()  # said in the conversation and still to be said again, in journal order
 
 
 class HeadFlag:

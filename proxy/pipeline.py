@@ -212,8 +212,8 @@ class Pipeline:
                 if (more := await self._run(size, further_clues, chat, lineage, speaker, key)) is not None:
                     verdict = functools.partial(verdict, further=await self._journal.seen(more))
                     lineage = await self._run(size, verdict, seen, key)
-                if lineage.head is not None and lineage.role is not Role.SIDE:
-                    said = replay(chat, lineage, await self._journal.blocks(speaker.tenant, lineage.head.conversation))
+                if lineage.role is not Role.SIDE:
+                    said = replay(chat, lineage)
         except (TimeoutError, MemoryFault) as fault:
             note = self._skipped("history", fault)
             lineage = trace(chat, past, shape, asked, speaker, Seen(), key, further=Seen())

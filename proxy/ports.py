@@ -23,7 +23,6 @@ from proxy.domain import (
     Recalled,
     Record,
     Seen,
-    StoredBlock,
 )
 
 T = TypeVar("T")
@@ -53,9 +52,6 @@ class Journal(Protocol):
 
     async def seen(self, clues: Clues) -> Seen:
         """Which stored conversations left these clues, and how they stood last."""
-
-    async def blocks(self, tenant: str, conversation: str) -> tuple[StoredBlock, ...]:
-        """Blocks said in this conversation that are still replayed, in journal order."""
 
     async def messages(self, tenant: str, occurrences: Sequence[int]) -> Mapping[int, Message]:
         """The stored messages of these occurrences; those that are not there are left out."""

@@ -8,7 +8,6 @@ never in front of the stable prefix, and never between a tool call and its resul
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proxy.domain import Block, Chat, Insertion, Lineage, StoredBlock
@@ -30,11 +29,11 @@ class Replay:
         return frozenset(occurrence for _, stored in self.said for occurrence in stored.block.occurrences)
 
 
-def replay(chat: Chat, lineage: Lineage, stored: Sequence[StoredBlock]) -> Replay:
-    """Find the anchors that are still there, in the order of the request."""
-    if lineage.head is None or not stored:
+def replay(chat: Chat, lineage: Lineage) -> Replay:
+    """The head's blocks whose anchors are still there, in the order of the request."""
+    if lineage.head is None or not lineage.head.blocks:
         return Replay()
-    by_occurrence = {block.occurrence: block for block in stored}
+    by_occurrence = {block.occurrence: block for block in lineage.head.blocks}
     places = [at for at, message in enumerate(chat.messages) if not message.is_instruction]
     changed = set(lineage.changed)
     said = []

@@ -28,6 +28,9 @@ T = TypeVar("T")
 READERS = 3  # reads of one request follow each other; more requests than this rarely look at the same instant
 READER_BUSY_MS = 100  # a reader waits only while the log is recovered; well below the 250 ms of a request
 WRITER_BUSY_MS = 2000  # another process's batch takes milliseconds; the archivist tries again after this
+CHECKPOINT_SECONDS = 1.0  # after a write; what is written meanwhile is moved with it
+CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"  # waits for nobody, and nobody for it
+LONG_LOG_PAGES = 4000  # 16 MB; while writes never pause, a log is never moved whole, and grows
 CACHED_STATEMENTS = 256  # all that are ever asked, prepared once
 FOLDER_MODE, FILE_MODE = 0o700, 0o600  # other people's conversations
 
@@ -63,6 +66,8 @@ class Database:
         self._idle: asyncio.Queue[aiosqlite.Connection] | None = None  # readers
         self._opened: list[aiosqlite.Connection] = []
         self._writing = asyncio.Lock()
+        self._mover: aiosqlite.Connection | None = None  # of the log
+        self._checkpoint: asyncio.Task[None] | None = None
         self._must_reopen = False
         self._errors: dict[str, str] = {}
 
@@ -90,6 +95,8 @@ class Database:
             await self._ensure_open()
 
     async def close(self) -> None:
+        if self._checkpoint is not None:
+            self._checkpoint.cancel()
         async with self._writing:
             await self._close()
 
@@ -146,7 +153,32 @@ class Database:
         async with self._writing:
             writer = await self._ensure_open()
             with self._watch("writing"):
-                return await visit(writer, committed(work))
+                result = await visit(writer, committed(work))
+        self._checkpoint_soon()
+        return result
+
+    def _checkpoint_soon(self) -> None:
+        """
+        Move the log into the file a while after a write, on a connection of its own.
+
+        SQLite does so at the end of whichever commit makes the log too long, and that commit waits for the disk: it was
+        the slowest answer of a hundred.
+        """
+        if self._checkpoint is None or self._checkpoint.done():
+            self._checkpoint = asyncio.create_task(self._move_log())
+
+    async def _move_log(self) -> None:
+        await asyncio.sleep(CHECKPOINT_SECONDS)
+        mover = self._mover
+        if mover is None:
+            return
+        with suppress(sqlite3.Error, ValueError):  # closed meanwhile, or the disk fails: the next write says so
+            _, pages, _ = next(iter(await mover.execute_fetchall(CHECKPOINT)))
+            if pages > LONG_LOG_PAGES:
+                async with (
+                    self._writing
+                ):  # what was written meanwhile is little; then the next write starts the log anew
+                    await mover.execute_fetchall(CHECKPOINT)
 
     async def _ensure_open(self) -> aiosqlite.Connection:
         if self._must_reopen:
@@ -161,6 +193,7 @@ class Database:
                             self.path.touch(mode=FILE_MODE)
                     writer = await self._connect(WRITER_BUSY_MS)
                     await self._prepare(writer)
+                    self._mover = await self._connect(READER_BUSY_MS)
                     idle: asyncio.Queue[aiosqlite.Connection] = asyncio.LifoQueue()
                     for _ in range(READERS):
                         reader = await self._connect(READER_BUSY_MS)
@@ -190,6 +223,7 @@ class Database:
         mode = await self._ask(writer, "PRAGMA journal_mode = WAL")
         if mode != "wal":
             raise MemoryFault(f"opening {self.path}: its file system has no shared memory: choose another data folder")
+        await writer.execute_fetchall("PRAGMA wal_autocheckpoint = 0")  # see `_checkpoint`
         await writer.execute_fetchall(f"PRAGMA synchronous = {self._synchronous}")
         await writer.execute_fetchall("PRAGMA foreign_keys = ON")
         await writer.execute_fetchall("PRAGMA temp_store = MEMORY")
@@ -226,6 +260,7 @@ class Database:
         """
         opened, self._opened = self._opened, []
         writer, self._writer, self._idle, self._must_reopen = self._writer, None, None, False
+        self._mover = None
         for connection in reversed(opened):
             with suppress(sqlite3.Error):
                 if connection is not writer:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 
 import orjson
 
-from proxy.domain import Event, Head, Role, Shape, Turn
+from proxy.domain import Event, Head, Role, Shape, StoredBlock, Turn
 from proxy.ports import Row
 
 WIDTH = 4  # int64 of each message: full, opening, occurrence, flags
@@ -53,7 +53,7 @@ def to_state(turn: Turn, request_length: int) -> str:
     ).decode()
 
 
-def head_of(row: Row) -> Head:
+def head_of(row: Row, blocks: tuple[StoredBlock, ...]) -> Head:
     """
     Args:
         row: public id of the conversation, turn, state, lost, listing.
@@ -75,6 +75,7 @@ def head_of(row: Row) -> Head:
         compactions=said["compactions"],
         event=Event(said["event"]),
         lost=_numbers(lost),
+        blocks=blocks,
     )
 
 

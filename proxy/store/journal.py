@@ -67,6 +67,12 @@ JOIN head ON head.conversation = asked.value AND head.turn IN (
 JOIN conversation ON conversation.id = head.conversation
 ORDER BY head.turn DESC
 """
+BLOCKS = """
+SELECT conversation.public, block.occurrence, block.text, block.kind, block.occurrences, block.tokens, block.role
+FROM json_each(?) AS asked CROSS JOIN conversation ON conversation.id = asked.value
+JOIN block ON block.conversation = conversation.id AND block.shed = 0
+ORDER BY block.turn
+"""
 TURN = """
 SELECT conversation.public, tenant.name, turn.id, turn.role, turn.event, turn.ending, turn.model, turn.messages,
     turn.prompt_tokens, turn.created_at, turn.explain, conversation.user, conversation.scope, conversation.parent,
@@ -94,30 +100,21 @@ class SqliteJournal:
         wanted = {(kind, print) for kind, prints in clues.prints.items() for print in prints}
         asked = ids(dict.fromkeys(print for _, print in sorted(wanted)))
 
-        def look(ask: Ask) -> tuple[list[Row], list[Row]]:
+        def look(ask: Ask) -> tuple[list[Row], list[Row], list[Row]]:
             rows = ask(LINKS, (asked, clues.tenant, MAX_LINKS_OF_PRINT - 1))
             rows = [row for row in rows if (row[0], row[1]) in wanted]
-            likeliest = _likeliest(rows)
-            return rows, ask(HEADS, (ids(likeliest), MAX_HEADS_READ)) if likeliest else []
+            likeliest = ids(_likeliest(rows))
+            return rows, ask(HEADS, (likeliest, MAX_HEADS_READ)), ask(BLOCKS, (likeliest,))
 
-        rows, heads = await self._database.ask(look)
+        rows, heads, blocks = await self._database.ask(look)
         links = tuple(
             Link(LinkKind(kind), print, public, Role(role), turn) for kind, print, _, public, role, turn in rows
         )
-        return Seen(links, tuple(map(head_of, heads)))
-
-    async def blocks(self, tenant: str, conversation: str) -> tuple[StoredBlock, ...]:
-        """Blocks said in this conversation that are still replayed, in journal order."""
-        rows = await self._database.read(
-            "SELECT block.occurrence, block.text, block.kind, block.occurrences, block.tokens, block.role FROM block"
-            " JOIN conversation ON conversation.id = block.conversation JOIN tenant ON tenant.id = conversation.tenant"
-            " WHERE tenant.name = ? AND conversation.public = ? AND block.shed = 0 ORDER BY block.turn",
-            (tenant, conversation),
-        )
-        return tuple(
-            StoredBlock(anchor, Block(text, BlockKind(kind), tuple(orjson.loads(packed)), tokens, role))
-            for anchor, text, kind, packed, tokens, role in rows
-        )
+        said: dict[str, list[StoredBlock]] = defaultdict(list)
+        for conversation, anchor, text, kind, packed, tokens, role in blocks:
+            block = Block(text, BlockKind(kind), tuple(orjson.loads(packed)), tokens, role)
+            said[conversation].append(StoredBlock(anchor, block))
+        return Seen(links, tuple(head_of(head, tuple(said[head[0]])) for head in heads))
 
     async def messages(self, tenant: str, occurrences: Sequence[int]) -> Mapping[int, Message]:
         """The stored messages of these occurrences, in their order; those that are not there are left out."""

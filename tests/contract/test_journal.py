@@ -30,7 +30,6 @@ HELLO = (system("be brief"), user("hello"))
 async def test_nothing_found_is_empty(journal: SqliteJournal) -> None:
     seen = await look(journal, HELLO)
     assert (seen.links, seen.heads) == ((), ())
-    assert await journal.blocks("acme", "c-1") == ()
     assert await journal.messages("acme", [1, 2]) == {}
     assert await journal.turn("acme", "c-1", None) is None
     assert await journal.pending() == 0
@@ -218,12 +217,12 @@ async def test_blocks_are_replayed_in_order_until_a_restore_sheds_them(journal: 
     await talk.say("one", block=block("first", 7, 5), anchor=0)
     await talk.say("two")
     await talk.say("three", block=block("second"), anchor=4)
-    said = await journal.blocks("acme", "c-1")
+    said = (await newest(journal, talk.history)).blocks
     assert [(s.block.text, s.block.occurrences) for s in said] == [("first", (7, 5)), ("second", ())]
     anchored = await journal.messages("acme", [s.occurrence for s in said])
     assert [m.text for m in anchored.values()] == ["one", "three"]
     await talk.say("four", block=block("restored"), anchor=6, replaces_blocks=True)
-    assert [s.block.text for s in await journal.blocks("acme", "c-1")] == ["restored"]
+    assert [s.block.text for s in (await newest(journal, talk.history)).blocks] == ["restored"]
 
 
 async def test_block_of_a_refused_request_is_gone_and_what_it_shed_is_back(journal: SqliteJournal) -> None:
@@ -232,7 +231,7 @@ async def test_block_of_a_refused_request_is_gone_and_what_it_shed_is_back(journ
     asked = record((*talk.history, user("two")), talk.head, block=block("restored"), anchor=2, replaces_blocks=True)
     await journal.write([asked])
     await journal.write(answers=[heard(asked, None, Ending.REFUSED)])
-    assert [s.block.text for s in await journal.blocks("acme", "c-1")] == ["first"]
+    assert [s.block.text for s in (await newest(journal, talk.history)).blocks] == ["first"]
 
 
 # --- refused -----------------------------------------------------------------------------------------

@@ -12,26 +12,28 @@ def chat(*roles: str) -> Chat:
 
 
 def lineage(kept: tuple[int, ...], changed: tuple[int, ...] = ()) -> Lineage:
-    head = Head("c", 1, Role.MAIN, [10, 11, 12], [10, 11, 12], [100, 101, 102], [1, 2, 1])
+    head = Head(
+        "c", 1, Role.MAIN, [10, 11, 12], [10, 11, 12], [100, 101, 102], [1, 2, 1], blocks=(StoredBlock(100, BLOCK),)
+    )
     return Lineage(Event.APPEND, Role.MAIN, head, kept=kept, changed=changed)
 
 
 def test_a_block_is_said_again_while_its_anchor_is_there() -> None:
-    said = replay(chat("system", "user", "assistant", "user"), lineage((0, 1, -1)), [StoredBlock(100, BLOCK)])
+    said = replay(chat("system", "user", "assistant", "user"), lineage((0, 1, -1)))
     assert said.said == ((1, StoredBlock(100, BLOCK)),)
     assert (said.tokens, said.occurrences) == (7, frozenset({1, 2}))
 
 
 def test_a_block_goes_with_its_anchor() -> None:
-    assert replay(chat("assistant", "user"), lineage((1, -1)), [StoredBlock(100, BLOCK)]).said == ()
+    assert replay(chat("assistant", "user"), lineage((1, -1))).said == ()
 
 
 def test_a_block_goes_when_the_text_of_its_anchor_changed() -> None:
-    assert replay(chat("user"), lineage((0,), changed=(0,)), [StoredBlock(100, BLOCK)]).said == ()
+    assert replay(chat("user"), lineage((0,), changed=(0,))).said == ()
 
 
 def test_a_moved_anchor_carries_its_block_to_its_new_place() -> None:
-    said = replay(chat("user", "assistant", "user"), lineage((2, 1, 0)), [StoredBlock(100, BLOCK)])
+    said = replay(chat("user", "assistant", "user"), lineage((2, 1, 0)))
     assert [at for at, _ in said.said] == [2]
 
 
@@ -52,7 +54,7 @@ def test_a_request_of_instructions_only_takes_the_block_in_front_of_the_last() -
 
 
 def test_old_blocks_and_the_new_one_are_added_where_they_belong() -> None:
-    old = replay(chat("user", "assistant", "user"), lineage((0, 1, -1)), [StoredBlock(100, BLOCK)])
+    old = replay(chat("user", "assistant", "user"), lineage((0, 1, -1)))
     alone = Block("<new>", BlockKind.RESTORE, (), role="user")
     assert insertions(old, (2, alone)) == (Insertion(0, "<said>"), Insertion(2, "<new>", "user"))
     assert insertions(old, None) == (Insertion(0, "<said>"),)
