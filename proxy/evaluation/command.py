@@ -27,6 +27,7 @@ BENCHMARKS: Mapping[str, str] = {
     "session": "Is the session that holds the answer ranked first?",
     "restraint": "How often is nothing said where nothing is known, and what does that cost?",
     "identifiers": "Is what is asked for by its exact name ranked first?",
+    "growth": "Does memory stay as good and as fast while it grows?",
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +22,7 @@ from proxy.core.packing import pack
 from proxy.core.records import record_of
 from proxy.core.redaction import redact
 from proxy.domain import (
+    Block,
     BlockKind,
     Budget,
     Candidate,
@@ -87,18 +88,24 @@ class Store:
 
     async def write(self, conversations: Sequence[Conversation]) -> None:
         """Journal conversations, each whole, in this order; then give every passage its vector."""
-        records = [record for conversation in conversations for record in self._records(conversation)]
-        last = (await self.database.read("SELECT ifnull(max(id), 0) FROM occurrence"))[0][0]
-        await self._journal.write(records)
-        for conversation in conversations:
-            count = len(conversation.messages)
-            self._occurrences[conversation.id] = tuple(range(last + 1, last + 1 + count))
-            last += count
+        await self._journal.write([record for each in conversations for record in self._records(each)])
+        await self.know(conversations)
         name = self.embedder.name
         while waiting := await self._derived.claim(INDEX_BATCH, WORKER, LEASE_SECONDS, name):
             vectors = await self.embedder.embed_passages([passage.text for passage in waiting])
             by_memory = {passage.memory: vector for passage, vector in zip(waiting, vectors, strict=True)}
             await self._derived.save_vectors(name, by_memory)
+
+    async def know(self, conversations: Sequence[Conversation]) -> None:
+        """Take up conversations that were written, now or in an earlier run."""
+        for conversation in conversations:
+            rows = await self.database.read(
+                "SELECT occurrence.id, full FROM occurrence JOIN conversation ON conversation.id = conversation"
+                " WHERE public = ? ORDER BY occurrence.id",
+                (conversation.id,),
+            )
+            self._occurrences[conversation.id] = tuple(id for id, _ in rows)
+            self._fulls[conversation.id] = tuple(full for _, full in rows)
 
     def occurrences(self, conversation: Conversation) -> tuple[int, ...]:
         """The row of each message."""
@@ -122,12 +129,10 @@ class Store:
 
     def _records(self, conversation: Conversation) -> Iterator[Record]:
         """One request for each stretch of messages of one date: a row carries the date of its request."""
-        prints = []
-        for at, stretch in groupby(conversation.messages, key=lambda said: said.at):
+        for number, (at, stretch) in enumerate(groupby(conversation.messages, key=lambda said: said.at)):
             new = tuple(self._new(said, position) for position, said in enumerate(stretch))
-            prints += [message.print.full for message in new]
             turn = Turn(
-                id=f"{conversation.id}/{len(prints)}",
+                id=f"{conversation.id}/{number}",
                 tenant=TENANT,
                 conversation=conversation.id,
                 role=Role.MAIN,
@@ -144,7 +149,6 @@ class Store:
                 created_at=at,
             )
             yield record_of(turn, self._key, redact if self.policy.archive.redact else str)
-        self._fulls[conversation.id] = tuple(prints)
 
     def _new(self, said: Said, position: int) -> NewMessage:
         message = read_message(said.raw)
@@ -184,8 +188,7 @@ class StoreReader:
     async def pack(self, query: str, budget_chars: int, dropped: int | None = None) -> Pack:
         started = perf_counter()
         recalled = await self.recall(query, dropped)
-        budget = Budget(budget_chars, self._policy.restore.passage_chars)
-        block, _ = pack(recalled.candidates, budget, BlockKind.RESTORE, query)
+        block = self.block(recalled, query, budget_chars)
         elapsed_ms = (perf_counter() - started) * 1000
         ranked = self.ranked(recalled.candidates)
         held = set(block.occurrences) if block else set()
@@ -201,6 +204,11 @@ class StoreReader:
         """Its passages, which overlap where a message has several."""
         rows = await self._store.database.read(PASSAGES, (self._conversation.id,))
         return [text for (text,) in rows]
+
+    def block(self, recalled: Recalled, query: str, budget_chars: int) -> Block | None:
+        """What the proxy would say of it after a compaction."""
+        budget = Budget(budget_chars, self._policy.restore.passage_chars)
+        return pack(recalled.candidates, budget, BlockKind.RESTORE, query)[0]
 
     def ranked(self, candidates: Sequence[Candidate]) -> tuple[int, ...]:
         """Indexes of this conversation's messages among the candidates, best first, each once."""
@@ -225,11 +233,12 @@ class Palimpsest:
 
 
 @asynccontextmanager
-async def opened(embedder: Embedder, policy: Policy | None = None) -> AsyncIterator[Store]:
-    """An empty store in a folder of its own, which is gone afterwards."""
+async def opened(embedder: Embedder, policy: Policy | None = None, folder: Path | None = None) -> AsyncIterator[Store]:
+    """The store in a folder; where none is named an empty one in a folder of its own, which is gone afterwards."""
     policy = policy or Policy()
-    with TemporaryDirectory(prefix="palimpsest-bench-") as folder:
-        database = Database(Path(folder) / DATABASE_FILE, policy.archive.synchronous)
+    with ExitStack() as temporary:
+        folder = folder or Path(temporary.enter_context(TemporaryDirectory(prefix="palimpsest-bench-")))
+        database = Database(folder / DATABASE_FILE, policy.archive.synchronous)
         await database.open()
         try:
             yield Store(database, embedder, policy)
