@@ -324,6 +324,8 @@ class Query:
 
     `text` alone decides admission (the relevance gate); `context` only helps ranking. `lost` are the occurrences of
     this conversation that may come back: what its compactions took away, and nothing else of it; None: all of it.
+    `named` is there where nobody asks for anything: tags of what the new messages say. What was lost comes by what else
+    it names then, and there is nothing to admit.
     """
 
     tenant: str
@@ -336,6 +338,7 @@ class Query:
     lost: frozenset[int] | None = None
     visible_fulls: frozenset[int] = frozenset()  # fingerprints of what the model still sees
     excluded: frozenset[int] = frozenset()  # occurrences that replayed blocks already carry
+    named: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from time import perf_counter
 
@@ -18,6 +18,7 @@ import numpy as np
 import orjson
 import structlog
 
+from proxy.core.coverage import LostPassage, by_coverage
 from proxy.core.digest import identifiers, query_terms
 from proxy.core.gate import admits
 from proxy.core.ranking import Asked, Bools, Ranked, Rows, Shelf, diversified, rank, ranks
@@ -40,6 +41,12 @@ JOIN conversation ON conversation.id = memory.conversation
 JOIN occurrence ON occurrence.id = memory.occurrence JOIN content ON content.id = occurrence.content
 WHERE memory.tenant = (SELECT id FROM tenant WHERE name = ?)
 ORDER BY asked.key
+"""
+
+LOST = """
+SELECT memory.id, memory.occurrence, occurrence.full, occurrence.role, memory.stop - memory.start, memory.tags
+FROM memory INDEXED BY memory_by_conversation JOIN occurrence ON occurrence.id = memory.occurrence
+WHERE memory.conversation = ? ORDER BY memory.id
 """
 
 log = structlog.get_logger()
@@ -79,6 +86,8 @@ class Recall:
         if found is None:
             return Recalled((), False, "nothing is stored within reach")
         scope, own = found
+        if query.named is not None:
+            return await self._recall_lost(query, own, query.named, limit)
         wanted = query_terms(query.text)
         try:
             async with asyncio.TaskGroup() as looking:
@@ -94,6 +103,28 @@ class Recall:
             return Recalled((), False, reason, vector is None)
         candidates = await self._texts(query.tenant, shelf, best)
         return Recalled(candidates, bool(candidates), reason, vector is None)
+
+    async def _recall_lost(self, query: Query, own: int, named: frozenset[str], limit: int) -> Recalled:
+        """What this conversation lost, by what nothing that stands names: nobody has asked for anything yet."""
+        rows = await self._sql.read(LOST, (own,))
+        visible = query.visible_fulls
+        shown = named.union(*(tags.split() for _, _, full, _, _, tags in rows if full in visible))
+        lost = [
+            LostPassage(id, chars, frozenset(tags.split()), role in ("tool", "function"))
+            for id, occurrence, full, role, chars, tags in rows
+            if full not in visible
+            and occurrence not in query.excluded
+            and (query.lost is None or occurrence in query.lost)
+        ]
+        covering = functools.partial(by_coverage, lost, shown, limit)
+        best = covering() if len(lost) <= INLINE_PASSAGES else await asyncio.to_thread(covering)
+        found = await self._read(query.tenant, [passage.id for passage, _ in best])
+        candidates = tuple(
+            Candidate(found[passage.id], gain, {"coverage": (place, gain)})
+            for place, (passage, gain) in enumerate(best, start=1)
+            if passage.id in found
+        )
+        return Recalled(candidates, bool(candidates), "nobody asks: what the compaction took away, by what it names")
 
     def _judge(
         self, query: Query, own: int, shelf: Shelf, vector: Vectors | None, words: Found, limit: int
@@ -123,14 +154,23 @@ class Recall:
 
     async def _texts(self, tenant: str, shelf: Shelf, best: Ranked) -> tuple[Candidate, ...]:
         ids = shelf.ids[best.rows].tolist()
-        rows = {row[0]: row for row in await self._sql.read(TEXTS, (orjson.dumps(ids).decode(), tenant))}
+        memories = await self._read(tenant, ids)
         placed = {name: (ranks(values).tolist(), values.tolist()) for name, values in best.signals.items()}
-        candidates = []
-        for at, id in enumerate(ids):
-            if id not in rows:  # forgotten since the shelf was read
-                continue
-            _, occurrence, conversation, role, text, created_at, start, stop, tags = rows[id]
-            memory = Memory(
+        return tuple(
+            Candidate(
+                memories[id],
+                float(best.scores[at]),
+                {name: (places[at], values[at]) for name, (places, values) in placed.items()},
+            )
+            for at, id in enumerate(ids)
+            if id in memories
+        )
+
+    async def _read(self, tenant: str, ids: Sequence[int]) -> dict[int, Memory]:
+        """The memories with these ids. What was forgotten since they were found is left out."""
+        rows = await self._sql.read(TEXTS, (orjson.dumps(ids).decode(), tenant))
+        return {
+            id: Memory(
                 id=id,
                 occurrence=occurrence,
                 conversation=conversation,
@@ -142,9 +182,8 @@ class Recall:
                 stop=stop,
                 tags=tuple(tags.split()),
             )
-            signals = {name: (places[at], values[at]) for name, (places, values) in placed.items()}
-            candidates.append(Candidate(memory, float(best.scores[at]), signals))
-        return tuple(candidates)
+            for id, occurrence, conversation, role, text, created_at, start, stop, tags in rows
+        }
 
 
 def _asked(text: str, shelf: Shelf, vector: Vectors | None, words: Found) -> Asked:

@@ -263,3 +263,37 @@ async def test_a_deadline_cuts_it_short_and_the_next_question_is_answered(
             await recall.recall(ask(FESTIVAL, lost), 10)
     slow.is_slow = False
     assert texts(await recall.recall(ask(FESTIVAL, lost), 10))[0] == TALK[0]
+
+
+async def test_where_nobody_asks_what_was_lost_comes_by_what_it_names(recall: Recall, lost: frozenset[int]) -> None:
+    recalled = await recall.recall(ask("", lost, named=frozenset()), 10)
+    assert recalled.admitted
+    assert texts(recalled)[0] == TALK[6], "the ticket is all that is named"
+    assert set(texts(recalled)) == set(TALK)
+    again = await recall.recall(ask("", lost, named=frozenset({"proj-4711"})), 10)
+    assert texts(again)[0] != TALK[6], "the summary names it already"
+
+
+async def test_where_nobody_asks_only_what_this_conversation_lost_comes(
+    recall: Recall, past: Past, lost: frozenset[int]
+) -> None:
+    await past.say("Deploy PROJ-9999 with deploy.yaml.", conversation="c-2")
+    visible = frozenset({print_of("acme", user(TALK[0])).full})
+    query = ask("", lost - {max(lost)}, named=frozenset(), excluded=frozenset({min(lost) + 2}), visible_fulls=visible)
+    assert set(texts(await recall.recall(query, 10))) == set(TALK) - {TALK[0], TALK[2], TALK[7]}
+    assert len((await recall.recall(query, 2)).candidates) == 2
+    assert not (await recall.recall(ask("", frozenset(), named=frozenset()), 10)).admitted
+
+
+async def test_what_still_stands_names_for_what_was_lost(recall: Recall, past: Past) -> None:
+    ticket, _, _, other = await past.say("Take PROJ-4711.", "Done.", "PROJ-4711 is shut.", "Then PROJ-4712.")
+    visible = frozenset({print_of("acme", user("PROJ-4711 is shut.")).full})
+    query = ask("", frozenset({ticket, other}), named=frozenset(), visible_fulls=visible)
+    assert texts(await recall.recall(query, 1)) == ["Then PROJ-4712."]
+
+
+async def test_where_nobody_asks_no_model_is_needed(
+    recall: Recall, lost: frozenset[int], embedder: WordEmbedder
+) -> None:
+    embedder.fault = "the model is gone"
+    assert (await recall.recall(ask("", lost, named=frozenset()), 10)).admitted

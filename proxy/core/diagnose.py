@@ -2,7 +2,8 @@
 What to look for, and how much may be said? Identity, lineage and pressure become one decision.
 
     side request, sub-agents' first words, twins      nothing
-    a compaction, wherever the turn stands            a restore block: what it took away and is needed now
+    a compaction, and a human asks something          a restore block: what it took away and is needed now
+    a compaction, and nobody does                     a restore block: what it took away and nothing else says
     a full sliding window, a human message            a recall block
     something was lost before, a human message        a recall block
     a tool loop, cleared tool results, a retry        nothing new; what was said before is replayed
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proxy.core.digest import query_terms
+from proxy.core.digest import query_terms, readable, tags
 from proxy.core.pressure import recall_budget, restore_budget
 from proxy.domain import (
     BlockKind,
@@ -90,6 +91,7 @@ def diagnose(
         if at_cap:
             return silent(Note.WINDOW_FULL)
     text, context, ask_journal = _question(chat, lineage, newest, human_speaks, restores)
+    asks = not restores or _asks(chat, lineage, newest, human_speaks)
     query = Query(
         tenant=speaker.tenant,
         conversation=conversation,
@@ -101,6 +103,7 @@ def diagnose(
         lost=lost,
         visible_fulls=frozenset(print.full for print in prints),
         excluded=frozenset() if sheds else excluded,
+        named=None if asks else _named(chat, lineage),
     )
     return Diagnosis(
         speaker,
@@ -136,6 +139,24 @@ def newly_lost(lineage: Lineage) -> tuple[int, ...]:
 def _reach(speaker: Speaker, wanted: Reach) -> Reach:
     """How far recall may look: a user's other conversations need a user."""
     return Reach.CONVERSATION if wanted is Reach.USER and not speaker.user else wanted
+
+
+def _asks(chat: Chat, lineage: Lineage, newest: int, human_speaks: bool) -> bool:
+    """Whether the request ends with a human message that was never there before and says what it wants."""
+    at = newest - sum(message.is_instruction for message in chat.messages[: newest + 1])
+    return (
+        human_speaks
+        and (at >= len(lineage.kept) or lineage.kept[at] < 0)
+        and at not in lineage.summary_at
+        and len(set(query_terms(chat.messages[newest].text))) >= SELF_CONTAINED_TERMS
+    )
+
+
+def _named(chat: Chat, lineage: Lineage) -> frozenset[str]:
+    """What the new messages name, the client's summary among them; what the others name is stored with them."""
+    history = chat.history
+    new = [history[at] for at in lineage.fresh if at < len(history)]
+    return frozenset(tag for message in new for tag in tags(readable(message.text, message.calls)))
 
 
 def _question(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -173,22 +174,17 @@ class StoreReader:
 
     async def recall(self, query: str, dropped: int | None = None) -> Recalled:
         """What the indexes answer; see `pack`."""
-        count = len(self._occurrences) if dropped is None else dropped
-        asked = Query(
-            tenant=TENANT,
-            conversation=self._conversation.id,
-            text=query,
-            reach=self._reach,
-            user=TENANT,
-            lost=frozenset(self._occurrences[:count]),
-            visible_fulls=frozenset(self._fulls[count:]),
-        )
-        return await self._recall.recall(asked, RECALL_LIMIT)
+        return await self._recall.recall(self._within(Query("", "", query), dropped), RECALL_LIMIT)
 
     async def pack(self, query: str, budget_chars: int, dropped: int | None = None) -> Pack:
+        """See `systems.Reader`."""
+        return await self.restore(Query("", "", query), budget_chars, dropped)
+
+    async def restore(self, query: Query, budget_chars: int, dropped: int | None = None) -> Pack:
+        """As `pack`, where `core/diagnose.py` made the query; its texts and names count, its scope is this one."""
         started = perf_counter()
-        recalled = await self.recall(query, dropped)
-        block = self.block(recalled, query, budget_chars)
+        recalled = await self._recall.recall(self._within(query, dropped), RECALL_LIMIT)
+        block = self.block(recalled, query.text, budget_chars)
         elapsed_ms = (perf_counter() - started) * 1000
         ranked = self.ranked(recalled.candidates)
         held = set(block.occurrences) if block else set()
@@ -198,6 +194,19 @@ class StoreReader:
             ranked=ranked,
             elapsed_ms=elapsed_ms,
             admitted=recalled.admitted,
+        )
+
+    def _within(self, query: Query, dropped: int | None) -> Query:
+        count = len(self._occurrences) if dropped is None else dropped
+        return replace(
+            query,
+            tenant=TENANT,
+            conversation=self._conversation.id,
+            reach=self._reach,
+            user=TENANT,
+            lost=frozenset(self._occurrences[:count]),
+            visible_fulls=frozenset(self._fulls[count:]),
+            excluded=frozenset(),
         )
 
     async def stored(self) -> Sequence[str]:

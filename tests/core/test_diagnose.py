@@ -80,6 +80,41 @@ def test_words_that_lean_on_the_past_are_asked_together_with_it() -> None:
     assert "billing gateway" in found.query.text
 
 
+def test_a_question_that_is_new_is_what_a_restore_answers() -> None:
+    found = decide(COMPACTED, SUMMARY)
+    assert found.query is not None
+    assert found.query.named is None
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ((("assistant", "b"), ("user", QUESTION)), (-1, 2, 3)),
+        ((("assistant", "b"), ("tool", "E4127 in deploy.yaml")), (-1, 3, -1)),
+        ((("user", "ok, go on"),), (-1, -1)),
+        ((), (-1,)),
+    ],
+    ids=["old question", "tool loop", "no words of its own", "summary alone"],
+)
+def test_where_nobody_asks_what_the_new_messages_name_is_known(
+    said: tuple[tuple[str, str], ...], kept: tuple[int, ...]
+) -> None:
+    lineage = Lineage(Event.SUMMARY, Role.MAIN, head(), kept=kept, dropped=(0, 1), summary_at=(0,))
+    found = decide(chat(("system", "s"), ("user", "Summary: worker.toml and its port."), *said), lineage)
+    assert (found.kind, found.budget) == (BlockKind.RESTORE, Budget(6000, 1000))
+    assert found.query is not None
+    assert found.query.named is not None
+    assert "worker.toml" in found.query.named
+    assert ("deploy.yaml" in found.query.named) == any("deploy.yaml" in text for _, text in said)
+
+
+def test_a_later_message_without_words_of_its_own_is_still_judged_by_the_gate() -> None:
+    lineage = Lineage(Event.APPEND, Role.MAIN, head(lost=(7, 8)), kept=(0, -1))
+    found = decide(chat(("user", "a"), ("user", "ok, go on")), lineage)
+    assert found.query is not None
+    assert found.query.named is None
+
+
 @pytest.mark.parametrize("event", [Event.APPEND, Event.TOOL, Event.START])
 def test_a_conversation_that_lost_nothing_is_calm(event: Event) -> None:
     lineage = Lineage(event, Role.MAIN, head() if event is not Event.START else None, kept=(0, -1))

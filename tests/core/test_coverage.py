@@ -1,0 +1,55 @@
+"""What did a compaction take away that nothing else says?"""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.core.coverage import LostPassage, by_coverage
+
+
+def lost(id: int, *tags: str, chars: int = 100, is_result: bool = False) -> LostPassage:
+    return LostPassage(id, chars, frozenset(tags), is_result)
+
+
+def order(passages: list[LostPassage], shown: frozenset[str] = frozenset(), limit: int = 100) -> list[int]:
+    return [passage.id for passage, _ in by_coverage(passages, shown, limit)]
+
+
+def test_what_names_most_for_its_length_comes_first() -> None:
+    assert order([lost(1, "a.py", chars=900), lost(2, "b.py", chars=100)]) == [2, 1]
+    assert order([lost(1, "a.py", "b.py"), lost(2, "c.py")]) == [1, 2]
+
+
+def test_what_the_model_still_sees_named_does_not_count() -> None:
+    assert order([lost(1, "a.py", "b.py"), lost(2, "c.py")], frozenset({"a.py", "b.py"})) == [2, 1]
+
+
+def test_what_another_passage_names_already_comes_late() -> None:
+    assert order([lost(1, "a.py", "b.py"), lost(2, "d.py"), lost(3, "a.py", "b.py", "c.py")]) == [3, 2, 1]
+
+
+def test_results_of_tools_come_last() -> None:
+    assert order([lost(1), lost(2, "a.py", "b.py", "c.py", is_result=True), lost(3)]) == [3, 1, 2]
+
+
+def test_of_equals_the_newer_comes_first() -> None:
+    assert order([lost(1, "a.py"), lost(2, "b.py"), lost(3)]) == [2, 1, 3]
+
+
+def test_speakers_and_question_marks_are_no_names() -> None:
+    assert order([lost(1, "ann:", "?"), lost(2)]) == [2, 1]
+
+
+NAMES = st.frozensets(st.sampled_from("abcdefgh"), max_size=5)
+PASSAGES = st.lists(st.tuples(NAMES, st.integers(1, 1000), st.booleans()), max_size=20).map(
+    lambda many: [LostPassage(at, chars, tags, result) for at, (tags, chars, result) in enumerate(many)]
+)
+
+
+@given(PASSAGES, NAMES, st.integers(0, 20))
+def test_each_choice_is_the_best_that_is_left(passages: list[LostPassage], shown: frozenset[str], limit: int) -> None:
+    chosen = by_coverage(passages, shown, limit)
+    assert len({passage.id for passage, _ in chosen}) == len(chosen) == min(limit, len(passages))
+    assert by_coverage(passages, shown, len(passages))[:limit] == chosen
+    gains = [gain for _, gain in chosen]
+    assert gains == sorted(gains, reverse=True), "gains only shrink"
+    assert by_coverage(passages, shown, limit) == chosen
