@@ -1,4 +1,4 @@
-"""What every test may ask for: an upstream that follows a script, and the real proxy in front of it."""
+"""What every test may ask for: an upstream that follows a script, the real proxy in front of it, the real model."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from uuid import uuid4
 import pytest
 
 from proxy.domain import Json
+from proxy.errors import MemoryFault
+from proxy.index.model import install
+from proxy.policy import ModelPolicy
 from proxy.scripted import ScriptedUpstream
 from tests.running import Conversation, Proxy, upstream_on_a_thread
 
@@ -58,3 +61,12 @@ def conversation(proxy: Proxy, upstream: ScriptedUpstream, key: str) -> Conversa
 
     upstream.script = count
     return Conversation(proxy, key)
+
+
+@pytest.fixture(scope="session")
+def model_folder() -> Path:
+    """The real embedding model, fetched once into this user's cache."""
+    try:
+        return install(ModelPolicy(), lambda text: None)
+    except MemoryFault as fault:
+        pytest.skip(f"needs the embedding model: {fault}")

@@ -1,4 +1,4 @@
-"""The real embedding model, fetched once into this user's cache (tests that need it say so), and an empty database."""
+"""An empty database."""
 
 from __future__ import annotations
 
@@ -7,19 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from proxy.errors import MemoryFault
-from proxy.index.model import install
-from proxy.policy import ModelPolicy
 from proxy.store.connection import Database
 from tests.remembered import Past
-
-
-@pytest.fixture(scope="session")
-def model_folder() -> Path:
-    try:
-        return install(ModelPolicy(), lambda text: None)
-    except MemoryFault as fault:
-        pytest.skip(f"needs the embedding model: {fault}")
 
 
 @pytest.fixture

@@ -1,0 +1,52 @@
+"""How is a measurement told?"""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from proxy import __version__
+from proxy.errors import PolicyError
+from proxy.evaluation.report import Report, Table, bars, provenance
+
+REPORT = Report(
+    title="speed",
+    data={"n": 3, "fast": 0.5},
+    tables=[Table("of three", ("system", "n", "fast"), [("ours", 3000, 0.5), ("theirs\x1b[31m", None, 0.25)])],
+    notes=["measured twice"],
+    draw=lambda figure: bars(figure, "Speed", ("fast",), {"ours": [0.5], "theirs": [0.25]}),
+    provenance=provenance(42, 1.25),
+)
+
+
+def test_a_table_shows_shares_counts_and_what_is_missing() -> None:
+    out = io.StringIO()
+    REPORT.show(Console(file=out, width=200))
+    said = out.getvalue()
+    assert "3,000" in said and "0.500" in said and "0.250" in said and "measured twice" in said
+    assert "\x1b[31m" not in said, "what data says is not obeyed"
+
+
+def test_json_holds_the_results_and_what_is_needed_to_repeat_them() -> None:
+    told = json.loads(REPORT.to_json())
+    assert (told["n"], told["fast"]) == (3, 0.5)
+    made = told["provenance"]
+    assert (made["seed"], made["seconds"], made["versions"]["palimpsest"]) == (42, 1.2, __version__)
+    assert made["command"].startswith("palimpsest ") and made["versions"]["numpy"] and made["date"].startswith("20")
+
+
+@pytest.mark.parametrize(("name", "starts"), [("speed.png", b"\x89PNG"), ("speed.svg", b"<?xml")])
+def test_a_picture_is_drawn(tmp_path: Path, name: str, starts: bytes) -> None:
+    REPORT.plot(tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(starts)
+
+
+def test_a_picture_that_cannot_be_drawn_is_said(tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match=r"must end in \.svg or \.png"):
+        REPORT.plot(tmp_path / "speed.gif")
+    with pytest.raises(PolicyError, match="draws nothing"):
+        Report("quiet", {}, ()).plot(tmp_path / "speed.png")

@@ -1,0 +1,35 @@
+"""Is one system better than another, or was it luck?"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from proxy.evaluation.statistics import compare
+
+
+def test_a_difference_comes_with_its_interval_its_p_and_its_size() -> None:
+    random = np.random.default_rng(1)
+    b = random.random(200)
+    a = b + random.normal(0.1, 0.2, 200)
+    found = compare(a.tolist(), b.tolist())
+    assert found.n == 200 and found.difference == pytest.approx(float(np.mean(a - b)))
+    assert 0 < found.low < found.difference < found.high
+    assert found.p == stats.wilcoxon(a, b).pvalue < 0.01
+    assert found.d == pytest.approx(found.difference / np.std(a - b, ddof=1))
+
+
+def test_the_same_seed_gives_the_same_interval() -> None:
+    a, b = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0, 0.0, 1.0]
+    assert compare(a, b, seed=7) == compare(a, b, seed=7)
+    assert compare(a, b).difference == -compare(b, a).difference
+
+
+def test_what_is_equal_does_not_differ() -> None:
+    for scores in ([], [1.0], [0.0, 1.0, 1.0]):
+        found = compare(scores, scores)
+        assert (found.difference, found.low, found.high, found.p, found.d) == (0.0, 0.0, 0.0, 1.0, 0.0)
+
+
+def test_a_difference_that_is_everywhere_the_same_has_no_interval_to_speak_of() -> None:
+    found = compare([1.0, 1.0, 1.0], [0.0, 0.0, 0.0])
+    assert (found.difference, found.low, found.high) == (1.0, 1.0, 1.0)
