@@ -21,7 +21,7 @@ import structlog
 from proxy.core.coverage import LostPassage, by_coverage
 from proxy.core.digest import identifiers, query_terms
 from proxy.core.gate import admits
-from proxy.core.ranking import Asked, Bools, Ranked, Rows, Shelf, diversified, rank, ranks
+from proxy.core.ranking import RECIPE, Asked, Bools, Ranked, Recipe, Rows, Shelf, diversified, rank, ranks
 from proxy.domain import Candidate, Memory, Query, Recalled
 from proxy.errors import MemoryFault
 from proxy.index.scope import scope_of
@@ -64,6 +64,7 @@ class Recall:
         policy: RecallPolicy,
         counts: Counts,
         clock: Clock,
+        recipe: Recipe = RECIPE,
     ) -> None:
         self._sql = sql
         self._shelves = shelves
@@ -72,6 +73,7 @@ class Recall:
         self._policy = policy
         self._counts = counts
         self._clock = clock
+        self._recipe = recipe
 
     async def recall(self, query: Query, limit: int) -> Recalled:
         """Best candidates first, visible and excluded ones left out."""
@@ -137,7 +139,8 @@ class Recall:
         )
         if not admitted:
             return reason, None
-        ranked = rank(shelf, asked, eligible, self._clock(), pool=policy.candidates, fusion=policy.fusion)
+        now, pool, fusion = self._clock(), policy.candidates, policy.fusion
+        ranked = rank(shelf, asked, eligible, now, pool=pool, fusion=fusion, recipe=self._recipe)
         once = ranked.part(_first_of_equals(shelf.fulls[ranked.rows], shelf.occurrences[ranked.rows]))
         return reason, diversified(once, shelf.vectors, policy.mmr_lambda).part(slice(limit))
 

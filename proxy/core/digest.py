@@ -18,7 +18,7 @@ from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped]
 from proxy.domain import Passage, ToolCall
 
 WINDOW_CHARS = 1000  # LANTERN 3.1; MiniLM reads 256 tokens, about as much English prose
-OVERLAP_CHARS = 200  # LANTERN 3.1: a sentence on the edge is whole in one of the two windows
+OVERLAP_PART = 5  # of a window, 200 characters of 1,000 (LANTERN 3.1): a sentence on the edge is whole in one of two
 MAX_PASSAGES = 256  # a longer text is findable by its two ends; it is archived whole all the same
 MAX_TAG_CHARS = 300  # room for a URL
 ASKING_CHARS = 300  # a longer text tells more than it asks
@@ -81,7 +81,9 @@ _LASTING = re.compile(
 )
 
 
-def digest(text: str, role: str, calls: Sequence[ToolCall] = ()) -> tuple[Passage, ...]:
+def digest(
+    text: str, role: str, calls: Sequence[ToolCall] = (), window_chars: int = WINDOW_CHARS
+) -> tuple[Passage, ...]:
     """
     Cut one message into findable passages, in order.
 
@@ -89,14 +91,15 @@ def digest(text: str, role: str, calls: Sequence[ToolCall] = ()) -> tuple[Passag
         text: the message's text as stored.
         role: who says it; what a tool answers is an episode, even when it lists steps.
         calls: its tool calls; they are read behind the text.
+        window_chars: of a passage at most, >= 5.
 
     Returns:
         Passages whose `start` and `stop` are character offsets into `readable(text, calls)`; none for a blank message.
-        Windows of 1,000 characters overlap by 200 and end at white space (LANTERN 3.1, CALMem 3.4). Of a text with more
-        than 256 windows the first and the last 128 are kept.
+        Windows of 1,000 characters overlap by a fifth and end at white space (LANTERN 3.1, CALMem 3.4). Of a text with
+        more than 256 windows the first and the last 128 are kept.
     """
     whole = readable(text, calls)
-    spans = list(_windows(whole))
+    spans = list(_windows(whole, window_chars))
     if len(spans) > MAX_PASSAGES:
         spans = spans[: MAX_PASSAGES // 2] + spans[-MAX_PASSAGES // 2 :]
     passages = []
@@ -173,16 +176,16 @@ def _runs(text: str) -> Iterator[str]:
             yield from (word for word in re.split(r"\W+", run) if len(word) <= TERM_CHARS)
 
 
-def _windows(text: str) -> Iterator[tuple[int, int]]:
-    start = 0
+def _windows(text: str, window_chars: int) -> Iterator[tuple[int, int]]:
+    start, overlap_chars = 0, window_chars // OVERLAP_PART
     while start < len(text):
-        stop = start + WINDOW_CHARS
+        stop = start + window_chars
         if stop >= len(text):
             yield start, len(text)
             return
-        stop = _space_before(text, start + WINDOW_CHARS // 2, stop) or stop
+        stop = _space_before(text, start + window_chars // 2, stop) or stop
         yield start, stop
-        start = _space_before(text, stop - 2 * OVERLAP_CHARS, stop - OVERLAP_CHARS) or stop - OVERLAP_CHARS
+        start = _space_before(text, stop - 2 * overlap_chars, stop - overlap_chars) or stop - overlap_chars
 
 
 def _space_before(text: str, lowest: int, highest: int) -> int:

@@ -10,7 +10,7 @@ half the embedding and nothing to index again when the next message arrives.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -99,6 +99,23 @@ class Ranked:
         return Ranked(self.rows[which], self.scores[which], {name: v[which] for name, v in self.signals.items()})
 
 
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """
+    What `rank` goes by. The defaults are what measures best; other values are for measuring that again.
+
+    `weights` by signal, 0 leaves one out; `reach_passages` is how far surroundings go, 0 for none; `damping_ranks` is
+    the constant of reciprocal rank fusion.
+    """
+
+    weights: Mapping[str, float] = field(default_factory=lambda: WEIGHTS)
+    reach_passages: int = REACH_PASSAGES
+    damping_ranks: int = RRF_DAMPING_RANKS
+
+
+RECIPE = Recipe()
+
+
 class ScopedBM25(BM25Okapi):  # type: ignore[misc]
     """
     BM25 (Okapi, the variant of rank_bm25) with the statistics of one scope, no corpus to be indexed.
@@ -126,7 +143,14 @@ class ScopedBM25(BM25Okapi):  # type: ignore[misc]
 
 
 def rank(
-    shelf: Shelf, asked: Asked, eligible: Bools, now: float, *, pool: int, fusion: Literal["minmax", "rrf"]
+    shelf: Shelf,
+    asked: Asked,
+    eligible: Bools,
+    now: float,
+    *,
+    pool: int,
+    fusion: Literal["minmax", "rrf"],
+    recipe: Recipe = RECIPE,
 ) -> Ranked:
     """
     Score what the question may be about: the best passages by vector, the best by words, and what stands around them.
@@ -147,9 +171,10 @@ def rank(
     cosine = asked.cosines if asked.cosines is not None else np.zeros(len(shelf))
     spread = np.array([bm25.idf[term] for term in asked.found]) @ held if asked.found else np.zeros(len(shelf))
     lists = (cosine, cosine * eligible, spread, spread * eligible)  # what may not come lends its neighbours weight
-    rows = widened(shelf, np.unique(np.concatenate([_best(values, pool) for values in lists])))
+    rows = np.unique(np.concatenate([_best(values, pool) for values in lists]))
+    rows = widened(shelf, rows, recipe.reach_passages)
     rows = rows[eligible[rows]]
-    around, weights = surroundings(shelf, rows)
+    around, weights = surroundings(shelf, rows, recipe.reach_passages)
     share = MEANING_SHARE * weights
     meaning = (cosine[rows] + (share * cosine[around]).sum(0)) / (1 + share.sum(0))
     length = (shelf.lengths[rows] + (weights * shelf.lengths[around]).sum(0)) / (1 + weights.sum(0))
@@ -163,7 +188,10 @@ def rank(
         "answers": ((preceding >= 0) & shelf.asks[preceding]).astype(float) - shelf.asks[rows],
         "importance": recency((now - shelf.created_at[rows]) / 86_400) * shelf.consequence[rows],
     }
-    scores = (min_max_fusion if fusion == "minmax" else reciprocal_rank_fusion)(signals, WEIGHTS)
+    if fusion == "minmax":
+        scores = min_max_fusion(signals, recipe.weights)
+    else:
+        scores = reciprocal_rank_fusion(signals, recipe.weights, recipe.damping_ranks)
     return Ranked(rows, scores, signals).part(np.argsort(-scores, kind="stable"))
 
 
@@ -175,35 +203,36 @@ def holds(found: Mapping[str, Rows], passages: int) -> Floats:
     return held
 
 
-def widened(shelf: Shelf, rows: Rows) -> Rows:
+def widened(shelf: Shelf, rows: Rows, reach_passages: int = REACH_PASSAGES) -> Rows:
     """The rows and their neighbours within reach, rising, each once."""
     found = [rows]
     for step in (shelf.before, shelf.after):
         at = rows
-        for _ in range(REACH_PASSAGES):
+        for _ in range(reach_passages):
             at = step[at]
             at = at[at >= 0]
             found.append(at)
     return np.unique(np.concatenate(found))
 
 
-def surroundings(shelf: Shelf, rows: Rows) -> tuple[Rows, Floats]:
+def surroundings(shelf: Shelf, rows: Rows, reach_passages: int = REACH_PASSAGES) -> tuple[Rows, Floats]:
     """
     Neighbours of m passages in their conversations, and what each counts.
 
     Returns:
-        Rows (2 * REACH_PASSAGES, m) and weights of the same shape: 1 / (1 + passages between the middles), 0 where the
+        Rows (2 * reach_passages, m) and weights of the same shape: 1 / (1 + passages between the middles), 0 where the
         conversation ends or more than `REACH_CHARS` lie between them.
     """
     around, weights = [], []
     for step in (shelf.before, shelf.after):
         at = rows
-        for distance in range(1, REACH_PASSAGES + 1):
+        for distance in range(1, reach_passages + 1):
             at = np.where(at >= 0, step[at], -1)
             near = (at >= 0) & (np.abs(shelf.centres[at] - shelf.centres[rows]) <= REACH_CHARS)
             around.append(at)
             weights.append(np.where(near, 1 / (1 + distance), 0.0))
-    return np.array(around), np.array(weights)
+    shape = (2 * reach_passages, len(rows))
+    return np.array(around, np.int64).reshape(shape), np.array(weights, np.float64).reshape(shape)
 
 
 def recency(age_days: Floats) -> Floats:
@@ -231,15 +260,17 @@ def min_max_fusion(signals: Mapping[str, Floats], weights: Mapping[str, float]) 
     return total
 
 
-def reciprocal_rank_fusion(signals: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
+def reciprocal_rank_fusion(
+    signals: Mapping[str, Floats], weights: Mapping[str, float], damping_ranks: int = RRF_DAMPING_RANKS
+) -> Floats:
     """
-    Weighted sum over signals, each (m,), of 1 / (60 + rank); alike values share a rank.
+    Weighted sum over signals, each (m,), of 1 / (damping + rank); alike values share a rank.
 
     Source: Cormack, Clarke and Büttcher, SIGIR 2009 (k = 60 there too), without weights.
     """
     total: Floats = np.zeros(len(next(iter(signals.values()))))
     for name, values in signals.items():
-        total = total + weights[name] / (RRF_DAMPING_RANKS + ranks(values))
+        total = total + weights[name] / (damping_ranks + ranks(values))
     return total
 
 

@@ -11,10 +11,12 @@ from rank_bm25 import BM25Okapi
 from proxy.core.ranking import (
     REACH_CHARS,
     REACH_PASSAGES,
+    RECIPE,
     WEIGHTS,
     Asked,
     Bools,
     Ranked,
+    Recipe,
     ScopedBM25,
     consequence,
     diversified,
@@ -62,6 +64,29 @@ def test_the_passage_that_means_it_comes_first() -> None:
 def test_the_passage_that_holds_the_words_comes_first_without_a_model() -> None:
     asked = Asked(cosines=None, found={"tango": np.array([17])})
     assert ordered(["text"] * 40, asked)[0] == 17
+
+
+def test_a_signal_without_weight_moves_nothing() -> None:
+    asked = Asked(cosines=np.where(np.arange(40) == 20, 0.9, 0.1), found={"tango": np.array([3])})
+    deaf = Recipe({**WEIGHTS, "words": 0.0})
+    on, all_of_it = shelf(["text"] * 40), everything(40)
+    scores = [
+        dict(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True))
+        for ranked in (rank(on, asked, all_of_it, NOW, pool=200, fusion="minmax", recipe=r) for r in (RECIPE, deaf))
+    ]
+    assert scores[0][3] > scores[0][39]
+    assert scores[1][3] == pytest.approx(scores[1][39])
+
+
+def test_surroundings_count_only_within_the_reach() -> None:
+    asked = Asked(cosines=None, found={"tango": np.array([10])})
+    on, all_of_it = shelf(["text"] * 40), everything(40)
+    alone, near = (
+        rank(on, asked, all_of_it, NOW, pool=200, fusion="minmax", recipe=Recipe(reach_passages=reach)).rows.tolist()
+        for reach in (0, 2)
+    )
+    assert alone == [10]
+    assert sorted(near) == [8, 9, 10, 11, 12]
 
 
 def test_what_stands_beside_a_hit_comes_before_what_does_not() -> None:
@@ -143,6 +168,7 @@ def test_reciprocal_ranks_reward_what_several_lists_place_high() -> None:
     scores = reciprocal_rank_fusion(signals, dict.fromkeys(WEIGHTS, 1.0))
     flat = 3 / 61
     assert scores == pytest.approx([1 / 61 + 1 / 63 + flat, 1 / 62 + 1 / 62 + flat, 1 / 63 + 1 / 61 + flat])
+    assert reciprocal_rank_fusion({"words": np.array([2.0, 1.0])}, WEIGHTS, 9) == pytest.approx([1 / 10, 1 / 11])
 
 
 def test_min_max_ignores_a_signal_that_is_the_same_everywhere() -> None:
