@@ -8,6 +8,7 @@ up when it arrives, and `/readyz` says what is missing.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -29,7 +30,6 @@ from proxy.edge.proxy_routes import ProxyRoutes
 from proxy.errors import MemoryFault
 from proxy.index import tokens
 from proxy.index.embedder import MiniLM
-from proxy.index.text import Words
 from proxy.index.tokens import TokenCounter
 from proxy.index.vector import Shelves
 from proxy.metrics import Metrics
@@ -70,9 +70,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
     journal, derived = SqliteJournal(database), Derived(database, time.time)
     embedder = MiniLM(policy.model, metrics)
     counter = TokenCounter(policy.pressure)
-    recall = Recall(
-        database, Shelves(database, embedder.name), Words(database), embedder, policy.recall, metrics, time.time
-    )
+    recall = Recall(database, Shelves(embedder.name), embedder, policy.recall, metrics, time.time)
 
     def learn(turn: Turn, prompt_tokens: int) -> None:
         counter.learn(turn.model, turn.explain["pressure"]["prompt_tokens"], prompt_tokens)
@@ -108,6 +106,8 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
                 await asyncio.get_running_loop().run_in_executor(heavy, _warm_tokens)
                 opened.callback(lambda: [task.cancel() for task in running])
                 opened.push_async_callback(archivist.drain, DRAIN_SECONDS)
+            gc.collect()
+            gc.freeze()  # what is loaded by now stays: looking through it again and again stops every request for 50 ms
             yield
 
     access = Access(

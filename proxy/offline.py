@@ -16,7 +16,6 @@ from proxy.app import DATABASE_FILE
 from proxy.domain import Query, Reach, Recalled
 from proxy.errors import MemoryFault, PolicyError
 from proxy.index.embedder import MiniLM
-from proxy.index.text import Words
 from proxy.index.vector import Shelves
 from proxy.metrics import Metrics
 from proxy.policy import Policy, RecallPolicy
@@ -138,9 +137,8 @@ class Archive:
         return bool(waiting)
 
     def _recall(self, policy: RecallPolicy) -> Recall:
-        shelves = Shelves(self.database, self._embedder.name)
-        words = Words(self.database)
-        return Recall(self.database, shelves, words, self._embedder, policy, self._metrics, time.time)
+        shelves = Shelves(self._embedder.name)
+        return Recall(self.database, shelves, self._embedder, policy, self._metrics, time.time)
 
     async def _tenant_of(self, conversation: str) -> str:
         rows = await self.database.read(

@@ -25,11 +25,12 @@ from proxy.core.ranking import RECIPE, Asked, Bools, Ranked, Recipe, Rows, Shelf
 from proxy.domain import Candidate, Memory, Query, Recalled
 from proxy.errors import MemoryFault
 from proxy.index.scope import scope_of
-from proxy.index.text import Found, Words
+from proxy.index.text import Found, find
 from proxy.index.vector import Shelves
 from proxy.policy import RecallPolicy
-from proxy.ports import Clock, Counts, Embedder, Sql, Vectors
+from proxy.ports import Ask, Clock, Counts, Embedder, Sql, Vectors
 
+NOTHING_STORED = "nothing is stored within reach"
 INLINE_PASSAGES = 5_000  # ranking more takes milliseconds: off the event loop
 
 TEXTS = """
@@ -59,7 +60,6 @@ class Recall:
         self,
         sql: Sql,
         shelves: Shelves,
-        words: Words,
         embedder: Embedder,
         policy: RecallPolicy,
         counts: Counts,
@@ -68,7 +68,6 @@ class Recall:
     ) -> None:
         self._sql = sql
         self._shelves = shelves
-        self._words = words
         self._embedder = embedder
         self._policy = policy
         self._counts = counts
@@ -84,21 +83,19 @@ class Recall:
         return replace(recalled, elapsed_ms=elapsed * 1000)
 
     async def _recall(self, query: Query, limit: int) -> Recalled:
-        found = await scope_of(self._sql, query)
-        if found is None:
-            return Recalled((), False, "nothing is stored within reach")
-        scope, own = found
         if query.named is not None:
-            return await self._recall_lost(query, own, query.named, limit)
+            return await self._recall_lost(query, query.named, limit)
         wanted = query_terms(query.text)
         try:
             async with asyncio.TaskGroup() as looking:
                 embedding = looking.create_task(self._vector(query.text))
-                reading = looking.create_task(self._shelves.shelf(scope))
-                finding = looking.create_task(self._words.find(scope, wanted))
+                reading = looking.create_task(self._sql.ask(functools.partial(self._look, query, wanted)))
         except ExceptionGroup as group:
             raise group.exceptions[0] from None
-        shelf, vector, words = reading.result(), embedding.result(), finding.result()
+        found, vector = reading.result(), embedding.result()
+        if found is None:
+            return Recalled((), False, NOTHING_STORED)
+        own, shelf, words = found
         judging = functools.partial(self._judge, query, own, shelf, vector, words, limit)
         reason, best = judging() if len(shelf) <= INLINE_PASSAGES else await asyncio.to_thread(judging)
         if best is None:
@@ -106,9 +103,12 @@ class Recall:
         candidates = await self._texts(query.tenant, shelf, best)
         return Recalled(candidates, bool(candidates), reason, vector is None)
 
-    async def _recall_lost(self, query: Query, own: int, named: frozenset[str], limit: int) -> Recalled:
+    async def _recall_lost(self, query: Query, named: frozenset[str], limit: int) -> Recalled:
         """What this conversation lost, by what nothing that stands names: nobody has asked for anything yet."""
-        rows = await self._sql.read(LOST, (own,))
+        found = await self._sql.ask(lambda ask: scope_of(ask, query))
+        if found is None:
+            return Recalled((), False, NOTHING_STORED)
+        rows = await self._sql.read(LOST, (found[1],))
         visible = query.visible_fulls
         shown = named.union(*(tags.split() for _, _, full, _, _, tags in rows if full in visible))
         lost = [
@@ -120,13 +120,22 @@ class Recall:
         ]
         covering = functools.partial(by_coverage, lost, shown, limit)
         best = covering() if len(lost) <= INLINE_PASSAGES else await asyncio.to_thread(covering)
-        found = await self._read(query.tenant, [passage.id for passage, _ in best])
+        memories = await self._read(query.tenant, [passage.id for passage, _ in best])
         candidates = tuple(
-            Candidate(found[passage.id], gain, {"coverage": (place, gain)})
+            Candidate(memories[passage.id], gain, {"coverage": (place, gain)})
             for place, (passage, gain) in enumerate(best, start=1)
-            if passage.id in found
+            if passage.id in memories
         )
         return Recalled(candidates, bool(candidates), "nobody asks: what the compaction took away, by what it names")
+
+    def _look(self, query: Query, wanted: Sequence[str], ask: Ask) -> tuple[int, Shelf, Found] | None:
+        """The row id of the conversation, what its scope holds, and where the words of the question stand in it."""
+        found = scope_of(ask, query)
+        if found is None:
+            return None
+        scope, own = found
+        words = find(ask, scope, wanted)  # first: what it finds is on the shelf
+        return own, self._shelves.shelf(ask, scope), words
 
     def _judge(
         self, query: Query, own: int, shelf: Shelf, vector: Vectors | None, words: Found, limit: int

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from proxy.core.digest import query_terms
 from proxy.domain import Json
 from proxy.errors import MemoryFault
-from proxy.ports import Row, Vectors
+from proxy.ports import Ask, Row, Vectors
 from proxy.store.connection import Database
 from proxy.store.derived import Derived
 from proxy.store.journal import SqliteJournal
 from tests.talking import NOW, assistant, record, user
+
+T = TypeVar("T")
 
 DIMENSIONS = 384
 LEASE_SECONDS = 30.0
@@ -93,12 +95,21 @@ class Watched:
         self.rows_read = 0
 
     async def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
-        self.asked.append(sql)
-        if self.fault and self.fault in sql:
-            raise MemoryFault("reading: told to fail")
-        rows = await self._database.read(sql, args)
-        self.rows_read += len(rows)
-        return rows
+        return await self.ask(lambda ask: ask(sql, args))
+
+    async def ask(self, work: Callable[[Ask], T]) -> T:
+        def noted(ask: Ask) -> T:
+            def read(sql: str, args: Sequence[Any] = ()) -> list[Row]:
+                self.asked.append(sql)
+                if self.fault and self.fault in sql:
+                    raise MemoryFault("reading: told to fail")
+                rows = ask(sql, args)
+                self.rows_read += len(rows)
+                return rows
+
+            return work(read)
+
+        return await self._database.ask(noted)
 
     async def write(self, statements: Any) -> None:
         raise AssertionError("indexes only read")

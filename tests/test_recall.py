@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from proxy import recall as module
 from proxy.domain import Query, Reach, Recalled
 from proxy.errors import MemoryFault
-from proxy.index.text import Words
 from proxy.index.vector import Shelves
 from proxy.policy import RecallPolicy
-from proxy.ports import Sql
+from proxy.ports import Ask, Sql
 from proxy.recall import Recall
 from proxy.store.connection import Database
 from tests.remembered import Past, Watched, WordEmbedder
 from tests.talking import NOW, print_of, user
+
+T = TypeVar("T")
 
 TALK = (
     "The harvest festival in Lisbon begins on the third of May.",
@@ -68,8 +69,7 @@ def counts() -> Counts:
 
 
 def recalling(sql: Sql, embedder: WordEmbedder, counts: Counts, **policy: Any) -> Recall:
-    shelves = Shelves(sql, embedder.name)
-    return Recall(sql, shelves, Words(sql), embedder, RecallPolicy(**policy), counts, lambda: NOW)
+    return Recall(sql, Shelves(embedder.name), embedder, RecallPolicy(**policy), counts, lambda: NOW)
 
 
 @pytest.fixture
@@ -251,10 +251,13 @@ async def test_a_deadline_cuts_it_short_and_the_next_question_is_answered(
     class Slow(Watched):
         is_slow = True
 
-        async def read(self, sql: str, args: Any = ()) -> Any:
-            if self.is_slow and "memory_text" in sql:
-                await asyncio.sleep(60)
-            return await super().read(sql, args)
+        async def ask(self, work: Callable[[Ask], T]) -> T:
+            def slowly(ask: Ask) -> T:
+                if self.is_slow:
+                    ask("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n")
+                return work(ask)
+
+            return await super().ask(slowly)
 
     slow = Slow(past.database)
     recall = recalling(slow, embedder, counts)

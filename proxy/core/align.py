@@ -8,7 +8,7 @@ one in its middle, put a summary in front.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from proxy.domain import Fingerprint, Head, HeadFlag, Link, LinkKind, Message, Shape
 
@@ -56,6 +56,22 @@ def align(history: Sequence[Message], prints: Sequence[Fingerprint], head: Head)
             if len(same) == 1 and fresh[prints[at].opening] == 1:
                 kept[at] = same[0]
     return tuple(kept)
+
+
+def alignments(history: Sequence[Message], prints: Sequence[Fingerprint], heads: Iterable[Head]) -> list[Aligned]:
+    """
+    Each head with its alignment. States before a compaction are left out where one behind it explains the request:
+    `closest` would rank them lower, and a sliding window leaves one at every turn.
+    """
+    explained: dict[str, int] = {}  # conversation: compactions of the head that explains the request
+    aligned = []
+    for head in sorted(heads, key=lambda head: (-head.compactions, -head.turn)):
+        if head.compactions >= explained.get(head.conversation, 0):
+            kept = align(history, prints, head)
+            aligned.append((head, kept))
+            if not _unexplained(history, kept) and any(i >= 0 and head.flags[i] & HeadFlag.OURS for i in kept):
+                explained[head.conversation] = head.compactions
+    return aligned
 
 
 def new_places(prints: Sequence[Fingerprint], shape: Shape, head: Head, kept: Sequence[int]) -> set[int]:
@@ -114,11 +130,10 @@ def closest(
         if is_hard and not is_named and not _ours(head, kept, links):
             continue
         matched = sum(index >= 0 for index in kept)
-        unexplained = sum(i < 0 and message.role == "assistant" for i, message in zip(kept, history, strict=True))
         weight = (
             is_named,
             -sum(head.conversation not in owners for owners in called.values()),  # calls that others were given
-            -unexplained,
+            -_unexplained(history, kept),
             matched > 0,
             head.compactions == compactions[head.conversation],  # what a client has compacted, it seldom takes up again
             (matched - len(head.fulls), 0) if matched else (told.get(head.conversation, 0), head.turn),
@@ -144,6 +159,11 @@ def nearest(links: Sequence[Link], aligned: Sequence[Aligned]) -> tuple[Head | N
     quoted = [(phrases[head.conversation], head.turn, head) for head, _ in aligned]
     most = max(quoted, key=lambda row: row[:2], default=None)
     return (most[2], True) if most and most[0] >= PHRASE_HITS else (None, False)
+
+
+def _unexplained(history: Sequence[Message], kept: Sequence[int]) -> int:
+    """Answers that the head does not hold."""
+    return sum(index < 0 and message.role == "assistant" for index, message in zip(kept, history, strict=True))
 
 
 def _ours(head: Head, kept: Sequence[int], links: Sequence[Link]) -> bool:

@@ -24,7 +24,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from proxy.core.align import PHRASE_HITS, align, closest, nearest, new_places
+from proxy.core.align import PHRASE_HITS, alignments, closest, nearest, new_places
 from proxy.core.echo import shingles
 from proxy.core.links import ECHO_CHARS, LONG_CHARS
 from proxy.core.roles import Asked, decide
@@ -75,7 +75,7 @@ def trace(
     more = further or Seen()
     links = (*seen.links, *(link for link in more.links if link.kind is not LinkKind.CLIENT_ID))
     heads = {head.turn: head for head in (*seen.heads, *more.heads)}
-    aligned = [(head, align(history, prints, head)) for head in heads.values()]
+    aligned = alignments(history, prints, heads.values())
     echo = _echoing(chat, links, key)
     head, kept, ambiguous = closest(history, prints, shape, links, aligned, echo)
     near, quotes = (head, max(kept, default=0) < 0) if head else nearest(links, aligned)

@@ -39,7 +39,6 @@ from proxy.domain import (
 )
 from proxy.evaluation.datasets import Conversation, Said
 from proxy.evaluation.systems import Pack
-from proxy.index.text import Words
 from proxy.index.vector import Shelves
 from proxy.metrics import Metrics
 from proxy.pipeline import RECALL_LIMIT
@@ -79,8 +78,7 @@ class Store:
         self.policy = policy
         self.embedder = embedder
         self.metrics = Metrics()
-        self.shelves = Shelves(database, embedder.name)
-        self.words = Words(database)
+        self.shelves = Shelves(embedder.name)
         self._journal = SqliteJournal(database)
         self._derived = Derived(database, time.time)
         self._key = tenant_key(SECRET, TENANT)
@@ -169,7 +167,7 @@ class StoreReader:
         self._index = {occurrence: at for at, occurrence in enumerate(self._occurrences)}
         asked_at = conversation.messages[-1].at + DAY_SECONDS
         self._recall = Recall(
-            store.database, store.shelves, store.words, store.embedder, policy.recall, store.metrics, lambda: asked_at
+            store.database, store.shelves, store.embedder, policy.recall, store.metrics, lambda: asked_at
         )
 
     async def recall(self, query: str, dropped: int | None = None) -> Recalled:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from proxy.core.digest import scope_terms
 from proxy.domain import Query, Reach
-from proxy.ports import Sql
+from proxy.ports import Ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class Scope:
         return f"memory.tenant = ? AND memory.conversation IN ({conversations})", tuple(args)
 
 
-async def scope_of(sql: Sql, query: Query) -> tuple[Scope, int] | None:
+def scope_of(ask: Ask, query: Query) -> tuple[Scope, int] | None:
     """The scope of a question and the row id of its conversation, 0 where that is not stored; None: nothing can be."""
-    rows = await sql.read(
+    rows = ask(
         "SELECT tenant.id, ifnull(conversation.id, 0) FROM tenant LEFT JOIN conversation"
         " ON conversation.tenant = tenant.id AND conversation.public = ? WHERE tenant.name = ?",
         (query.conversation, query.tenant),

@@ -17,7 +17,7 @@ import orjson
 from proxy.core.ranking import Rows
 from proxy.domain import Reach
 from proxy.index.scope import Scope
-from proxy.ports import Sql
+from proxy.ports import Ask
 
 MAX_TERMS = 16  # the rarest of a question: more only repeat what it is about
 MAX_HITS = 20_000  # of all terms outside one conversation, 5 ms: the commonest words of a large scope say nothing
@@ -31,44 +31,31 @@ class Found:
     absent: tuple[str, ...]
 
 
-class Words:
-    """The full-text rows that the store writes. Reads through `Sql` only."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
-
-    async def find(self, scope: Scope, terms: Sequence[str]) -> Found:
-        """
-        Look up different terms; those too common to tell anything are left out of the answer.
-
-        Raises:
-            MemoryFault: the index cannot be read.
-        """
-        counted: dict[str, int] = {
-            term: memories
-            for term, memories in await self._sql.read(
-                "SELECT term, memories FROM term WHERE tenant = ? AND term IN (SELECT value FROM json_each(?))",
-                (scope.tenant, _json(terms)),
-            )
-        }
-        chosen = []
-        room = MAX_HITS
-        for term in sorted(counted, key=lambda term: (counted[term], term))[:MAX_TERMS]:
-            room -= counted[term]
-            if scope.reach is Reach.CONVERSATION or room >= 0:
-                chosen.append(term)
-        if not chosen:
-            return Found({}, tuple(term for term in terms if term not in counted))
-        within = "".join(f' AND "{token}"' for token in scope.terms)
-        rows = await self._sql.read(
-            " UNION ALL ".join(
-                ["SELECT ?, group_concat(rowid) FROM memory_text WHERE memory_text MATCH ?"] * len(chosen)
-            ),
-            [arg for term in chosen for arg in (term, _quoted(term) + within)],
+def find(ask: Ask, scope: Scope, terms: Sequence[str]) -> Found:
+    """Look up different terms; those too common to tell anything are left out of the answer."""
+    counted: dict[str, int] = {
+        term: memories
+        for term, memories in ask(
+            "SELECT term, memories FROM term WHERE tenant = ? AND term IN (SELECT value FROM json_each(?))",
+            (scope.tenant, _json(terms)),
         )
-        found = {term: np.sort(np.fromstring(ids, np.int64, sep=",")) for term, ids in rows if ids}
-        looked = {*counted} - {*chosen}
-        return Found(found, tuple(term for term in terms if term not in found and term not in looked))
+    }
+    chosen = []
+    room = MAX_HITS
+    for term in sorted(counted, key=lambda term: (counted[term], term))[:MAX_TERMS]:
+        room -= counted[term]
+        if scope.reach is Reach.CONVERSATION or room >= 0:
+            chosen.append(term)
+    if not chosen:
+        return Found({}, tuple(term for term in terms if term not in counted))
+    within = "".join(f' AND "{token}"' for token in scope.terms)
+    rows = ask(
+        " UNION ALL ".join(["SELECT ?, group_concat(rowid) FROM memory_text WHERE memory_text MATCH ?"] * len(chosen)),
+        [arg for term in chosen for arg in (term, _quoted(term) + within)],
+    )
+    found = {term: np.sort(np.fromstring(ids, np.int64, sep=",")) for term, ids in rows if ids}
+    looked = {*counted} - {*chosen}
+    return Found(found, tuple(term for term in terms if term not in found and term not in looked))
 
 
 def _quoted(term: str) -> str:

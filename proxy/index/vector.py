@@ -8,7 +8,7 @@ short, so that a large scope is there after a few requests; later it only reads 
 
 from __future__ import annotations
 
-import asyncio
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
@@ -21,11 +21,12 @@ from proxy.core.digest import ASKS
 from proxy.core.ranking import Shelf, consequence
 from proxy.domain import HeadFlag, Reach
 from proxy.index.scope import Scope
-from proxy.ports import Row, Sql, Vectors
+from proxy.ports import Ask, Row, Vectors
 
 DIMENSIONS = 384
 SLICE_PASSAGES = 4096  # read at a time, about 20 ms
 MAX_PASSAGES = 400_000  # in memory for all scopes, some 700 MB; the scope asked about longest ago goes first
+PATIENCE_SECONDS = 0.02  # for another question that reads on in the same scope: as a rule that takes 1 ms
 FIRST_PASSAGES = 256  # room of a new shelf; it doubles
 
 PASSAGE = np.dtype(
@@ -49,50 +50,52 @@ PASSAGE = np.dtype(
 
 class Shelves:
     """
-    Shelves by scope, those asked about most recently in memory. Reads through `Sql` only; safe for concurrent callers.
+    Shelves by scope, those asked about most recently in memory. Threads may ask at once.
 
     Args:
         model: name of the model whose vectors count; passages without one have a vector of zeros.
     """
 
-    def __init__(self, sql: Sql, model: str) -> None:
-        self._sql = sql
+    def __init__(self, model: str) -> None:
         self._model = model
+        self._choosing = threading.Lock()
         self._growing: OrderedDict[Scope, _Growing] = OrderedDict()
 
     def __repr__(self) -> str:
         return f"<Shelves [{len(self._growing)} scopes, {sum(map(len, self._growing.values()))} passages]>"
 
-    async def shelf(self, scope: Scope) -> Shelf:
+    def shelf(self, ask: Ask, scope: Scope) -> Shelf:
         """
         Everything of a scope that is committed now.
 
-        Raises:
-            MemoryFault: it cannot be read.
+        While another thread reads the same scope for the first time, which takes long, what is there already.
         """
-        growing = self._growing.setdefault(scope, _Growing())
-        self._growing.move_to_end(scope)
-        async with growing.reading:
-            await self._follow(growing, scope)
-        while len(self._growing) > 1 and sum(map(len, self._growing.values())) > MAX_PASSAGES:
-            self._growing.popitem(last=False)
+        with self._choosing:
+            growing = self._growing.setdefault(scope, _Growing())
+            self._growing.move_to_end(scope)
+        if growing.reading.acquire(timeout=PATIENCE_SECONDS):
+            try:
+                self._follow(ask, growing, scope)
+            finally:
+                growing.reading.release()
+        with self._choosing:
+            while len(self._growing) > 1 and sum(map(len, self._growing.values())) > MAX_PASSAGES:
+                self._growing.popitem(last=False)
         return growing.shelf()
 
-    async def _follow(self, growing: _Growing, scope: Scope) -> None:
+    def _follow(self, ask: Ask, growing: _Growing, scope: Scope) -> None:
         if len(growing):
-            gone = await self._sql.read(
-                "SELECT seq, memory FROM forgotten WHERE seq > ? ORDER BY seq", (growing.forgotten_seq,)
-            )
+            gone = ask("SELECT seq, memory FROM forgotten WHERE seq > ? ORDER BY seq", (growing.forgotten_seq,))
             if growing.holds_any([memory for _, memory in gone]):
                 growing.clear()
             if gone:
                 growing.forgotten_seq = gone[-1][0]
         else:
-            growing.forgotten_seq = (await self._sql.read("SELECT ifnull(max(seq), 0) FROM forgotten"))[0][0]
+            growing.forgotten_seq = (ask("SELECT ifnull(max(seq), 0) FROM forgotten"))[0][0]
         index = "memory_by_tenant" if scope.reach is Reach.TENANT else "memory_by_conversation"
         condition, args = scope.condition
         while True:
-            rows = await self._sql.read(
+            rows = ask(
                 "SELECT memory.id, memory.occurrence, memory.conversation, memory.stop - memory.start, memory.tags,"
                 " occurrence.full, occurrence.flags, occurrence.created_at"
                 f" FROM memory INDEXED BY {index} JOIN occurrence ON occurrence.id = memory.occurrence"
@@ -100,15 +103,15 @@ class Shelves:
                 (*args, growing.last_id, SLICE_PASSAGES),
             )
             growing.add(rows)
-            await self._fill(growing)
+            self._fill(ask, growing)
             if len(rows) < SLICE_PASSAGES:
                 return
 
-    async def _fill(self, growing: _Growing) -> None:
+    def _fill(self, ask: Ask, growing: _Growing) -> None:
         """Read the vectors that are there by now."""
         missing = growing.missing()
         for start in range(0, len(missing), SLICE_PASSAGES):
-            rows = await self._sql.read(
+            rows = ask(
                 # "+": one look-up for each passage; by the model's index it would be all vectors for each
                 "SELECT memory, own FROM json_each(?) AS asked CROSS JOIN vector ON vector.memory = asked.value"
                 " WHERE +vector.model = ? AND length(vector.own) = ?",
@@ -121,7 +124,7 @@ class _Growing:
     """Arrays with room to grow. Rows are added and vectors filled in; nothing else changes in place."""
 
     def __init__(self) -> None:
-        self.reading = asyncio.Lock()
+        self.reading = threading.Lock()
         self.forgotten_seq = 0
         self.clear()
 

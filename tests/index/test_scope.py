@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.domain import Query, Reach
-from proxy.index.scope import scope_of
+from proxy.index.scope import Scope, scope_of
 from tests.remembered import Past
 
 
@@ -18,9 +18,14 @@ async def told(past: Past) -> Past:
     return past
 
 
+async def of(past: Past, query: Query) -> tuple[Scope, int] | None:
+    return await past.database.ask(lambda ask: scope_of(ask, query))
+
+
 async def within(past: Past, reach: Reach, **more: str) -> list[str]:
     """The texts that a question of conversation c-1 may look at."""
-    found = await scope_of(past.database, Query("acme", "c-1", "alpha", reach=reach, **more))
+    query = Query("acme", "c-1", "alpha", reach=reach, **more)
+    found = await of(past, query)
     assert found is not None
     condition, args = found[0].condition
     rows = await past.database.read(
@@ -54,17 +59,17 @@ async def test_nobody_and_nothing_have_no_scope(told: Past) -> None:
         Query("acme", "c-9", "alpha"),
         Query("acme", "c-1", "alpha", reach=Reach.USER),
     ):
-        assert await scope_of(told.database, query) is None
+        assert await of(told, query) is None
 
 
 async def test_a_conversation_that_is_not_stored_yet_reaches_the_others(told: Past) -> None:
-    found = await scope_of(told.database, Query("acme", "c-9", "alpha", reach=Reach.TENANT))
+    found = await of(told, Query("acme", "c-9", "alpha", reach=Reach.TENANT))
     assert found is not None and found[1] == 0
 
 
 async def test_questions_of_one_user_share_a_scope(told: Past) -> None:
     scopes = {
-        (await scope_of(told.database, Query("acme", name, "alpha", reach=Reach.USER, user="lena")) or ("",))[0]
+        (await of(told, Query("acme", name, "alpha", reach=Reach.USER, user="lena")) or ("",))[0]
         for name in ("c-1", "c-2")
     }
     assert len(scopes) == 1

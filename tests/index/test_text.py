@@ -8,18 +8,20 @@ from proxy.domain import Query, Reach
 from proxy.errors import MemoryFault
 from proxy.index import text as module
 from proxy.index.scope import Scope, scope_of
-from proxy.index.text import Found, Words
+from proxy.index.text import Found
 from tests.remembered import Past, Watched
 
 
 async def scope(past: Past, reach: Reach = Reach.CONVERSATION, tenant: str = "acme") -> Scope:
-    found = await scope_of(past.database, Query(tenant, "c-1", "", reach=reach))
+    query = Query(tenant, "c-1", "", reach=reach)
+    found = await past.database.ask(lambda ask: scope_of(ask, query))
     assert found is not None
     return found[0]
 
 
 async def find(past: Past, *terms: str, reach: Reach = Reach.CONVERSATION) -> Found:
-    return await Words(past.database).find(await scope(past, reach), terms)
+    here = await scope(past, reach)
+    return await past.database.ask(lambda ask: module.find(ask, here, terms))
 
 
 async def texts(past: Past, found: Found, term: str) -> list[str]:
@@ -91,5 +93,6 @@ async def test_an_index_that_cannot_be_read_is_a_fault_and_not_an_empty_answer(p
     await past.say("the red boat")
     watched = Watched(past.database)
     watched.fault = "memory_text"
+    here = await scope(past)
     with pytest.raises(MemoryFault):
-        await Words(watched).find(await scope(past), ["boat"])
+        await watched.ask(lambda ask: module.find(ask, here, ["boat"]))

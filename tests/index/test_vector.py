@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
 from proxy.core.digest import ASKS
+from proxy.core.ranking import Shelf
 from proxy.domain import HeadFlag, Query, Reach
 from proxy.errors import MemoryFault
 from proxy.index import vector as module
 from proxy.index.scope import Scope, scope_of
 from proxy.index.vector import Shelves
+from proxy.ports import Ask, Row, Sql
 from tests.remembered import Past, Watched, WordEmbedder, meaning
 
 MODEL = WordEmbedder.name
@@ -21,54 +26,59 @@ MODEL = WordEmbedder.name
 async def scope(
     past: Past, reach: Reach = Reach.CONVERSATION, tenant: str = "acme", conversation: str = "c-1"
 ) -> Scope:
-    found = await scope_of(past.database, Query(tenant, conversation, "", reach=reach))
+    query = Query(tenant, conversation, "", reach=reach)
+    found = await past.database.ask(lambda ask: scope_of(ask, query))
     assert found is not None
     return found[0]
+
+
+async def look(sql: Sql, shelves: Shelves, scope: Scope) -> Shelf:
+    return await sql.ask(lambda ask: shelves.shelf(ask, scope))
 
 
 async def test_passages_come_with_their_vectors(past: Past) -> None:
     await past.say("the red boat", "a blue house")
     await past.index()
-    shelf = await Shelves(past.database, MODEL).shelf(await scope(past))
+    shelf = await look(past.database, Shelves(MODEL), await scope(past))
     assert len(shelf) == 2
     assert shelf.vectors @ meaning("blue house") == pytest.approx([0.0, 1.0], abs=1e-3)
 
 
 async def test_a_passage_without_a_vector_is_there_already_and_gets_it_later(past: Past) -> None:
-    shelves = Shelves(past.database, MODEL)
+    shelves = Shelves(MODEL)
     await past.say("the red boat")
-    shelf = await shelves.shelf(await scope(past))
+    shelf = await look(past.database, shelves, await scope(past))
     assert len(shelf) == 1 and not shelf.vectors.any()
     await past.index()
-    shelf = await shelves.shelf(await scope(past))
+    shelf = await look(past.database, shelves, await scope(past))
     assert len(shelf) == 1 and shelf.vectors @ meaning("red boat") == pytest.approx([1.0], abs=1e-3)
 
 
 async def test_what_another_worker_wrote_is_seen_and_nothing_is_read_twice(past: Past) -> None:
     watched = Watched(past.database)
-    shelves = Shelves(watched, MODEL)
+    shelves = Shelves(MODEL)
     await past.say(*(f"text number {n}" for n in range(20)))
     await past.index()
-    await shelves.shelf(await scope(past))
+    await look(watched, shelves, await scope(past))
     watched.rows_read = 0
     await past.say("a new red boat")
     await past.index()
-    assert len(await shelves.shelf(await scope(past))) == 21
+    assert len(await look(watched, shelves, await scope(past))) == 21
     assert watched.rows_read <= 4
     watched.rows_read = 0
-    await shelves.shelf(await scope(past))
+    await look(watched, shelves, await scope(past))
     assert watched.rows_read == 0
 
 
 async def test_vectors_that_come_out_of_order_find_their_passages(past: Past) -> None:
-    shelves = Shelves(past.database, MODEL)
+    shelves = Shelves(MODEL)
     await past.say("alpha", "bravo", "charlie")
     ids = [row[0] for row in await past.database.read("SELECT id FROM memory ORDER BY id")]
     for memory, text in ((ids[2], "charlie"), (ids[0], "alpha")):
         own = meaning(text).astype(np.float16).tobytes()
         await past.database.write([("INSERT INTO vector(memory, model, own) VALUES (?,?,?)", [(memory, MODEL, own)])])
-        await shelves.shelf(await scope(past))
-    shelf = await shelves.shelf(await scope(past))
+        await look(past.database, shelves, await scope(past))
+    shelf = await look(past.database, shelves, await scope(past))
     found = [(shelf.vectors @ meaning(text)).argmax() for text in ("alpha", "charlie")]
     assert found == [0, 2] and not shelf.vectors[1].any()
 
@@ -76,38 +86,38 @@ async def test_vectors_that_come_out_of_order_find_their_passages(past: Past) ->
 async def test_vectors_of_another_model_do_not_count(past: Past) -> None:
     await past.say("the red boat")
     await past.index("another")
-    shelf = await Shelves(past.database, MODEL).shelf(await scope(past))
+    shelf = await look(past.database, Shelves(MODEL), await scope(past))
     assert len(shelf) == 1 and not shelf.vectors.any()
 
 
 async def test_damaged_vectors_do_not_count(past: Past) -> None:
     await past.say("the red boat")
     await past.database.write([("INSERT INTO vector(memory, model, own) VALUES (1, ?, x'00ff')", [(MODEL,)])])
-    assert not (await Shelves(past.database, MODEL).shelf(await scope(past))).vectors.any()
+    assert not (await look(past.database, Shelves(MODEL), await scope(past))).vectors.any()
 
 
 async def test_forgotten_passages_leave_the_shelf(past: Past) -> None:
-    shelves = Shelves(past.database, MODEL)
+    shelves = Shelves(MODEL)
     await past.say("the red boat", "a blue house", "a green tree")
     await past.index()
-    before = await shelves.shelf(await scope(past))
+    before = await look(past.database, shelves, await scope(past))
     await past.forget([int(before.ids[1])])
-    after = await shelves.shelf(await scope(past))
+    after = await look(past.database, shelves, await scope(past))
     assert after.ids.tolist() == [before.ids[0], before.ids[2]] and after.before.tolist() == [-1, 0]
     assert len(before) == 3, "what was handed out stays as it was"
 
 
 async def test_what_others_forget_disturbs_nobody(past: Past) -> None:
     watched = Watched(past.database)
-    shelves = Shelves(watched, MODEL)
+    shelves = Shelves(MODEL)
     await past.say("the red boat")
     await past.say("a blue house", tenant="other")
     await past.index()
-    other = await shelves.shelf(await scope(past, tenant="other"))
-    await shelves.shelf(await scope(past))
+    other = await look(watched, shelves, await scope(past, tenant="other"))
+    await look(watched, shelves, await scope(past))
     await past.forget(other.ids.tolist())
     watched.rows_read = 0
-    assert len(await shelves.shelf(await scope(past))) == 1
+    assert len(await look(watched, shelves, await scope(past))) == 1
     assert watched.rows_read == 1
 
 
@@ -115,28 +125,28 @@ async def test_neighbours_are_those_of_the_same_conversation(past: Past) -> None
     await past.say("one", conversation="c-1")
     await past.say("two", conversation="c-2")
     await past.say("three", conversation="c-1")
-    shelf = await Shelves(past.database, MODEL).shelf(await scope(past, Reach.TENANT))
+    shelf = await look(past.database, Shelves(MODEL), await scope(past, Reach.TENANT))
     assert shelf.before.tolist() == [-1, -1, 0] and shelf.after.tolist() == [2, -1, -1]
     assert shelf.centres.tolist() == [1.5, 1.5, 5.5]
 
 
 async def test_shelf_tells_who_speaks_and_what_asks_and_what_mattered(past: Past) -> None:
     await past.say("Ann: How are you?", "Ben: I edited src/main.py", "Ann: Fine.")
-    shelf = await Shelves(past.database, MODEL).shelf(await scope(past))
+    shelf = await look(past.database, Shelves(MODEL), await scope(past))
     assert shelf.speakers.tolist() == [shelf.names["ann"], shelf.names["ben"], shelf.names["ann"]]
     assert shelf.asks.tolist() == [True, False, False] and ASKS == "?"
     assert shelf.consequence.tolist() == pytest.approx([1.0, 1.3, 1.0])
     await past.database.write([("UPDATE occurrence SET flags = ?", [(HeadFlag.TOOL,)])])
-    shelf = await Shelves(past.database, MODEL).shelf(await scope(past))
+    shelf = await look(past.database, Shelves(MODEL), await scope(past))
     assert shelf.consequence.tolist() == pytest.approx([1.5, 1.8, 1.5])
 
 
 async def test_tenants_never_share_a_shelf(past: Past) -> None:
     await past.say("the red boat")
     await past.say("the red boat", tenant="other")
-    shelves = Shelves(past.database, MODEL)
-    ours = await shelves.shelf(await scope(past, Reach.TENANT))
-    theirs = await shelves.shelf(await scope(past, Reach.TENANT, tenant="other"))
+    shelves = Shelves(MODEL)
+    ours = await look(past.database, shelves, await scope(past, Reach.TENANT))
+    theirs = await look(past.database, shelves, await scope(past, Reach.TENANT, tenant="other"))
     assert len(ours) == len(theirs) == 1 and ours.ids[0] != theirs.ids[0]
 
 
@@ -153,27 +163,33 @@ async def test_a_large_scope_is_read_in_slices_and_keeps_what_it_has_when_cut_sh
         ]
     )
 
-    class CutShort(Watched):
-        async def read(self, sql: str, args: object = ()) -> list[tuple[object, ...]]:  # type: ignore[override]
-            if "FROM memory" in sql and sum("FROM memory" in asked for asked in self.asked) == 1:
-                self.asked.append(sql)
-                raise asyncio.CancelledError
-            return await super().read(sql, args)  # type: ignore[arg-type]
+    slices = 0
 
-    shelves = Shelves(CutShort(past.database), MODEL)
-    with pytest.raises(asyncio.CancelledError):
-        await shelves.shelf(await scope(past))
+    def cut_short(ask: Ask) -> Shelf:
+        def read(sql: str, args: Sequence[Any] = ()) -> list[Row]:
+            nonlocal slices
+            slices += "FROM memory" in sql
+            if slices == 2:
+                raise sqlite3.OperationalError("interrupted")
+            return ask(sql, args)
+
+        return shelves.shelf(read, here)
+
+    shelves = Shelves(MODEL)
+    here = await scope(past)
+    with pytest.raises(MemoryFault, match="interrupted"):
+        await past.database.ask(cut_short)
     assert f"{module.SLICE_PASSAGES} passages" in repr(shelves)
-    assert len(await shelves.shelf(await scope(past))) == count
+    assert len(await look(past.database, shelves, await scope(past))) == count
 
 
 async def test_questions_at_the_same_time_read_a_shelf_once(past: Past) -> None:
     await past.say(*(f"text number {n}" for n in range(30)))
     await past.index()
     watched = Watched(past.database)
-    shelves = Shelves(watched, MODEL)
+    shelves = Shelves(MODEL)
     here = await scope(past)
-    found = await asyncio.gather(*(shelves.shelf(here) for _ in range(5)))
+    found = await asyncio.gather(*(look(watched, shelves, here) for _ in range(5)))
     assert {len(shelf) for shelf in found} == {30}
     assert watched.rows_read < 2 * 61
 
@@ -183,4 +199,4 @@ async def test_a_database_that_cannot_be_read_is_a_fault_and_not_an_empty_shelf(
     watched = Watched(past.database)
     watched.fault = "FROM memory"
     with pytest.raises(MemoryFault):
-        await Shelves(watched, MODEL).shelf(await scope(past))
+        await look(watched, Shelves(MODEL), await scope(past))
