@@ -8,5 +8,7 @@ The map; whoever adds a benchmark adds a file `bench_NAME.py` and a line in `com
     baselines/   other memories, one a file, each by its paper
     palimpsest   ours: a real store on disk, asked as the proxy asks
     systems      what both have in common
+    restoring    what comes back after a compaction: compaction, facts
+    model        a language model, for what needs one; nothing asks one unless it is named
     datasets score statistics report vectors
 """

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
@@ -17,14 +18,17 @@ from proxy.policy import LogPolicy, Policy
 from proxy.ports import Embedder
 
 if TYPE_CHECKING:
+    from proxy.evaluation.model import Model
     from proxy.evaluation.systems import System
 
+LIMIT = "questions of each conversation, or conversations where nothing is asked (0: all)"
 SEED = 42  # LANTERN 4
 BUDGET_CHARS = "6000"  # what a restore may say (policy: restore.chars)
 
 BENCHMARKS: Mapping[str, str] = {
     "recall": "Is the evidence of a question in what comes back after everything was lost?",
     "session": "Is the session that holds the answer ranked first?",
+    "restore": "How much of what a compaction lost comes back, before anyone has asked for it?",
     "restraint": "How often is nothing said where nothing is known, and what does that cost?",
     "identifiers": "Is what is asked for by its exact name ranked first?",
     "growth": "Does memory stay as good and as fast while it grows?",
@@ -80,24 +84,31 @@ def systems_flag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--systems", metavar="NAME[,NAME]", help=help)
 
 
-def systems(given: argparse.Namespace, embedder: Embedder, policy: Policy | None = None) -> Sequence[System]:
+def systems(
+    given: argparse.Namespace, embedder: Embedder, policy: Policy | None = None, model: Model | None = None
+) -> Sequence[System]:
     """
     Ours first, then the baselines that `--systems` names.
 
     Args:
         policy: ours, where it is not the default.
+        model: a language model; None: without the baselines that need one.
 
     Raises:
         PolicyError: one of them is not known.
     """
-    from proxy.evaluation.baselines.known import BASELINES
+    from proxy.evaluation.baselines.known import BASELINES, MODEL_BASELINES
     from proxy.evaluation.palimpsest import Palimpsest
 
-    names = given.systems.split(",") if given.systems else [*BASELINES]
+    makers = {name: partial(make, embedder) for name, make in BASELINES.items()}
+    if model is not None:
+        makers |= {name: partial(make, embedder, model) for name, make in MODEL_BASELINES.items()}
+    names = given.systems.split(",") if given.systems else [*makers]
     for name in names:
-        if name not in (Palimpsest.name, *BASELINES):
-            raise PolicyError(f"--systems {name}: is not known; there are {', '.join(BASELINES)}")
-    return [Palimpsest(embedder, policy), *(make(embedder) for name, make in BASELINES.items() if name in names)]
+        if name not in (Palimpsest.name, *makers):
+            hint = "; it needs --model" if name in MODEL_BASELINES else ""
+            raise PolicyError(f"--systems {name}: is not known; there are {', '.join(makers)}{hint}")
+    return [Palimpsest(embedder, policy), *(make() for name, make in makers.items() if name in names)]
 
 
 def _numbers(text: str) -> list[int]:
@@ -110,7 +121,7 @@ def _module(name: str) -> Any:
 
 def _shared(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", nargs="+", type=Path, metavar="DATA", help="a .jsonl(.gz) file, or a folder with one")
-    parser.add_argument("--limit", type=int, default=0, metavar="N", help="questions of each conversation (0: all)")
+    parser.add_argument("--limit", type=int, default=0, metavar="N", help=LIMIT)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw them: .svg or .png")
     parser.add_argument("--seed", type=int, default=SEED, help=f"of everything random ({SEED})")

@@ -7,10 +7,14 @@ from collections.abc import Callable, Mapping
 from proxy.evaluation.baselines.bm25 import Bm25
 from proxy.evaluation.baselines.chunks import VerbatimChunks
 from proxy.evaluation.baselines.dense import DenseTurns
+from proxy.evaluation.baselines.epc import Epc
 from proxy.evaluation.baselines.extractive import Extractive
 from proxy.evaluation.baselines.lantern import Lantern, LanternWithChunks
+from proxy.evaluation.baselines.memgpt import MemGpt
 from proxy.evaluation.baselines.memorybank import MemoryBank
 from proxy.evaluation.baselines.recent import MostRecent
+from proxy.evaluation.baselines.summary import Summary
+from proxy.evaluation.model import Model
 from proxy.evaluation.systems import System
 from proxy.ports import Embedder
 
@@ -28,3 +32,8 @@ BASELINES: Mapping[str, Callable[[Embedder], System]] = {
     )
 }
 """Those that need no language model, in the order of tables."""
+
+MODEL_BASELINES: Mapping[str, Callable[[Embedder, Model], System]] = {
+    system.name: system for system in (Summary, Epc, MemGpt)
+}
+"""Those that need one."""

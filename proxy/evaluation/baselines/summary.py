@@ -1,0 +1,118 @@
+"""
+What does a model keep of each session, within a budget of tokens? WhenLoss's "Summary (LLM)".
+
+WhenLoss (arXiv 2605.24579, section 5.3 and appendix A.1): one call a session, shares of the write budget by the square
+root of a session's length, found by the cosine of all-MiniLM-L6-v2. A session whose messages are of one day is too long
+to be one where nothing divides it: it is cut into segments of 8,000 characters then (there are none in LongMemEval).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from math import sqrt
+from time import perf_counter
+
+from proxy.core.digest import readable
+from proxy.evaluation.datasets import Conversation
+from proxy.evaluation.filling import Piece, filled
+from proxy.evaluation.model import Model
+from proxy.evaluation.nearest import Nearest
+from proxy.evaluation.systems import Pack
+from proxy.ports import Embedder
+
+WRITE_TOKENS = 5_000  # WhenLoss 5.3
+MIN_ENTRY_TOKENS = 50  # of the smallest session: a sentence or two
+SEGMENT_CHARS = 8_000  # some 2,000 tokens, a session of LongMemEval
+PROMPT = """You are compressing conversation memory
+under a hard budget.
+Summarize this session from {date}
+in under {max_tokens} tokens.
+Preserve names, dates, numbers,
+preferences, negations, state changes,
+decisions, and event relations.
+Stay query-agnostic: do not guess
+future questions.
+Return only the compressed memory text.
+
+{session_turns}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One session, or a part of one: its messages, told turn by turn, and its share of the write budget."""
+
+    messages: tuple[int, ...]
+    session: int
+    text: str
+    date: str
+    max_tokens: int
+
+
+class Summary:
+    """Summaries of sessions by cosine."""
+
+    name = "summary"
+
+    def __init__(self, embedder: Embedder, model: Model, write_tokens: int = WRITE_TOKENS) -> None:
+        self._embedder = embedder
+        self._model = model
+        self._write_tokens = write_tokens
+
+    @asynccontextmanager
+    async def opened(self, conversation: Conversation) -> AsyncIterator[Entries]:
+        parts = segments(conversation, self._write_tokens)
+        written = await asyncio.gather(*(self._write(part) for part in parts))
+        pieces = [Piece(f"[{part.date}] {text}", part.messages) for part, text in zip(parts, written, strict=True)]
+        yield Entries(await Nearest.of(pieces, self._embedder))
+
+    async def _write(self, part: Segment) -> str:
+        prompt = PROMPT.format(date=part.date, max_tokens=part.max_tokens, session_turns=part.text)
+        return await self._model.complete(prompt, part.max_tokens)
+
+
+class Entries:
+    """Entries that a model wrote, found by cosine. Implements `systems.Reader`."""
+
+    def __init__(self, nearest: Nearest) -> None:
+        self._nearest = nearest
+
+    async def pack(self, query: str, budget_chars: int, dropped: int | None = None) -> Pack:
+        started = perf_counter()
+        return filled(await self._nearest.to(query, dropped), budget_chars, started)
+
+    async def stored(self) -> Sequence[str]:
+        return self._nearest.texts
+
+
+def segments(conversation: Conversation, write_tokens: int) -> list[Segment]:
+    """The sessions of a conversation, long ones in parts, each with its share of the budget in tokens."""
+    parts: list[list[int]] = []
+    for _, session in groupby(range(len(conversation.messages)), key=lambda at: conversation.messages[at].session):
+        parts.append([])
+        for at in session:
+            chars = sum(len(conversation.messages[i].text) for i in parts[-1])
+            if parts[-1] and chars + len(conversation.messages[at].text) > SEGMENT_CHARS:
+                parts.append([])
+            parts[-1].append(at)
+    texts = [_told(conversation, part) for part in parts]
+    whole = sum(sqrt(len(text)) for text in texts)
+    return [
+        Segment(
+            messages=tuple(part),
+            session=conversation.messages[part[0]].session,
+            text=text,
+            date=datetime.fromtimestamp(conversation.messages[part[0]].at, UTC).date().isoformat(),
+            max_tokens=max(MIN_ENTRY_TOKENS, int(write_tokens * sqrt(len(text)) / whole)),
+        )
+        for part, text in zip(parts, texts, strict=True)
+    ]
+
+
+def _told(conversation: Conversation, part: Sequence[int]) -> str:
+    said = [(at, conversation.messages[at]) for at in part]
+    return "\n".join(f"turn_{at} {m.role}: {readable(m.text, m.calls)[:SEGMENT_CHARS]}" for at, m in said)

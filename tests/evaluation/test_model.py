@@ -1,0 +1,65 @@
+"""Which language model writes or reads, where a benchmark needs one?"""
+
+from argparse import ArgumentParser, Namespace
+
+import pytest
+
+from proxy.errors import UpstreamUnreachable
+from proxy.evaluation import model as models
+from proxy.scripted import Reply, ScriptedUpstream
+
+
+def given(*arguments: str) -> Namespace:
+    parser = ArgumentParser()
+    models.add_arguments(parser)
+    return parser.parse_args(arguments)
+
+
+async def test_without_a_name_there_is_no_model() -> None:
+    async with models.opened(given()) as model:
+        assert model is None
+
+
+async def test_a_prompt_is_one_chat_completion_and_is_asked_once() -> None:
+    async with (
+        ScriptedUpstream(lambda _: "Orsolya") as upstream,
+        models.opened(given("--model", "m-1", "--upstream", upstream.url), {"OPENAI_API_KEY": "sk-own"}) as model,
+    ):
+        assert model is not None
+        assert [await model.complete("Who?", 7), await model.complete("Who?", 7)] == ["Orsolya", "Orsolya"]
+        (request,) = upstream.received
+    assert request.path == "/v1/chat/completions"
+    assert {name.lower(): value for name, value in request.headers.items()}["authorization"] == "Bearer sk-own"
+    assert request.json == {
+        "model": "m-1",
+        "messages": [{"role": "user", "content": "Who?"}],
+        "temperature": 0,
+        "max_tokens": 7,
+    }
+
+
+async def test_without_a_key_none_is_sent() -> None:
+    async with (
+        ScriptedUpstream(lambda _: "x") as upstream,
+        models.opened(given("--model", "m", "--upstream", upstream.url), {}) as model,
+    ):
+        assert model is not None
+        await model.complete("x")
+        assert "authorization" not in {name.lower() for name in upstream.received[0].headers}
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (Reply(status=401, body=b"{}"), "status 401; check the name and OPENAI_API_KEY"),
+        (Reply(body=b"<html>"), "no chat completion; check --upstream"),
+    ],
+)
+async def test_what_is_no_answer_says_what_to_check(reply: Reply, words: str) -> None:
+    async with (
+        ScriptedUpstream(lambda _: reply) as upstream,
+        models.opened(given("--model", "m", "--upstream", upstream.url), {}) as model,
+    ):
+        assert model is not None
+        with pytest.raises(UpstreamUnreachable, match=words):
+            await model.complete("x")
