@@ -29,7 +29,7 @@ from proxy.core.explain import explanation
 from proxy.core.identity import credential_of, identify, is_rotating, tenant_key
 from proxy.core.keyring import Keyring
 from proxy.core.lineage import trace
-from proxy.core.links import clues, flags_of, further_clues, request_links, shape_of
+from proxy.core.links import CLUE_MESSAGES, NEWEST_CLUES, clues, flags_of, further_clues, request_links, shape_of
 from proxy.core.packing import pack
 from proxy.core.placement import Replay, insertions, place, replay
 from proxy.core.pressure import pressure
@@ -208,9 +208,12 @@ class Pipeline:
         try:
             async with asyncio.timeout_at(deadline):
                 seen = await self._journal.seen(clues(chat.history, past, speaker, key))
+                if not seen.links and len(past) > NEWEST_CLUES:
+                    more = await self._run(size, clues, chat.history, past, speaker, key, CLUE_MESSAGES)
+                    seen = await self._journal.seen(more)
                 lineage = await self._run(size, verdict, seen, key)
-                if (more := await self._run(size, further_clues, chat, lineage, speaker, key)) is not None:
-                    verdict = functools.partial(verdict, further=await self._journal.seen(more))
+                if (further := await self._run(size, further_clues, chat, lineage, speaker, key)) is not None:
+                    verdict = functools.partial(verdict, further=await self._journal.seen(further))
                     lineage = await self._run(size, verdict, seen, key)
                 if lineage.role is not Role.SIDE:
                     said = replay(chat, lineage)

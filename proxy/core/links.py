@@ -31,7 +31,8 @@ from proxy.domain import (
 LONG_CHARS = 60  # shorter texts recur in other conversations: "Ok.", "Thanks!", "continue"
 TASK_CHARS = 20  # a sub-agent's task is a sentence; shorter arguments are names and numbers
 TASK_MESSAGES = 4  # a sub-agent's task stands first, or behind a preamble and its acknowledgement
-CLUE_MESSAGES = 400  # the newest messages lead back; looking up more costs time and finds the same conversation
+NEWEST_CLUES = 24  # messages: they lead back; looking up more costs time and finds the same conversation
+CLUE_MESSAGES = 400  # where they lead nowhere: a client may have put many new ones behind what we know
 ECHO_CHARS = 120_000  # shingled at most per request: a transcript repeats its evidence many times over
 ECHO_PRINTS = 4000  # looked up at most
 KEPT_PHRASES = 8  # shingles remembered of one message: a transcript quotes many messages
@@ -114,11 +115,17 @@ def shape_of(chat: Chat, instructions: Sequence[Fingerprint], user_agent: str) -
     )
 
 
-def clues(history: Sequence[Message], prints: Sequence[Fingerprint], speaker: Speaker, key: bytes) -> Clues:
-    """The first look-up: what leads this request back to a conversation."""
+def clues(
+    history: Sequence[Message],
+    prints: Sequence[Fingerprint],
+    speaker: Speaker,
+    key: bytes,
+    newest: int = NEWEST_CLUES,
+) -> Clues:
+    """The first look-up: what in the newest messages leads this request back to a conversation."""
     found: dict[LinkKind, list[int]] = defaultdict(list)
     found[LinkKind.CLIENT_ID] = [id_print(key, "client", value) for value in speaker.client_ids]
-    for at in range(max(0, len(history) - CLUE_MESSAGES), len(history)):
+    for at in range(max(0, len(history) - newest), len(history)):
         message = history[at]
         if message.role == "assistant" and (message.text or message.calls):
             found[LinkKind.ANSWER].append(_answer_at(history, prints, at, key))

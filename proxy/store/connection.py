@@ -31,6 +31,9 @@ WRITER_BUSY_MS = 2000  # another process's batch takes milliseconds; the archivi
 CHECKPOINT_SECONDS = 1.0  # after a write; what is written meanwhile is moved with it
 CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"  # waits for nobody, and nobody for it
 LONG_LOG_PAGES = 4000  # 16 MB; while writes never pause, a log is never moved whole, and grows
+CACHE_KB = (
+    16_000  # of each connection: the inner pages of the full-text index of a million passages; the default is 2 MB
+)
 CACHED_STATEMENTS = 256  # all that are ever asked, prepared once
 FOLDER_MODE, FILE_MODE = 0o700, 0o600  # other people's conversations
 
@@ -214,6 +217,7 @@ class Database:
             factory=Visited,
         )
         self._opened.append(connection)
+        await connection.execute_fetchall(f"PRAGMA cache_size = -{CACHE_KB}")
         return connection
 
     async def _prepare(self, writer: aiosqlite.Connection) -> None:
