@@ -31,6 +31,7 @@ BENCHMARKS: Mapping[str, str] = {
     "restore": "How much of what a compaction lost comes back, before anyone has asked for it?",
     "restraint": "How often is nothing said where nothing is known, and what does that cost?",
     "identifiers": "Is what is asked for by its exact name ranked first?",
+    "ablate": "What is each part of recall worth?",
     "growth": "Does memory stay as good and as fast while it grows?",
 }
 

@@ -17,9 +17,11 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from proxy.app import DATABASE_FILE
+from proxy.core.digest import WINDOW_CHARS, digest
 from proxy.core.identity import tenant_key
 from proxy.core.links import flags_of
 from proxy.core.packing import pack
+from proxy.core.ranking import RECIPE, Recipe
 from proxy.core.records import record_of
 from proxy.core.redaction import redact
 from proxy.domain import (
@@ -27,6 +29,7 @@ from proxy.domain import (
     BlockKind,
     Budget,
     Candidate,
+    Entry,
     Event,
     NewMessage,
     Query,
@@ -73,7 +76,10 @@ def with_gate(policy: Policy, gate_cosine: float) -> Policy:
 class Store:
     """One data folder with one tenant, and any number of conversations. Open it with `opened`."""
 
-    def __init__(self, database: Database, embedder: Embedder, policy: Policy) -> None:
+    def __init__(
+        self, database: Database, embedder: Embedder, policy: Policy, window_chars: int = WINDOW_CHARS
+    ) -> None:
+        self._window_chars = window_chars
         self.database = database
         self.policy = policy
         self.embedder = embedder
@@ -115,7 +121,12 @@ class Store:
         return self._fulls[conversation.id]
 
     def reader(
-        self, conversation: Conversation, policy: Policy | None = None, reach: Reach = Reach.CONVERSATION
+        self,
+        conversation: Conversation,
+        policy: Policy | None = None,
+        reach: Reach = Reach.CONVERSATION,
+        recipe: Recipe = RECIPE,
+        embedder: Embedder | None = None,
     ) -> StoreReader:
         """
         Ask one of the conversations.
@@ -123,8 +134,10 @@ class Store:
         Args:
             policy: to recall by, where it differs from the store's.
             reach: how far to look.
+            recipe: what to rank by.
+            embedder: of questions, where it differs from the store's.
         """
-        return StoreReader(self, conversation, policy or self.policy, reach)
+        return StoreReader(self, conversation, policy or self.policy, reach, recipe, embedder or self.embedder)
 
     def _records(self, conversation: Conversation) -> Iterator[Record]:
         """One request for each stretch of messages of one date: a row carries the date of its request."""
@@ -147,7 +160,14 @@ class Store:
                 scope="",
                 created_at=at,
             )
-            yield record_of(turn, self._key, redact if self.policy.archive.redact else str)
+            record = record_of(turn, self._key, redact if self.policy.archive.redact else str)
+            yield replace(record, entries=tuple(map(self._cut, record.entries)))
+
+    def _cut(self, entry: Entry) -> Entry:
+        """Into other passages than the usual ones, where these are to be measured."""
+        if self._window_chars == WINDOW_CHARS or not entry.passages:
+            return entry
+        return replace(entry, passages=digest(entry.text, entry.new.message.role, window_chars=self._window_chars))
 
     def _new(self, said: Said, position: int) -> NewMessage:
         message = read_message(said.raw)
@@ -157,7 +177,15 @@ class Store:
 class StoreReader:
     """One conversation of a store. Implements `systems.Reader`."""
 
-    def __init__(self, store: Store, conversation: Conversation, policy: Policy, reach: Reach) -> None:
+    def __init__(
+        self,
+        store: Store,
+        conversation: Conversation,
+        policy: Policy,
+        reach: Reach,
+        recipe: Recipe,
+        embedder: Embedder,
+    ) -> None:
         self._store = store
         self._conversation = conversation
         self._policy = policy
@@ -167,7 +195,8 @@ class StoreReader:
         self._index = {occurrence: at for at, occurrence in enumerate(self._occurrences)}
         asked_at = conversation.messages[-1].at + DAY_SECONDS
         self._recall = Recall(
-            store.database, store.shelves, store.embedder, policy.recall, store.metrics, lambda: asked_at
+            *(store.database, store.shelves, embedder, policy.recall, store.metrics),
+            *(lambda: asked_at, recipe),
         )
 
     async def recall(self, query: str, dropped: int | None = None) -> Recalled:
@@ -240,14 +269,22 @@ class Palimpsest:
 
 
 @asynccontextmanager
-async def opened(embedder: Embedder, policy: Policy | None = None, folder: Path | None = None) -> AsyncIterator[Store]:
-    """The store in a folder; where none is named an empty one in a folder of its own, which is gone afterwards."""
+async def opened(
+    embedder: Embedder, policy: Policy | None = None, folder: Path | None = None, window_chars: int = WINDOW_CHARS
+) -> AsyncIterator[Store]:
+    """
+    A store.
+
+    Args:
+        folder: where it is; None: an empty one in a folder of its own, which is gone afterwards.
+        window_chars: what it writes is cut into passages of so many.
+    """
     policy = policy or Policy()
     with ExitStack() as temporary:
         folder = folder or Path(temporary.enter_context(TemporaryDirectory(prefix="palimpsest-bench-")))
         database = Database(folder / DATABASE_FILE, policy.archive.synchronous)
         await database.open()
         try:
-            yield Store(database, embedder, policy)
+            yield Store(database, embedder, policy, window_chars)
         finally:
             await database.close()
