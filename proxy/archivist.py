@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
@@ -53,6 +53,18 @@ class _Ended:
     ending: Ending
     at: float
     committed: asyncio.Future[None]
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What is written in one transaction."""
+
+    records: list[Record] = field(default_factory=list)
+    heard: list[tuple[_Ended, Heard]] = field(default_factory=list)
+    turns: int = 0  # that were taken for it
+
+    def parts(self) -> list[_Batch]:
+        return [_Batch([record]) for record in self.records] + [_Batch(heard=[one]) for one in self.heard]
 
 
 class Archivist:
@@ -137,17 +149,15 @@ class Archivist:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._clean, WARMING)
         while True:
             await self._wake.wait()
-            self._wake.clear()
-            if not any(isinstance(item, _Ended) for item in self._waiting):
+            batch = await self._take(_Batch())
+            if not batch.heard:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(GATHER_SECONDS):
                         await self._wake.wait()
-            taken = list(self._waiting)
-            self._waiting.clear()
-            self._writing = len(taken)
-            await self._archive(taken)
+                    batch = await self._take(batch)
+            await self._archive(batch)
             self._writing = 0
-            self._turns -= sum(isinstance(item, Turn) for item in taken)
+            self._turns -= batch.turns
             self._counts.gauge("queued", self._turns)
             self._fresh.set()
             if not self._waiting:
@@ -187,39 +197,52 @@ class Archivist:
         finally:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _archive(self, taken: Sequence[Turn | _Ended]) -> None:
+    async def _take(self, batch: _Batch) -> _Batch:
+        """The batch and all that waits."""
+        self._wake.clear()
+        taken = list(self._waiting)
+        self._waiting.clear()
+        self._writing += len(taken)
+        if sum(map(_size, taken)) <= INLINE_CHARS:
+            return self._read(batch, taken)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._read, batch, taken)
+
+    def _read(self, batch: _Batch, taken: Sequence[Turn | _Ended]) -> _Batch:
+        """Everything that takes time and no I/O: redaction, passages, answers put together."""
+        for item in taken:
+            batch.turns += isinstance(item, Turn)
+            try:
+                if isinstance(item, Turn):
+                    batch.records.append(record_of(item, tenant_key(self._secret, item.tenant), self._clean))
+                else:
+                    said = (item.turn, item.payloads, item.streamed, item.ending, item.at)
+                    key = tenant_key(self._secret, item.turn.tenant)
+                    batch.heard.append((item, heard_of(*said, key, self._clean)))
+            except Exception:  # a guard: one turn that breaks something must not take the others with it
+                self._fail(1)
+        return batch
+
+    async def _archive(self, batch: _Batch) -> None:
         """Write all of it, or, where one thing breaks, whatever can be written."""
         try:
-            if sum(map(_size, taken)) <= INLINE_CHARS:
-                records, heard = self._read(taken)
+            await self._commit(batch.records, [said for _, said in batch.heard])
+        except Exception:  # a guard, as above
+            if (parts := batch.parts()) and len(parts) > 1:
+                for part in parts:
+                    await self._archive(part)
             else:
-                records, heard = await asyncio.get_running_loop().run_in_executor(self._thread, self._read, taken)
-            await self._commit(records, [said for _, said in heard])
-            for ended, said in heard:
-                if not ended.committed.done():
-                    ended.committed.set_result(None)
-                if said.answer.prompt_tokens:
-                    self._on_usage(ended.turn, said.answer.prompt_tokens)
-        except Exception:  # a guard: one turn that breaks something must not take the others with it
-            self._counts.fault("archivist")
-            log.exception("archiving failed", taken=len(taken))
-            if len(taken) == 1:
-                self._lose(1)
-            else:
-                for one in taken:
-                    await self._archive([one])
+                self._fail(len(parts))
+            return
+        for ended, said in batch.heard:
+            if not ended.committed.done():
+                ended.committed.set_result(None)
+            if said.answer.prompt_tokens:
+                self._on_usage(ended.turn, said.answer.prompt_tokens)
 
-    def _read(self, taken: Sequence[Turn | _Ended]) -> tuple[list[Record], list[tuple[_Ended, Heard]]]:
-        """Everything that takes time and no I/O: redaction, passages, answers put together."""
-        records: list[Record] = []
-        heard: list[tuple[_Ended, Heard]] = []
-        for item in taken:
-            if isinstance(item, Turn):
-                records.append(record_of(item, tenant_key(self._secret, item.tenant), self._clean))
-            else:
-                said = (item.turn, item.payloads, item.streamed, item.ending, item.at)
-                heard.append((item, heard_of(*said, tenant_key(self._secret, item.turn.tenant), self._clean)))
-        return records, heard
+    def _fail(self, turns: int) -> None:
+        self._counts.fault("archivist")
+        log.exception("archiving failed")
+        self._lose(turns)
 
     async def _commit(self, records: Sequence[Record], heard: Sequence[Heard]) -> None:
         """Try until it is written: a fault of the store is waited for."""
