@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from proxy.core.digest import WINDOW_CHARS, digest, readable
+from proxy.core.digest import WINDOW_CHARS
 from proxy.core.ranking import REACH_PASSAGES, RECIPE, RRF_DAMPING_RANKS, WEIGHTS, Recipe, Rows
 from proxy.errors import MemoryFault
 from proxy.evaluation import compression, palimpsest, vectors
+from proxy.evaluation.baselines.dense import chunks_of
 from proxy.evaluation.datasets import Conversation, Question, read
+from proxy.evaluation.nearest import Nearest
 from proxy.evaluation.palimpsest import Store
 from proxy.evaluation.report import Report, Table, progress
 from proxy.evaluation.score import Evidence, Given
@@ -138,13 +140,8 @@ async def compressed(embedder: CachedEmbedder, conversation: Conversation) -> di
     For every way to keep vectors and every question: shares of what is nearest by exact vectors and exact questions
     that are found, for each of `DEPTHS`, and the share of the evidence among the nearest `EVIDENCE_DEPTH`.
     """
-    texts, messages = [], []
-    for at, said in enumerate(conversation.messages):
-        whole = readable(said.text, said.calls)
-        for passage in digest(whole, said.role):
-            texts.append(whole[passage.start : passage.stop])
-            messages.append(at)
-    held, of = await embedder.embed_passages(texts), np.array(messages)
+    chunks = chunks_of(conversation)
+    held, of = (await Nearest.of(chunks, embedder)).vectors, np.array([chunk.messages[0] for chunk in chunks])
     asked = _known(conversation)
     exact_questions = await embedder.embed_passages([question.text for question in asked])
     shares: dict[str, list[Sequence[float]]] = {}

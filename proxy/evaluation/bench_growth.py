@@ -30,8 +30,7 @@ from proxy.evaluation import growth, palimpsest, vectors
 from proxy.evaluation.datasets import Conversation, read
 from proxy.evaluation.report import Report, Table
 from proxy.evaluation.score import Evidence, Given
-from proxy.index.model import cache_folder
-from proxy.policy import LogPolicy, ModelPolicy
+from proxy.policy import LogPolicy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,13 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--speed-sizes", default="", metavar="N[,N]", help="of which only time and memory are measured: noise repeats"
     )
-    parser.add_argument("--stores", type=Path, metavar="DIR", help="where the stores are kept for the next run")
 
 
 async def run(given: argparse.Namespace) -> Report:
     own = [conversation for path in given.data for conversation in read(path, given.limit)]
     noise = [conversation for path in given.noise for conversation in read(path)]
-    folder = given.stores or cache_folder(ModelPolicy()).parent.parent / "evaluation" / "growth"
+    folder = growth.stores_folder()
     pasted = long_texts(noise or own)
     whole = sum(len(conversation.messages) for conversation in own)
     grown = []

@@ -32,6 +32,7 @@ BENCHMARKS: Mapping[str, str] = {
     "restraint": "How often is nothing said where nothing is known, and what does that cost?",
     "identifiers": "Is what is asked for by its exact name ranked first?",
     "ablate": "What is each part of recall worth?",
+    "calmem": "What do CALMem's own experiments say here?",
     "growth": "Does memory stay as good and as fast while it grows?",
 }
 

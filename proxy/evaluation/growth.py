@@ -25,6 +25,8 @@ from proxy.evaluation.palimpsest import Store
 from proxy.evaluation.report import progress
 from proxy.evaluation.vectors import CachedEmbedder
 from proxy.index.minilm import DIMENSIONS
+from proxy.index.model import cache_folder
+from proxy.policy import ModelPolicy
 from proxy.ports import Vectors
 from proxy.store import schema
 
@@ -56,6 +58,11 @@ class Hurried:
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         return np.array([await self._embedder.embed_query(text) for text in texts])
+
+
+def stores_folder() -> Path:
+    """Where stores are kept for the next run: gigabytes, which may be deleted."""
+    return cache_folder(ModelPolicy()).parent.parent / "evaluation" / "growth"
 
 
 async def prepare(
