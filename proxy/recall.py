@@ -19,7 +19,7 @@ import orjson
 import structlog
 
 from proxy.core.coverage import LostPassage, by_coverage
-from proxy.core.digest import identifiers, query_terms
+from proxy.core.digest import identifiers, names, query_terms, terms, without_names
 from proxy.core.gate import admits
 from proxy.core.ranking import RECIPE, Asked, Bools, Ranked, Recipe, Rows, Shelf, diversified, rank, ranks
 from proxy.domain import Candidate, Memory, Query, Recalled
@@ -88,20 +88,20 @@ class Recall:
         wanted = query_terms(query.text)
         try:
             async with asyncio.TaskGroup() as looking:
-                embedding = looking.create_task(self._vector(query.text))
+                embedding = looking.create_task(self._vectors(query.text))
                 reading = looking.create_task(self._sql.ask(functools.partial(self._look, query, wanted)))
         except ExceptionGroup as group:
             raise group.exceptions[0] from None
-        found, vector = reading.result(), embedding.result()
+        found, vectors = reading.result(), embedding.result()
         if found is None:
             return Recalled((), False, NOTHING_STORED)
         own, shelf, words = found
-        judging = functools.partial(self._judge, query, own, shelf, vector, words, limit)
+        judging = functools.partial(self._judge, query, own, shelf, vectors, words, limit)
         reason, best = judging() if len(shelf) <= INLINE_PASSAGES else await asyncio.to_thread(judging)
         if best is None:
-            return Recalled((), False, reason, vector is None)
+            return Recalled((), False, reason, vectors is None)
         candidates = await self._texts(query.tenant, shelf, best)
-        return Recalled(candidates, bool(candidates), reason, vector is None)
+        return Recalled(candidates, bool(candidates), reason, vectors is None)
 
     async def _recall_lost(self, query: Query, named: frozenset[str], limit: int) -> Recalled:
         """What this conversation lost, by what nothing that stands names: nobody has asked for anything yet."""
@@ -138,11 +138,11 @@ class Recall:
         return own, self._shelves.shelf(ask, scope), words
 
     def _judge(
-        self, query: Query, own: int, shelf: Shelf, vector: Vectors | None, words: Found, limit: int
+        self, query: Query, own: int, shelf: Shelf, vectors: Vectors | None, words: Found, limit: int
     ) -> tuple[str, Ranked | None]:
         """Why something comes, and what, best first; or why nothing does, and None."""
         policy = self._policy
-        asked, eligible = _asked(query.text, shelf, vector, words), _eligible(shelf, query, own)
+        asked, eligible = _asked(query.text, shelf, vectors, words), _eligible(shelf, query, own)
         admitted, reason = admits(
             shelf, asked, eligible, gate_cosine=policy.gate_cosine, gate_rare_terms=policy.gate_rare_terms
         )
@@ -153,12 +153,13 @@ class Recall:
         once = ranked.part(_first_of_equals(shelf.fulls[ranked.rows], shelf.occurrences[ranked.rows]))
         return reason, diversified(once, shelf.vectors, policy.mmr_lambda).part(slice(limit))
 
-    async def _vector(self, text: str) -> Vectors | None:
-        """None while the model is missing: recall is lexical then."""
+    async def _vectors(self, text: str) -> Vectors | None:
+        """Of the question, and of what it says without its names, (2, 384). None while the model is missing."""
         if not self._embedder.ready:
             return None
         try:
-            return await self._embedder.embed_query(text)
+            whole = await self._embedder.embed_query(text)
+            return np.array([whole, await self._embedder.embed_query(without_names(text))])
         except MemoryFault as fault:
             self._counts.fault("embed_query")
             log.warning("recall is lexical only", reason=str(fault))
@@ -198,16 +199,21 @@ class Recall:
         }
 
 
-def _asked(text: str, shelf: Shelf, vector: Vectors | None, words: Found) -> Asked:
+def _asked(text: str, shelf: Shelf, vectors: Vectors | None, words: Found) -> Asked:
     """The question with rows of the shelf for memory ids. What is newer than the shelf waits for the next question."""
     found = {term: shelf.rows_of(ids) for term, ids in words.ids.items()}
     found = {term: rows for term, rows in found.items() if len(rows)}
+    absent = (*words.absent, *(term for term in words.ids if term not in found))
+    strange = [not set(terms(name)).isdisjoint(absent) for name in names(text)]
+    near = None if vectors is None else shelf.vectors @ vectors.T
     return Asked(
-        cosines=None if vector is None else shelf.vectors @ vector,
+        cosines=None if near is None else near[:, 0],
+        about=None if near is None else near.mean(1),
         found=found,
-        absent=(*words.absent, *(term for term in words.ids if term not in found)),
+        absent=absent,
         identifiers=tuple(name for name in identifiers(text) if name in found),
-        names=frozenset(re.findall(r"\w+", text.lower())),
+        words=frozenset(re.findall(r"\w+", text.lower())),
+        strangers=sum(strange) / max(len(strange), 1),
     )
 
 

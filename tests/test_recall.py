@@ -153,6 +153,21 @@ async def test_windows_of_one_long_message_may_come_together(recall: Recall, pas
     assert all(c.memory.text == long[c.memory.start : c.memory.stop] for c in found)
 
 
+async def test_who_is_named_may_not_drown_what_is_asked(recall: Recall, past: Past) -> None:
+    about = "The violin hangs on the wall."
+    named = "Clara met Clara, and Clara met Clara, and Clara met Clara on the wall."
+    await past.say(named, *TALK[:1], about)
+    await past.index()
+    order = texts(await recall.recall(ask("Where does the violin of Clara hang on?"), 10))
+    assert order.index(about) < order.index(named)
+
+
+async def test_a_question_about_nobody_known_is_not_admitted(recall: Recall, lost: frozenset[int]) -> None:
+    known = "Where does the sister play?"
+    assert (await recall.recall(ask(known, lost), 10)).admitted
+    assert not (await recall.recall(ask("Where does the sister of Bartholomew play?", lost), 10)).admitted
+
+
 async def test_neighbours_of_a_hit_come_with_it(recall: Recall, lost: frozenset[int]) -> None:
     order = texts(await recall.recall(ask(FESTIVAL, lost), 10))
     assert order.index(TALK[1]) < order.index(TALK[4])

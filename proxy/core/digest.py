@@ -74,6 +74,7 @@ _COMMAND = re.compile(
     re.MULTILINE,
 )
 _SPEAKER = re.compile(r"^([A-Z]\w+)(?: [A-Z]\w+)?: ", re.MULTILINE)  # "Ann: ...", as transcripts begin a line
+_NAME = re.compile(r"(?<=[^\s.!?:]\s)([^\W\d_a-z][^\W\d_A-Z]+)(?!\w)(?:['\u2019]s\b)?")  # Ann, Ann's
 _DEFINED = re.compile(r"\b(?:class|def|enum|fn|func|function|interface|struct|trait) (\w+) ?[(:{<]")
 _STEPS = re.compile(r"```|^ *(?:\d+[.)]|\$|[Ss]tep \d+:?) +\S.*\n+ *(?:\d+[.)]|\$|[Ss]tep \d+:?) ", re.MULTILINE)
 _LASTING = re.compile(
@@ -133,6 +134,20 @@ def query_terms(text: str) -> tuple[str, ...]:
 def identifiers(text: str) -> tuple[str, ...]:
     """The different terms of a text that name one thing exactly, whole: paths, versions, hashes, ids, long numbers."""
     return tuple(dict.fromkeys(run.lower() for run in _runs(text) if _is_identifier(run)))
+
+
+def names(text: str) -> tuple[str, ...]:
+    """
+    The different capitalised words inside the sentences of a text, in order: whom and what a question names.
+
+    The first word of a sentence is none, it is capitalised anyway; nor are identifiers and acronyms.
+    """
+    return tuple(dict.fromkeys(word for word in _NAME.findall(text) if word[0].isupper()))
+
+
+def without_names(text: str) -> str:
+    """What a text says of those that it `names`."""
+    return _NAME.sub(lambda found: "" if found[1][0].isupper() else found[0], text)
 
 
 def tags(text: str) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ REACH_PASSAGES = 5  # how far a passage's surroundings go; 8 measures the same, 
 REACH_CHARS = 750  # between the middles of two passages: long ones have context enough of their own (BEAM)
 MEANING_SHARE = 0.5  # what surroundings count in a vector's favour; words spread further than meaning
 IDF_FLOOR = 0.25  # a word in more than half of all passages still says a little
+SHORT_CHARS = 350  # a longer passage must be worth the room: twice as long, 1.4 times the score (BEAM +17 points)
 HALF_LIFE_DAYS = 7.0  # of recency, LANTERN 3.2
 CALLS_BONUS, FILES_BONUS = 0.5, 0.3  # LANTERN 3.2
 RRF_DAMPING_RANKS = 60  # Cormack et al. 2009
@@ -77,13 +78,18 @@ class Asked:
     One question, looked up.
 
     `found` are the question's terms with the rows that hold them, `absent` those that no passage of the scope holds.
+    `cosines`, (n,), are those of every passage to the question, None without a model; the gate judges by them. `about`,
+    (n,), are those to the middle between the question and what it says without the names in it, None where it has none:
+    a name draws everything near that its bearer ever said.
     """
 
-    cosines: Floats | None  # (n,), of every passage to the question; None: no model
+    cosines: Floats | None
     found: Mapping[str, Rows]
     absent: tuple[str, ...] = ()
     identifiers: tuple[str, ...] = ()  # among `found`: terms that name one thing exactly
-    names: frozenset[str] = frozenset()  # terms that may be a speaker's name
+    about: Floats | None = None
+    words: frozenset[str] = frozenset()  # among which may be a speaker's name
+    strangers: float = 0.0  # share of the names in the question that no passage of the scope holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +174,8 @@ def rank(
     bm25 = ScopedBM25(
         len(shelf), float(shelf.lengths.mean()) if len(shelf) else 0.0, {t: len(r) for t, r in asked.found.items()}
     )
-    cosine = asked.cosines if asked.cosines is not None else np.zeros(len(shelf))
+    about = asked.cosines if asked.about is None else asked.about
+    cosine = np.zeros(len(shelf)) if about is None else about
     spread = np.array([bm25.idf[term] for term in asked.found]) @ held if asked.found else np.zeros(len(shelf))
     lists = (cosine, cosine * eligible, spread, spread * eligible)  # what may not come lends its neighbours weight
     rows = np.unique(np.concatenate([_best(values, pool) for values in lists]))
@@ -179,7 +186,7 @@ def rank(
     meaning = (cosine[rows] + (share * cosine[around]).sum(0)) / (1 + share.sum(0))
     length = (shelf.lengths[rows] + (weights * shelf.lengths[around]).sum(0)) / (1 + weights.sum(0))
     near = held[:, rows] + np.einsum("kr,tkr->tr", weights, held[:, around])
-    named = [shelf.names[name] for name in sorted(asked.names) if name in shelf.names]
+    named = [shelf.names[name] for name in sorted(asked.words) if name in shelf.names]
     preceding = shelf.before[rows]
     signals: dict[str, Floats] = {
         "meaning": meaning,
@@ -192,6 +199,7 @@ def rank(
         scores = min_max_fusion(signals, recipe.weights)
     else:
         scores = reciprocal_rank_fusion(signals, recipe.weights, recipe.damping_ranks)
+    scores = scores / np.sqrt(np.maximum(shelf.lengths[rows], SHORT_CHARS))
     return Ranked(rows, scores, signals).part(np.argsort(-scores, kind="stable"))
 
 

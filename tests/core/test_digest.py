@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import sqlite3
 
 import pytest
@@ -10,7 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.core import digest as digests
-from proxy.core.digest import SCOPE_MARK, digest, identifiers, kind, query_terms, readable, scope_terms, tags, terms
+from proxy.core.digest import (
+    SCOPE_MARK,
+    digest,
+    identifiers,
+    kind,
+    names,
+    query_terms,
+    readable,
+    scope_terms,
+    tags,
+    terms,
+    without_names,
+)
 from proxy.domain import ToolCall
 
 PROSE = "The quick brown fox jumps over the lazy dog and runs into the dark green forest. "
@@ -170,3 +183,30 @@ def test_scope_terms_are_single_tokens_of_the_full_text_index():
 )
 def test_kind_follows_from_how_it_is_said(text: str, role: str, expected: str):
     assert kind(text, role) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("What did Ann tell Ben about Ann?", ("Ann", "Ben")),
+        ("When is Ann's birthday? Ben asked.", ("Ann",)),
+        ("Where does Élodie live?", ("Élodie",)),
+        ("What does getUser in FooBar say to the API, then to README.md?", ()),
+        ("东京 在 哪里?", ()),
+    ],
+)
+def test_capitalised_words_inside_sentences_are_names(text: str, expected: tuple[str, ...]):
+    assert names(text) == expected
+
+
+def test_a_text_without_its_names_says_the_rest():
+    assert without_names("When is Ann's birthday, and what does Ben bring?").split() == (
+        ["When", "is", "birthday,", "and", "what", "does", "bring?"]
+    )
+    assert without_names("What does the 东京 office say?") == "What does the 东京 office say?"
+
+
+@given(st.text(st.sampled_from("AbÉé 东.?'s"), max_size=60))
+def test_a_text_without_its_names_has_none_of_those_words(text: str):
+    left = re.findall(r"\w+", without_names(text))
+    assert len(left) <= len(re.findall(r"\w+", text)) and (names(text) or without_names(text) == text)

@@ -83,3 +83,9 @@ def test_without_a_model_one_passage_must_cover_the_question() -> None:
 
 def test_without_a_model_and_known_words_nothing_is_admitted() -> None:
     assert not verdict(Asked(None, {}, absent=("okapi",)))[0]
+
+
+def test_a_question_about_strangers_must_be_closer() -> None:
+    assert not verdict(Asked(close(0.5), KNOWN, strangers=1.0))[0]
+    assert verdict(Asked(close(0.5), KNOWN, strangers=0.5))[0]
+    assert "100% of its names" in verdict(Asked(close(0.5), KNOWN, strangers=1.0))[1]

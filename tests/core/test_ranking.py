@@ -12,6 +12,7 @@ from proxy.core.ranking import (
     REACH_CHARS,
     REACH_PASSAGES,
     RECIPE,
+    SHORT_CHARS,
     WEIGHTS,
     Asked,
     Bools,
@@ -64,6 +65,22 @@ def test_the_passage_that_means_it_comes_first() -> None:
 def test_the_passage_that_holds_the_words_comes_first_without_a_model() -> None:
     asked = Asked(cosines=None, found={"tango": np.array([17])})
     assert ordered(["text"] * 40, asked)[0] == 17
+
+
+def test_the_names_in_a_question_count_half_for_meaning() -> None:
+    whole = np.where(np.arange(60) == 10, 0.9, np.where(np.arange(60) == 40, 0.8, 0.1))
+    about = np.where(np.arange(60) == 10, 0.5, np.where(np.arange(60) == 40, 0.8, 0.1))
+    assert ordered(["text"] * 60, Asked(cosines=whole, found={}))[0] == 10
+    assert ordered(["text"] * 60, Asked(cosines=whole, found={}, about=about))[0] == 40
+
+
+def test_a_long_passage_must_be_worth_its_room() -> None:
+    said = ["x" * (4 * SHORT_CHARS), "x" * SHORT_CHARS, "x"]
+    equal = Asked(cosines=np.full(3, 0.5), found={"tango": np.arange(3), "paris": np.array([0, 1, 2])})
+    on = shelf(said, conversations=[1, 2, 3])
+    ranked = rank(on, equal, everything(3), NOW, pool=9, fusion="rrf")
+    worth = dict(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True))
+    assert worth[0] < worth[1]
 
 
 def test_a_signal_without_weight_moves_nothing() -> None:
@@ -128,7 +145,7 @@ def test_what_may_not_come_is_not_ranked_but_lends_its_words_to_its_neighbours()
 
 
 def test_the_named_speaker_wins_among_equals() -> None:
-    asked = Asked(cosines=None, found={"tango": np.array([3, 23])}, names=frozenset({"ben"}))
+    asked = Asked(cosines=None, found={"tango": np.array([3, 23])}, words=frozenset({"ben"}))
     assert ordered(["text"] * 40, asked, speakers=["ann"] * 20 + ["ben"] * 20)[0] == 23
 
 
