@@ -9,6 +9,7 @@ The map; whoever adds a benchmark adds a file `bench_NAME.py` and a line in `com
     palimpsest   ours: a real store on disk, asked as the proxy asks
     systems      what both have in common
     restoring    what comes back after a compaction: compaction, facts
+    diagnosis    lost in writing, or in reading: writing
     model        a language model, for what needs one; nothing asks one unless it is named
     datasets score statistics report vectors
 """

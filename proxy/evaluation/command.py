@@ -29,6 +29,7 @@ BENCHMARKS: Mapping[str, str] = {
     "recall": "Is the evidence of a question in what comes back after everything was lost?",
     "session": "Is the session that holds the answer ranked first?",
     "restore": "How much of what a compaction lost comes back, before anyone has asked for it?",
+    "diagnose": "Is an answer lost when memory is written, or when it is read?",
     "restraint": "How often is nothing said where nothing is known, and what does that cost?",
     "identifiers": "Is what is asked for by its exact name ranked first?",
     "ablate": "What is each part of recall worth?",
@@ -77,7 +78,7 @@ def run(given: argparse.Namespace) -> None:
 def budgets_flag(parser: argparse.ArgumentParser) -> None:
     """`--budget-chars`: a list of numbers."""
     help = f"of a block, frame included ({BUDGET_CHARS})"
-    parser.add_argument("--budget-chars", type=_numbers, default=BUDGET_CHARS, metavar="N[,N]", help=help)
+    parser.add_argument("--budget-chars", type=numbers, default=BUDGET_CHARS, metavar="N[,N]", help=help)
 
 
 def systems_flag(parser: argparse.ArgumentParser) -> None:
@@ -113,7 +114,8 @@ def systems(
     return [Palimpsest(embedder, policy), *(make() for name, make in makers.items() if name in names)]
 
 
-def _numbers(text: str) -> list[int]:
+def numbers(text: str) -> list[int]:
+    """`6000,3000` as numbers, for argparse."""
     return [int(part) for part in text.split(",")]
 
 

@@ -92,14 +92,17 @@ class Epc:
 
     @asynccontextmanager
     async def opened(self, conversation: Conversation) -> AsyncIterator[Entries]:
+        yield Entries(await Nearest.of(await self.write(conversation), self._embedder))
+
+    async def write(self, conversation: Conversation) -> list[Piece]:
+        """All that is kept: question, evidence and source."""
         parts = segments(conversation, self._write_tokens)
-        written = await asyncio.gather(*(self._write(part) for part in parts))
-        pieces = [
+        written = await asyncio.gather(*(self._units(part) for part in parts))
+        return [
             Piece(unit.text, _sources(unit, part)) for part, units in zip(parts, written, strict=True) for unit in units
         ]
-        yield Entries(await Nearest.of(pieces, self._embedder))
 
-    async def _write(self, part: Segment) -> list[Unit]:
+    async def _units(self, part: Segment) -> list[Unit]:
         probes = await self._model.complete(PROBES.format(session_turns=part.text), PROBE_TOKENS)
         prompt = EVIDENCE.format(
             max_tokens=part.max_tokens, session_id=part.session, probe_questions=probes, session_turns=part.text

@@ -13,7 +13,7 @@ from proxy.evaluation.baselines.lantern import Lantern, LanternWithChunks
 from proxy.evaluation.baselines.memgpt import MemGpt
 from proxy.evaluation.baselines.memorybank import MemoryBank
 from proxy.evaluation.baselines.recent import MostRecent
-from proxy.evaluation.baselines.summary import Summary
+from proxy.evaluation.baselines.summary import Summary, TwoPassSummary
 from proxy.evaluation.model import Model
 from proxy.evaluation.systems import System
 from proxy.ports import Embedder
@@ -34,6 +34,6 @@ BASELINES: Mapping[str, Callable[[Embedder], System]] = {
 """Those that need no language model, in the order of tables."""
 
 MODEL_BASELINES: Mapping[str, Callable[[Embedder, Model], System]] = {
-    system.name: system for system in (Summary, Epc, MemGpt)
+    system.name: system for system in (Summary, TwoPassSummary, Epc, MemGpt)
 }
 """Those that need one."""

@@ -21,7 +21,7 @@ from proxy.evaluation.datasets import Conversation
 from proxy.evaluation.filling import Piece, filled
 from proxy.evaluation.nearest import Nearest
 from proxy.evaluation.systems import Pack
-from proxy.evaluation.turns import turn_pairs
+from proxy.evaluation.turns import TurnPair, turn_pairs
 from proxy.ports import Embedder
 
 DAY_SECONDS = 86_400.0
@@ -39,10 +39,17 @@ class MemoryBank:
     @asynccontextmanager
     async def opened(self, conversation: Conversation) -> AsyncIterator[_Reader]:
         turns = turn_pairs(conversation.messages)
-        ages = (turns[-1].at - np.array([turn.at for turn in turns])) / DAY_SECONDS
-        strengths = 1.0 + np.array([len(turn.hints) for turn in turns])
         pieces = [Piece(turn.content, turn.messages) for turn in turns]
-        yield _Reader(await Nearest.of(pieces, self._embedder), 1 - FORGOTTEN_SHARE * (1 - np.exp(-ages / strengths)))
+        weights = 1 - FORGOTTEN_SHARE * (1 - retention(turns))
+        yield _Reader(await Nearest.of(pieces, self._embedder), weights)
+
+
+def retention(turns: Sequence[TurnPair]) -> Floats:
+    """(n,): what is retained of each turn by the time of the last one, 0..1."""
+    ages = (turns[-1].at - np.array([turn.at for turn in turns])) / DAY_SECONDS
+    strengths = 1.0 + np.array([len(turn.hints) for turn in turns])
+    retained: Floats = np.exp(-ages / strengths)
+    return retained
 
 
 class _Reader:

@@ -41,6 +41,22 @@ Return only the compressed memory text.
 
 {session_turns}"""
 
+REFINE = """You are improving an existing compressed
+memory under the same hard budget of
+{max_tokens} tokens.
+Increase density by replacing
+vague references with specific names,
+dates, numbers, preferences, decisions,
+negations, and event relations.
+Do not guess future questions.
+Return only the revised memory.
+
+Original session:
+{session_turns}
+
+Current compressed memory:
+{summary}"""
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -65,13 +81,27 @@ class Summary:
 
     @asynccontextmanager
     async def opened(self, conversation: Conversation) -> AsyncIterator[Entries]:
-        parts = segments(conversation, self._write_tokens)
-        written = await asyncio.gather(*(self._write(part) for part in parts))
-        pieces = [Piece(f"[{part.date}] {text}", part.messages) for part, text in zip(parts, written, strict=True)]
-        yield Entries(await Nearest.of(pieces, self._embedder))
+        yield Entries(await Nearest.of(await self.write(conversation), self._embedder))
 
-    async def _write(self, part: Segment) -> str:
+    async def write(self, conversation: Conversation) -> list[Piece]:
+        """All that is kept: one entry a segment."""
+        parts = segments(conversation, self._write_tokens)
+        written = await asyncio.gather(*(self._entry(part) for part in parts))
+        return [Piece(f"[{part.date}] {text}", part.messages) for part, text in zip(parts, written, strict=True)]
+
+    async def _entry(self, part: Segment) -> str:
         prompt = PROMPT.format(date=part.date, max_tokens=part.max_tokens, session_turns=part.text)
+        return await self._model.complete(prompt, part.max_tokens)
+
+
+class TwoPassSummary(Summary):
+    """Each summary made denser by a second call, as many calls as `epc` takes (WhenLoss 6.7)."""
+
+    name = "summary-2"
+
+    async def _entry(self, part: Segment) -> str:
+        summary = await super()._entry(part)
+        prompt = REFINE.format(max_tokens=part.max_tokens, session_turns=part.text, summary=summary)
         return await self._model.complete(prompt, part.max_tokens)
 
 

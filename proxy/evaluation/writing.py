@@ -1,0 +1,92 @@
+"""
+What does each writer keep of a conversation within a budget of tokens? WhenLoss's write stage.
+
+WhenLoss (arXiv 2605.24579, sections 5.2 and 5.3). What MemWalker and ReadAgent keep is only of use to a model that
+walks through it, so they are left out; the others are read alike, by cosine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import numpy as np
+
+from proxy.evaluation.baselines.chunks import CHUNK_TOKENS, ENCODING, token_chunks
+from proxy.evaluation.baselines.epc import Epc
+from proxy.evaluation.baselines.memorybank import retention
+from proxy.evaluation.baselines.summary import Segment, Summary, TwoPassSummary, segments
+from proxy.evaluation.datasets import Conversation
+from proxy.evaluation.filling import Piece
+from proxy.evaluation.model import Model
+from proxy.evaluation.turns import turn_pairs
+from proxy.index.tokens import encoder
+from proxy.ports import Embedder
+
+Writer = Callable[[Conversation, int], Awaitable[Sequence[Piece]]]
+"""A conversation and a budget in tokens (cl100k_base) to entries in order of time, none beyond the budget."""
+
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
+
+
+def writers(embedder: Embedder, model: Model | None) -> Mapping[str, Writer]:
+    """Every writer by its name; those that ask a model only where there is one."""
+    found: dict[str, Writer] = {"chunks": chunks, "extractive": extractive, "memorybank": memorybank}
+    if model is None:
+        return found
+    named: Mapping[str, Callable[[Embedder, Model, int], Summary | Epc]] = {
+        "summary": Summary,
+        "summary-2": TwoPassSummary,
+        "epc": Epc,
+    }
+
+    def writer(make: Callable[[Embedder, Model, int], Summary | Epc]) -> Writer:
+        return lambda conversation, tokens: make(embedder, model, tokens).write(conversation)
+
+    return found | {name: writer(make) for name, make in named.items()}
+
+
+async def chunks(conversation: Conversation, tokens: int) -> Sequence[Piece]:
+    """Chunks of 200 tokens; the oldest are dropped first."""
+    return token_chunks(conversation)[-(tokens // CHUNK_TOKENS) :]
+
+
+async def extractive(conversation: Conversation, tokens: int) -> Sequence[Piece]:
+    """Of each session the first sentence of every turn, then the second, and so on, as long as its share lasts."""
+    return [
+        Piece(f"[{part.date}] {text}", part.messages)
+        for part in segments(conversation, tokens)
+        if (text := _first_sentences(conversation, part))
+    ]
+
+
+async def memorybank(conversation: Conversation, tokens: int) -> Sequence[Piece]:
+    """The turns of which most is retained; the others are forgotten."""
+    turns = turn_pairs(conversation.messages)
+    kept = []
+    for at in np.argsort(-retention(turns), kind="stable"):
+        length = token_count(turns[at].content)
+        if length <= tokens:
+            kept.append(at)
+            tokens -= length
+    return [Piece(turns[at].content, turns[at].messages) for at in sorted(kept)]
+
+
+def token_count(text: str) -> int:
+    """Tokens of cl100k_base."""
+    return len(encoder(ENCODING).encode_ordinary(text))
+
+
+def _first_sentences(conversation: Conversation, part: Segment) -> str:
+    turns = [_SENTENCE.findall(conversation.messages[at].text) for at in part.messages]
+    room = part.max_tokens
+    taken = [0] * len(turns)
+    for depth in range(max(map(len, turns), default=0)):
+        for at, sentences in enumerate(turns):
+            if depth < len(sentences) and taken[at] == depth:
+                length = token_count(sentences[depth]) + 1
+                if length <= room:
+                    room -= length
+                    taken[at] += 1
+    told = ("".join(sentences[:count]).strip() for sentences, count in zip(turns, taken, strict=True))
+    return "\n".join(line for line in told if line)

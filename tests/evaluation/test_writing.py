@@ -1,0 +1,53 @@
+"""What does each writer keep of a conversation within a budget of tokens?"""
+
+import pytest
+
+from proxy.evaluation.baselines.summary import MIN_ENTRY_TOKENS
+from proxy.evaluation.writing import chunks, token_count, writers
+from tests.evaluation.baselines.asking import asking
+from tests.evaluation.told import told
+from tests.remembered import WordEmbedder
+
+LINE = "{}: In spring {} the ferry was painted anew. It shone. Everybody came."
+TALK = told(*[LINE.format(("user", "assistant")[at % 2], 1900 + at) for at in range(120)])
+
+
+@pytest.mark.parametrize("name", ["chunks", "extractive", "memorybank"])
+@pytest.mark.parametrize("tokens", [400, 2000])
+async def test_no_writer_keeps_more_than_its_budget(name: str, tokens: int) -> None:
+    entries = await writers(WordEmbedder(), None)[name](TALK, tokens)
+    assert 0.5 * tokens < sum(token_count(entry.text) for entry in entries) <= tokens + MIN_ENTRY_TOKENS
+
+
+async def test_chunks_lose_the_oldest_first() -> None:
+    kept = "".join(entry.text for entry in await chunks(TALK, 400))
+    assert "2019" in kept
+    assert "1900" not in kept
+
+
+async def test_extracts_hold_the_first_sentences_of_all_turns_before_the_second_of_any() -> None:
+    (entry,) = [*await writers(WordEmbedder(), None)["extractive"](told(*["user: One. Two."] * 30), 80)]
+    assert entry.text.count("One.") > entry.text.count("Two.")
+    assert (
+        "One. Two."
+        not in (await writers(WordEmbedder(), None)["extractive"](told(*["user: One. Two."] * 30), 50))[0].text
+    )
+
+
+async def test_with_a_model_those_that_need_one_write_too() -> None:
+    talk = told("user: the ferry leaves at nine", "assistant: noted")
+
+    def answer(prompt: str) -> str:
+        if "likely future questions" in prompt:
+            return "1. When does it leave?"
+        if "[E]" in prompt:
+            return "[Q] When?\n[E] The ferry leaves at nine.\n[S] session_0_turn_0"
+        return "Denser: ferry at nine." if "Current compressed memory" in prompt else "Ferry at nine."
+
+    async with asking(answer) as (model, sent):
+        found = {name: await writer(talk, 500) for name, writer in writers(WordEmbedder(), model).items()}
+    assert [*found] == ["chunks", "extractive", "memorybank", "summary", "summary-2", "epc"]
+    assert "Ferry at nine." in found["summary"][0].text
+    assert "Denser: ferry at nine." in found["summary-2"][0].text
+    assert found["epc"][0].messages == (0,)
+    assert len(sent) == 1 + 1 + 2, "the first pass of both summaries is one prompt"
