@@ -28,7 +28,7 @@ from proxy.index.scope import scope_of
 from proxy.index.text import Found, find
 from proxy.index.vector import Shelves
 from proxy.policy import RecallPolicy
-from proxy.ports import Ask, Clock, Counts, Embedder, Sql, Vectors
+from proxy.ports import Ask, Clock, Counts, Embedder, Row, Sql, Vectors
 
 NOTHING_STORED = "nothing is stored within reach"
 INLINE_PASSAGES = 5_000  # ranking more takes milliseconds: off the event loop
@@ -109,17 +109,8 @@ class Recall:
         if found is None:
             return Recalled((), False, NOTHING_STORED)
         rows = await self._sql.read(LOST, (found[1],))
-        visible = query.visible_fulls
-        shown = named.union(*(tags.split() for _, _, full, _, _, tags in rows if full in visible))
-        lost = [
-            LostPassage(id, chars, frozenset(tags.split()), role in ("tool", "function"))
-            for id, occurrence, full, role, chars, tags in rows
-            if full not in visible
-            and occurrence not in query.excluded
-            and (query.lost is None or occurrence in query.lost)
-        ]
-        covering = functools.partial(by_coverage, lost, shown, limit)
-        best = covering() if len(lost) <= INLINE_PASSAGES else await asyncio.to_thread(covering)
+        covering = functools.partial(_covering, rows, query, named, limit)
+        best = covering() if len(rows) <= INLINE_PASSAGES else await asyncio.to_thread(covering)
         memories = await self._read(query.tenant, [passage.id for passage, _ in best])
         candidates = tuple(
             Candidate(memories[passage.id], gain, {"coverage": (place, gain)})
@@ -197,6 +188,18 @@ class Recall:
             )
             for id, occurrence, conversation, role, text, created_at, start, stop, tags in rows
         }
+
+
+def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: int) -> list[tuple[LostPassage, float]]:
+    """What was lost, by what it names, from all passages of its conversation (`LOST`)."""
+    visible = query.visible_fulls
+    shown = named.union(*(tags.split() for _, _, full, _, _, tags in rows if full in visible))
+    lost = [
+        LostPassage(id, chars, frozenset(tags.split()), role in ("tool", "function"))
+        for id, occurrence, full, role, chars, tags in rows
+        if full not in visible and occurrence not in query.excluded and (query.lost is None or occurrence in query.lost)
+    ]
+    return by_coverage(lost, shown, limit)
 
 
 def _asked(text: str, shelf: Shelf, vectors: Vectors | None, words: Found) -> Asked:
