@@ -33,7 +33,7 @@ MMR_DEPTH = 80  # a block holds some forty short passages: order behind twice as
 
 # Round numbers on a flat optimum: halving or doubling the small ones moves LoCoMo by less than a point, and each of its
 # conversations agrees with the other four.
-WEIGHTS = {"meaning": 1.0, "words": 1.0, "speaker": 0.2, "answers": 0.1, "importance": 0.05}
+WEIGHTS = {"meaning": 1.0, "words": 1.0, "speaker": 0.2, "user": 0.2, "answers": 0.1, "importance": 0.05}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,7 @@ class Shelf:
     asks: Bools
     consequence: Floats  # LANTERN's D, see `consequence`
     speakers: Rows
+    users: Bools  # said by the user; not where the text itself names its speaker, who may be anybody
     names: Mapping[str, int]
     vectors: Floats  # (n, 384), unit length
 
@@ -192,6 +193,7 @@ def rank(
         "meaning": meaning,
         "words": bm25.score(tuple(asked.found), near, length) if asked.found else np.zeros(len(rows)),
         "speaker": np.isin(shelf.speakers[rows], named).astype(float),
+        "user": shelf.users[rows].astype(float),  # what a model says can be said again; only the user knows the rest
         "answers": ((preceding >= 0) & shelf.asks[preceding]).astype(float) - shelf.asks[rows],
         "importance": recency((now - shelf.created_at[rows]) / 86_400) * shelf.consequence[rows],
     }

@@ -43,6 +43,7 @@ PASSAGE = np.dtype(
         ("asks", np.bool_),
         ("consequence", np.float32),
         ("speaker", np.int64),
+        ("user", np.bool_),
         ("has_vector", np.bool_),
     ]
 )
@@ -190,6 +191,7 @@ class _Growing:
             asks=rows["asks"],
             consequence=rows["consequence"],
             speakers=rows["speaker"],
+            users=rows["user"],
             names=self._names,
             vectors=self._vectors[: self._size],
         )
@@ -204,5 +206,6 @@ class _Growing:
         has_calls = bool(flags & (HeadFlag.TOOL | HeadFlag.CALLS))
         return (
             *(id, occurrence, conversation, full, length, start + length / 2, before, -1, created_at),
-            *(ASKS in named, consequence(has_calls, "/" in tags), speaker, False),
+            *(ASKS in named, consequence(has_calls, "/" in tags), speaker),
+            *(bool(flags & HeadFlag.USER) and not speaker, False),
         )

@@ -25,6 +25,7 @@ def shelf(
     conversations: Sequence[int] = (),
     speakers: Sequence[str] = (),
     asks: Sequence[int] = (),
+    users: Sequence[int] = (),
     created_at: Sequence[float] = (),
 ) -> Shelf:
     """One passage for each text, in order, without vectors."""
@@ -54,6 +55,7 @@ def shelf(
         asks=np.isin(np.arange(count), list(asks)),
         consequence=np.ones(count),
         speakers=np.array([names[name] for name in speakers] or [0] * count),
+        users=np.isin(np.arange(count), list(users)),
         names=names,
         vectors=np.zeros((count, DIMENSIONS), np.float32),
     )

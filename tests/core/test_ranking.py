@@ -149,6 +149,11 @@ def test_the_named_speaker_wins_among_equals() -> None:
     assert ordered(["text"] * 40, asked, speakers=["ann"] * 20 + ["ben"] * 20)[0] == 23
 
 
+def test_what_the_user_said_wins_among_equals() -> None:
+    asked = Asked(cosines=None, found={"tango": np.array([3, 23])})
+    assert ordered(["text"] * 40, asked, users=[23])[0] == 23
+
+
 def test_the_answer_to_a_question_wins_over_the_question() -> None:
     asked = Asked(cosines=None, found={"tango": np.array([10, 11])})
     assert ordered(["text"] * 40, asked, asks=[10])[0] == 11
@@ -183,7 +188,7 @@ def test_reciprocal_ranks_reward_what_several_lists_place_high() -> None:
         "words": np.array([0.0, 5.0, 7.0]),
     }
     scores = reciprocal_rank_fusion(signals, dict.fromkeys(WEIGHTS, 1.0))
-    flat = 3 / 61
+    flat = (len(WEIGHTS) - 2) / 61
     assert scores == pytest.approx([1 / 61 + 1 / 63 + flat, 1 / 62 + 1 / 62 + flat, 1 / 63 + 1 / 61 + flat])
     assert reciprocal_rank_fusion({"words": np.array([2.0, 1.0])}, WEIGHTS, 9) == pytest.approx([1 / 10, 1 / 11])
 

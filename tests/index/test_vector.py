@@ -141,6 +141,13 @@ async def test_shelf_tells_who_speaks_and_what_asks_and_what_mattered(past: Past
     assert shelf.consequence.tolist() == pytest.approx([1.5, 1.8, 1.5])
 
 
+async def test_a_user_counts_as_such_where_the_text_names_nobody_else(past: Past) -> None:
+    await past.say("I moved to Lyon.", "Lyon is a city in France.", "Ann: I moved too.")
+    await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
+    shelf = await look(past.database, Shelves(MODEL), await scope(past))
+    assert shelf.users.tolist() == [True, False, False]
+
+
 async def test_tenants_never_share_a_shelf(past: Past) -> None:
     await past.say("the red boat")
     await past.say("the red boat", tenant="other")
