@@ -20,6 +20,7 @@ from proxy.evaluation.command import budgets_flag, systems, systems_flag
 from proxy.evaluation.compaction import MIN_MESSAGES
 from proxy.evaluation.datasets import read
 from proxy.evaluation.facts import Rarity, facts_of, said_in
+from proxy.evaluation.palimpsest import Palimpsest
 from proxy.evaluation.report import Report, Table, bars, progress
 from proxy.evaluation.restoring import REASONS, Outcome, Outcomes, measure
 from proxy.evaluation.statistics import Comparison, compare
@@ -43,7 +44,7 @@ async def run(given: Namespace) -> Report:
     outcomes: list[Outcome] = []
     notes = []
     async with vectors.opened() as embedder, models.opened(given) as model:
-        measured = systems(given, embedder, model=model)
+        measured = [Palimpsest(embedder, asked=False), *systems(given, embedder, model=model)[1:]]
         for path in given.data:
             every = read(path)
             long = [conversation for conversation in every if len(conversation.messages) >= MIN_MESSAGES]

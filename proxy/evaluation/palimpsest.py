@@ -93,13 +93,17 @@ class Store:
 
     async def write(self, conversations: Sequence[Conversation]) -> None:
         """Journal conversations, each whole, in this order; then give every passage its vector."""
-        await self._journal.write([record for each in conversations for record in self._records(each)])
-        await self.know(conversations)
+        await self.journal(conversations)
         name = self.embedder.name
         while waiting := await self._derived.claim(INDEX_BATCH, WORKER, LEASE_SECONDS, name):
             vectors = await self.embedder.embed_passages([passage.text for passage in waiting])
             by_memory = {passage.memory: vector for passage, vector in zip(waiting, vectors, strict=True)}
             await self._derived.save_vectors(name, by_memory)
+
+    async def journal(self, conversations: Sequence[Conversation]) -> None:
+        """Journal conversations, each whole, in this order."""
+        await self._journal.write([record for each in conversations for record in self._records(each)])
+        await self.know(conversations)
 
     async def know(self, conversations: Sequence[Conversation]) -> None:
         """Take up conversations that were written, now or in an earlier run."""
@@ -257,14 +261,19 @@ class Palimpsest:
 
     name = "palimpsest"
 
-    def __init__(self, embedder: Embedder, policy: Policy | None = None) -> None:
+    def __init__(self, embedder: Embedder, policy: Policy | None = None, *, asked: bool = True) -> None:
+        """
+        Args:
+            asked: False: nobody will ask anything, only restore what was lost by what it names; that takes no vectors.
+        """
         self._embedder = embedder
         self._policy = policy or Policy()
+        self._asked = asked
 
     @asynccontextmanager
     async def opened(self, conversation: Conversation) -> AsyncIterator[StoreReader]:
         async with opened(self._embedder, self._policy) as store:
-            await store.write([conversation])
+            await (store.write if self._asked else store.journal)([conversation])
             yield store.reader(conversation)
 
 

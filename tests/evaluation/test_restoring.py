@@ -3,8 +3,10 @@
 from proxy.evaluation.baselines.extractive import Extractive
 from proxy.evaluation.baselines.recent import MostRecent
 from proxy.evaluation.facts import facts_of, said_in
+from proxy.evaluation.model import Model
 from proxy.evaluation.palimpsest import Palimpsest
 from proxy.evaluation.restoring import BELOW_CUT, NEVER_ARCHIVED, Outcomes, measure
+from tests.evaluation.baselines.asking import asking
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
 
@@ -20,11 +22,11 @@ TALK = told(
 )
 
 
-async def outcomes(budget: int) -> Outcomes:
+async def outcomes(budget: int, model: Model | None = None) -> Outcomes:
     embedder = WordEmbedder()
-    measured = [Palimpsest(embedder), MostRecent(embedder), Extractive(embedder)]
+    measured = [Palimpsest(embedder, asked=False), MostRecent(embedder), Extractive(embedder)]
     facts = facts_of(said_in(TALK.messages))
-    return Outcomes([o async for o in measure("data", TALK, facts, measured, [budget], None)])
+    return Outcomes([o async for o in measure("data", TALK, facts, measured, [budget], model)])
 
 
 async def test_each_lost_fact_is_an_outcome_of_each_compaction_and_system() -> None:
@@ -43,6 +45,14 @@ async def test_what_comes_back_is_recovered_and_what_does_not_has_a_reason() -> 
     assert found.where(system="recent", fraction=0.7).values("missed") == [BELOW_CUT]
     assert found.where(system="extractive", kind="port").values("missed") == [NEVER_ARCHIVED]
     assert found.where(system="extractive", kind="port").share(NEVER_ARCHIVED) == 1.0
+
+
+async def test_with_a_model_the_client_also_summarises_in_its_own_words() -> None:
+    async with asking(lambda prompt: "It is all about deploy/worker.toml.") as (model, sent):
+        found = await outcomes(1500, model)
+    assert found.values("strategy") == ["abstractive", "extractive", "sliding window"]
+    assert found.where(strategy="abstractive").values("kind") == ["port"], "the summary holds the path"
+    assert len(sent) == 3, "once for each fraction"
 
 
 async def test_a_conversation_counts_once_however_many_facts_it_lost() -> None:
