@@ -10,7 +10,7 @@ import orjson
 import pytest
 from pydantic import BaseModel
 
-from proxy.domain import ToolCall
+from proxy.domain import Json, ToolCall
 from proxy.scripted import Reply, Script, ScriptedUpstream, error_body
 from tests.clients.conftest import FACT, QUESTION, SUMMARY, TALK
 from tests.running import Proxy, memory_in
@@ -175,3 +175,33 @@ def test_fact_of_a_dropped_message_reaches_the_model(
     assert int(headers["x-palimpsest-added-tokens"]) > 0 and int(headers["x-palimpsest-recalled"]) > 0
     assert orjson.dumps(reached["messages"][0]) == orjson.dumps(history[0])
     client.close()
+
+
+def test_agent_that_compacts_in_the_middle_of_its_work_gets_back_what_the_summary_does_not_name(
+    proxy: Proxy, key: str, upstream: ScriptedUpstream, script: Script
+) -> None:
+    """The next request ends with what a tool returned and asks nothing; nothing in it is like what was lost."""
+    history: list[Json] = [{"role": "system", "content": "You help with a migration."}]
+    for said, _ in TALK:
+        history.append({"role": "user", "content": said})
+        answer = proxy.chat({"model": "gpt-4o", "messages": history, "tools": TOOLS}, key)
+        history.append({"role": "assistant", "content": answer.text})
+    call = ToolCall("call_9", "read_file", '{"path": "Makefile"}')
+    upstream.script = lambda body: Reply(calls=(call,))
+    history.append({"role": "user", "content": "Is there a lint target?"})
+    proxy.chat({"model": "gpt-4o", "messages": history, "tools": TOOLS}, key)
+    proxy.settle(vectors=False)
+    called = {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+    left = [
+        history[0],
+        {"role": "user", "content": f"Here is what happened so far: {SUMMARY} See checkout_via_gateway."},
+        history[-1],
+        {"role": "assistant", "content": None, "tool_calls": [called]},
+        {"role": "tool", "tool_call_id": call.id, "content": "lint:\n\truff check ."},
+    ]
+    upstream.script = script
+    answer = proxy.chat({"model": "gpt-4o", "messages": left, "tools": TOOLS}, key)
+    assert answer.headers["x-palimpsest-event"] == "compaction:summary"
+    restored = memory_in(upstream.received[-1].json)
+    assert "migrations/0042_add_refund_ledger.sql" in restored and "E4410" in restored
+    assert int(answer.headers["x-palimpsest-added-tokens"]) > 0
