@@ -15,6 +15,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,11 +68,17 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question that can be scored: the turns that answer it, and the spans of its answer."""
+    """One question that can be scored: the turns that answer it, with the day of each, and the spans of its answer."""
 
     question: Question
     turns: tuple[str, ...]
+    days: tuple[str, ...]
     spans: tuple[str, ...]
+
+    @property
+    def evidence(self) -> str:
+        """What OE shows."""
+        return "\n".join(f"[{day}]\n{turn}" for day, turn in zip(self.days, self.turns, strict=True))
 
     @property
     def answer(self) -> str:
@@ -141,6 +148,7 @@ def answerable(conversation: Conversation) -> list[Asked]:
         Asked(
             question,
             tuple(conversation.messages[at].content for at in gold),
+            tuple(conversation.messages[at].day for at in gold),
             tuple(spans(None if question.category in UNANSWERED else question.answer, whole)),
         )
         for question in conversation.questions
@@ -183,16 +191,17 @@ async def measure(
 
 async def _references(conversation: Conversation, asked: Sequence[Asked], scores: Scores, model: Model | None) -> None:
     """TFC and OE: the same for every memory."""
-    lines = "\n".join(said.text for said in conversation.messages)
+    days = groupby(conversation.messages, key=lambda said: said.day)
+    lines = "\n".join(line for day, stretch in days for line in (f"[{day}]", *(said.text for said in stretch)))
     encoding = encoder(ENCODING)
     recent = encoding.decode(encoding.encode_ordinary(lines)[-FULL_TOKENS:])
     full = Segments([recent])
     asking = []
     for one in asked:
         _score(one, "TFC", full, scores)
-        _score(one, "OE", Segments(one.turns), scores)
+        _score(one, "OE", Segments([one.evidence]), scores)
         asking.append(_ask(one, "TFC", recent, model, scores))
-        asking.append(_ask(one, "OE", "\n".join(one.turns), model, scores))
+        asking.append(_ask(one, "OE", one.evidence, model, scores))
     await asyncio.gather(*asking)
 
 
@@ -201,13 +210,13 @@ async def _ours(
 ) -> None:
     """Our archive keeps everything as it was said: a reader could be given all of it, so CSM is OE by construction."""
     async with Palimpsest(embedder).opened(conversation) as reader:
-        stored = Segments(await reader.stored())
+        stored = Segments([*await reader.stored(), *(said.day for said in conversation.messages)])
         asking = []
         for one in asked:
             text = (await reader.pack(one.question.text, OURS_CHARS)).text
             _score(one, "CSM", stored, scores)
             _score(one, "RM", Segments([text]), scores)
-            asking.append(_ask(one, "CSM", "\n".join(one.turns), model, scores))
+            asking.append(_ask(one, "CSM", one.evidence, model, scores))
             asking.append(_ask(one, "RM", text, model, scores))
         await asyncio.gather(*asking)
 

@@ -54,6 +54,11 @@ class Said:
     calls: tuple[ToolCall, ...]
     raw: Json
 
+    @property
+    def day(self) -> str:
+        """YYYY-MM-DD, UTC."""
+        return datetime.fromtimestamp(self.at, UTC).date().isoformat()
+
 
 @dataclass(frozen=True, slots=True)
 class Question:

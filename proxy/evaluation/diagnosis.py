@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from proxy.evaluation.facts import holds
+from proxy.evaluation.facts import normalised as normalised_text
 from proxy.evaluation.score import normalised
 
 MARGIN = 0.02  # WhenLoss 3.4: closer gaps do not tell
@@ -49,7 +51,7 @@ class Segments:
         self._sets = [
             words for entry in entries for part in (entry, *entry.split("\n")) if (words := frozenset(normalised(part)))
         ]
-        self._text = "\n".join(entries)
+        self._text = normalised_text("\n".join(entries))
 
     def keeps(self, turn: str) -> bool:
         """Whether a turn is preserved: more than half of all words of it and its closest segment are in both."""
@@ -61,8 +63,8 @@ class Segments:
         return float(np.mean([self.keeps(turn) for turn in turns]))
 
     def span_recall(self, spans: Sequence[str]) -> float:
-        """Share of these spans that stand here, letter by letter."""
-        return float(np.mean([span in self._text for span in spans]))
+        """Share of these spans that stand here, and not inside a longer word or number."""
+        return float(np.mean([holds(self._text, normalised_text(span)) for span in spans]))
 
 
 def spans(answer: str | None, conversation: str) -> list[str]:

@@ -26,6 +26,8 @@ from proxy.ports import Embedder
 Writer = Callable[[Conversation, int], Awaitable[Sequence[Piece]]]
 """A conversation and a budget in tokens (cl100k_base) to entries in order of time, none beyond the budget."""
 
+DAY_TOKENS = 8  # of "[2024-01-31]" and its line
+
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
@@ -48,13 +50,14 @@ def writers(embedder: Embedder, model: Model | None) -> Mapping[str, Writer]:
 
 async def chunks(conversation: Conversation, tokens: int) -> Sequence[Piece]:
     """Chunks of 200 tokens; the oldest are dropped first."""
-    return token_chunks(conversation)[-(tokens // CHUNK_TOKENS) :]
+    dated = [_dated(conversation, chunk) for chunk in token_chunks(conversation)]
+    return dated[-(tokens // (CHUNK_TOKENS + DAY_TOKENS)) :]
 
 
 async def extractive(conversation: Conversation, tokens: int) -> Sequence[Piece]:
     """Of each session the first sentence of every turn, then the second, and so on, as long as its share lasts."""
     return [
-        Piece(f"[{part.date}] {text}", part.messages)
+        Piece(f"[{part.date}]\n{text}", part.messages)
         for part in segments(conversation, tokens)
         if (text := _first_sentences(conversation, part))
     ]
@@ -63,18 +66,23 @@ async def extractive(conversation: Conversation, tokens: int) -> Sequence[Piece]
 async def memorybank(conversation: Conversation, tokens: int) -> Sequence[Piece]:
     """The turns of which most is retained; the others are forgotten."""
     turns = turn_pairs(conversation.messages)
+    pieces = [_dated(conversation, Piece(turn.content, turn.messages)) for turn in turns]
     kept = []
     for at in np.argsort(-retention(turns), kind="stable"):
-        length = token_count(turns[at].content)
+        length = token_count(pieces[at].text)
         if length <= tokens:
             kept.append(at)
             tokens -= length
-    return [Piece(turns[at].content, turns[at].messages) for at in sorted(kept)]
+    return [pieces[at] for at in sorted(kept)]
 
 
 def token_count(text: str) -> int:
     """Tokens of cl100k_base."""
     return len(encoder(ENCODING).encode_ordinary(text))
+
+
+def _dated(conversation: Conversation, piece: Piece) -> Piece:
+    return Piece(f"[{conversation.messages[piece.messages[0]].day}]\n{piece.text}", piece.messages)
 
 
 def _first_sentences(conversation: Conversation, part: Segment) -> str:

@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import groupby
 from math import sqrt
 from time import perf_counter
@@ -136,7 +135,7 @@ def segments(conversation: Conversation, write_tokens: int) -> list[Segment]:
             messages=tuple(part),
             session=conversation.messages[part[0]].session,
             text=text,
-            date=datetime.fromtimestamp(conversation.messages[part[0]].at, UTC).date().isoformat(),
+            date=conversation.messages[part[0]].day,
             max_tokens=max(MIN_ENTRY_TOKENS, int(write_tokens * sqrt(len(text)) / whole)),
         )
         for part, text in zip(parts, texts, strict=True)
