@@ -21,6 +21,7 @@ import structlog
 from proxy.core.coverage import LostPassage, by_coverage
 from proxy.core.digest import identifiers, names, query_terms, terms, without_names
 from proxy.core.gate import admits
+from proxy.core.meanings import Meanings
 from proxy.core.ranking import RECIPE, Asked, Bools, Ranked, Recipe, Rows, Shelf, diversified, rank, ranks
 from proxy.domain import Candidate, Memory, Query, Recalled
 from proxy.errors import MemoryFault
@@ -145,12 +146,12 @@ class Recall:
         return reason, diversified(once, shelf.vectors, policy.mmr_lambda).part(slice(limit))
 
     async def _vectors(self, text: str) -> Vectors | None:
-        """Of the question, and of what it says without its names, (2, 384). None while the model is missing."""
+        """Of the question, and of what it says without names if it has any: (1 or 2, 384). None: there is no model."""
         if not self._embedder.ready:
             return None
         try:
-            whole = await self._embedder.embed_query(text)
-            return np.array([whole, await self._embedder.embed_query(without_names(text))])
+            forms = dict.fromkeys((text, without_names(text)))
+            return np.array([await self._embedder.embed_query(form) for form in forms])
         except MemoryFault as fault:
             self._counts.fault("embed_query")
             log.warning("recall is lexical only", reason=str(fault))
@@ -208,10 +209,10 @@ def _asked(text: str, shelf: Shelf, vectors: Vectors | None, words: Found) -> As
     found = {term: rows for term, rows in found.items() if len(rows)}
     absent = (*words.absent, *(term for term in words.ids if term not in found))
     strange = [not set(terms(name)).isdisjoint(absent) for name in names(text)]
-    near = None if vectors is None else shelf.vectors @ vectors.T
+    near = None if vectors is None else Meanings(shelf.vectors, shelf.signs).cosines(vectors)
     return Asked(
-        cosines=None if near is None else near[:, 0],
-        about=None if near is None else near.mean(1),
+        cosines=None if near is None else near[0],
+        about=None if near is None else near.mean(0),
         found=found,
         absent=absent,
         identifiers=tuple(name for name in identifiers(text) if name in found),

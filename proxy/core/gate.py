@@ -8,9 +8,11 @@ Questions asked of their own conversation and of others: on LoCoMo a best cosine
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from proxy.core.ranking import Asked, Bools, Shelf, holds
+from proxy.core.ranking import Asked, Bools, Rows, Shelf, weighed
 
 UNKNOWN_PENALTY = 0.05  # cosine that a question loses when none of its words was ever said here
 STRANGERS_PENALTY = 0.1  # ... and when nobody whom it names was ever spoken of
@@ -42,14 +44,14 @@ def admits(
             return True, f"names {name}"
     weights = {term: _weight(len(rows), len(shelf)) for term, rows in asked.found.items()}
     whole = sum(weights.values()) + len(asked.absent) * _weight(0, len(shelf))
-    held = holds(asked.found, len(shelf))[:, eligible]
-    rare = [len(rows) <= max(1.0, RARE_SHARE * len(shelf)) for rows in asked.found.values()]
-    together = int(held[rare].sum(0).max(initial=0))
+    rare = {term: rows for term, rows in asked.found.items() if len(rows) <= max(1.0, RARE_SHARE * len(shelf))}
+    together = int(_most(rare, dict.fromkeys(rare, 1.0), eligible))
     if together >= gate_rare_terms:
         return True, f"{together} rare terms in one passage"
     if asked.cosines is None:
-        covered = float((np.array(list(weights.values())) @ held).max(initial=0)) / whole
-        enough = covered >= COVERED_SHARE and held.sum(0).max(initial=0) >= COVERED_TERMS
+        covered = _most(asked.found, weights, eligible) / whole
+        terms = _most(asked.found, dict.fromkeys(asked.found, 1.0), eligible)
+        enough = covered >= COVERED_SHARE and terms >= COVERED_TERMS
         return enough, f"words of one passage cover {covered:.2f} of the question"
     if not whole:
         return False, "the question has no words of its own"
@@ -60,6 +62,11 @@ def admits(
         close,
         f"best cosine {cosine:.2f}, unknown: {unknown:.0%} of the question, {asked.strangers:.0%} of its names",
     )
+
+
+def _most(found: Mapping[str, Rows], weights: Mapping[str, float], eligible: Bools) -> float:
+    """The highest sum of weights of terms that one passage holds which may come."""
+    return float(weighed(found, weights, len(eligible))[eligible].max(initial=0))
 
 
 def _weight(holding: int, passages: int) -> float:

@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from rank_bm25 import BM25Okapi  # type: ignore[import-untyped]
 
+from proxy.core.meanings import Signs
+
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.floating[Any]]
 Bools = npt.NDArray[np.bool_]
@@ -61,6 +63,7 @@ class Shelf:
     users: Bools  # said by the user; not where the text itself names its speaker, who may be anybody
     names: Mapping[str, int]
     vectors: Floats  # (n, 384), unit length
+    signs: Signs | None = None  # see `core/meanings.py`
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -171,13 +174,12 @@ def rank(
     Returns:
         The eligible passages of the pool, best first; ties go to the lower row. Scores compare within one call only.
     """
-    held = holds(asked.found, len(shelf))
     bm25 = ScopedBM25(
         len(shelf), float(shelf.lengths.mean()) if len(shelf) else 0.0, {t: len(r) for t, r in asked.found.items()}
     )
     about = asked.cosines if asked.about is None else asked.about
     cosine = np.zeros(len(shelf)) if about is None else about
-    spread = np.array([bm25.idf[term] for term in asked.found]) @ held if asked.found else np.zeros(len(shelf))
+    spread = weighed(asked.found, bm25.idf, len(shelf))
     lists = (cosine, cosine * eligible, spread, spread * eligible)  # what may not come lends its neighbours weight
     rows = np.unique(np.concatenate([_best(values, pool) for values in lists]))
     rows = widened(shelf, rows, recipe.reach_passages)
@@ -186,6 +188,7 @@ def rank(
     share = MEANING_SHARE * weights
     meaning = (cosine[rows] + (share * cosine[around]).sum(0)) / (1 + share.sum(0))
     length = (shelf.lengths[rows] + (weights * shelf.lengths[around]).sum(0)) / (1 + weights.sum(0))
+    held = holds(asked.found, len(shelf))
     near = held[:, rows] + np.einsum("kr,tkr->tr", weights, held[:, around])
     named = [shelf.names[name] for name in sorted(asked.words) if name in shelf.names]
     preceding = shelf.before[rows]
@@ -205,11 +208,20 @@ def rank(
     return Ranked(rows, scores, signals).part(np.argsort(-scores, kind="stable"))
 
 
-def holds(found: Mapping[str, Rows], passages: int) -> Floats:
-    """Which passage holds which term: (t, n), 1 or 0. How often says little in texts as short as these."""
-    held = np.zeros((len(found), passages), np.float32)
+def weighed(found: Mapping[str, Rows], weights: Mapping[str, float], passages: int) -> Floats:
+    """The weights of the terms that each of n passages holds, summed: (n,)."""
+    if not found:
+        return np.zeros(passages)
+    each = np.repeat([weights[term] for term in found], [len(rows) for rows in found.values()])
+    total: Floats = np.bincount(np.concatenate([*found.values()]), each, minlength=passages).astype(np.float64)
+    return total
+
+
+def holds(found: Mapping[str, Rows], passages: int) -> Bools:
+    """Which passage holds which term: (t, n). How often says little in texts as short as these."""
+    held = np.zeros((len(found), passages), np.bool_)
     for term, rows in enumerate(found.values()):
-        held[term, rows] = 1
+        held[term, rows] = True
     return held
 
 
@@ -302,7 +314,7 @@ def diversified(ranked: Ranked, vectors: Floats, balance: float) -> Ranked:
     depth = min(len(ranked.rows), MMR_DEPTH)
     if balance >= 1 or depth < 2:
         return ranked
-    scores, near = ranked.scores[:depth], vectors[ranked.rows[:depth]]
+    scores, near = ranked.scores[:depth], vectors[ranked.rows[:depth]].astype(np.float32)
     relevance = balance * (scores - scores[-1]) / max(float(scores[0] - scores[-1]), 1e-9)
     left = np.ones(depth, np.bool_)
     said = np.zeros(depth)
@@ -318,5 +330,8 @@ def _best(values: Floats, count: int) -> Rows:
     """Rows of the highest values above 0, at most `count`; ties go to the lower row."""
     rows = np.flatnonzero(values > 0)
     if len(rows) > count:
-        rows = np.sort(rows[np.argsort(-values[rows], kind="stable")[:count]])
+        chosen = values[rows]
+        least = np.partition(chosen, -count)[-count]
+        above = rows[chosen > least]
+        rows = np.sort(np.concatenate([above, rows[chosen == least][: count - len(above)]]))
     return rows

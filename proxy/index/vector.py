@@ -1,7 +1,7 @@
 """
 What is known of the passages of a scope, and what do they mean? A cache in memory that follows the database.
 
-Exact search: a scope's vectors are one matrix, one product with the question ranks them all (100,000 x 384 in 3 ms).
+Exact search: a scope's vectors are one matrix, compared with the question all at once (`core/meanings.py`).
 Each scope that was asked about is one shelf. It is filled in slices and keeps what it has when a deadline cuts it
 short, so that a large scope is there after a few requests; later it only reads on, whichever worker wrote.
 """
@@ -18,10 +18,11 @@ import numpy.typing as npt
 import orjson
 
 from proxy.core.digest import ASKS
+from proxy.core.meanings import LARGE_PASSAGES, Floats, Signs, signs_of
 from proxy.core.ranking import Shelf, consequence
 from proxy.domain import HeadFlag, Reach
 from proxy.index.scope import Scope
-from proxy.ports import Ask, Row, Vectors
+from proxy.ports import Ask, Row
 
 DIMENSIONS = 384
 SLICE_PASSAGES = 4096  # read at a time, about 20 ms
@@ -134,22 +135,23 @@ class _Growing:
 
     def clear(self) -> None:
         self._size = 0
-        self._rows: npt.NDArray[Any] = np.zeros(FIRST_PASSAGES, PASSAGE)
-        self._vectors: Vectors = np.zeros((FIRST_PASSAGES, DIMENSIONS), np.float32)
+        self._columns: dict[str, npt.NDArray[Any]] = _columns(FIRST_PASSAGES)
+        self._vectors: Floats = np.zeros((FIRST_PASSAGES, DIMENSIONS), np.float32)
+        self._signs: Signs | None = None
         self._ends: dict[int, tuple[int, float]] = {}  # conversation: its last row, and characters up to its end
         self._names: dict[str, int] = {}
 
     @property
     def last_id(self) -> int:
-        return int(self._rows["id"][self._size - 1]) if self._size else 0
+        return int(self._columns["id"][self._size - 1]) if self._size else 0
 
     def holds_any(self, ids: Sequence[int]) -> bool:
-        return bool(len(ids)) and bool(np.isin(ids, self._rows["id"][: self._size]).any())
+        return bool(len(ids)) and bool(np.isin(ids, self._columns["id"][: self._size]).any())
 
     def missing(self) -> list[int]:
         """Ids of passages that have no vector yet."""
-        rows = self._rows[: self._size]
-        found: list[int] = rows["id"][~rows["has_vector"]].tolist()
+        known = self._columns["has_vector"][: self._size]
+        found: list[int] = self._columns["id"][: self._size][~known].tolist()
         return found
 
     def add(self, rows: Sequence[Row]) -> None:
@@ -158,26 +160,40 @@ class _Growing:
             return
         new = np.array([self._passage(at, row) for at, row in enumerate(rows, self._size)], PASSAGE)
         size = self._size + len(new)
-        if size > len(self._rows):
-            room = max(size, 2 * len(self._rows)) - len(self._rows)
-            self._rows = np.concatenate([self._rows, np.zeros(room, PASSAGE)])
-            self._vectors = np.concatenate([self._vectors, np.zeros((room, DIMENSIONS), np.float32)])
-        self._rows[self._size : size] = new
+        room = len(self._vectors)
+        if size > room:
+            self._grow(max(size, 2 * room) - room)
+        for name, column in self._columns.items():
+            column[self._size : size] = new[name]
         follows = np.flatnonzero(new["before"] >= 0)
-        self._rows["after"][new["before"][follows]] = self._size + follows
+        self._columns["after"][new["before"][follows]] = self._size + follows
         self._size = size
+
+    def _grow(self, room: int) -> None:
+        more = _columns(room)
+        self._columns = {name: np.concatenate([column, more[name]]) for name, column in self._columns.items()}
+        is_large = len(self._columns["id"]) > LARGE_PASSAGES
+        kept = np.float16 if is_large else np.float32  # the store keeps 16 bits: nothing is lost
+        self._vectors = np.concatenate([self._vectors.astype(kept), np.zeros((room, DIMENSIONS), kept)])
+        if self._signs is not None:
+            self._signs = np.concatenate([self._signs, np.zeros((len(self._signs), room), np.uint64)], axis=1)
+        elif is_large:
+            self._signs = signs_of(self._vectors)
 
     def fill(self, rows: Sequence[Row]) -> None:
         """Vectors of passages that are there, as `_fill` reads them."""
         if not rows:
             return
-        at = np.searchsorted(self._rows["id"][: self._size], [memory for memory, _ in rows])
+        at = np.searchsorted(self._columns["id"][: self._size], [memory for memory, _ in rows])
         joined = b"".join(own for _, own in rows)
-        self._vectors[at] = np.frombuffer(joined, np.float16).reshape(-1, DIMENSIONS)
-        self._rows["has_vector"][at] = True
+        vectors = np.frombuffer(joined, np.float16).reshape(-1, DIMENSIONS)
+        self._vectors[at] = vectors
+        if self._signs is not None:
+            self._signs[:, at] = signs_of(vectors)
+        self._columns["has_vector"][at] = True
 
     def shelf(self) -> Shelf:
-        rows = self._rows[: self._size]
+        rows = {name: column[: self._size] for name, column in self._columns.items()}
         return Shelf(
             ids=rows["id"],
             occurrences=rows["occurrence"],
@@ -194,6 +210,7 @@ class _Growing:
             users=rows["user"],
             names=self._names,
             vectors=self._vectors[: self._size],
+            signs=None if self._signs is None else self._signs[:, : self._size],
         )
 
     def _passage(self, at: int, row: Row) -> tuple[Any, ...]:
@@ -209,3 +226,8 @@ class _Growing:
             *(ASKS in named, consequence(has_calls, "/" in tags), speaker),
             *(bool(flags & HeadFlag.USER) and not speaker, False),
         )
+
+
+def _columns(rows: int) -> dict[str, npt.NDArray[Any]]:
+    """Each field of `PASSAGE` on its own: a field of joined rows is copied whole wherever it is searched."""
+    return {name: np.zeros(rows, PASSAGE[name]) for name in PASSAGE.names or ()}

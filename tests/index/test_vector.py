@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from proxy.core.digest import ASKS
+from proxy.core.meanings import LARGE_PASSAGES, Meanings, signs_of
 from proxy.core.ranking import Shelf
 from proxy.domain import HeadFlag, Query, Reach
 from proxy.errors import MemoryFault
@@ -207,3 +208,31 @@ async def test_a_database_that_cannot_be_read_is_a_fault_and_not_an_empty_shelf(
     watched.fault = "FROM memory"
     with pytest.raises(MemoryFault):
         await look(watched, Shelves(MODEL), await scope(past))
+
+
+async def test_a_scope_that_becomes_large_keeps_its_vectors_and_gets_signs(past: Past) -> None:
+    shelves = Shelves(MODEL)
+    await past.say("the red boat", "a blue house")
+    await past.index()
+    small = await look(past.database, shelves, await scope(past))
+    assert small.signs is None and small.vectors.dtype == np.float32
+    await past.database.write(
+        [
+            (
+                "INSERT INTO memory(tenant, conversation, occurrence, start, stop)"
+                " SELECT tenant, conversation, occurrence, start, stop FROM memory WHERE id = 1 AND ? > 0",
+                [(n,) for n in range(1, LARGE_PASSAGES + 1)],
+            )
+        ]
+    )
+    large = await look(past.database, shelves, await scope(past))
+    assert large.signs is not None and large.signs.shape == (6, len(large)) == (6, LARGE_PASSAGES + 2)
+    assert large.vectors[:2] == pytest.approx(small.vectors, abs=1e-3)
+    assert (large.signs[:, :2] == signs_of(small.vectors)).all()
+    last = int(large.ids[-1])
+    own = meaning("green tree").astype(np.float16).tobytes()
+    await past.database.write([("INSERT INTO vector(memory, model, own) VALUES (?,?,?)", [(last, MODEL, own)])])
+    large = await look(past.database, shelves, await scope(past))
+    assert large.signs is not None
+    cosines = Meanings(large.vectors, large.signs).cosines(meaning("green tree")[None])[0]
+    assert cosines.argmax() == len(large) - 1 and cosines.max() == pytest.approx(1.0, abs=1e-3)
