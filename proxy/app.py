@@ -67,10 +67,19 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
     keyring = Keyring(keys)
     metrics = Metrics()
     database = Database(policy.data / DATABASE_FILE, policy.archive.synchronous)
-    journal, derived = SqliteJournal(database), Derived(database, time.time)
+    journal = SqliteJournal(database, policy.reinforcement)
+    derived = Derived(database, time.time)
     embedder = MiniLM(policy.model, metrics)
     counter = TokenCounter(policy.pressure)
-    recall = Recall(database, Shelves(embedder.name), embedder, policy.recall, metrics, time.time)
+    recall = Recall(
+        database,
+        Shelves(embedder.name),
+        embedder,
+        policy.recall,
+        metrics,
+        time.time,
+        reinforcement=policy.reinforcement,
+    )
 
     def learn(turn: Turn, prompt_tokens: int) -> None:
         counter.learn(turn.model, turn.explain["pressure"]["prompt_tokens"], prompt_tokens)

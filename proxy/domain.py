@@ -456,6 +456,8 @@ class Turn:
     scope: str
     created_at: float
     block: Block | None = None
+    quoted: tuple[int, ...] = ()  # occurrences in its new block, wherever that stands
+    reach: Reach = Reach.CONVERSATION  # how far was looked for them
     anchor: int = -1  # position of the message that carries the block
     replaces_blocks: bool = False  # a restore at the cap sheds the older blocks of this conversation
     compactions: int = 0

@@ -138,7 +138,15 @@ class Archive:
 
     def _recall(self, policy: RecallPolicy) -> Recall:
         shelves = Shelves(self._embedder.name)
-        return Recall(self.database, shelves, self._embedder, policy, self._metrics, time.time)
+        return Recall(
+            self.database,
+            shelves,
+            self._embedder,
+            policy,
+            self._metrics,
+            time.time,
+            reinforcement=self._policy.reinforcement,
+        )
 
     async def _tenant_of(self, conversation: str) -> str:
         rows = await self.database.read(

@@ -46,6 +46,7 @@ from proxy.domain import (
     Note,
     Prepared,
     RawHeaders,
+    Reach,
     Recalled,
     Role,
     Seen,
@@ -274,7 +275,7 @@ class Pipeline:
 
     def _turn(self, chat: Chat, speaker: Speaker, traced: Traced, said: Said) -> Turn:
         """The request as a diff against the head that it continues."""
-        lineage = traced.lineage
+        lineage, query = traced.lineage, said.diagnosis.query
         head = lineage.head if lineage.role is not Role.SIDE else None
         places = [at for at, message in enumerate(chat.messages) if not message.is_instruction]
         renewed = set(lineage.changed)
@@ -313,6 +314,8 @@ class Pipeline:
             scope=speaker.scope,
             created_at=self._clock(),
             block=said.block if self._policy.recall.placement == "user" else None,
+            quoted=said.block.occurrences if said.block else (),
+            reach=query.reach if query else Reach.CONVERSATION,
             anchor=said.anchor,
             replaces_blocks=said.diagnosis.sheds and said.block is not None,
             compactions=(head.compactions if head else 0) + lineage.event.is_compaction,

@@ -220,6 +220,23 @@ class RecallPolicy(_Part):
     )
 
 
+class ReinforcementPolicy(_Part):
+    """Does recalling a memory change what it is worth? LANTERN 3.2; confidence starts at 0.5."""
+
+    enabled: bool = Field(
+        False, description="Off: nothing is counted, read or written. On LANTERN's own simulation it is worth little."
+    )
+    boost: float = Field(0.15, ge=0, le=1, description="Confidence that a memory gains when a block quotes it.")
+    decay: float = Field(0.02, ge=0, le=1, description="What the others in reach lose then.")
+    floor: float = Field(0.1, ge=0, le=1, description="Confidence sinks no lower.")
+    threshold: float = Field(
+        0.15, ge=0, le=1, description="Below, a memory is not recalled any more: after 18 blocks that were others'."
+    )
+    smoothing: float = Field(
+        0.1, gt=0, le=1, description="Weight of the newest block in the moving average of how often it was quoted."
+    )
+
+
 class ArchivePolicy(_Part):
     """What is written, and how safely?"""
 
@@ -298,6 +315,9 @@ class Policy(_Part):
     pressure: PressurePolicy = Field(PressurePolicy(), description="How full is the window?")
     restore: RestorePolicy = Field(RestorePolicy(), description="What comes back after a compaction.")
     recall: RecallPolicy = Field(RecallPolicy(), description="How memory is searched and judged.")
+    reinforcement: ReinforcementPolicy = Field(
+        ReinforcementPolicy(), description="Does recalling a memory change what it is worth?"
+    )
     archive: ArchivePolicy = Field(ArchivePolicy(), description="What is written, and how safely.")
     model: ModelPolicy = Field(ModelPolicy(), description="Where the embedding model comes from.")
     limits: LimitPolicy = Field(LimitPolicy(), description="What is too much.")

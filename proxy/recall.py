@@ -23,15 +23,18 @@ from proxy.core.digest import identifiers, names, query_terms, terms, without_na
 from proxy.core.gate import admits
 from proxy.core.meanings import Meanings
 from proxy.core.ranking import RECIPE, Asked, Bools, Ranked, Recipe, Rows, Shelf, diversified, rank, ranks
+from proxy.core.reinforcement import Rounds, scope_name, worth
 from proxy.domain import Candidate, Memory, Query, Recalled
 from proxy.errors import MemoryFault
 from proxy.index.scope import scope_of
 from proxy.index.text import Found, find
 from proxy.index.vector import Shelves
-from proxy.policy import RecallPolicy
+from proxy.policy import RecallPolicy, ReinforcementPolicy
 from proxy.ports import Ask, Clock, Counts, Embedder, Row, Sql, Vectors
+from proxy.store.rounds import read_rounds
 
 NOTHING_STORED = "nothing is stored within reach"
+NO_REINFORCEMENT = ReinforcementPolicy()
 INLINE_PASSAGES = 5_000  # ranking more takes milliseconds: off the event loop
 
 TEXTS = """
@@ -66,6 +69,7 @@ class Recall:
         counts: Counts,
         clock: Clock,
         recipe: Recipe = RECIPE,
+        reinforcement: ReinforcementPolicy = NO_REINFORCEMENT,
     ) -> None:
         self._sql = sql
         self._shelves = shelves
@@ -74,6 +78,7 @@ class Recall:
         self._counts = counts
         self._clock = clock
         self._recipe = recipe
+        self._reinforcement = reinforcement
 
     async def recall(self, query: Query, limit: int) -> Recalled:
         """Best candidates first, visible and excluded ones left out."""
@@ -96,8 +101,8 @@ class Recall:
         found, vectors = reading.result(), embedding.result()
         if found is None:
             return Recalled((), False, NOTHING_STORED)
-        own, shelf, words = found
-        judging = functools.partial(self._judge, query, own, shelf, vectors, words, limit)
+        own, shelf, words, rounds = found
+        judging = functools.partial(self._judge, query, own, shelf, vectors, words, rounds, limit)
         reason, best = judging() if len(shelf) <= INLINE_PASSAGES else await asyncio.to_thread(judging)
         if best is None:
             return Recalled((), False, reason, vectors is None)
@@ -120,28 +125,35 @@ class Recall:
         )
         return Recalled(candidates, bool(candidates), "nobody asks: what the compaction took away, by what it names")
 
-    def _look(self, query: Query, wanted: Sequence[str], ask: Ask) -> tuple[int, Shelf, Found] | None:
-        """The row id of the conversation, what its scope holds, and where the words of the question stand in it."""
+    def _look(self, query: Query, wanted: Sequence[str], ask: Ask) -> tuple[int, Shelf, Found, Rounds] | None:
+        """The conversation's row, what its scope holds, where the question's words stand in it, and its rounds."""
         found = scope_of(ask, query)
         if found is None:
             return None
         scope, own = found
         words = find(ask, scope, wanted)  # first: what it finds is on the shelf
-        return own, self._shelves.shelf(ask, scope), words
+        rounds = Rounds()
+        if self._reinforcement.enabled:
+            name = scope_name(query.reach, query.conversation, query.user, query.scope)
+            rounds = read_rounds(ask, query.tenant, name)
+        return own, self._shelves.shelf(ask, scope), words, rounds
 
     def _judge(
-        self, query: Query, own: int, shelf: Shelf, vectors: Vectors | None, words: Found, limit: int
+        self, query: Query, own: int, shelf: Shelf, vectors: Vectors | None, words: Found, rounds: Rounds, limit: int
     ) -> tuple[str, Ranked | None]:
         """Why something comes, and what, best first; or why nothing does, and None."""
-        policy = self._policy
+        policy, gained = self._policy, None
         asked, eligible = _asked(query.text, shelf, vectors, words), _eligible(shelf, query, own)
+        if rounds.newest:
+            gained, is_recalled = worth(shelf.occurrences, rounds, self._reinforcement)
+            eligible &= is_recalled
         admitted, reason = admits(
             shelf, asked, eligible, gate_cosine=policy.gate_cosine, gate_rare_terms=policy.gate_rare_terms
         )
         if not admitted:
             return reason, None
         now, pool, fusion = self._clock(), policy.candidates, policy.fusion
-        ranked = rank(shelf, asked, eligible, now, pool=pool, fusion=fusion, recipe=self._recipe)
+        ranked = rank(shelf, asked, eligible, now, pool=pool, fusion=fusion, recipe=self._recipe, gained=gained)
         once = ranked.part(_first_of_equals(shelf.fulls[ranked.rows], shelf.occurrences[ranked.rows]))
         return reason, diversified(once, shelf.vectors, policy.mmr_lambda).part(slice(limit))
 

@@ -13,12 +13,13 @@ from proxy import recall as module
 from proxy.domain import Query, Reach, Recalled
 from proxy.errors import MemoryFault
 from proxy.index.vector import Shelves
-from proxy.policy import RecallPolicy
+from proxy.policy import RecallPolicy, ReinforcementPolicy
 from proxy.ports import Ask, Sql
 from proxy.recall import Recall
 from proxy.store.connection import Database
+from proxy.store.journal import SqliteJournal
 from tests.remembered import Past, Watched, WordEmbedder
-from tests.talking import NOW, print_of, user
+from tests.talking import NOW, print_of, record, user
 
 T = TypeVar("T")
 
@@ -315,3 +316,29 @@ async def test_where_nobody_asks_no_model_is_needed(
 ) -> None:
     embedder.fault = "the model is gone"
     assert (await recall.recall(ask("", lost, named=frozenset()), 10)).admitted
+
+
+# --- reinforcement -------------------------------------------------------------------------------
+
+
+async def test_what_faded_is_not_recalled_though_it_stays_stored(
+    past: Past, embedder: WordEmbedder, counts: Counts, lost: frozenset[int]
+) -> None:
+    quick = ReinforcementPolicy(enabled=True, threshold=0.49)  # one missed round is enough
+    shelves = Shelves(embedder.name)
+    recall = Recall(past.database, shelves, embedder, RecallPolicy(), counts, lambda: NOW, reinforcement=quick)
+    before = texts(await recall.recall(ask(FESTIVAL, lost), 10))
+    asked = record([user("And then?")], conversation="c-1", quoted=(min(lost),))
+    await SqliteJournal(past.database, quick).write([asked])
+    assert TALK[0] in before and TALK[1] in before
+    assert texts(await recall.recall(ask(FESTIVAL, lost), 10)) == [TALK[0]]
+    assert len(await past.journal.messages("acme", sorted(lost))) == len(lost)
+
+
+async def test_without_reinforcement_no_table_of_its_is_read(
+    past: Past, embedder: WordEmbedder, counts: Counts
+) -> None:
+    watched = Watched(past.database)
+    await past.say(*TALK)
+    await recalling(watched, embedder, counts).recall(ask(FESTIVAL), 10)
+    assert watched.asked and not any("round" in sql or "reinforced" in sql for sql in watched.asked)

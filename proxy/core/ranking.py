@@ -161,6 +161,7 @@ def rank(
     pool: int,
     fusion: Literal["minmax", "rrf"],
     recipe: Recipe = RECIPE,
+    gained: Floats | None = None,
 ) -> Ranked:
     """
     Score what the question may be about: the best passages by vector, the best by words, and what stands around them.
@@ -170,6 +171,7 @@ def rank(
         now: Unix seconds, for recency.
         pool: passages that each of the two lists hands on, >= 1.
         fusion: `minmax` adds signals stretched to 0..1, `rrf` their reciprocal ranks (LANTERN 3.2).
+        gained: (n,), F * c * s of LANTERN's importance, see `reinforcement.worth`; None: the same for all.
 
     Returns:
         The eligible passages of the pool, best first; ties go to the lower row. Scores compare within one call only.
@@ -192,13 +194,14 @@ def rank(
     near = held[:, rows] + np.einsum("kr,tkr->tr", weights, held[:, around])
     named = [shelf.names[name] for name in sorted(asked.words) if name in shelf.names]
     preceding = shelf.before[rows]
+    importance = recency((now - shelf.created_at[rows]) / 86_400) * shelf.consequence[rows]
     signals: dict[str, Floats] = {
         "meaning": meaning,
         "words": bm25.score(tuple(asked.found), near, length) if asked.found else np.zeros(len(rows)),
         "speaker": np.isin(shelf.speakers[rows], named).astype(float),
         "user": shelf.users[rows].astype(float),  # what a model says can be said again; only the user knows the rest
         "answers": ((preceding >= 0) & shelf.asks[preceding]).astype(float) - shelf.asks[rows],
-        "importance": recency((now - shelf.created_at[rows]) / 86_400) * shelf.consequence[rows],
+        "importance": importance if gained is None else importance * gained[rows],
     }
     if fusion == "minmax":
         scores = min_max_fusion(signals, recipe.weights)
@@ -267,7 +270,7 @@ def consequence(has_calls: bool, has_files: bool) -> float:
     """
     D of LANTERN's importance: what called tools or names files mattered more.
 
-    F, c and s are the same for every passage as long as nobody counts accesses and successes: they cancel out.
+    F, c and s come from `reinforcement.py`; where nobody counts, they are the same for every passage and cancel out.
     """
     return 1.0 + CALLS_BONUS * has_calls + FILES_BONUS * has_files
 

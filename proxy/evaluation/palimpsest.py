@@ -85,7 +85,7 @@ class Store:
         self.embedder = embedder
         self.metrics = Metrics()
         self.shelves = Shelves(embedder.name)
-        self._journal = SqliteJournal(database)
+        self._journal = SqliteJournal(database, policy.reinforcement)
         self._derived = Derived(database, time.time)
         self._key = tenant_key(SECRET, TENANT)
         self._occurrences: dict[str, tuple[int, ...]] = {}
@@ -200,7 +200,7 @@ class StoreReader:
         asked_at = conversation.messages[-1].at + DAY_SECONDS
         self._recall = Recall(
             *(store.database, store.shelves, embedder, policy.recall, store.metrics),
-            *(lambda: asked_at, recipe),
+            *(lambda: asked_at, recipe, policy.reinforcement),
         )
 
     async def recall(self, query: str, dropped: int | None = None) -> Recalled:

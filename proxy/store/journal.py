@@ -28,11 +28,13 @@ from proxy.domain import (
     StoredBlock,
 )
 from proxy.errors import MemoryFault
+from proxy.policy import ReinforcementPolicy
 from proxy.ports import Ask, Row
 from proxy.store.answers import write_answers
 from proxy.store.connection import Database
 from proxy.store.heads import head_of
 from proxy.store.requests import write_requests
+from proxy.store.rounds import write_rounds
 from proxy.store.standing import ids
 from proxy.store.tree import carried
 from proxy.store.usage import usage
@@ -40,6 +42,7 @@ from proxy.store.visit import Transaction
 from proxy.wire.chat import read_message
 from proxy.wire.stored import from_stored
 
+OFF = ReinforcementPolicy()
 MAX_CONVERSATIONS = 8  # whose heads are read: more than ever share enough with one request to be in question
 MAX_HEADS_READ = 8  # of each, the newest
 MAX_LINKS_OF_PRINT = 32  # newest conversations first; what stands in more of them tells none of them apart
@@ -89,8 +92,9 @@ ORDER BY turn.id
 class SqliteJournal:
     """The journal in one SQLite database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, reinforcement: ReinforcementPolicy = OFF) -> None:
         self._database = database
+        self._reinforcement = reinforcement
 
     def __repr__(self) -> str:
         return f"<SqliteJournal {self._database!r}>"
@@ -153,6 +157,8 @@ class SqliteJournal:
         """Commit requests, and then what was heard of answers, all or none; what is written is not written again."""
 
         def work(transaction: Transaction) -> None:
+            if self._reinforcement.enabled:
+                write_rounds(transaction, requests, self._reinforcement)
             if requests:
                 write_requests(transaction, requests)
             if answers:

@@ -155,6 +155,27 @@ MEMORY_TEXT = r"""
 CREATE VIRTUAL TABLE memory_text USING fts5(tokens, tokenize = "ascii tokenchars '_./:@\#+-'")
 """
 
+M002 = r"""
+CREATE TABLE round (                         -- one block that was said
+    tenant INTEGER NOT NULL REFERENCES tenant(id),
+    scope TEXT NOT NULL,                     -- how far it looked: core/reinforcement.scope_name
+    number INTEGER NOT NULL,                 -- from 1, inside its scope
+    newest INTEGER NOT NULL,                 -- occurrence; later ones took no part
+    PRIMARY KEY (tenant, scope, number)
+) WITHOUT ROWID;
+CREATE TABLE reinforced (                    -- how a message stood after the round that recalled it last
+    tenant INTEGER NOT NULL REFERENCES tenant(id),
+    scope TEXT NOT NULL,
+    occurrence INTEGER NOT NULL REFERENCES occurrence(id),
+    number INTEGER NOT NULL,
+    confidence REAL NOT NULL,
+    success REAL NOT NULL,
+    accesses INTEGER NOT NULL,
+    PRIMARY KEY (tenant, scope, occurrence)
+) WITHOUT ROWID;
+CREATE INDEX reinforced_by_occurrence ON reinforced(occurrence);
+"""
+
 
 async def m001_journal(run: Run) -> None:
     """The first form."""
@@ -163,7 +184,13 @@ async def m001_journal(run: Run) -> None:
     await run(MEMORY_TEXT)
 
 
-MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (m001_journal,)
+async def m002_rounds(run: Run) -> None:
+    """What reinforcement keeps (policy: reinforcement); empty while it is off."""
+    for statement in statements(M002):
+        await run(statement)
+
+
+MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (m001_journal, m002_rounds)
 """In order; the number of those applied stands in `PRAGMA user_version`."""
 
 

@@ -128,7 +128,8 @@ def forget_occurrences(transaction: Transaction, tenant: int, occurrences: Seque
             "SELECT DISTINCT content FROM occurrence WHERE id IN (SELECT value FROM json_each(?))", (which,)
         )
     )
-    transaction.write("DELETE FROM block WHERE occurrence IN (SELECT value FROM json_each(?))", [(which,)])
+    for table in ("block", "reinforced"):
+        transaction.write(f"DELETE FROM {table} WHERE occurrence IN (SELECT value FROM json_each(?))", [(which,)])
     transaction.write("DELETE FROM occurrence WHERE id IN (SELECT value FROM json_each(?))", [(which,)])
     transaction.write(
         "DELETE FROM content WHERE id IN (SELECT value FROM json_each(?))"
