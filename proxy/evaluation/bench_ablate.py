@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from proxy.core.digest import WINDOW_CHARS
-from proxy.core.ranking import REACH_PASSAGES, RECIPE, RRF_DAMPING_RANKS, WEIGHTS, Recipe, Rows
+from proxy.core.ranking import REACH_PASSAGES, RECIPE, RRF_DAMPING_RANKS, WEIGHTS, Recipe
 from proxy.errors import MemoryFault
 from proxy.evaluation import compression, palimpsest, vectors
 from proxy.evaluation.baselines.dense import chunks_of
@@ -145,22 +145,19 @@ async def compressed(embedder: CachedEmbedder, conversation: Conversation) -> di
     asked = _known(conversation)
     exact_questions = await embedder.embed_passages([question.text for question in asked])
     shares: dict[str, list[Sequence[float]]] = {}
-    deepest = max(*DEPTHS, EVIDENCE_DEPTH)
+    depths = (*DEPTHS, EVIDENCE_DEPTH)
     for question, exactly in zip(asked, exact_questions, strict=True):
         gold = set(conversation.gold(question))
-        best = compression.nearest(compression.exact(held, exactly), deepest)
-        ways = {name: compression.nearest(way(held, exactly), deepest) for name, way in compression.WAYS.items()}
-        ways["1 bit, rescored"] = compression.rescored(held, exactly, deepest)
         hurried = await embedder.embed_query(question.text)
-        ways["fp16, question by the 8-bit model"] = compression.nearest(compression.halves(held, hurried), deepest)
-        for name, rows in ways.items():
-            shares.setdefault(name, []).append(_shares(rows, best, gold, of))
+        scores = {name: way(held, exactly) for name, way in compression.WAYS.items()}
+        scores["fp16, question by the 8-bit model"] = compression.halves(held, hurried)
+        found = {name: [compression.nearest(one, depth) for depth in depths] for name, one in scores.items()}
+        found["1 bit, rescored"] = [compression.rescored(held, exactly, depth) for depth in depths]
+        for name, rows in found.items():
+            alike = [len(np.intersect1d(a, b)) / len(b) for a, b in zip(rows, found["fp32"], strict=True)]
+            evidence = len(gold.intersection(of[rows[-1]].tolist())) / len(gold)
+            shares.setdefault(name, []).append((*alike[:-1], evidence))
     return shares
-
-
-def _shares(rows: Rows, best: Rows, gold: set[int], of: Rows) -> list[float]:
-    alike = [len(np.intersect1d(rows[:depth], best[:depth])) / len(best[:depth]) for depth in DEPTHS]
-    return [*alike, len(gold.intersection(of[rows[:EVIDENCE_DEPTH]].tolist())) / len(gold)]
 
 
 def report(

@@ -34,6 +34,7 @@ BENCHMARKS: Mapping[str, str] = {
     "identifiers": "Is what is asked for by its exact name ranked first?",
     "ablate": "What is each part of recall worth?",
     "calmem": "What do CALMem's own experiments say here?",
+    "reinforce": "Is it worth while that what is recalled gains and what is not fades?",
     "growth": "Does memory stay as good and as fast while it grows?",
 }
 

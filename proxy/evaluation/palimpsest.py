@@ -145,27 +145,19 @@ class Store:
 
     def _records(self, conversation: Conversation) -> Iterator[Record]:
         """One request for each stretch of messages of one date: a row carries the date of its request."""
-        for number, (at, stretch) in enumerate(groupby(conversation.messages, key=lambda said: said.at)):
-            new = tuple(self._new(said, position) for position, said in enumerate(stretch))
-            turn = Turn(
-                id=f"{conversation.id}/{number}",
-                tenant=TENANT,
-                conversation=conversation.id,
-                role=Role.MAIN,
-                event=Event.START,
-                kept=(),
-                new=new,
-                parent_turn=None,
-                parent_conversation="",
-                shape=Shape(),
-                links=(),
-                model="",
-                user=TENANT,
-                scope="",
-                created_at=at,
-            )
+        for at, stretch in groupby(conversation.messages, key=lambda said: said.at):
+            said = tuple(stretch)
+            new = tuple(self._new(message, position) for position, message in enumerate(said))
+            turn = _turn(conversation, said[0].id, new, at)
             record = record_of(turn, self._key, redact if self.policy.archive.redact else str)
             yield replace(record, entries=tuple(map(self._cut, record.entries)))
+
+    async def quote(self, conversation: Conversation, messages: Sequence[int]) -> None:
+        """Let it be known that a block quoted these messages, by index: a round of reinforcement, where that is on."""
+        occurrences = self._occurrences[conversation.id]
+        turn = _turn(conversation, f"quoted-{len(conversation.messages)}", (), conversation.messages[-1].at)
+        quoting = replace(turn, quoted=tuple(occurrences[at] for at in messages))
+        await self._journal.write([Record(quoting, ())])
 
     def _cut(self, entry: Entry) -> Entry:
         """Into other passages than the usual ones, where these are to be measured."""
@@ -176,6 +168,27 @@ class Store:
     def _new(self, said: Said, position: int) -> NewMessage:
         message = read_message(said.raw)
         return NewMessage(message, fingerprint(message, self._key), position, flags_of(message))
+
+
+def _turn(conversation: Conversation, name: str, new: tuple[NewMessage, ...], at: float) -> Turn:
+    """A request that brings messages and stands for itself. `name` tells it from others of its conversation."""
+    return Turn(
+        id=f"{conversation.id}/{name}",
+        tenant=TENANT,
+        conversation=conversation.id,
+        role=Role.MAIN,
+        event=Event.START,
+        kept=(),
+        new=new,
+        parent_turn=None,
+        parent_conversation="",
+        shape=Shape(),
+        links=(),
+        model="",
+        user=TENANT,
+        scope="",
+        created_at=at,
+    )
 
 
 class StoreReader:

@@ -65,7 +65,7 @@ def test_every_signal_is_left_out_once() -> None:
 async def test_exact_vectors_are_what_the_others_are_compared_with() -> None:
     embedder: Any = WordEmbedder()
     shares = await compressed(embedder, TALK)
-    assert shares["fp32"] == [[1.0, 1.0, 0.5]], "the answer shares no word with the question"
+    assert shares["fp32"] == [(1.0, 1.0, 0.5)], "the answer shares no word with the question"
     assert shares["1 bit, rescored"][0][0] >= shares["1 bit"][0][0]
 
 
