@@ -31,7 +31,7 @@ async def test_each_compaction_that_loses_facts_is_a_round() -> None:
     rounds = len(simulated.recovered)
     assert len(FRACTIONS) // 2 < rounds <= len(FRACTIONS)
     assert max(simulated.confidences) > 0.5 > min(simulated.confidences)
-    assert min(simulated.confidences) == pytest.approx(0.5 - rounds * 0.02)
+    assert min(simulated.confidences) >= 0.5 - rounds * 0.02, "nothing fades by more than a round takes"
 
 
 async def test_without_reinforcement_everything_stays_as_it_began() -> None:
