@@ -376,6 +376,7 @@ class Memory:
     stop: int = 0
     name: str = ""
     tags: tuple[str, ...] = ()
+    follows: int = 0  # the occurrence whose passage stands before it in its conversation; 0: it is the first
 
 
 @dataclass(frozen=True, slots=True)

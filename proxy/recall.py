@@ -40,7 +40,9 @@ INLINE_PASSAGES = 5_000  # ranking more takes milliseconds: off the event loop
 TEXTS = """
 SELECT memory.id, memory.occurrence, conversation.public, occurrence.role,
     substr(content.text, memory.start + 1, memory.stop - memory.start), occurrence.created_at,
-    memory.start, memory.stop, memory.tags
+    memory.start, memory.stop, memory.tags,
+    (SELECT last.occurrence FROM memory AS last WHERE last.conversation = memory.conversation AND last.id < memory.id
+     ORDER BY last.id DESC LIMIT 1)
 FROM json_each(?) AS asked CROSS JOIN memory ON memory.id = asked.value
 JOIN conversation ON conversation.id = memory.conversation
 JOIN occurrence ON occurrence.id = memory.occurrence JOIN content ON content.id = occurrence.content
@@ -198,8 +200,9 @@ class Recall:
                 start=start,
                 stop=stop,
                 tags=tuple(tags.split()),
+                follows=follows or 0,
             )
-            for id, occurrence, conversation, role, text, created_at, start, stop, tags in rows
+            for id, occurrence, conversation, role, text, created_at, start, stop, tags, follows in rows
         }
 
 

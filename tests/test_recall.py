@@ -137,6 +137,16 @@ async def test_what_the_model_still_sees_does_not_come_even_from_elsewhere(recal
     assert (await recall.recall(seen, 10)).candidates == ()
 
 
+async def test_a_memory_knows_what_it_follows_in_its_conversation(recall: Recall, past: Past) -> None:
+    first, second = await past.say(*TALK[:2])
+    await past.say("Meanwhile elsewhere.", conversation="c-2")
+    (third,) = await past.say(TALK[2])
+    await past.index()
+    found = (await recall.recall(ask(FESTIVAL), 10)).candidates
+    follows = {candidate.memory.occurrence: candidate.memory.follows for candidate in found}
+    assert follows == {first: 0, second: first, third: second}
+
+
 async def test_the_same_message_comes_once_wherever_it_was_said(recall: Recall, past: Past) -> None:
     for conversation in ("c-1", "c-2", "c-3"):
         await past.say(TALK[0], conversation=conversation)

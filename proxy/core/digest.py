@@ -82,37 +82,33 @@ _LASTING = re.compile(
 )
 
 
-def digest(
-    text: str, role: str, calls: Sequence[ToolCall] = (), window_chars: int = WINDOW_CHARS
-) -> tuple[Passage, ...]:
+def digest(text: str, role: str, window_chars: int = WINDOW_CHARS) -> tuple[Passage, ...]:
     """
     Cut one message into findable passages, in order.
 
     Args:
-        text: the message's text as stored.
+        text: what a message says and does, as `readable` puts it.
         role: who says it; what a tool answers is an episode, even when it lists steps.
-        calls: its tool calls; they are read behind the text.
         window_chars: of a passage at most, >= 5.
 
     Returns:
-        Passages whose `start` and `stop` are character offsets into `readable(text, calls)`; none for a blank message.
-        Windows of 1,000 characters overlap by a fifth and end at white space (LANTERN 3.1, CALMem 3.4). Of a text with
-        more than 256 windows the first and the last 128 are kept.
+        Passages whose `start` and `stop` are character offsets into the text; none for a blank message. Windows of
+        1,000 characters overlap by a fifth and end at white space (LANTERN 3.1, CALMem 3.4). Of a text with more than
+        256 windows the first and the last 128 are kept.
     """
-    whole = readable(text, calls)
-    spans = list(_windows(whole, window_chars))
+    spans = list(_windows(text, window_chars))
     if len(spans) > MAX_PASSAGES:
         spans = spans[: MAX_PASSAGES // 2] + spans[-MAX_PASSAGES // 2 :]
     passages = []
     for start, stop in spans:
-        piece = whole[start:stop]
+        piece = text[start:stop]
         if words := terms(piece):
             passages.append(Passage(start, stop, words, tags(piece), kind(piece, role)))
     return tuple(passages)
 
 
 def readable(text: str, calls: Sequence[ToolCall] = ()) -> str:
-    """What a message says and does, as text: offsets of passages count in this. Without calls it is `text` itself."""
+    """What a message says and does, as text (LANTERN 3.1): one line a call. Without calls it is `text` itself."""
     return "\n".join(filter(None, (text, *(f"{call.name}({call.arguments})" for call in calls))))
 
 
@@ -122,6 +118,8 @@ def terms(text: str) -> tuple[str, ...]:
 
     Words are lower-case English stems. An identifier comes whole (lower case, not stemmed), then as its parts; scripts
     written without spaces come as pairs of characters. No term contains white space or `SCOPE_MARK`.
+
+    Source: Snowball, Porter 2001. Identifiers whole and in parts answer a gap that CALMem names.
     """
     return tuple(term for run in _runs(text) for term in _terms_of(run))
 
@@ -155,6 +153,8 @@ def tags(text: str) -> tuple[str, ...]:
     What a text names by pattern, lower case, sorted, each once: URLs, paths, errors, ticket ids, config keys, versions,
     ports, commands, function and class names, hashes; `ann:` where its first speaker is Ann; `?` where a short text
     ends by asking. A tag holds no white space (`git commit` is `git_commit`).
+
+    Source: LANTERN 3.1 (tags by pattern).
     """
     found = {tag for word in set(text.split()) if not (word.isalpha() and word[1:].islower()) for tag in _tags_of(word)}
     if "`" in text or "$ " in text:
@@ -168,7 +168,7 @@ def tags(text: str) -> tuple[str, ...]:
 
 
 def kind(text: str, role: str) -> str:
-    """`procedural` (steps, code), `semantic` (something said to hold for long) or `episodic` (what happened)."""
+    """`procedural` (steps, code), `semantic` (said to hold for long) or `episodic` (what happened): LANTERN 3.1."""
     if role == "tool":
         return "episodic"
     if _STEPS.search(text):

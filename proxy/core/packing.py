@@ -45,6 +45,7 @@ class Piece:
     text: str
     day: str
     role: str
+    follows: int  # see `Memory.follows`
     goes_on: bool = False
 
     @cached_property
@@ -59,16 +60,18 @@ def pack(
     candidates: Sequence[Candidate], budget: Budget, kind: BlockKind, question: str = ""
 ) -> tuple[Block | None, dict[int, str]]:
     """
-    Fit the best candidates into the budget.
+    Fit the best candidates into the budget, greedily.
 
     Args:
-        candidates: best first.
+        candidates: best first; any number.
         budget: characters of the whole block, and of a single passage. Windows of one message that overlap are told as
             one; in a recall block a message gets one passage only, so that none is longer.
         question: a passage that is too long is cut around the sentence that shares most words with it.
 
     Returns:
-        The block, None when nothing fits; and for each memory that is not in it, why not. Same input, same bytes.
+        The block, None when nothing fits; and for each memory id that is not in it, why not. Same input, same bytes.
+
+    Source: LANTERN 3.2 (characters of the whole block); CALMem 6 (a long passage cut around its best sentence).
     """
     wanted = frozenset(query_terms(question))
     head = f'{BLOCK_OPEN} kind="{kind.value}">\n{OPENING[kind]}\n'
@@ -105,7 +108,14 @@ def pack(
 
 
 def stretch_around(text: str, best: str, limit_chars: int) -> tuple[int, int]:
-    """Where to cut a longer text: so many characters around its best sentence, at white space if there is any."""
+    """
+    Where to cut a longer text: so many characters around its best sentence, at white space if there is any.
+
+    Returns:
+        Character offsets, start and stop; at most `limit_chars` apart.
+
+    Source: CALMem, section 6.
+    """
     at = max(text.find(best), 0)
     start = max(0, min(at - max(limit_chars - len(best), 0) // 2, len(text) - limit_chars))
     stop = start + limit_chars
@@ -117,7 +127,7 @@ def stretch_around(text: str, best: str, limit_chars: int) -> tuple[int, int]:
 
 
 def best_sentence(text: str, wanted: frozenset[str]) -> str:
-    """The sentence that holds most of the wanted terms, the first of several."""
+    """The sentence that holds most of the wanted `query_terms`, the first of several; "" where there is none."""
     return max(_SENTENCE.findall(text), key=lambda sentence: len(wanted.intersection(terms(sentence))), default="")
 
 
@@ -134,6 +144,7 @@ def _piece(candidate: Candidate, limit_chars: int, wanted: frozenset[str]) -> Pi
         text=text[start:stop],
         day=datetime.fromtimestamp(memory.created_at, UTC).date().isoformat(),
         role=memory.role,
+        follows=memory.follows,
         goes_on=stop < len(text),
     )
 
@@ -159,7 +170,7 @@ def _headings(pieces: Sequence[Piece]) -> list[str]:
         if piece.day != before.day:
             headings.append(f"[{piece.day}]\n")
         else:
-            headings.append("" if piece.occurrence == before.occurrence + 1 else f"{GAP}\n")
+            headings.append("" if piece.follows == before.occurrence != piece.occurrence else f"{GAP}\n")
     return headings
 
 

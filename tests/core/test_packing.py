@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -20,8 +21,16 @@ ROOMY = Budget(6000, 1000)
 
 
 def said(
-    occurrence: int, text: str, *, role: str = "user", at: float = NOON, start: int = 0, id: int | None = None
+    occurrence: int,
+    text: str,
+    *,
+    role: str = "user",
+    at: float = NOON,
+    start: int = 0,
+    id: int | None = None,
+    follows: int | None = None,
 ) -> Candidate:
+    """What follows the message before it, if nothing else is said."""
     memory = Memory(
         id=occurrence if id is None else id,
         occurrence=occurrence,
@@ -32,6 +41,7 @@ def said(
         created_at=at,
         start=start,
         stop=start + len(text),
+        follows=occurrence - 1 if follows is None else follows,
     )
     return Candidate(memory, 1.0)
 
@@ -58,6 +68,13 @@ def test_best_are_chosen_and_told_in_the_order_they_were_said() -> None:
     packed = block([said(7, "Third."), said(2, "First."), said(3, "Second.")])
     assert body(packed) == f"[2023-11-15]\nuser: First.\nuser: Second.\n{GAP}\nuser: Third.\n"
     assert packed.occurrences == (2, 3, 7)
+
+
+def test_a_gap_is_marked_where_something_was_said_in_between_and_only_there() -> None:
+    beside_instructions = said(9, "Second.", follows=7)  # 8 was a system message, which is no passage
+    assert body(block([said(7, "First."), beside_instructions])) == "[2023-11-15]\nuser: First.\nuser: Second.\n"
+    elsewhere = said(8, "Second.", follows=2)  # another conversation was speaking meanwhile
+    assert body(block([said(7, "First."), elsewhere])) == f"[2023-11-15]\nuser: First.\n{GAP}\nuser: Second.\n"
 
 
 def test_frame_names_its_kind_and_says_that_it_is_no_instruction() -> None:
@@ -186,6 +203,18 @@ def test_block_never_exceeds_its_budget_whatever_is_packed(
         assert set(packed.occurrences) == {o for n, (o, *_) in enumerate(found) if n not in cut}
     else:
         assert len(cut) == len(candidates)
+
+
+@given(st.lists(st.integers(1, 500), min_size=1, max_size=6), st.randoms(), st.integers(200, 6000))
+def test_nothing_is_told_twice(lengths: list[int], random: Random, chars: int) -> None:
+    texts = [" ".join(f"m{at}w{word}" for word in range(length)) for at, length in enumerate(lengths, start=1)]
+    pieces = [piece for at, text in enumerate(texts, start=1) for piece in windows(at, text)]
+    random.shuffle(pieces)
+    for kind in BlockKind:
+        packed, _ = pack(pieces + pieces, Budget(chars, 1000), kind)
+        words = re.findall(r"\bm\d+w\d+\b", packed.text) if packed else []
+        whole = [word for word in words if any(f" {word} " in f" {text} " for text in texts)]
+        assert len(whole) == len(set(whole))
 
 
 @given(st.text(st.sampled_from("ab \n"), min_size=1, max_size=3000), st.integers(1, 1000), st.data())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Literal
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -191,6 +194,39 @@ def test_reciprocal_ranks_reward_what_several_lists_place_high() -> None:
     flat = (len(WEIGHTS) - 2) / 61
     assert scores == pytest.approx([1 / 61 + 1 / 63 + flat, 1 / 62 + 1 / 62 + flat, 1 / 63 + 1 / 61 + flat])
     assert reciprocal_rank_fusion({"words": np.array([2.0, 1.0])}, WEIGHTS, 9) == pytest.approx([1 / 10, 1 / 11])
+
+
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=20), st.data())
+def test_who_rises_in_one_list_never_falls_in_the_fusion(values: list[int], data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(values) - 1))
+    other = np.array(data.draw(st.lists(st.integers(0, 9), min_size=len(values), max_size=len(values))), float)
+    risen = np.array(values, float)
+    risen[at] += data.draw(st.integers(1, 9))
+    weights = {"meaning": 1.0, "words": 0.5}
+    before = reciprocal_rank_fusion({"meaning": np.array(values, float), "words": other}, weights)
+    after = reciprocal_rank_fusion({"meaning": risen, "words": other}, weights)
+    assert after[at] >= before[at]
+    assert set(np.flatnonzero(after[at] < after)) <= set(np.flatnonzero(before[at] < before))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 800), st.integers(0, 9), st.booleans(), st.booleans()), min_size=1, max_size=40),
+    st.sampled_from(["minmax", "rrf"]),
+    st.integers(1, 50),
+)
+def test_order_is_the_same_each_time_and_holds_only_what_may_come_once(
+    said: list[tuple[int, int, bool, bool]], fusion: Literal["minmax", "rrf"], pool: int
+) -> None:
+    on = shelf(["x" * length for length, *_ in said])
+    held = np.flatnonzero([holds for *_, holds, _ in said])
+    eligible = np.array([may for *_, may in said])
+    cosines = np.array([cosine / 10 for _, cosine, *_ in said])
+    asked = Asked(cosines=cosines, found={"tango": held} if len(held) else {})
+    first, again = (rank(on, asked, eligible, NOW, pool=pool, fusion=fusion) for _ in range(2))
+    assert first.rows.tolist() == again.rows.tolist()
+    assert eligible[first.rows].all() and len(set(first.rows.tolist())) == len(first.rows)
+    for (row, score), (next_row, next_score) in pairwise(zip(first.rows, first.scores, strict=True)):
+        assert score > next_score or row < next_row
 
 
 def test_min_max_ignores_a_signal_that_is_the_same_everywhere() -> None:
