@@ -19,7 +19,7 @@ import orjson
 import structlog
 
 from proxy.core.coverage import LostPassage, by_coverage
-from proxy.core.digest import identifiers, names, query_terms, terms, without_names
+from proxy.core.digest import identifiers, names, query_terms, tells_time, terms, without_names
 from proxy.core.gate import admits
 from proxy.core.meanings import Meanings
 from proxy.core.ranking import RECIPE, Asked, Bools, Ranked, Recipe, Rows, Shelf, diversified, rank, ranks
@@ -222,14 +222,14 @@ def _asked(text: str, shelf: Shelf, vectors: Vectors | None, words: Found) -> As
     """The question with rows of the shelf for memory ids. What is newer than the shelf waits for the next question."""
     found = {term: shelf.rows_of(ids) for term, ids in words.ids.items()}
     found = {term: rows for term, rows in found.items() if len(rows)}
-    absent = (*words.absent, *(term for term in words.ids if term not in found))
+    absent = [term for term in (*words.absent, *words.ids) if term not in found and not tells_time(term)]
     strange = [not set(terms(name)).isdisjoint(absent) for name in names(text)]
     near = None if vectors is None else Meanings(shelf.vectors, shelf.signs).cosines(vectors)
     return Asked(
         cosines=None if near is None else near[0],
         about=None if near is None else near.mean(0),
         found=found,
-        absent=absent,
+        absent=tuple(absent),
         identifiers=tuple(name for name in identifiers(text) if name in found),
         words=frozenset(re.findall(r"\w+", text.lower())),
         strangers=sum(strange) / max(len(strange), 1),

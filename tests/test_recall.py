@@ -179,6 +179,11 @@ async def test_a_question_about_nobody_known_is_not_admitted(recall: Recall, los
     assert not (await recall.recall(ask("Where does the sister of Bartholomew play?", lost), 10)).admitted
 
 
+async def test_a_date_that_no_text_holds_makes_no_question_strange(recall: Recall, lost: frozenset[int]) -> None:
+    recalled = await recall.recall(ask("Where does the sister play on a Tuesday of November 2023?", lost), 10)
+    assert "unknown: 0% of the question, 0% of its names" in recalled.reason
+
+
 async def test_neighbours_of_a_hit_come_with_it(recall: Recall, lost: frozenset[int]) -> None:
     order = texts(await recall.recall(ask(FESTIVAL, lost), 10))
     assert order.index(TALK[1]) < order.index(TALK[4])

@@ -44,6 +44,14 @@ STOP_WORDS = frozenset(
     """.split()  # noqa: SIM905 - a list of 140 quoted words is no easier to read
 )
 
+# When, not who: every memory is dated, whether or not its text says so.
+TIMES = frozenset(
+    """
+    january february march april may june july august september october november december
+    monday tuesday wednesday thursday friday saturday sunday
+    """.split()  # noqa: SIM905 - see above
+)
+
 _RUN = re.compile(r"\w+(?:['./:@\\#+-]+\w+)*")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # written without spaces: pairs of characters are terms
 _PART = re.compile(r"[A-Z]+(?![a-z])[\d]*|[A-Z]?[a-z\d]+|[^\W_A-Za-z]+")
@@ -138,9 +146,15 @@ def names(text: str) -> tuple[str, ...]:
     """
     The different capitalised words inside the sentences of a text, in order: whom and what a question names.
 
-    The first word of a sentence is none, it is capitalised anyway; nor are identifiers and acronyms.
+    The first word of a sentence is none, it is capitalised anyway; nor are identifiers, acronyms, months and weekdays.
     """
-    return tuple(dict.fromkeys(word for word in _NAME.findall(text) if word[0].isupper()))
+    found = (word for word in _NAME.findall(text) if word[0].isupper() and word.lower() not in TIMES)
+    return tuple(dict.fromkeys(found))
+
+
+def tells_time(term: str) -> bool:
+    """Whether a term of `terms` is a month, a weekday or a year."""
+    return term in _TIME_TERMS or bool(_YEAR.fullmatch(term))
 
 
 def without_names(text: str) -> str:
@@ -242,4 +256,5 @@ def _is_identifier(run: str) -> bool:
     return mixed or joined or bool(_HUMP.search(run)) or bool(_DOTTED.fullmatch(run))
 
 
+_TIME_TERMS = frozenset(term for word in TIMES for term in terms(word))
 _STOP_TERMS = frozenset(term for word in STOP_WORDS for term in terms(word))

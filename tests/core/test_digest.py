@@ -21,6 +21,7 @@ from proxy.core.digest import (
     readable,
     scope_terms,
     tags,
+    tells_time,
     terms,
     without_names,
 )
@@ -189,12 +190,19 @@ def test_kind_follows_from_how_it_is_said(text: str, role: str, expected: str):
         ("What did Ann tell Ben about Ann?", ("Ann", "Ben")),
         ("When is Ann's birthday? Ben asked.", ("Ann",)),
         ("Where does Élodie live?", ("Élodie",)),
+        ("What did Ann do on Monday, May 3?", ("Ann",)),
         ("What does getUser in FooBar say to the API, then to README.md?", ()),
         ("东京 在 哪里?", ()),
     ],
 )
 def test_capitalised_words_inside_sentences_are_names(text: str, expected: tuple[str, ...]):
     assert names(text) == expected
+
+
+def test_months_weekdays_and_years_tell_time():
+    assert [term for term in terms("Where was Tim in November 2023, the Tuesday before?") if tells_time(term)] == [
+        *terms("November 2023 Tuesday")
+    ]
 
 
 def test_a_text_without_its_names_says_the_rest():
