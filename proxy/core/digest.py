@@ -52,6 +52,8 @@ TIMES = frozenset(
     """.split()  # noqa: SIM905 - see above
 )
 
+# A line break of a text that is quoted in JSON or source code: "first\nsecond" are two words, C:\new\tools is a path.
+_QUOTED_BREAK = re.compile(r"\b[A-Za-z]:\\[^\s\"']*|\\+[nrt]")
 _RUN = re.compile(r"\w+(?:['./:@\\#+-]+\w+)*")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # written without spaces: pairs of characters are terms
 _PART = re.compile(r"[A-Z]+(?![a-z])[\d]*|[A-Z]?[a-z\d]+|[^\W_A-Za-z]+")
@@ -170,6 +172,7 @@ def tags(text: str) -> tuple[str, ...]:
 
     Source: LANTERN 3.1 (tags by pattern).
     """
+    text = _without_quoted_breaks(text)
     found = {tag for word in set(text.split()) if not (word.isalpha() and word[1:].islower()) for tag in _tags_of(word)}
     if "`" in text or "$ " in text:
         found.update("_".join(command.lower().split()) for command in _COMMAND.findall(text))
@@ -198,11 +201,15 @@ def scope_terms(tenant_id: int, conversation_id: int) -> tuple[str, str]:
 def _runs(text: str) -> Iterator[str]:
     """Runs of word characters and the signs that join them, in composed form; of longer ones the joined words."""
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text).replace("\u2019", "'")
-    for run in _RUN.findall(plain):
+    for run in _RUN.findall(_without_quoted_breaks(plain)):
         if len(run) <= TERM_CHARS:
             yield run
         else:
             yield from (word for word in re.split(r"\W+", run) if len(word) <= TERM_CHARS)
+
+
+def _without_quoted_breaks(text: str) -> str:
+    return _QUOTED_BREAK.sub(lambda found: " " if found[0][0] == "\\" else found[0], text) if "\\" in text else text
 
 
 def _windows(text: str, window_chars: int) -> Iterator[tuple[int, int]]:

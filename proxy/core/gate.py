@@ -12,13 +12,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from proxy.core.ranking import Asked, Bools, Rows, Shelf, weighed
+from proxy.core.ranking import Asked, Bools, Rows, Shelf, in_few_messages, weighed
 
 UNKNOWN_PENALTY = 0.05  # cosine that a question loses when none of its words was ever said here
 STRANGERS_PENALTY = 0.1  # ... and when nobody whom it names was ever spoken of
 RARE_SHARE = 0.01  # of the scope's passages: a rarer term is rare
-IDENTIFIER_SHARE = 0.05  # an identifier may stand in more: whoever names a file means that file
-IDENTIFIER_PASSAGES = 3  # ... and in so many of a small scope
+IDENTIFIER_SHARE = 0.05  # ... an identifier may stand in more: whoever names a file means that file
 COVERED_SHARE = 0.5  # without a model: of the question's weight, in one passage
 COVERED_TERMS = 2  # ... by at least so many terms
 
@@ -40,7 +39,8 @@ def admits(
         return False, "no word of the question is known"
     for name in asked.identifiers:
         rows = asked.found[name]
-        if len(rows) <= max(IDENTIFIER_PASSAGES, IDENTIFIER_SHARE * len(shelf)) and eligible[rows].any():
+        is_rare = len(rows) <= IDENTIFIER_SHARE * len(shelf) or in_few_messages(shelf, rows)
+        if is_rare and eligible[rows].any():
             return True, f"names {name}"
     weights = {term: _weight(len(rows), len(shelf)) for term, rows in asked.found.items()}
     whole = sum(weights.values()) + len(asked.absent) * _weight(0, len(shelf))

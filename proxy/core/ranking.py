@@ -28,6 +28,7 @@ REACH_CHARS = 750  # between the middles of two passages: long ones have context
 MEANING_SHARE = 0.5  # what surroundings count in a vector's favour; words spread further than meaning
 IDF_FLOOR = 0.25  # a word in more than half of all passages still says a little
 SHORT_CHARS = 350  # a longer passage must be worth the room: twice as long, 1.4 times the score (BEAM +17 points)
+NAMED_MESSAGES = 3  # an identifier that stands in more messages names none of them
 HALF_LIFE_DAYS = 7.0  # of recency, LANTERN 3.2
 CALLS_BONUS, FILES_BONUS = 0.5, 0.3  # LANTERN 3.2
 RRF_DAMPING_RANKS = 60  # Cormack et al. 2009
@@ -214,6 +215,8 @@ def rank(
     else:
         scores = reciprocal_rank_fusion(signals, recipe.weights, recipe.damping_ranks)
     scores = scores / np.sqrt(np.maximum(shelf.lengths[rows], SHORT_CHARS))
+    signals["named"] = exactly_named(shelf, asked)[rows].astype(float)
+    scores = scores + signals["named"] * scores.max(initial=0.0)  # no likeness outdoes the very name
     return Ranked(rows, scores, signals).part(np.argsort(-scores, kind="stable"))
 
 
@@ -224,6 +227,20 @@ def weighed(found: Mapping[str, Rows], weights: Mapping[str, float], passages: i
     each = np.repeat([weights[term] for term in found], [len(rows) for rows in found.values()])
     total: Floats = np.bincount(np.concatenate([*found.values()]), each, minlength=passages).astype(np.float64)
     return total
+
+
+def exactly_named(shelf: Shelf, asked: Asked) -> Bools:
+    """(n,): which passages hold an identifier of the question that stands in few messages, and so means them."""
+    named = np.zeros(len(shelf), np.bool_)
+    for name in asked.identifiers:
+        if in_few_messages(shelf, asked.found[name]):
+            named[asked.found[name]] = True
+    return named
+
+
+def in_few_messages(shelf: Shelf, rows: Rows) -> bool:
+    """Whether what these passages hold stands in few messages, however often each repeats it."""
+    return len(np.unique(shelf.occurrences[rows])) <= NAMED_MESSAGES
 
 
 def holds(found: Mapping[str, Rows], passages: int) -> Bools:

@@ -83,6 +83,14 @@ def test_question_and_statement_meet_in_their_terms():
     assert set(query_terms("Where was John\u2019s sister hiking?")) <= set(terms("John's sisters hiked there"))
 
 
+def test_line_breaks_of_quoted_texts_end_words_and_identifiers():
+    quoted = r'write_file({"text": "import os\nfrom parse_args import main\n\nLines: 3\tend\\nlast_one"})'
+    assert {"parse_args", "line", "last_one"} <= {*terms(quoted)}
+    assert not any(term.startswith(("nfrom", "nline", "tend", "nlast")) for term in terms(quoted))
+    assert identifiers(r"see:\nfirst_name C:\new\tools.py") == ("first_name", r"c:\new\tools.py")
+    assert "main.py" in tags(r"first\nmain.py\nlast")
+
+
 def test_question_of_function_words_has_no_terms():
     assert query_terms("What was it that they did to you then?") == ()
     assert query_terms("Thanks, that was great! OK, go on.") == ()

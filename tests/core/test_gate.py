@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,13 @@ def test_an_exact_identifier_admits_without_a_model() -> None:
 def test_an_identifier_that_stands_everywhere_names_nothing() -> None:
     asked = Asked(close(0.0), {"main.py": np.arange(100)}, identifiers=("main.py",))
     assert not verdict(asked)[0]
+
+
+def test_an_identifier_that_one_long_message_repeats_names_that_message() -> None:
+    at = np.arange(100)
+    asked = Asked(close(0.0), {"proj-123": at}, identifiers=("proj-123",))
+    whole = replace(SHELF, occurrences=np.where(np.arange(len(SHELF)) < 100, 1, SHELF.occurrences))
+    assert admits(whole, asked, np.ones(len(SHELF), np.bool_), gate_cosine=0.44, gate_rare_terms=3)[0]
 
 
 def test_an_identifier_only_in_what_may_not_come_does_not_admit() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from proxy.core.ranking import (
+    NAMED_MESSAGES,
     REACH_CHARS,
     REACH_PASSAGES,
     RECIPE,
@@ -68,6 +69,16 @@ def test_the_passage_that_means_it_comes_first() -> None:
 def test_the_passage_that_holds_the_words_comes_first_without_a_model() -> None:
     asked = Asked(cosines=None, found={"tango": np.array([17])})
     assert ordered(["text"] * 40, asked)[0] == 17
+
+
+def test_the_very_name_outdoes_every_likeness() -> None:
+    cosines = np.where(np.arange(60) == 10, 0.9, 0.1)
+    found = {"proj-123": np.array([30]), "ticket": np.array([9, 10, 11])}
+    assert ordered(["text"] * 60, Asked(cosines, found, identifiers=("proj-123",)))[0] == 30
+    long = ["text"] * 30 + ["text " * 200] + ["text"] * 29
+    assert ordered(long, Asked(cosines, found, identifiers=("proj-123",)))[0] == 30
+    common = {"proj-123": np.arange(30, 30 + NAMED_MESSAGES + 1), "ticket": np.array([9, 10, 11])}
+    assert ordered(["text"] * 60, Asked(cosines, common, identifiers=("proj-123",)))[0] == 10
 
 
 def test_the_names_in_a_question_count_half_for_meaning() -> None:
