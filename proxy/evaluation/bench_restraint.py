@@ -66,21 +66,21 @@ async def ask(store: Store, conversation: Conversation, asker: Conversation) -> 
     policy = store.policy
     thresholds = _thresholds(policy.recall.gate_cosine)
     readers = [store.reader(conversation, with_gate(policy, threshold)) for threshold in thresholds]
-    usual = store.reader(conversation)
+    usual = thresholds.index(policy.recall.gate_cosine)
     is_own = asker is conversation
     rows = []
     for question in asker.questions:
         gold = [conversation.messages[at].content for at in conversation.gold(question)] if is_own else []
         evidence = Given((await readers[0].pack(question.text, BUDGET_CHARS)).text).evidence(gold) if gold else None
-        recalled = await usual.recall(question.text)
+        recalled = await readers[usual].recall(question.text)
+        bounds = (usual + 1, len(readers)) if recalled.admitted else (0, usual)
         reason = _NUMBER_OR_NAME.sub("..", recalled.reason)
-        rows.append(Asked(is_own, await _admitting(readers, question.text), reason, evidence))
+        rows.append(Asked(is_own, await _admitting(readers, question.text, *bounds), reason, evidence))
     return rows
 
 
-async def _admitting(readers: Sequence[StoreReader], question: str) -> int:
-    """How many of the readers answer, by bisection: a firmer gate admits nothing that a looser one does not."""
-    low, high = 0, len(readers)
+async def _admitting(readers: Sequence[StoreReader], question: str, low: int, high: int) -> int:
+    """How many readers answer, by bisection: a firmer gate admits nothing that a looser one does not."""
     while low < high:
         middle = (low + high) // 2
         if (await readers[middle].recall(question)).admitted:

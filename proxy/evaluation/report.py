@@ -30,6 +30,7 @@ LIBRARIES = ("numpy", "onnxruntime")  # whose versions could change a figure
 PICTURE_INCHES = (9.0, 5.0)
 PICTURE_DPI = 150
 PICTURES = (".svg", ".png")
+ERR = Console(stderr=True)  # one for all bars: they make room for each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +138,9 @@ def provenance(seed: int, seconds: float) -> dict[str, Any]:
 
 
 def progress() -> Progress:
-    """A bar on standard error; silent where nobody looks."""
-    err = Console(stderr=True)
+    """A bar on standard error, below those that are there; silent where nobody looks."""
     columns = (TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+    return Progress(*columns, console=ERR, transient=True, disable=not ERR.is_terminal)
 
 
 def _commit() -> str:

@@ -27,7 +27,8 @@ class Comparison:
     d: float
 
     def to_json(self) -> dict[str, float]:
-        return {name: round(value, 6) for name, value in asdict(self).items()}
+        """Four digits that count: p may be tiny."""
+        return {name: float(f"{value:.4g}") for name, value in asdict(self).items()}
 
 
 def compare(a: Sequence[float], b: Sequence[float], seed: int = SEED) -> Comparison:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 
 from proxy import cli
-from proxy.evaluation.command import BENCHMARKS
+from proxy.evaluation.command import BENCHMARKS, add_arguments
 from tests.evaluation.test_datasets import line
+from tests.running import ROOT
 
 QUESTION = {"id": "q", "question": "When does Ann sail?", "answer": "Monday", "category": "c", "evidence": [1]}
 
@@ -66,3 +69,13 @@ def test_what_is_wrong_is_said(
 def test_data_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["bench", "recall", "nowhere.jsonl"]) == 2
     assert "nowhere.jsonl" in capsys.readouterr().err
+
+
+def test_the_page_of_benchmarks_types_what_can_be_typed() -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    typed = [text for text in page.splitlines() if text.startswith("palimpsest bench ") and "--help" not in text]
+    assert len(typed) >= 4
+    for words in (shlex.split(text)[2:] for text in typed):
+        parser = argparse.ArgumentParser(exit_on_error=False)
+        add_arguments(parser, words[0])
+        assert parser.parse_args(words).data, words
