@@ -35,6 +35,7 @@ BENCHMARKS: Mapping[str, str] = {
     "ablate": "What is each part of recall worth?",
     "calmem": "What do CALMem's own experiments say here?",
     "reinforce": "Is it worth while that what is recalled gains and what is not fades?",
+    "updates": "Where something changed, does the block hold the newest statement, and show that it is?",
     "growth": "Does memory stay as good and as fast while it grows?",
 }
 
