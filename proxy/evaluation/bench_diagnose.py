@@ -14,7 +14,7 @@ import random
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +68,11 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question that can be scored: the turns that answer it, with the day of each, and the spans of its answer."""
+    """
+    One question that can be scored: the turns that answer it, the day of each, and spans of its answer.
+
+    Only spans that the evidence shows: what has to be concluded stands nowhere, or by chance where a text is long.
+    """
 
     question: Question
     turns: tuple[str, ...]
@@ -144,16 +148,14 @@ async def run(given: Namespace) -> Report:
 def answerable(conversation: Conversation) -> list[Asked]:
     """The questions whose evidence is known."""
     whole = "\n".join(said.content for said in conversation.messages)
-    return [
-        Asked(
-            question,
-            tuple(conversation.messages[at].content for at in gold),
-            tuple(conversation.messages[at].day for at in gold),
-            tuple(spans(None if question.category in UNANSWERED else question.answer, whole)),
-        )
-        for question in conversation.questions
-        if (gold := conversation.gold(question))
-    ]
+    found = []
+    for question in conversation.questions:
+        if gold := [conversation.messages[at] for at in conversation.gold(question)]:
+            named = spans(None if question.category in UNANSWERED else question.answer, whole)
+            bare = Asked(question, tuple(said.content for said in gold), tuple(said.day for said in gold), ())
+            shown = Segments([bare.evidence])
+            found.append(replace(bare, spans=tuple(span for span in named if shown.span_recall([span]))))
+    return found
 
 
 async def measure(

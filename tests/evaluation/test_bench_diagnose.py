@@ -68,6 +68,13 @@ async def test_entries_swapped_in_ranking_move_the_retrieval_gap_only(percent: i
     assert found.verdict == "retrieval"
 
 
+def test_spans_that_the_evidence_does_not_show_are_not_looked_for() -> None:
+    question = replace(TALK.questions[0], answer="Orsolya0, 61 years old")
+    (asked,) = answerable(replace(TALK, questions=(question,)))
+    assert asked.spans == ("Orsolya0",)
+    assert asked.evidence == "[2023-11-14]\nLighthouse00 belongs to Orsolya0"
+
+
 async def test_a_reader_answers_from_each_input() -> None:
     def read(prompt: str) -> str:
         name = prompt.rpartition("keeper of ")[2].rstrip("?")
