@@ -24,6 +24,7 @@ from proxy.core.gate import admits
 from proxy.core.meanings import Meanings
 from proxy.core.ranking import RECIPE, Asked, Bools, Ranked, Recipe, Rows, Shelf, diversified, rank, ranks
 from proxy.core.reinforcement import Rounds, scope_name, worth
+from proxy.core.when import periods
 from proxy.domain import Candidate, Memory, Query, Recalled
 from proxy.errors import MemoryFault
 from proxy.index.scope import scope_of
@@ -145,7 +146,7 @@ class Recall:
     ) -> tuple[str, Ranked | None]:
         """Why something comes, and what, best first; or why nothing does, and None."""
         policy, gained = self._policy, None
-        asked, eligible = _asked(query.text, shelf, vectors, words), _eligible(shelf, query, own)
+        asked, eligible = _asked(query.text, self._clock(), shelf, vectors, words), _eligible(shelf, query, own)
         if rounds.newest:
             gained, is_recalled = worth(shelf.occurrences, rounds, self._reinforcement)
             eligible &= is_recalled
@@ -218,7 +219,7 @@ def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: i
     return by_coverage(lost, shown, limit)
 
 
-def _asked(text: str, shelf: Shelf, vectors: Vectors | None, words: Found) -> Asked:
+def _asked(text: str, now: float, shelf: Shelf, vectors: Vectors | None, words: Found) -> Asked:
     """The question with rows of the shelf for memory ids. What is newer than the shelf waits for the next question."""
     found = {term: shelf.rows_of(ids) for term, ids in words.ids.items()}
     found = {term: rows for term, rows in found.items() if len(rows)}
@@ -232,6 +233,7 @@ def _asked(text: str, shelf: Shelf, vectors: Vectors | None, words: Found) -> As
         absent=tuple(absent),
         identifiers=tuple(name for name in identifiers(text) if name in found),
         words=frozenset(re.findall(r"\w+", text.lower())),
+        periods=periods(text, now),
         strangers=sum(strange) / max(len(strange), 1),
     )
 

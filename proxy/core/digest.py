@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped]
 
+from proxy.core.when import MONTHS
 from proxy.domain import Passage, ToolCall
 
 WINDOW_CHARS = 1000  # LANTERN 3.1; MiniLM reads 256 tokens, about as much English prose
@@ -45,12 +46,7 @@ STOP_WORDS = frozenset(
 )
 
 # When, not who: every memory is dated, whether or not its text says so.
-TIMES = frozenset(
-    """
-    january february march april may june july august september october november december
-    monday tuesday wednesday thursday friday saturday sunday
-    """.split()  # noqa: SIM905 - see above
-)
+TIMES = frozenset([*MONTHS, *["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]])
 
 # A line break of a text that is quoted in JSON or source code: "first\nsecond" are two words, C:\new\tools is a path.
 _QUOTED_BREAK = re.compile(r"\b[A-Za-z]:\\[^\s\"']*|\\+[nrt]")

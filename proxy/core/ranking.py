@@ -36,7 +36,7 @@ MMR_DEPTH = 80  # a block holds some forty short passages: order behind twice as
 
 # Round numbers on a flat optimum: halving or doubling the small ones moves LoCoMo by less than a point, and each of its
 # conversations agrees with the other four.
-WEIGHTS = {"meaning": 1.0, "words": 1.0, "speaker": 0.2, "user": 0.2, "answers": 0.1, "importance": 0.05}
+WEIGHTS = {"meaning": 1.0, "words": 1.0, "speaker": 0.2, "user": 0.2, "dated": 0.3, "answers": 0.1, "importance": 0.05}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,7 @@ class Asked:
     identifiers: tuple[str, ...] = ()  # among `found`: terms that name one thing exactly
     about: Floats | None = None
     words: frozenset[str] = frozenset()  # among which may be a speaker's name
+    periods: tuple[tuple[float, float], ...] = ()  # Unix seconds, first and last: when it asks about
     strangers: float = 0.0  # share of the names in the question that no passage of the scope holds
 
 
@@ -207,6 +208,7 @@ def rank(
         "words": bm25.score(tuple(asked.found), near, length) if asked.found else np.zeros(len(rows)),
         "speaker": np.isin(shelf.speakers[rows], named).astype(float),
         "user": shelf.users[rows].astype(float),  # what a model says can be said again; only the user knows the rest
+        "dated": _within(shelf.created_at[rows], asked.periods),
         "answers": ((preceding >= 0) & shelf.asks[preceding]).astype(float) - shelf.asks[rows],
         "importance": importance if gained is None else importance * gained[rows],
     }
@@ -354,6 +356,14 @@ def diversified(ranked: Ranked, vectors: Floats, balance: float) -> Ranked:
         left[chosen] = False
         said = np.maximum(said, (1 - balance) * (near @ near[chosen]))
     return ranked.part(np.concatenate([order, np.arange(depth, len(ranked.rows))]))
+
+
+def _within(created_at: Floats, periods: Sequence[tuple[float, float]]) -> Floats:
+    """1 where it was said in one of the periods, 0 elsewhere: (m,)."""
+    said = np.zeros(len(created_at))
+    for first, last in periods:
+        said[(first <= created_at) & (created_at <= last)] = 1
+    return said
 
 
 def _best(values: Floats, count: int) -> Rows:

@@ -168,6 +168,14 @@ def test_what_the_user_said_wins_among_equals() -> None:
     assert ordered(["text"] * 40, asked, users=[23])[0] == 23
 
 
+def test_what_was_said_in_the_period_that_is_asked_about_wins_among_equals() -> None:
+    created = [NOW - 90 * 86_400] * 20 + [NOW] * 20
+    found = {"tango": np.array([5, 25])}
+    then = ((NOW - 100 * 86_400, NOW - 80 * 86_400),)
+    assert ordered(["text"] * 40, Asked(cosines=None, found=found), created_at=created)[0] == 25
+    assert ordered(["text"] * 40, Asked(cosines=None, found=found, periods=then), created_at=created)[0] == 5
+
+
 def test_the_answer_to_a_question_wins_over_the_question() -> None:
     asked = Asked(cosines=None, found={"tango": np.array([10, 11])})
     assert ordered(["text"] * 40, asked, asks=[10])[0] == 11
