@@ -46,7 +46,7 @@ STOP_WORDS = frozenset(
 )
 
 # When, not who: every memory is dated, whether or not its text says so.
-TIMES = frozenset([*MONTHS, *["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]])
+TIMES = frozenset((*MONTHS, "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"))
 
 # A line break of a text that is quoted in JSON or source code: "first\nsecond" are two words, C:\new\tools is a path.
 _QUOTED_BREAK = re.compile(r"\b[A-Za-z]:\\[^\s\"']*|\\+[nrt]")

@@ -42,7 +42,8 @@ def periods(text: str, now: float) -> tuple[tuple[float, float], ...]:
 
 
 def _period(date: dict[str, str | None], now: datetime) -> tuple[float, float] | None:
-    month = MONTHS.index(date["month"].lower()) + 1 if date.get("month") else 0
+    named = date.get("month")
+    month = MONTHS.index(named.lower()) + 1 if named else 0
     try:
         start = datetime(int(date["year"] or now.year), month or 1, int(date.get("day") or 1), tzinfo=UTC)
         if not date["year"] and start > now:
