@@ -37,6 +37,12 @@ CACHE_KB = (
 CACHED_STATEMENTS = 256  # all that are ever asked, prepared once
 FOLDER_MODE, FILE_MODE = 0o700, 0o600  # other people's conversations
 
+# In one statement: between two of them another worker may have made the tables of an empty file.
+IS_FOREIGN = f"""
+SELECT application_id <> {APPLICATION_ID} AND (application_id <> 0 OR EXISTS (SELECT 1 FROM sqlite_master))
+FROM pragma_application_id
+"""
+
 ADVICE = {
     sqlite3.SQLITE_BUSY: "another process holds it: stop that process, or wait; it is tried again",
     sqlite3.SQLITE_LOCKED: "another process holds it: stop that process, or wait; it is tried again",
@@ -221,8 +227,7 @@ class Database:
         return connection
 
     async def _prepare(self, writer: aiosqlite.Connection) -> None:
-        owner = await self._ask(writer, "PRAGMA application_id")
-        if owner != APPLICATION_ID and (owner or await self._ask(writer, "SELECT count(*) FROM sqlite_master")):
+        if await self._ask(writer, IS_FOREIGN):
             raise MemoryFault(f"opening {self.path}: it is another program's database: choose another data folder")
         mode = await self._ask(writer, "PRAGMA journal_mode = WAL")
         if mode != "wal":
