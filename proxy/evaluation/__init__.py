@@ -10,6 +10,8 @@ The map; whoever adds a benchmark adds a file `bench_NAME.py` and a line in `com
     systems      what both have in common
     restoring    what comes back after a compaction: compaction, facts
     diagnosis    lost in writing, or in reading: writing
+    growth       a store of many memories, made once for many runs
+    costs compression                what a search costs, and a message; vectors in fewer bits
     model        a language model, for what needs one; nothing asks one unless it is named
     datasets score statistics report vectors
 """
