@@ -224,7 +224,8 @@ class ReinforcementPolicy(_Part):
     """Does recalling a memory change what it is worth? LANTERN 3.2; confidence starts at 0.5."""
 
     enabled: bool = Field(
-        False, description="Off: nothing is counted, read or written. On LANTERN's own simulation it is worth little."
+        False,
+        description="Off: nothing is counted, read or written. LANTERN's simulation, repeated, gains nothing by it.",
     )
     boost: float = Field(0.15, ge=0, le=1, description="Confidence that a memory gains when a block quotes it.")
     decay: float = Field(0.02, ge=0, le=1, description="What the others in reach lose then.")
