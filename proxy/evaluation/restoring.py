@@ -8,8 +8,9 @@ analysis (arXiv 2606.05182, section 6): it was never archived, was no candidate,
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,7 @@ async def measure(
     for fraction in FRACTIONS:
         so_far = until(conversation, fraction)
         later = normalised("\n".join(said.text for said in conversation.messages[len(so_far.messages) :]))
+        needed = {fact.key for fact in facts if holds(later, fact.key)}
         asked: list[tuple[Compacted, Query, list[Fact]]] = []
         for strategy in strategies:
             after = await compacted(so_far, strategy, model)
@@ -107,6 +109,7 @@ async def measure(
         for system in measured if asked else ():
             async with system.opened(so_far) as reader:
                 archive = normalised("\n".join(await reader.stored()))
+                archived = cache(partial(holds, archive))
                 for after, query, lost in asked:
                     reached = normalised((await restored(reader, query, after, ALL_CHARS)).text)
                     for budget in budgets:
@@ -120,8 +123,8 @@ async def measure(
                                 system.name,
                                 budget,
                                 fact.kind,
-                                holds(later, fact.key),
-                                _missed(fact.key, told, reached, archive),
+                                fact.key in needed,
+                                _missed(fact.key, told, reached, archived),
                             )
 
 
@@ -132,9 +135,9 @@ async def restored(reader: Reader, query: Query, after: Compacted, budget_chars:
     return await reader.pack(query.text, budget_chars, after.dropped)
 
 
-def _missed(key: str, told: str, reached: str, archive: str) -> str:
+def _missed(key: str, told: str, reached: str, archived: Callable[[str], bool]) -> str:
     if holds(told, key):
         return ""
-    if not holds(archive, key):
+    if not archived(key):
         return NEVER_ARCHIVED
     return BELOW_CUT if holds(reached, key) else NO_CANDIDATE
