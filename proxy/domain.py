@@ -322,8 +322,8 @@ class Query:
     """
     What to look for, where, and what must not come.
 
-    `text` alone decides admission (the relevance gate); `context` only helps ranking. `lost` are the occurrences of
-    this conversation that may come back: what its compactions took away, and nothing else of it; None: all of it.
+    `lost` are the occurrences of this conversation that may come back: what its compactions took away, and nothing else
+    of it; None: all of it.
     `named` is there where nobody asks for anything: tags of what the new messages say. What was lost comes by what else
     it names then, and there is nothing to admit.
     """
@@ -331,7 +331,6 @@ class Query:
     tenant: str
     conversation: str
     text: str
-    context: str = ""
     reach: Reach = Reach.CONVERSATION
     user: str = ""
     scope: str = ""

@@ -80,7 +80,6 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
             ),
             ("budget", f"{budget['chars']:,} characters, {budget['passage_chars']:,} a passage" if budget else ""),
             ("query", _quoted(query.get("text", ""))),
-            ("context", _quoted(query.get("context", ""))),
             ("gate", f"{'open' if gate['admitted'] else 'shut'}: {gate['reason']}" if gate else ""),
             ("model", "missing: searched by words alone" if told.get("lexical_only") else ""),
             ("took", ", ".join(f"{stage} {ms:g} ms" for stage, ms in told.get("elapsed_ms", {}).items())),

@@ -90,13 +90,12 @@ def diagnose(
             return silent(Note.PRESSURE)
         if at_cap:
             return silent(Note.WINDOW_FULL)
-    text, context, ask_journal = _question(chat, lineage, newest, human_speaks, restores)
+    text, ask_journal = _question(chat, lineage, newest, human_speaks, restores)
     asks = not restores or _asks(chat, lineage, newest, human_speaks)
     query = Query(
         tenant=speaker.tenant,
         conversation=conversation,
         text=text,
-        context=context,
         reach=reach,
         user=speaker.user,
         scope=speaker.scope,
@@ -161,28 +160,28 @@ def _named(chat: Chat, lineage: Lineage) -> frozenset[str]:
 
 def _question(
     chat: Chat, lineage: Lineage, newest: int, human_speaks: bool, restores: bool
-) -> tuple[str, str, tuple[int, ...]]:
-    """The query text, its context, and occurrences of the journal that belong into it."""
-    around = _context(chat, lineage, newest if human_speaks else len(chat.messages), restores)
+) -> tuple[str, tuple[int, ...]]:
+    """The query text, and occurrences of the journal that belong into it."""
     if human_speaks:
         text = _end(chat.messages[newest].text, QUERY_CHARS)
         if len(set(query_terms(text))) >= SELF_CONTAINED_TERMS or not restores:
-            return text, around, ()
-        return f"{text}\n{around}", around, ()
+            return text, ()
+        return f"{text}\n{_context(chat, lineage, newest)}", ()
     # inside a tool loop the human message may be among what was dropped
     tools = [m.text for m in chat.messages[newest + 1 :] if m.role in ("tool", "function")]
     asked = [chat.messages[newest].text] if newest >= 0 else []
     text = "\n".join(_end(part, CONTEXT_CHARS // 2) for part in [*asked, *tools[-2:]])
-    return f"{text}\n{around}"[:QUERY_CHARS], around, _last_human_lost(lineage) if newest < 0 else ()
+    around = _context(chat, lineage, len(chat.messages))
+    return f"{text}\n{around}"[:QUERY_CHARS], _last_human_lost(lineage) if newest < 0 else ()
 
 
-def _context(chat: Chat, lineage: Lineage, before: int, restores: bool) -> str:
+def _context(chat: Chat, lineage: Lineage, before: int) -> str:
     """What stands around the question: the summary, then the messages just before."""
     history = chat.history
     summary = [history[at].text[:CONTEXT_CHARS] for at in lineage.summary_at[:1] if 0 <= at < len(history)]
     recent = [m.text for m in chat.messages[max(0, before - 4) : before] if not m.is_instruction and m.text]
     room = CONTEXT_CHARS // 4
-    return "\n".join([*(summary if restores else ()), *(_end(text, room) for text in recent)])
+    return "\n".join([*summary, *(_end(text, room) for text in recent)])
 
 
 def _last_human_lost(lineage: Lineage) -> tuple[int, ...]:

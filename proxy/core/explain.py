@@ -42,7 +42,7 @@ def explanation(
     }
     if diagnosis.budget is not None and diagnosis.query is not None:
         told["budget"] = {"chars": diagnosis.budget.chars, "passage_chars": diagnosis.budget.passage_chars}
-        told["query"] = {"text": diagnosis.query.text, "context": diagnosis.query.context}
+        told["query"] = {"text": diagnosis.query.text}
     if recalled is not None:
         told["gate"] = {"admitted": recalled.admitted, "reason": recalled.reason}
         told["lexical_only"] = recalled.lexical_only
