@@ -67,9 +67,9 @@ def run(given: argparse.Namespace) -> None:
             raise PolicyError(f"writing {file}: there is no folder {file.parent}")
     if given.plot:
         ready_to_plot(given.plot)
-    started = perf_counter()
+    made, started = provenance(given.seed), perf_counter()  # before: the checkout may change while we measure
     report = asyncio.run(given.bench.run(given))
-    report = replace(report, provenance=provenance(given.seed, perf_counter() - started))
+    report = replace(report, provenance=made | {"seconds": round(perf_counter() - started, 1)})
     report.show(terminal.console())
     if given.json:
         given.json.write_text(report.to_json(), encoding="utf-8")

@@ -120,12 +120,11 @@ def bars(figure: Figure, title: str, groups: Sequence[str], heights: Mapping[str
     figure.legend(loc="outside lower center", ncols=4, frameon=False)
 
 
-def provenance(seed: int, seconds: float) -> dict[str, Any]:
+def provenance(seed: int) -> dict[str, Any]:
     """What is needed to repeat a measurement."""
     return {
         "command": shlex.join(["palimpsest", *sys.argv[1:]]),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(seconds, 1),
         "seed": seed,
         "commit": _commit(),
         "versions": {
