@@ -13,6 +13,7 @@ MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
+QUESTION_CHARS = 500  # a longer text was pasted: its dates are those of a log, and looking for them takes time
 TOLD_WITHIN = timedelta(days=10)  # what happened is mostly told soon afterwards
 
 _MONTH = "|".join(month.capitalize() for month in MONTHS)
@@ -30,8 +31,10 @@ def periods(text: str, now: float) -> tuple[tuple[float, float], ...]:
     The periods in which a text's dates were probably told of, in Unix seconds, first and last, in order.
 
     A month or day without a year is the last one that had begun by `now`. Each period ends ten days later than its
-    date does. Dates that do not exist are none.
+    date does. Dates that do not exist are none, nor are those of a text of more than 500 characters.
     """
+    if len(text) > QUESTION_CHARS:
+        return ()
     found = []
     for pattern in _DATES:
         for date in pattern.finditer(text):

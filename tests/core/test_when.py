@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.core.when import MONTHS, TOLD_WITHIN, periods
+from proxy.core.when import MONTHS, QUESTION_CHARS, TOLD_WITHIN, periods
 
 
 def at(year: int, month: int, day: int) -> float:
@@ -43,6 +43,11 @@ def test_each_date_of_a_text_is_a_period_of_its_own() -> None:
 @pytest.mark.parametrize("text", ["What may I do?", "On 31 June 2022?", "Version 12020", "It will march on."])
 def test_what_is_no_date_or_never_was_is_no_period(text: str) -> None:
     assert periods(text, NOW) == ()
+
+
+def test_a_pasted_text_asks_about_no_day() -> None:
+    pasted = "2023-11-16 started\n" * 30
+    assert len(pasted) > QUESTION_CHARS and periods(pasted, NOW) == ()
 
 
 @given(st.text(st.sampled_from("May 2023,th1 March0"), max_size=40), st.floats(0, 4e9))
