@@ -74,10 +74,10 @@ def test_data_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_the_page_of_benchmarks_types_what_can_be_typed() -> None:
-    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    page = (ROOT / "docs" / "benchmarks.md").read_text().replace("\\\n", "")
     typed = [text for text in page.splitlines() if text.startswith("palimpsest bench ") and "--help" not in text]
     assert len(typed) >= 4
-    for words in (shlex.split(text)[2:] for text in typed):
+    for words in (shlex.split(text, comments=True)[2:] for text in typed):
         parser = argparse.ArgumentParser(exit_on_error=False)
         add_arguments(parser, words[0])
         assert parser.parse_args(words).data, words
