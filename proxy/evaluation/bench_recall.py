@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from proxy.evaluation import model as models
 from proxy.evaluation import vectors
 from proxy.evaluation.command import budgets_flag, systems, systems_flag
 from proxy.evaluation.datasets import Conversation, Question, read
@@ -47,13 +48,15 @@ Rows = Mapping[int, Sequence[Row]]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     budgets_flag(parser)
     systems_flag(parser)
+    models.add_arguments(parser)
 
 
 async def run(given: argparse.Namespace) -> Report:
     conversations = [conversation for path in given.data for conversation in read(path, given.limit)]
-    async with vectors.opened() as embedder:
+    async with vectors.opened() as embedder, models.opened(given) as model:
         rows = {
-            system.name: await ask(system, conversations, given.budget_chars) for system in systems(given, embedder)
+            system.name: await ask(system, conversations, given.budget_chars)
+            for system in systems(given, embedder, model=model)
         }
     return report([str(path) for path in given.data], conversations, rows, given.seed)
 
