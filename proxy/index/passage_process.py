@@ -112,5 +112,4 @@ if __name__ == "__main__":
     # No session of its own: Linux weighs sessions first, and niceness would only count inside it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches us too, and is for the proxy to handle
     os.nice(NICENESS)
-    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     serve(Path(sys.argv[1]), int(sys.argv[2]), sys.stdin.buffer, sys.stdout.buffer)

@@ -8,10 +8,10 @@ import orjson
 import pytest
 
 from proxy.core.links import (
-    CLUE_MESSAGES,
     KEPT_ECHOES,
     KEPT_PHRASES,
     LONG_CHARS,
+    NEWEST_CLUES,
     answer_links,
     clues,
     flags_of,
@@ -121,8 +121,8 @@ def test_request_leaves_nothing_of_what_is_not_new():
 
 
 def test_only_the_newest_messages_of_a_long_history_are_looked_up():
-    found = looked_up(*(user(prose(30, n)) for n in range(CLUE_MESSAGES + 50)))
-    assert len(found[LinkKind.MESSAGE]) == CLUE_MESSAGES
+    found = looked_up(*(user(prose(30, n)) for n in range(NEWEST_CLUES + 50)))
+    assert len(found[LinkKind.MESSAGE]) == NEWEST_CLUES
 
 
 def test_second_look_up_is_made_only_where_the_first_left_the_question_open():
