@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
@@ -143,13 +144,11 @@ def progress() -> Progress:
 
 
 def _commit() -> str:
-    """Of the checkout that runs, "-dirty" where it was changed since; "" where it is none."""
-    said = subprocess.run(
-        ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12", "--match="],
-        capture_output=True,
-        text=True,
-    )
-    return said.stdout.strip()
+    """Of the checkout that runs, "-dirty" where it was changed since; "" where it is none, or no git is there."""
+    asked = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12", "--match="]
+    with suppress(OSError):
+        return subprocess.run(asked, capture_output=True, text=True).stdout.strip()
+    return ""
 
 
 def _cell(value: str | float | int | None) -> str:

@@ -57,7 +57,7 @@ def test_a_text_is_written_once() -> None:
 def test_offsets_of_passages_count_in_the_stored_text() -> None:
     message = read_message(MESSAGES["text and call"])
     text, _ = to_stored(message, keep)
-    (passage,) = digest(message.text, message.role, message.calls)
+    (passage,) = digest(text, message.role)
     assert text[passage.start : passage.stop] == 'I look.\nread({"path": "a.py"})'
 
 
