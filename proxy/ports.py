@@ -85,8 +85,8 @@ class Embedder(Protocol):
     def name(self) -> str:
         """Stored with each vector; vectors of another name are rebuilt."""
 
-    async def embed_query(self, text: str) -> Vectors:
-        """One vector, shape (384,). On the hot path: milliseconds."""
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Forms of one question, shape (n, 384). On the hot path: milliseconds."""
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Shape (n, 384), in the background, at low priority."""

@@ -166,7 +166,7 @@ class Recall:
             return None
         try:
             forms = dict.fromkeys((text, without_names(text)))
-            return np.array(await asyncio.gather(*map(self._embedder.embed_query, forms)))
+            return await self._embedder.embed_queries([*forms])
         except MemoryFault as fault:
             self._counts.fault("embed_query")
             log.warning("recall is lexical only", reason=str(fault))

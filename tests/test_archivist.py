@@ -64,8 +64,8 @@ class Hasher:
         self.ready = True
         self.embedded: list[str] = []
 
-    async def embed_query(self, text: str) -> Vectors:
-        return (await self.embed_passages([text]))[0]
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        return await self.embed_passages(texts)
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         if not self.ready:

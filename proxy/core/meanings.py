@@ -13,9 +13,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.floating[Any]]
 Signs = npt.NDArray[np.uint64]
 
-LARGE_PASSAGES = (
-    10_000  # comparing so many exactly takes 2 ms; of more, vectors are kept in half the memory, with signs
-)
+LARGE_PASSAGES = 10_000  # comparing so many exactly takes 2 ms; of more, vectors are kept in half the room, with signs
 EXACT_PASSAGES = 1_000  # of a large scope: the nearest 200 are among them (`bench ablate`)
 WORD_BITS = 64
 

@@ -44,7 +44,7 @@ class NoModel:
     name = "none"
     ready = False
 
-    async def embed_query(self, text: str) -> Vectors:
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         raise MemoryFault("embedding a question: this variant has no model")
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
@@ -148,7 +148,7 @@ async def compressed(embedder: CachedEmbedder, conversation: Conversation) -> di
     depths = (*DEPTHS, EVIDENCE_DEPTH)
     for question, exactly in zip(asked, exact_questions, strict=True):
         gold = set(conversation.gold(question))
-        hurried = await embedder.embed_query(question.text)
+        (hurried,) = await embedder.embed_queries([question.text])
         scores = {name: way(held, exactly) for name, way in compression.WAYS.items()}
         scores["fp16, question by the 8-bit model"] = compression.halves(held, hurried)
         found = {name: [compression.nearest(one, depth) for depth in depths] for name, one in scores.items()}

@@ -89,8 +89,8 @@ class Instant:
     name = "instant"
     ready = True
 
-    async def embed_query(self, text: str) -> Vectors:
-        return np.zeros(DIMENSIONS, np.float32)
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        return np.zeros((len(texts), DIMENSIONS), np.float32)
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         return np.zeros((len(texts), DIMENSIONS), np.float32)

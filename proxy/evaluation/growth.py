@@ -53,11 +53,11 @@ class Hurried:
         self.name = embedder.name
         self.ready = True
 
-    async def embed_query(self, text: str) -> Vectors:
-        return await self._embedder.embed_query(text)
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        return await self._embedder.embed_queries(texts)
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        return np.array([await self._embedder.embed_query(text) for text in texts])
+        return np.concatenate([await self._embedder.embed_queries([text]) for text in texts])
 
 
 def stores_folder() -> Path:

@@ -43,8 +43,8 @@ class CachedEmbedder:
     def ready(self) -> bool:
         return self._model.ready
 
-    async def embed_query(self, text: str) -> Vectors:
-        return await self._model.embed_query(text)
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        return await self._model.embed_queries(texts)
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, shape (n, 384), float32; what is not on disk is embedded and kept."""

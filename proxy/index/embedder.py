@@ -45,7 +45,7 @@ class MiniLM:
         self._passages: PassageProcess | None = None
         self._refused: tuple[Path, int] | None = None  # a damaged model: not loaded again until it changes
         self._stopping = False
-        self._remembered: OrderedDict[str, asyncio.Future[Vectors]] = OrderedDict()
+        self._remembered: OrderedDict[tuple[str, ...], asyncio.Future[Vectors]] = OrderedDict()
         self._question_thread = ThreadPoolExecutor(1, "embed-question")
         self._passage_thread = ThreadPoolExecutor(1, "embed-passages")
         counts.gauge("embedder_ready", 0)
@@ -54,15 +54,15 @@ class MiniLM:
     def ready(self) -> bool:
         return self._encoder is not None
 
-    async def embed_query(self, text: str) -> Vectors:
-        """Unit vector, shape (384,). Asked twice, even at once, it is computed once."""
-        text = gist(text)
-        running = self._remembered.get(text)
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors of the forms of one question, shape (n, 384). Asked twice, even at once, it is computed once."""
+        forms = tuple(map(gist, texts))
+        running = self._remembered.get(forms)
         if running is None:
-            running = self._remembered[text] = self._begin(text)
+            running = self._remembered[forms] = self._begin(forms)
             if len(self._remembered) > REMEMBERED_QUESTIONS:
                 self._remembered.popitem(last=False)
-        self._remembered.move_to_end(text)
+        self._remembered.move_to_end(forms)
         return await asyncio.shield(running)  # others may wait for it too
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
@@ -113,7 +113,7 @@ class MiniLM:
         for thread in (self._question_thread, self._passage_thread):
             thread.shutdown(wait=False, cancel_futures=True)
 
-    def _begin(self, text: str) -> asyncio.Future[Vectors]:
+    def _begin(self, forms: tuple[str, ...]) -> asyncio.Future[Vectors]:
         encoder, started = self._encoder, perf_counter()
         if encoder is None:
             raise MemoryFault(f"embedding a question: {self.status}")
@@ -121,9 +121,9 @@ class MiniLM:
         def end(done: asyncio.Future[Vectors]) -> None:
             self._counts.observe("embed_query", perf_counter() - started)
             if done.cancelled() or done.exception():
-                self._remembered.pop(text, None)
+                self._remembered.pop(forms, None)
 
-        running = asyncio.get_running_loop().run_in_executor(self._question_thread, lambda: encoder.embed([text])[0])
+        running = asyncio.get_running_loop().run_in_executor(self._question_thread, encoder.embed, forms)
         running.add_done_callback(end)
         return running
 

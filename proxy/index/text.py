@@ -20,7 +20,7 @@ from proxy.index.scope import Scope
 from proxy.ports import Ask
 
 MAX_TERMS = 16  # the rarest of a question: more only repeat what it is about
-MAX_HITS = 5000  # of all terms outside one conversation, 5 ms: the commonest words of a large scope say nothing
+MAX_HITS = 20_000  # of all terms outside one conversation, 5 ms: the commonest words of a large scope say nothing
 
 
 @dataclass(frozen=True, slots=True)

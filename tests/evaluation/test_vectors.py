@@ -30,7 +30,7 @@ async def test_passages_are_kept_from_one_run_to_the_next(model_folder: Path, tm
     async with vectors.opened(policy, file) as embedder:
         assert embedder.ready and embedder.name == MiniLM.name
         first = await embedder.embed_passages(TEXTS)
-        question = await embedder.embed_query("When does the ferry leave?")
+        (question,) = await embedder.embed_queries(["When does the ferry leave?"])
     assert first.shape == (3, 384) and first.dtype == np.float32
     assert (first[0] == first[2]).all() and np.linalg.norm(first, axis=1) == pytest.approx(1, abs=1e-3)
     assert first[0] @ question > 0.6 > first[1] @ question

@@ -67,7 +67,7 @@ async def test_questions_and_passages_live_in_the_same_space(make: Make, counts:
     assert counts.gauges == {"embedder_ready": 0}
     assert await embedder.warm()
     text = "Which port does Postgres use?"
-    own = await embedder.embed_query(text)
+    (own,) = await embedder.embed_queries([text])
     assert own.shape == (384,)
     passages = await embedder.embed_passages([text, "I like Thai food more than Italian food."])
     assert passages[0] == pytest.approx(Encoder(model_folder, 1).embed([text])[0], abs=1e-5)
@@ -79,12 +79,12 @@ async def test_questions_and_passages_live_in_the_same_space(make: Make, counts:
 async def test_question_asked_again_is_not_computed_again(make: Make, counts: Counted, model_folder: Path) -> None:
     embedder = make(ModelPolicy(folder=model_folder))
     await embedder.warm()
-    first = await embedder.embed_query("Which port?")
-    assert await embedder.embed_query("Which port?") is first
+    first = await embedder.embed_queries(["Which port?"])
+    assert await embedder.embed_queries(["Which port?"]) is first
     assert counts.stages == ["embed_query"]
     for number in range(REMEMBERED_QUESTIONS):
-        await embedder.embed_query(f"{number}")
-    assert await embedder.embed_query("Which port?") is not first
+        await embedder.embed_queries([f"{number}"])
+    assert await embedder.embed_queries(["Which port?"]) is not first
 
 
 async def test_question_asked_twice_at_once_is_computed_once_and_survives_one_who_leaves(
@@ -92,10 +92,10 @@ async def test_question_asked_twice_at_once_is_computed_once_and_survives_one_wh
 ) -> None:
     embedder = make(ModelPolicy(folder=model_folder))
     await embedder.warm()
-    leaves, stays = (asyncio.ensure_future(embedder.embed_query("Which port?")) for _ in range(2))
+    leaves, stays = (asyncio.ensure_future(embedder.embed_queries(["Which port?"])) for _ in range(2))
     await asyncio.sleep(0)
     leaves.cancel()
-    assert (await stays).shape == (384,)
+    assert (await stays).shape == (1, 384)
     assert leaves.cancelled()
     assert counts.stages == ["embed_query"]
 
@@ -105,7 +105,7 @@ async def test_missing_model_is_a_fault_that_says_so(make: Make, tmp_path: Path)
     assert not await embedder.warm()
     assert not embedder.ready
     with pytest.raises(MemoryFault, match="embedding a question: not loaded yet"):
-        await embedder.embed_query("Which port?")
+        await embedder.embed_queries(["Which port?"])
     with pytest.raises(MemoryFault, match="embedding passages"):
         await embedder.embed_passages(["5433"])
 
@@ -119,7 +119,7 @@ async def test_model_that_arrives_is_picked_up(make: Make, model_folder: Path, t
         shutil.copytree(model_folder, tmp_path / "arriving")
         (tmp_path / "arriving").rename(tmp_path / "mine")
     assert embedder.ready  # the watch ended by itself
-    assert (await embedder.embed_query("Which port?")).shape == (384,)
+    assert (await embedder.embed_queries(["Which port?"])).shape == (1, 384)
 
 
 async def test_damaged_model_waits_for_a_better_one(make: Make, model_folder: Path, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ async def test_model_without_the_faster_copy_embeds_questions_exactly(
     embedder = make(ModelPolicy(folder=folder))
     assert await embedder.warm()
     exact = Encoder(model_folder, 1).embed(["Which port?"])[0]
-    assert await embedder.embed_query("Which port?") == pytest.approx(exact, abs=1e-6)
+    assert (await embedder.embed_queries(["Which port?"]))[0] == pytest.approx(exact, abs=1e-6)
 
 
 def test_long_question_is_read_at_its_beginning_and_its_end() -> None:
