@@ -24,7 +24,7 @@ import structlog
 
 from proxy.archivist import Archivist
 from proxy.core import roles
-from proxy.core.diagnose import diagnose, newly_lost
+from proxy.core.diagnose import diagnose, newest_question, newly_lost
 from proxy.core.explain import explanation
 from proxy.core.identity import credential_of, identify, is_rotating, tenant_key
 from proxy.core.keyring import Keyring
@@ -214,6 +214,8 @@ class Pipeline:
                     seen = await self._journal.seen(more)
                 lineage = await self._run(size, verdict, seen, key)
                 if (further := await self._run(size, further_clues, chat, lineage, speaker, key)) is not None:
+                    if lineage.event.is_compaction and (question := newest_question(chat)):
+                        self._remembering.expect(question)
                     verdict = functools.partial(verdict, further=await self._journal.seen(further))
                     lineage = await self._run(size, verdict, seen, key)
                 if lineage.role is not Role.SIDE:

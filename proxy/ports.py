@@ -98,6 +98,9 @@ class Remembering(Protocol):
     async def recall(self, query: Query, limit: int) -> Recalled:
         """Best candidates first, visible and excluded ones left out."""
 
+    def expect(self, text: str) -> None:
+        """A question with this text will probably be asked: begin with what takes long. Returns at once."""
+
 
 class Counter(Protocol):
     """Text to tokens, for one model."""

@@ -82,6 +82,14 @@ class Recall:
         self._clock = clock
         self._recipe = recipe
         self._reinforcement = reinforcement
+        self._expected: set[asyncio.Future[Vectors | None]] = set()
+
+    def expect(self, text: str) -> None:
+        """Begin to embed a question that will probably be asked; the embedder remembers it."""
+        if self._embedder.ready:
+            embedding = asyncio.ensure_future(self._vectors(text))
+            self._expected.add(embedding)  # the event loop itself would forget it
+            embedding.add_done_callback(self._expected.discard)
 
     async def recall(self, query: Query, limit: int) -> Recalled:
         """Best candidates first, visible and excluded ones left out."""

@@ -103,6 +103,18 @@ async def test_what_was_lost_and_is_asked_for_comes_first(recall: Recall, lost: 
     assert (memory.start, memory.stop) == (0, len(TALK[0]))
 
 
+async def test_a_question_that_is_expected_is_embedded_before_it_is_asked(
+    recall: Recall, embedder: WordEmbedder
+) -> None:
+    recall.expect(FESTIVAL)
+    await asyncio.sleep(0)
+    assert embedder.asked[0] == FESTIVAL
+    embedder.ready = False
+    recall.expect("Which planets have rings?")
+    await asyncio.sleep(0)
+    assert "Which planets have rings?" not in embedder.asked
+
+
 async def test_unrelated_question_gets_nothing(recall: Recall, lost: frozenset[int]) -> None:
     for text in ("Write a haiku about autumn leaves.", "ok, go on", "", "Which planets have rings?"):
         recalled = await recall.recall(ask(text, lost), 10)

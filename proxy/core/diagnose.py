@@ -119,6 +119,12 @@ def diagnose(
     )
 
 
+def newest_question(chat: Chat) -> str:
+    """What a person says at the end of the request; "" where it ends otherwise."""
+    newest = _newest_human(chat)
+    return _end(chat.messages[newest].text, QUERY_CHARS) if 0 <= newest == len(chat.messages) - 1 else ""
+
+
 def lost_occurrences(lineage: Lineage) -> frozenset[int]:
     """What compactions of this branch took away so far, this request's included."""
     if lineage.head is None:
@@ -163,7 +169,7 @@ def _question(
 ) -> tuple[str, tuple[int, ...]]:
     """The query text, and occurrences of the journal that belong into it."""
     if human_speaks:
-        text = _end(chat.messages[newest].text, QUERY_CHARS)
+        text = newest_question(chat)
         if len(set(query_terms(text))) >= SELF_CONTAINED_TERMS or not restores:
             return text, ()
         return f"{text}\n{_context(chat, lineage, newest)}", ()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.core.diagnose import diagnose, lost_occurrences, newly_lost
+from proxy.core.diagnose import diagnose, lost_occurrences, newest_question, newly_lost
 from proxy.core.pressure import pressure
 from proxy.domain import (
     BlockKind,
@@ -64,6 +64,12 @@ def test_a_compaction_restores_what_it_took_away() -> None:
     assert found.query is not None
     assert found.query.text == QUESTION
     assert found.query.lost == {10, 11, 12, 13}
+
+
+def test_the_newest_question_is_what_a_person_says_last() -> None:
+    assert newest_question(COMPACTED) == QUESTION
+    assert newest_question(chat(("user", QUESTION), ("assistant", "4711"))) == ""
+    assert newest_question(chat(("system", "s"))) == ""
 
 
 def test_what_the_model_still_sees_is_named() -> None:
