@@ -5,12 +5,14 @@ Which pieces mean something close to a question? Exact cosine over all of them, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Self
 
 import numpy as np
 
 from proxy.core.ranking import Bools, Floats
-from proxy.evaluation.filling import Piece
+from proxy.evaluation.filling import Piece, filled
+from proxy.evaluation.systems import Pack
 from proxy.ports import Embedder, Vectors
 
 
@@ -45,3 +47,18 @@ class Nearest:
         cosines = await self.cosines(query)
         rows = np.flatnonzero(self.lost(dropped) & (cosines >= floor))
         return [self.pieces[row] for row in rows[np.argsort(-cosines[rows], kind="stable")]]
+
+
+class ByCosine:
+    """The closest pieces, as many as there is room for. Implements `systems.Reader`."""
+
+    def __init__(self, nearest: Nearest, *, floor: float = -1.0) -> None:
+        self._nearest = nearest
+        self._floor = floor
+
+    async def pack(self, query: str, budget_chars: int, dropped: int | None = None) -> Pack:
+        started = perf_counter()
+        return filled(await self._nearest.to(query, dropped, floor=self._floor), budget_chars, started)
+
+    async def stored(self) -> Sequence[str]:
+        return self._nearest.texts

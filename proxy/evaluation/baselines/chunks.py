@@ -8,15 +8,13 @@ sets one.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from time import perf_counter
 
 from proxy.core.digest import readable
 from proxy.evaluation.datasets import Conversation
-from proxy.evaluation.filling import Piece, filled
-from proxy.evaluation.nearest import Nearest
-from proxy.evaluation.systems import Pack
+from proxy.evaluation.filling import Piece
+from proxy.evaluation.nearest import ByCosine, Nearest
 from proxy.index.tokens import encoder
 from proxy.ports import Embedder
 
@@ -33,20 +31,8 @@ class VerbatimChunks:
         self._embedder = embedder
 
     @asynccontextmanager
-    async def opened(self, conversation: Conversation) -> AsyncIterator[_Reader]:
-        yield _Reader(await Nearest.of(token_chunks(conversation), self._embedder))
-
-
-class _Reader:
-    def __init__(self, nearest: Nearest) -> None:
-        self._nearest = nearest
-
-    async def pack(self, query: str, budget_chars: int, dropped: int | None = None) -> Pack:
-        started = perf_counter()
-        return filled(await self._nearest.to(query, dropped), budget_chars, started)
-
-    async def stored(self) -> Sequence[str]:
-        return self._nearest.texts
+    async def opened(self, conversation: Conversation) -> AsyncIterator[ByCosine]:
+        yield ByCosine(await Nearest.of(token_chunks(conversation), self._embedder))
 
 
 def token_chunks(conversation: Conversation) -> list[Piece]:

@@ -7,15 +7,13 @@ CALMem (sections 3.4, 4.2 to 4.4): chunks of 1,000 characters that overlap by 20
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from time import perf_counter
 
 from proxy.core.digest import digest, readable
 from proxy.evaluation.datasets import Conversation
-from proxy.evaluation.filling import Piece, filled
-from proxy.evaluation.nearest import Nearest
-from proxy.evaluation.systems import Pack
+from proxy.evaluation.filling import Piece
+from proxy.evaluation.nearest import ByCosine, Nearest
 from proxy.ports import Embedder
 
 FLOOR_COSINE = 0.40  # CALMem 4.3
@@ -30,22 +28,9 @@ class DenseTurns:
         self._embedder = embedder
 
     @asynccontextmanager
-    async def opened(self, conversation: Conversation) -> AsyncIterator[_Reader]:
+    async def opened(self, conversation: Conversation) -> AsyncIterator[ByCosine]:
         chunks = chunks_of(conversation)
-        yield _Reader(await Nearest.of(chunks, self._embedder))
-
-
-class _Reader:
-    def __init__(self, nearest: Nearest) -> None:
-        self._nearest = nearest
-
-    async def pack(self, query: str, budget_chars: int, dropped: int | None = None) -> Pack:
-        started = perf_counter()
-        found = await self._nearest.to(query, dropped, floor=FLOOR_COSINE)
-        return filled(found, budget_chars, started)
-
-    async def stored(self) -> Sequence[str]:
-        return self._nearest.texts
+        yield ByCosine(await Nearest.of(chunks, self._embedder), floor=FLOOR_COSINE)
 
 
 def chunks_of(conversation: Conversation) -> list[Piece]:

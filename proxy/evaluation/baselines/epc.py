@@ -11,18 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proxy.evaluation.baselines.summary import WRITE_TOKENS, Entries, Segment, segments
+from proxy.evaluation.baselines.summary import Segment, Summary, segments
 from proxy.evaluation.datasets import Conversation
 from proxy.evaluation.filling import Piece
-from proxy.evaluation.model import Model
-from proxy.evaluation.nearest import Nearest
 from proxy.evaluation.score import normalised
 from proxy.index.tokens import encoder
-from proxy.ports import Embedder
 
 COVERAGE, SPECIFICITY, REDUNDANCY = 1.0, 0.5, 0.3  # WhenLoss 5.3
 OVERLAP_SHARE = 0.5  # of the shorter one's words: then two units are one piece of evidence
@@ -80,19 +76,10 @@ class Unit:
         return f"[Q] {' '.join(self.questions)}\n[E] {self.evidence}\n[S] {self.source}"
 
 
-class Epc:
+class Epc(Summary):
     """Entries of question, evidence and source, by cosine."""
 
     name = "epc"
-
-    def __init__(self, embedder: Embedder, model: Model, write_tokens: int = WRITE_TOKENS) -> None:
-        self._embedder = embedder
-        self._model = model
-        self._write_tokens = write_tokens
-
-    @asynccontextmanager
-    async def opened(self, conversation: Conversation) -> AsyncIterator[Entries]:
-        yield Entries(await Nearest.of(await self.write(conversation), self._embedder))
 
     async def write(self, conversation: Conversation) -> list[Piece]:
         """All that is kept: question, evidence and source."""

@@ -14,14 +14,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from math import sqrt
-from time import perf_counter
 
 from proxy.core.digest import readable
 from proxy.evaluation.datasets import Conversation
-from proxy.evaluation.filling import Piece, filled
+from proxy.evaluation.filling import Piece
 from proxy.evaluation.model import Model
-from proxy.evaluation.nearest import Nearest
-from proxy.evaluation.systems import Pack
+from proxy.evaluation.nearest import ByCosine, Nearest
 from proxy.ports import Embedder
 
 WRITE_TOKENS = 5_000  # WhenLoss 5.3
@@ -79,8 +77,8 @@ class Summary:
         self._write_tokens = write_tokens
 
     @asynccontextmanager
-    async def opened(self, conversation: Conversation) -> AsyncIterator[Entries]:
-        yield Entries(await Nearest.of(await self.write(conversation), self._embedder))
+    async def opened(self, conversation: Conversation) -> AsyncIterator[ByCosine]:
+        yield ByCosine(await Nearest.of(await self.write(conversation), self._embedder))
 
     async def write(self, conversation: Conversation) -> list[Piece]:
         """All that is kept: one entry a segment."""
@@ -102,20 +100,6 @@ class TwoPassSummary(Summary):
         summary = await super()._entry(part)
         prompt = REFINE.format(max_tokens=part.max_tokens, session_turns=part.text, summary=summary)
         return await self._model.complete(prompt, part.max_tokens)
-
-
-class Entries:
-    """Entries that a model wrote, found by cosine. Implements `systems.Reader`."""
-
-    def __init__(self, nearest: Nearest) -> None:
-        self._nearest = nearest
-
-    async def pack(self, query: str, budget_chars: int, dropped: int | None = None) -> Pack:
-        started = perf_counter()
-        return filled(await self._nearest.to(query, dropped), budget_chars, started)
-
-    async def stored(self) -> Sequence[str]:
-        return self._nearest.texts
 
 
 def segments(conversation: Conversation, write_tokens: int) -> list[Segment]:
