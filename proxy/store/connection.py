@@ -184,9 +184,8 @@ class Database:
         with suppress(sqlite3.Error, ValueError):  # closed meanwhile, or the disk fails: the next write says so
             _, pages, _ = next(iter(await mover.execute_fetchall(CHECKPOINT)))
             if pages > LONG_LOG_PAGES:
-                async with (
-                    self._writing
-                ):  # what was written meanwhile is little; then the next write starts the log anew
+                # what was written meanwhile is little; once that is moved too, the next write starts the log anew
+                async with self._writing:
                     await mover.execute_fetchall(CHECKPOINT)
 
     async def _ensure_open(self) -> aiosqlite.Connection:
@@ -232,7 +231,7 @@ class Database:
         mode = await self._ask(writer, "PRAGMA journal_mode = WAL")
         if mode != "wal":
             raise MemoryFault(f"opening {self.path}: its file system has no shared memory: choose another data folder")
-        await writer.execute_fetchall("PRAGMA wal_autocheckpoint = 0")  # see `_checkpoint`
+        await writer.execute_fetchall("PRAGMA wal_autocheckpoint = 0")  # see `_checkpoint_soon`
         await writer.execute_fetchall(f"PRAGMA synchronous = {self._synchronous}")
         await writer.execute_fetchall("PRAGMA foreign_keys = ON")
         await writer.execute_fetchall("PRAGMA temp_store = MEMORY")
