@@ -83,7 +83,7 @@ class Shelves:
         with self._choosing:
             while len(self._growing) > 1 and sum(map(len, self._growing.values())) > MAX_PASSAGES:
                 self._growing.popitem(last=False)
-        return growing.shelf()
+        return growing.latest
 
     def _follow(self, ask: Ask, growing: _Growing, scope: Scope) -> None:
         if len(growing):
@@ -93,7 +93,7 @@ class Shelves:
             if gone:
                 growing.forgotten_seq = gone[-1][0]
         else:
-            growing.forgotten_seq = (ask("SELECT ifnull(max(seq), 0) FROM forgotten"))[0][0]
+            growing.forgotten_seq = ask("SELECT ifnull(max(seq), 0) FROM forgotten")[0][0]
         index = "memory_by_tenant" if scope.reach is Reach.TENANT else "memory_by_conversation"
         condition, args = scope.condition
         while True:
@@ -106,6 +106,7 @@ class Shelves:
             )
             growing.add(rows)
             self._fill(ask, growing)
+            growing.publish()
             if len(rows) < SLICE_PASSAGES:
                 return
 
@@ -140,6 +141,7 @@ class _Growing:
         self._signs: Signs | None = None
         self._ends: dict[int, tuple[int, float]] = {}  # conversation: its last row, and characters up to its end
         self._names: dict[str, int] = {}
+        self.publish()
 
     @property
     def last_id(self) -> int:
@@ -166,7 +168,9 @@ class _Growing:
         for name, column in self._columns.items():
             column[self._size : size] = new[name]
         follows = np.flatnonzero(new["before"] >= 0)
-        self._columns["after"][new["before"][follows]] = self._size + follows
+        after = self._columns["after"].copy()  # who asked before us must not be led to rows that it does not have
+        after[new["before"][follows]] = self._size + follows
+        self._columns["after"] = after
         self._size = size
 
     def _grow(self, room: int) -> None:
@@ -192,7 +196,11 @@ class _Growing:
             self._signs[:, at] = signs_of(vectors)
         self._columns["has_vector"][at] = True
 
-    def shelf(self) -> Shelf:
+    def publish(self) -> None:
+        """Hand out what is there by now. The one who reads does it: half of a change must not be seen."""
+        self.latest = self._shelf()
+
+    def _shelf(self) -> Shelf:
         rows = {name: column[: self._size] for name, column in self._columns.items()}
         return Shelf(
             ids=rows["id"],

@@ -108,6 +108,15 @@ async def test_forgotten_passages_leave_the_shelf(past: Past) -> None:
     assert len(before) == 3, "what was handed out stays as it was"
 
 
+async def test_a_shelf_that_was_handed_out_leads_to_nothing_that_came_later(past: Past) -> None:
+    shelves = Shelves(MODEL)
+    await past.say("one", "two")
+    before = await look(past.database, shelves, await scope(past))
+    await past.say("three")
+    after = await look(past.database, shelves, await scope(past))
+    assert (before.after.tolist(), after.after.tolist()) == ([1, -1], [1, 2, -1])
+
+
 async def test_what_others_forget_disturbs_nobody(past: Past) -> None:
     watched = Watched(past.database)
     shelves = Shelves(MODEL)
