@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,14 +23,11 @@ from proxy.evaluation.baselines.dense import chunks_of
 from proxy.evaluation.datasets import Conversation, Question, read
 from proxy.evaluation.nearest import Nearest
 from proxy.evaluation.palimpsest import Store
-from proxy.evaluation.report import Report, Table, progress
+from proxy.evaluation.report import Report, Table, lines, progress
 from proxy.evaluation.score import Evidence, Given
 from proxy.evaluation.statistics import compare
 from proxy.evaluation.vectors import CachedEmbedder
 from proxy.ports import Embedder, Vectors
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BUDGET_CHARS = 6000  # what a restore may say (policy: restore.chars)
 BUDGETS_CHARS = (2000, 3000, 4000, 5000, 6000, 7000, 8000)  # LANTERN sweeps 2 to 8 thousand
@@ -216,7 +213,9 @@ def report(
             " against the policy as it is.",
             f"Rescored: the nearest of {compression.RESCORED} times as many that the signs chose.",
         ],
-        draw=lambda figure: _draw(figure, budgets),
+        draw=lambda figure: lines(
+            figure, ("chars", "characters of the block"), "evidence in the block", budgets, "any", "all", "fraction"
+        ),
     )
 
 
@@ -230,14 +229,3 @@ def _means(found: Sequence[Evidence]) -> dict[str, float]:
         "all": float(np.mean([evidence.all for evidence in found])),
         "fraction": float(np.mean([evidence.fraction for evidence in found])),
     }
-
-
-def _draw(figure: Figure, budgets: Sequence[Mapping[str, Any]]) -> None:
-    axes = figure.subplots()
-    for name in ("any", "all", "fraction"):
-        axes.plot([held["chars"] for held in budgets], [held[name] for held in budgets], marker="o", label=name)
-    axes.set_ylim(0, 1)
-    axes.set_xlabel("characters of the block")
-    axes.set_ylabel("evidence in the block")
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,13 +23,10 @@ from proxy.evaluation.costs import Indexing, Search, indexing, search
 from proxy.evaluation.datasets import Conversation, Question, read
 from proxy.evaluation.nearest import Nearest
 from proxy.evaluation.palimpsest import with_gate
-from proxy.evaluation.report import Report, Table, progress
+from proxy.evaluation.report import Report, Table, lines, progress
 from proxy.index.embedder import MiniLM
 from proxy.metrics import Metrics
 from proxy.policy import ModelPolicy, Policy
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TOP = 5  # CALMem's k
 FLOORS = (0.25, 0.30, 0.35, 0.40, 0.45, 0.50)  # CALMem 9.6
@@ -207,7 +203,9 @@ def report(
             " takes a model, and is not measured here.",
             "Vectors of the stores that searches are timed in are random but for the conversations' own.",
         ],
-        draw=lambda figure: _draw(figure, by_floor),
+        draw=lambda figure: lines(
+            figure, ("floor", "floor, cosine"), "", by_floor, "p_at_5", "r_at_5", "mrr", "silent"
+        ),
     )
 
 
@@ -219,13 +217,3 @@ async def _indexing(conversations: Sequence[Conversation]) -> list[Indexing]:
         return await indexing(conversations, model)
     finally:
         await model.close()
-
-
-def _draw(figure: Figure, by_floor: Sequence[Mapping[str, Any]]) -> None:
-    axes = figure.subplots()
-    for name, label in (("p_at_5", "P@5"), ("r_at_5", "R@5"), ("mrr", "MRR"), ("silent", "none came")):
-        axes.plot([held["floor"] for held in by_floor], [held[name] for held in by_floor], marker="o", label=label)
-    axes.set_ylim(0, 1)
-    axes.set_xlabel("floor, cosine")
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,14 +24,11 @@ from proxy.evaluation.compaction import MIN_MESSAGES, Strategy, compacted, query
 from proxy.evaluation.datasets import Conversation, read
 from proxy.evaluation.facts import Fact, Rarity, facts_of, holds, normalised, said_in
 from proxy.evaluation.palimpsest import TENANT, Store, with_gate
-from proxy.evaluation.report import Report, Table, progress
+from proxy.evaluation.report import Report, Table, lines, progress
 from proxy.evaluation.statistics import compare
 from proxy.policy import Policy, ReinforcementPolicy
 from proxy.ports import Embedder
 from proxy.store.rounds import read_rounds
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FRACTIONS = tuple(percent / 100 for percent in range(15, 90, 10))  # LANTERN appendix D
 BUDGET_CHARS = 6000  # LANTERN
@@ -167,16 +164,12 @@ def report(data: Sequence[str], without: Sequence[Simulated], reinforced: Sequen
             "The gate is open. Eight rounds take 0.16 from the 0.50 that a memory begins with: nothing can fall under"
             f" {threshold}, so what is measured is the order alone, not the pruning.",
         ],
-        draw=lambda figure: _draw(figure, events),
+        draw=lambda figure: lines(
+            figure,
+            ("fraction", "compacted at this part of the conversation"),
+            "lost facts that came back",
+            events,
+            "without",
+            "reinforced",
+        ),
     )
-
-
-def _draw(figure: Figure, events: Sequence[Mapping[str, Any]]) -> None:
-    axes = figure.subplots()
-    for name in ("without", "reinforced"):
-        axes.plot([held["fraction"] for held in events], [held[name] for held in events], marker="o", label=name)
-    axes.set_ylim(0, 1)
-    axes.set_xlabel("compacted at this part of the conversation")
-    axes.set_ylabel("lost facts that came back")
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False)

@@ -121,6 +121,25 @@ def bars(figure: Figure, title: str, groups: Sequence[str], heights: Mapping[str
     figure.legend(loc="outside lower center", ncols=4, frameon=False)
 
 
+def lines(figure: Figure, across: tuple[str, str], up: str, rows: Sequence[Mapping[str, Any]], *names: str) -> None:
+    """
+    Shares as curves.
+
+    Args:
+        across: what stands along the x axis: its key in each row, and in words.
+        up: what the shares are of; "": each curve says so itself.
+        names: of the curves, keys of the rows, 0..1.
+    """
+    axes = figure.subplots()
+    for name in names:
+        axes.plot([row[across[0]] for row in rows], [row[name] for row in rows], marker="o", label=name)
+    axes.set_ylim(0, 1)
+    axes.set_xlabel(across[1])
+    axes.set_ylabel(up)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+
+
 def provenance(seed: int) -> dict[str, Any]:
     """What is needed to repeat a measurement."""
     return {

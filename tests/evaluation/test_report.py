@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from rich.console import Console
 
 from proxy import __version__
 from proxy.errors import PolicyError
-from proxy.evaluation.report import Report, Table, bars, provenance
+from proxy.evaluation.report import Report, Table, bars, lines, provenance
 
 REPORT = Report(
     title="speed",
@@ -43,6 +44,13 @@ def test_json_holds_the_results_and_what_is_needed_to_repeat_them() -> None:
 def test_a_picture_is_drawn(tmp_path: Path, name: str, starts: bytes) -> None:
     REPORT.plot(tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(starts)
+
+
+def test_curves_are_drawn(tmp_path: Path) -> None:
+    rows = [{"size": 1, "all": 0.5}, {"size": 2, "all": 0.25}]
+    report = replace(REPORT, draw=lambda figure: lines(figure, ("size", "how many"), "found", rows, "all"))
+    report.plot(tmp_path / "curve.svg")
+    assert (tmp_path / "curve.svg").read_bytes().startswith(b"<?xml")
 
 
 def test_a_picture_that_cannot_be_drawn_is_said(tmp_path: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,14 +25,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database(tmp_path / "journal.db")
-    await database.open()
-    yield database
-    await database.close()
 
 
 @pytest.fixture

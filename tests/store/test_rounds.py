@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
-import pytest
-
 from proxy.core.reinforcement import Rounds, scope_name
 from proxy.domain import Ending, Reach, Record
 from proxy.policy import ReinforcementPolicy
@@ -17,14 +12,6 @@ from tests.talking import heard, record, user
 
 ON = ReinforcementPolicy(enabled=True)
 HERE = scope_name(Reach.CONVERSATION, "c-1", "", "")
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database(tmp_path / "journal.db")
-    await database.open()
-    yield database
-    await database.close()
 
 
 async def rounds(database: Database, scope: str = HERE, tenant: str = "acme") -> Rounds:

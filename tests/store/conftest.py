@@ -1,0 +1,18 @@
+"""What tests of the store share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from proxy.store.connection import Database
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    database = Database(tmp_path / "journal.db")
+    await database.open()
+    yield database
+    await database.close()
