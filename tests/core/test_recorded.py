@@ -9,23 +9,10 @@ from types import ModuleType
 import pytest
 
 from proxy.domain import Json
-from tests.core.watching import ROOT, Watch, assistant
+from tests.core.watching import Watch, assistant
+from tests.recorded import AT_LEAST, AT_MOST, TOOL, needed, traces
 
-TRACES = ROOT.parent / "shared" / "traces"
-TOOL = ROOT.parent / "shared" / "tools" / "replay_traces.py"
-OTHER_WIRES = ("claude-code", "codex-exec", "openai-agents-chain", "openai-agents-compaction")
-AT_LEAST = {
-    "role": 0.98,
-    "event": 0.95,
-    "conversation": 0.97,
-    "compaction_recall": 0.97,
-    "compaction_precision": 0.97,
-}
-AT_MOST = {"main_taken_for_side": 0.005}
-
-pytestmark = pytest.mark.skipif(
-    not TOOL.exists(), reason="needs the labelled traces in ../shared, beside this repository"
-)
+pytestmark = needed
 
 
 def replayer() -> ModuleType:
@@ -54,9 +41,7 @@ def judged(tool: ModuleType, trace: Path) -> list[Json]:
 @pytest.fixture(scope="module")
 def scores() -> Json:
     tool = replayer()
-    every = sorted([*TRACES.glob("*.jsonl"), *TRACES.glob("*.jsonl.gz")])
-    chats = [t for t in every if ".labels." not in t.name and t.name.partition(".")[0] not in OTHER_WIRES]
-    scored: Json = tool.score([row for trace in chats for row in judged(tool, trace)])
+    scored: Json = tool.score([row for trace in traces() for row in judged(tool, trace)])
     return scored
 
 

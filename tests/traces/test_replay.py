@@ -6,35 +6,17 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from proxy.domain import Json
-from tests.running import SHARED, Proxy, free_port
+from tests import recorded
+from tests.recorded import AT_MOST, TOOL, needed, traces
+from tests.running import Proxy, free_port
 
-TRACES = SHARED / "traces"
-TOOL = SHARED / "tools" / "replay_traces.py"
-OTHER_WIRES = ("claude-code", "codex-exec", "openai-agents-chain", "openai-agents-compaction")
-AT_LEAST = {
-    "role": 0.98,
-    "event": 0.95,
-    "conversation": 0.97,
-    "compaction_recall": 0.97,
-    "compaction_precision": 0.97,
-    "bytes": 1.0,
-    "reply": 1.0,
-}
-AT_MOST = {"main_taken_for_side": 0.005}
+AT_LEAST = recorded.AT_LEAST | {"bytes": 1.0, "reply": 1.0}
 
-pytestmark = pytest.mark.skipif(
-    not TOOL.exists(), reason="needs the labelled traces in ../shared, beside this repository"
-)
-
-
-def traces() -> list[Path]:
-    every = sorted([*TRACES.glob("*.jsonl"), *TRACES.glob("*.jsonl.gz")])
-    return [t for t in every if ".labels." not in t.name and t.name.partition(".")[0] not in OTHER_WIRES]
+pytestmark = needed
 
 
 @pytest.fixture(scope="module")
