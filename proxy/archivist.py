@@ -23,10 +23,10 @@ import structlog
 from proxy.core.identity import tenant_key
 from proxy.core.records import heard_of, record_of
 from proxy.core.redaction import redact
-from proxy.domain import Ending, Heard, RawHeaders, Record, Turn
+from proxy.domain import Completion, Ending, Heard, RawHeaders, Record, Turn
 from proxy.errors import MemoryFault
 from proxy.policy import ArchivePolicy
-from proxy.ports import Clock, Counts, Embedder, Journal
+from proxy.ports import Clock, Counts, Embedder, Journal, Wire
 from proxy.store.derived import Derived
 from proxy.wire.overhear import Ear
 
@@ -48,6 +48,7 @@ class _Ended:
     """An answer as it was overheard, not yet read."""
 
     turn: Turn
+    wire: Wire
     payloads: Sequence[bytes]
     streamed: bool
     ending: Ending
@@ -125,11 +126,11 @@ class Archivist:
         self._counts.gauge("queued", self._turns)
         self._put(turn)
 
-    def listen(self, turn: Turn, status: int, headers: RawHeaders) -> Listening:
+    def listen(self, turn: Turn, wire: Wire, status: int, headers: RawHeaders) -> Listening:
         """Overhear the answer to a turn; status 0: nobody answered."""
-        return Listening(self, self._policy, turn, status, headers)
+        return Listening(self, self._policy, turn, wire, status, headers)
 
-    def hear(self, turn: Turn, ear: Ear, ending: Ending) -> asyncio.Future[None]:
+    def hear(self, turn: Turn, wire: Wire, ear: Ear, ending: Ending) -> asyncio.Future[None]:
         """Take an answer to be written; returns at once. The result comes with its commit."""
         committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if turn.id not in self._unanswered:  # its request was lost
@@ -140,7 +141,7 @@ class Archivist:
         if ear.deaf_because and ending is not Ending.REFUSED:
             self._counts.fault("overhear")
             log.warning("an answer could not be overheard", reason=ear.deaf_because)
-        self._put(_Ended(turn, payloads, streamed, ending, self._clock(), committed))
+        self._put(_Ended(turn, wire, payloads, streamed, ending, self._clock(), committed))
         return committed
 
     async def write(self) -> None:
@@ -215,9 +216,9 @@ class Archivist:
                 if isinstance(item, Turn):
                     batch.records.append(record_of(item, tenant_key(self._secret, item.tenant), self._clean))
                 else:
-                    said = (item.turn, item.payloads, item.streamed, item.ending, item.at)
+                    completion = item.wire.reply(item.payloads, item.streamed) if item.payloads else Completion()
                     key = tenant_key(self._secret, item.turn.tenant)
-                    batch.heard.append((item, heard_of(*said, key, self._clean)))
+                    batch.heard.append((item, heard_of(item.turn, completion, item.ending, item.at, key, self._clean)))
             except Exception:  # a guard: one turn that breaks something must not take the others with it
                 self._fail(1)
         return batch
@@ -301,10 +302,11 @@ class Listening:
     """Implements `proxy.ports.Listener` for one answer."""
 
     def __init__(
-        self, archivist: Archivist, policy: ArchivePolicy, turn: Turn, status: int, headers: RawHeaders
+        self, archivist: Archivist, policy: ArchivePolicy, turn: Turn, wire: Wire, status: int, headers: RawHeaders
     ) -> None:
         self._archivist = archivist
         self._turn = turn
+        self._wire = wire
         self._is_refused = status == 0 or status >= REFUSING_STATUS
         self._ear = Ear(headers, policy.answer_bytes)
         self._patience_seconds = policy.commit_wait_ms / 1000
@@ -319,7 +321,7 @@ class Listening:
             ending = Ending.REFUSED
         elif ending is Ending.COMPLETE and self._ear.overflowed:
             ending = Ending.TOO_LARGE
-        return Patience(self._archivist.hear(self._turn, self._ear, ending), self._patience_seconds)
+        return Patience(self._archivist.hear(self._turn, self._wire, self._ear, ending), self._patience_seconds)
 
 
 class Patience:

@@ -122,7 +122,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """One request of a chat wire. `raw` is the parsed body, never changed in place; `body` the client's bytes."""
+    """One request, whatever its wire. `raw` is the parsed body, never changed in place; `body` the client's bytes."""
 
     messages: tuple[Message, ...]
     model: str
@@ -132,11 +132,21 @@ class Chat:
     tool_names: tuple[str, ...] = ()
     stream: bool = False
     max_reply_tokens: int | None = None
+    places: tuple[int, ...] = ()  # of each message in the body's own list, -1 outside of it; (): they are the same
 
     @property
     def history(self) -> tuple[Message, ...]:
         """The messages without instructions: what lineage compares."""
         return tuple(m for m in self.messages if not m.is_instruction)
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What was heard of one answer: its message (None: nothing readable), and the prompt tokens that it was billed."""
+
+    message: Message | None = None
+    prompt_tokens: int | None = None
+    id: str = ""  # by which later requests may name it
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,7 @@ from proxy.errors import MemoryFault, WireError
 from proxy.index.tokens import TokenCounter
 from proxy.metrics import Metrics
 from proxy.policy import Policy
-from proxy.ports import Clock, Journal, Remembering
-from proxy.wire.chat import parse, render
+from proxy.ports import Clock, Journal, Remembering, Wire
 from proxy.wire.fingerprint import fingerprint
 
 INLINE_BYTES = 64 * 1024  # more work than this at once stalls every other request: off the event loop
@@ -126,7 +125,7 @@ class Pipeline:
         self._warned_of_rotation = False
         self._needs_model = len(policy.upstreams) > 1 or policy.upstreams[0].models != ("*",)
 
-    async def prepare(self, headers: RawHeaders, body: bytes) -> Prepared:
+    async def prepare(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
         """What to forward for one request of a memory endpoint, and what to say of it; never raises."""
         named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
         mode = self._mode(named)
@@ -134,7 +133,7 @@ class Pipeline:
             return Prepared(body, OFF, self._model(body))
         started = perf_counter()
         try:
-            prepared = await self._remember(headers, named, body, mode)
+            prepared = await self._remember(headers, named, body, wire, mode)
         except WireError:  # what we cannot read, the upstream may: it will say so itself
             self._metrics.fault("unreadable")
             prepared = Prepared(body, _headers(note=Note.FAULT), self._model(body))
@@ -145,11 +144,13 @@ class Pipeline:
         self._metrics.observe("memory", perf_counter() - started)
         return prepared
 
-    async def _remember(self, headers: RawHeaders, named: Mapping[str, str], body: bytes, mode: Mode) -> Prepared:
+    async def _remember(
+        self, headers: RawHeaders, named: Mapping[str, str], body: bytes, wire: Wire, mode: Mode
+    ) -> Prepared:
         limits = self._policy.limits
         if len(body) > limits.memory_body_bytes:
             return Prepared(body, _headers(note=Note.TOO_LARGE), self._model(body))
-        chat = await self._run(len(body), parse, body)  # 1 read
+        chat = await self._run(len(body), wire.parse, body)  # 1 read
         if len(chat.messages) > limits.memory_messages:
             return Prepared(body, _headers(note=Note.TOO_LARGE), chat.model)
         speaker = identify(
@@ -167,13 +168,13 @@ class Pipeline:
         said = await self._speak(chat, speaker, traced, deadline)  # 4 decide, 5 remember
         replayed = Replay() if said.block and said.diagnosis.sheds else traced.said
         new = (said.anchor, said.block) if said.block else None
-        out = await self._run(len(body), render, chat, insertions(replayed, new))  # 6 speak
+        out = await self._run(len(body), wire.render, chat, insertions(replayed, new))  # 6 speak
         added = replayed.tokens + (said.block.tokens if said.block else 0)
         listen = None
         if mode is Mode.ON:
             turn = self._turn(chat, speaker, traced, said)
             self._archivist.note(turn)
-            listen = functools.partial(self._archivist.listen, turn)
+            listen = functools.partial(self._archivist.listen, turn, wire)
         note = said.note or (Note.READ_ONLY if mode is Mode.READ_ONLY else None)
         if self._archivist.is_failing and mode is Mode.ON:
             note = Note.FAULT  # what was said before is still not on the disk: more urgent than why we are silent

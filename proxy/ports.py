@@ -13,9 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from proxy.domain import (
+    Chat,
     Clues,
+    Completion,
     Ending,
     Heard,
+    Insertion,
     Message,
     Prepared,
     Query,
@@ -129,10 +132,38 @@ class Listener(Protocol):
         """Await: the answer is committed, or `commit_wait_ms` is over."""
 
 
+class Wire(Protocol):
+    """One API that clients speak; implemented by the modules `wire.chat`, `wire.responses`, `wire.messages`."""
+
+    def parse(self, body: bytes) -> Chat:
+        """
+        Read a request.
+
+        Raises:
+            WireError: it is none that we understand; pass it on untouched.
+        """
+
+    def render(self, chat: Chat, insertions: Sequence[Insertion]) -> bytes:
+        """
+        The body with text added to its messages; without insertions the client's very bytes.
+
+        Raises:
+            WireError: text cannot be added without doubt about what the body means; pass it on untouched.
+        """
+
+    def reply(self, payloads: Sequence[bytes], streamed: bool) -> Completion:
+        """
+        Read what was heard of an answer; never raises.
+
+        Args:
+            payloads: of server-sent events when `streamed`, else the pieces of one JSON body.
+        """
+
+
 class Preparing(Protocol):
     """One request, before it goes upstream; implemented by the pipeline."""
 
-    async def prepare(self, headers: RawHeaders, body: bytes) -> Prepared:
+    async def prepare(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
         """What to forward instead, what to add to the answer, and who listens to it. Never raises."""
 
 

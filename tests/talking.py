@@ -30,7 +30,7 @@ from proxy.domain import (
     Turn,
 )
 from proxy.ports import Journal
-from proxy.wire.chat import read_message
+from proxy.wire.message import read_message
 from proxy.wire.stored import to_stored
 
 NOW = 1_700_000_000.0

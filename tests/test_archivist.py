@@ -26,6 +26,7 @@ from proxy.ports import Vectors
 from proxy.store.connection import Database
 from proxy.store.derived import Derived
 from proxy.store.journal import SqliteJournal
+from proxy.wire import chat
 from tests.talking import record, user
 
 SECRET = b"s" * 32
@@ -141,7 +142,7 @@ async def test_exchange_is_on_the_disk_when_the_end_of_the_answer_may_go(house: 
     async with house.running():
         turn = turn_of(user("hello"))
         house.archivist.note(turn)
-        listener = house.archivist.listen(turn, 200, STREAM)
+        listener = house.archivist.listen(turn, chat, 200, STREAM)
         *chunks, last = events("hi there")
         assert [listener.feed(chunk) for chunk in chunks] == [len(chunk) for chunk in chunks]
         assert listener.feed(last) == 0, "the terminal event waits"
@@ -155,7 +156,7 @@ async def test_result_of_finish_need_not_be_awaited(house: House) -> None:
     async with house.running():
         turn = turn_of(user("hello"))
         house.archivist.note(turn)
-        listener = house.archivist.listen(turn, 200, STREAM)
+        listener = house.archivist.listen(turn, chat, 200, STREAM)
         listener.feed(events("half an")[0])
         listener.finish(Ending.CLIENT_GONE)
     await house.database.open()
@@ -168,7 +169,7 @@ async def test_refused_request_leaves_nothing(house: House, status: int) -> None
     async with house.running():
         turn = turn_of(user("hello"))
         house.archivist.note(turn)
-        listener = house.archivist.listen(turn, status, ((b"content-type", b"application/json"),))
+        listener = house.archivist.listen(turn, chat, status, ((b"content-type", b"application/json"),))
         assert listener.feed(b'{"error": {}}') == 13
         await listener.finish(Ending.COMPLETE)
         assert await house.texts() == []
@@ -179,7 +180,7 @@ async def test_answer_longer_than_the_limit_is_kept_as_far_as_it_was_heard(tmp_p
     async with house.running():
         turn = turn_of(user("hello"))
         house.archivist.note(turn)
-        listener = house.archivist.listen(turn, 200, STREAM)
+        listener = house.archivist.listen(turn, chat, 200, STREAM)
         for chunk in events("one two three four five six seven eight"):
             listener.feed(chunk)
         await listener.finish(Ending.COMPLETE)
@@ -192,7 +193,7 @@ async def test_answer_in_an_encoding_that_we_cannot_read_is_counted(house: House
     async with house.running():
         turn = turn_of(user("hello"))
         house.archivist.note(turn)
-        listener = house.archivist.listen(turn, 200, (*STREAM, (b"content-encoding", b"br")))
+        listener = house.archivist.listen(turn, chat, 200, (*STREAM, (b"content-encoding", b"br")))
         listener.feed(b"\x0b\x02\x80")
         await listener.finish(Ending.COMPLETE)
         assert await house.turn() == "complete"
@@ -231,7 +232,7 @@ async def test_store_that_cannot_be_opened_loses_nothing_and_is_opened_later(hou
         await until(lambda: house.counts.faults["journal"] > 1)
         assert house.counts.gauges["store_up"] == 0
         blocked.unlink()
-        listener = house.archivist.listen(turn, 200, STREAM)
+        listener = house.archivist.listen(turn, chat, 200, STREAM)
         listener.feed(events("hi")[0])
         await listener.finish(Ending.COMPLETE)
         assert await house.turn() == "complete"
@@ -246,7 +247,7 @@ async def test_end_of_an_answer_waits_no_longer_than_the_policy_says(tmp_path: P
         turn = turn_of(user("hello"))
         house.archivist.note(turn)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            await house.archivist.listen(turn, 200, STREAM).finish(Ending.COMPLETE)
+            await house.archivist.listen(turn, chat, 200, STREAM).finish(Ending.COMPLETE)
         (tmp_path / "data").unlink()
     await house.database.close()
 
@@ -260,7 +261,7 @@ async def test_more_turns_than_may_wait_are_counted_as_lost_with_their_answers(t
     assert repr(house.archivist) == "<Archivist [2 queued, 2 unanswered, 1 lost]>"
     async with house.running():
         for turn in turns:
-            await house.archivist.listen(turn, 200, STREAM).finish(Ending.COMPLETE)
+            await house.archivist.listen(turn, chat, 200, STREAM).finish(Ending.COMPLETE)
         assert await house.texts() == ["message 0", "message 1"]
     await house.database.close()
 
@@ -325,6 +326,7 @@ import asyncio, pathlib, sys
 from proxy.domain import Ending
 from tests.test_archivist import STREAM, House, events, turn_of
 from tests.talking import user
+from proxy.wire import chat
 from dataclasses import replace
 
 async def main():
@@ -334,7 +336,7 @@ async def main():
             for n in range(10_000):
                 turn = replace(turn_of(user(f"{name} says {n}")), id=f"{name}-{n}", conversation=f"c-{name}-{n}")
                 house.archivist.note(turn)
-                listener = house.archivist.listen(turn, 200, STREAM)
+                listener = house.archivist.listen(turn, chat, 200, STREAM)
                 for chunk in events(f"answer {name} {n}"):
                     listener.feed(chunk)
                 await listener.finish(Ending.COMPLETE)

@@ -5,7 +5,6 @@ In what form does a turn reach the disk? Redacted, media by reference, cut into 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -13,9 +12,9 @@ import orjson
 
 from proxy.core.digest import digest
 from proxy.core.links import answer_links, flags_of
-from proxy.domain import Answer, Ending, Entry, HeadFlag, Heard, NewMessage, Record, Role, Turn
-from proxy.wire.chat import read_message, reply
+from proxy.domain import Answer, Completion, Ending, Entry, HeadFlag, Heard, NewMessage, Record, Role, Turn
 from proxy.wire.fingerprint import fingerprint
+from proxy.wire.message import read_message
 from proxy.wire.stored import Clean, cleaned, dumps, to_stored
 
 DIGEST_BYTES = 16  # of a tenant's messages: no two ever share one
@@ -34,16 +33,9 @@ def record_of(turn: Turn, key: bytes, clean: Clean) -> Record:
     return Record(said, tuple(entry_of(new, turn.role, key, clean) for new in turn.new))
 
 
-def heard_of(
-    turn: Turn, payloads: Sequence[bytes], streamed: bool, ending: Ending, now: float, key: bytes, clean: Clean
-) -> Heard:
-    """
-    What was heard of the answer to a turn, ready to commit.
-
-    Args:
-        payloads, streamed: what `Ear.heard` returned.
-    """
-    message, prompt_tokens = reply(payloads, streamed) if payloads else (None, None)
+def heard_of(turn: Turn, completion: Completion, ending: Ending, now: float, key: bytes, clean: Clean) -> Heard:
+    """What was heard of the answer to a turn, ready to commit."""
+    message, prompt_tokens = completion.message, completion.prompt_tokens
     if message is None:
         return Heard(Answer(turn.id, ending, prompt_tokens=prompt_tokens, created_at=now), None)
     print = fingerprint(message, key)

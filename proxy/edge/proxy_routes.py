@@ -2,7 +2,7 @@
 What happens to a request that is not for us? It passes: bytes in, bytes out, with memory looking on where it may.
 
 Everything goes through here that no endpoint of our own takes: `/v1/...`, and unknown paths too (clients probe with
-`HEAD /`). Memory acts on chat completions; whatever else there is passes untouched.
+`HEAD /`). Memory acts on the wires that it reads; whatever else there is passes untouched.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from proxy.errors import UpstreamUnreachable
 from proxy.policy import Policy
 from proxy.ports import Preparing
 from proxy.upstream.passthrough import Body, Passthrough, choose
-
-CHAT = "/v1/chat/completions"
+from proxy.wire.refusal import refusal_of
+from proxy.wire.wires import wire_of
 
 # Readers disagree on what these mean: what is checked here might not be what is opened there.
 _STRANGE_PATH = re.compile(r"^[^/]|//|\\|%5[cC]|(?:/|%2[fF])(?:\.|%2[eE]){1,2}(?:/|%2[fF]|;|$)")
@@ -52,7 +52,7 @@ class ProxyRoutes:
             await send({"type": "websocket.close"})
             return
         path, headers = scope["raw_path"].decode("latin-1"), scope["headers"]
-        relay, upload = Relay(send), Upload(receive, self._limit_bytes)
+        relay, upload = Relay(send, refusal_of(path, headers)), Upload(receive, self._limit_bytes)
         if _STRANGE_PATH.search(path):
             text = "the path holds //, dot segments or backslashes, or no / in front; send it plain"
             await relay.refuse(400, "invalid_path", text)
@@ -96,7 +96,7 @@ class ProxyRoutes:
             log.warning("upstream unreachable", reason=str(broken), has_begun=relay.has_begun)
             if not relay.has_begun:  # else the server cuts the client's stream, as the upstream cut ours
                 code = "upstream_timeout" if broken.http_status == 504 else "upstream_unreachable"
-                await relay.refuse(broken.http_status, code, str(broken), "api_error")
+                await relay.refuse(broken.http_status, code, str(broken))
         finally:
             relay.end(Ending.CLIENT_GONE)  # unless it ended otherwise before
 
@@ -104,9 +104,9 @@ class ProxyRoutes:
         """What memory makes of the request, and the client's body: whole where somebody reads it, else as it comes."""
         if _declared_bytes(headers) > self._limit_bytes:
             raise BodyTooLarge
-        if method == "POST" and path.endswith(CHAT):
+        if (wire := wire_of(method, path)) is not None:
             body = await upload.whole()
-            return await self._pipeline.prepare(headers, body), body
+            return await self._pipeline.prepare(headers, body, wire), body
         if self._needs_model and _is_json(headers):
             body = await upload.whole()
             return Prepared(body, model=_model(body)), body

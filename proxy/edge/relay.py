@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-import orjson
 from starlette.types import Send
 
 from proxy.domain import Ending, Prepared, RawHeaders
 from proxy.ports import Listener
 from proxy.upstream.passthrough import UpstreamAnswer
+from proxy.wire.refusal import Refusal
 
 FIRST_ERROR_STATUS = 400
 
@@ -19,9 +19,10 @@ FIRST_ERROR_STATUS = 400
 class Relay:
     """One answer on its way to the client, the upstream's or our own, and to whoever listens."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, refusal: Refusal) -> None:
         self.has_begun = False
         self._send = send
+        self._refusal = refusal
         self._added: RawHeaders = ()
         self._listen: Callable[[int, RawHeaders], Listener] | None = None
         self._listener: Listener | None = None
@@ -50,9 +51,9 @@ class Relay:
         await self._ended(ending)
         await self._pass(b"", more=False)
 
-    async def refuse(self, status: int, code: str, text: str, kind: str = "invalid_request_error") -> None:
-        """Answer in the upstream's place, in the shape that OpenAI gives its errors."""
-        body = orjson.dumps({"error": {"message": text, "type": kind, "param": None, "code": code}})
+    async def refuse(self, status: int, code: str, text: str) -> None:
+        """Answer in the upstream's place, in the shape that the client's wire gives its errors."""
+        body = self._refusal(status, code, text)
         described = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         await self._start(status, [*described, *self._added])
         await self._pass(body, more=False)

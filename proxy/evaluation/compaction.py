@@ -23,8 +23,9 @@ from proxy.errors import PolicyError
 from proxy.evaluation.datasets import Conversation, Said
 from proxy.evaluation.model import Model
 from proxy.policy import Policy
-from proxy.wire.chat import parse, read_message
+from proxy.wire.chat import parse
 from proxy.wire.fingerprint import fingerprint
+from proxy.wire.message import read_message
 
 KEPT_MESSAGES = 4  # LANTERN 4.3
 FRACTIONS = (0.3, 0.5, 0.7)  # LANTERN 5.7

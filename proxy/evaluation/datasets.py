@@ -19,7 +19,7 @@ from typing import Any
 
 from proxy.domain import Json, ToolCall
 from proxy.errors import PolicyError, WireError
-from proxy.wire.chat import read_message
+from proxy.wire.message import read_message
 
 ENDINGS = (".jsonl", ".jsonl.gz")
 ISO_8601 = "ISO 8601"

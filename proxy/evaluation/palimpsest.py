@@ -51,8 +51,8 @@ from proxy.recall import Recall
 from proxy.store.connection import Database
 from proxy.store.derived import Derived
 from proxy.store.journal import SqliteJournal
-from proxy.wire.chat import read_message
 from proxy.wire.fingerprint import fingerprint
+from proxy.wire.message import read_message
 
 TENANT = "bench"
 SECRET = b"the same in every run"  # so that fingerprints are

@@ -39,7 +39,7 @@ from proxy.store.standing import ids
 from proxy.store.tree import carried
 from proxy.store.usage import usage
 from proxy.store.visit import Transaction
-from proxy.wire.chat import read_message
+from proxy.wire.message import read_message
 from proxy.wire.stored import from_stored
 
 OFF = ReinforcementPolicy()

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import orjson
 
-from proxy.domain import Insertion
+from proxy.domain import Chat, Insertion
 from proxy.errors import WireError
 
 _scan = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).raw_decode  # numbers need no value here
@@ -25,22 +26,45 @@ Edit = tuple[int, int, str]
 """Characters `start` to `stop` give way to the text."""
 
 
-def splice(body: bytes, insertions: Sequence[Insertion]) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How one wire writes down what was said."""
+
+    listed: str  # the body's list of messages or items; a text alone stands for one user message
+    text_part: str  # type of a part that is a text of the user's
+    in_front: bool = True  # added text stands before what its message says; else behind it, as a part of its own
+
+
+def add(chat: Chat, insertions: Sequence[Insertion], form: Form) -> bytes:
     """
-    The body with the insertions made in its `messages`, every other byte as it was.
+    A request's body with text added to it; without insertions the client's very bytes.
+
+    Raises:
+        WireError: as `splice`; or a message that stands outside of the list should carry text.
+    """
+    return splice(chat.body, [_located(chat, one) for one in insertions], form) if insertions else chat.body
+
+
+def splice(body: bytes, insertions: Sequence[Insertion], form: Form) -> bytes:
+    """
+    The body with the insertions made in its list, every other byte as it was.
 
     Args:
-        body: a chat request that has been parsed before: JSON, with a list of messages.
+        body: a request that has been parsed before: JSON, with a list of messages.
+        insertions: `at` counts in that list.
 
     Raises:
         WireError: a key that matters is there twice, an index is not there, or the nesting is too deep to follow.
     """
     try:
         text = body.decode()
-        listed = _one(_walk(text, _skip(text, 0)), "messages")
+        listed = _one(_walk(text, _skip(text, 0)), form.listed)
         if listed is None:
             raise ValueError("there are no messages")
-        edits = list(_edits(text, [span for _, span in _walk(text, listed[0])], insertions))
+        if text[listed[0]] == '"':
+            edits = [_into_text(text, listed, insertions)]
+        else:
+            edits = list(_edits(text, [span for _, span in _walk(text, listed[0])], insertions, form))
     except (ValueError, RecursionError, orjson.JSONEncodeError) as cause:
         raise WireError(f"adding text to the request body: {cause}") from cause
     pieces, at = [], 0
@@ -50,7 +74,29 @@ def splice(body: bytes, insertions: Sequence[Insertion]) -> bytes:
     return "".join([*pieces, text[at:]]).encode()
 
 
-def _edits(text: str, spans: Sequence[Span], insertions: Sequence[Insertion]) -> Iterator[Edit]:
+def _located(chat: Chat, insertion: Insertion) -> Insertion:
+    """The insertion with its place in the body's own list."""
+    if not chat.places or insertion.at == len(chat.places):
+        return insertion
+    place = chat.places[insertion.at]
+    if place < 0 and not insertion.role:
+        raise WireError(f"adding text to the request body: message {insertion.at} stands outside of its list")
+    return replace(insertion, at=max(place, 0))
+
+
+def _into_text(text: str, listed: Span, insertions: Sequence[Insertion]) -> Edit:
+    """The only message is a text: it stays one unless a message of its own comes before it."""
+    start, stop = listed
+    said = "".join(_dumps(f"{one.text}\n\n")[1:-1] for one in insertions if not one.role)
+    whole = f'"{said}{text[start + 1 : stop]}'
+    own = [_dumps({"role": one.role, "content": one.text}) for one in insertions if one.role]
+    if own:
+        theirs = f'{{"role":"user","content":{whole}}}'
+        whole = f"[{','.join([*own, theirs])}]"
+    return start, stop, whole
+
+
+def _edits(text: str, spans: Sequence[Span], insertions: Sequence[Insertion], form: Form) -> Iterator[Edit]:
     for insertion in insertions:
         if not 0 <= insertion.at < len(spans) + bool(insertion.role):
             raise ValueError(f"there is no message {insertion.at}")
@@ -63,22 +109,30 @@ def _edits(text: str, spans: Sequence[Span], insertions: Sequence[Insertion]) ->
                 yield spans[-1][1], spans[-1][1], "," + message
     into = sorted((i for i in insertions if not i.role), key=lambda insertion: insertion.at)
     for at, together in groupby(into, key=lambda insertion: insertion.at):
-        yield _into_message(text, spans[at][0], "\n\n".join(insertion.text for insertion in together))
+        yield from _into_message(text, spans[at][0], "\n\n".join(insertion.text for insertion in together), form)
 
 
-def _into_message(text: str, start: int, block: str) -> Edit:
-    """Before what the message at `start` says, in the form that its content has."""
+def _into_message(text: str, start: int, block: str, form: Form) -> Iterator[Edit]:
+    """Beside what the message at `start` says, in the form that its content has."""
     content = _one(_walk(text, start), "content")
+    part = _dumps({"type": form.text_part, "text": block})
     if content is None:
-        return start + 1, start + 1, f'"content":{_dumps(block)},'
-    first = content[0]
-    if text[first] == '"':
-        return first + 1, first + 1, _dumps(block + "\n\n")[1:-1]
+        yield start + 1, start + 1, f'"content":{_dumps(block)},'
+        return
+    first, stop = content
     if text[first] == "[":
-        part = _dumps({"type": "text", "text": block})
         is_empty = text[_skip(text, first + 1)] == "]"
-        return first + 1, first + 1, part if is_empty else part + ","
-    return *content, _dumps(block)  # null
+        at = first + 1 if form.in_front else stop - 1
+        comma = "" if is_empty else ","
+        yield at, at, part + comma if form.in_front else comma + part
+    elif text[first] != '"':  # null
+        yield first, stop, _dumps(block)
+    elif form.in_front:
+        yield first + 1, first + 1, _dumps(block + "\n\n")[1:-1]
+    else:
+        opening = f'[{{"type":"{form.text_part}","text":'
+        yield first, first, opening
+        yield stop, stop, f"}},{part}]"
 
 
 def _one(members: Iterator[tuple[str, Span]], key: str) -> Span | None:

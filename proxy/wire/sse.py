@@ -7,6 +7,10 @@ from __future__ import annotations
 import re
 
 TERMINAL = b"[DONE]"  # payload of the event that ends a chat stream: clients stop reading there
+TERMINAL_EVENTS = frozenset(  # names of those that end a stream of the other wires, and have something to say
+    {b"message_stop", b"response.completed", b"response.incomplete", b"response.failed"}
+)
+DATA, EVENT = b"data:", b"event:"
 SHORT_LINE_BYTES = 64  # what is kept of a line that cannot be kept: enough to know the terminal event
 _LINE_END = re.compile(rb"\r\n?|\n")
 
@@ -25,10 +29,13 @@ class SSETap:
             limit_bytes: of payload. A longer stream is `overflowed`: no more payloads come, its end is still found.
         """
         self.overflowed = False
-        self.terminal_at: int | None = None  # where in the last chunk the terminal event begins; 0 once it is behind
+        # Where in the last chunk the end begins, 0 once it is behind: the terminal event, or, where that has something
+        # to say, the line end without which nobody can read it.
+        self.terminal_at: int | None = None
         self._room_bytes = limit_bytes
         self._line = bytearray()  # unfinished
         self._data: list[bytes] = []  # lines of the unfinished event
+        self._is_last = False  # the unfinished event is a terminal one by its name
         self._after_return = False  # a line feed that comes next belongs to the line end before
 
     def __repr__(self) -> str:
@@ -42,6 +49,8 @@ class SSETap:
         for end in _LINE_END.finditer(data, start):
             self._grow(data[start : end.start()])
             self._find_terminal(start)
+            if self._is_last and self.terminal_at is None and self._line.startswith(DATA):
+                self.terminal_at = end.start()
             self._end_line(payloads)
             start = end.end()
         self._grow(data[start:])
@@ -73,10 +82,13 @@ class SSETap:
 
     def _end_line(self, payloads: list[bytes]) -> None:
         if not self._line:
+            self._is_last = False
             if self._data:
                 payloads.append(b"\n".join(self._data))
                 self._data.clear()
             return
+        if self._line.startswith(EVENT):
+            self._is_last = bytes(self._line[len(EVENT) :].strip(b" \t")) in TERMINAL_EVENTS
         payload = _payload(self._line)
         if payload is not None and payload != TERMINAL and not self.overflowed:
             self._data.append(payload)
@@ -86,4 +98,4 @@ class SSETap:
 
 def _payload(line: bytearray) -> bytes | None:
     """What a `data` line says; None for comments and other fields."""
-    return bytes(line[5:].strip(b" \t")) if line.startswith(b"data:") else None
+    return bytes(line[len(DATA) :].strip(b" \t")) if line.startswith(DATA) else None

@@ -1,8 +1,8 @@
 """
 How does a message look on disk, and how is it read back? As a readable text, and the JSON that the text does not say.
 
-Lossless but for three things: credentials are redacted, inlined media stand as reference and hash, blocks of ours are
-taken out.
+Lossless but for three things: credentials are redacted, inlined media and what only the provider can read stand as
+reference and hash, blocks of ours are taken out.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import orjson
 
 from proxy.core.digest import readable
 from proxy.domain import Json, Message
-from proxy.wire.chat import TEXT_PARTS, inline_reference, without_blocks
+from proxy.wire.message import INLINED_FIELDS, TEXT_PARTS, inline_reference, without_blocks
 
 Clean = Callable[[str], str]
 """Takes credentials out of a text."""
 
-INLINED_FIELDS = ("data", "file_data")  # base64 without `data:` in front
+OPAQUE_FIELDS = ("encrypted_content", "signature")  # for the provider to read, large, and no use to anybody else
 
 
 def to_stored(message: Message, clean: Clean) -> tuple[str, str]:
@@ -74,7 +74,8 @@ def dumps(value: Any) -> str:
 def _without_media(value: Any, key: str = "") -> Any:
     """A content part with inlined data replaced by reference and hash."""
     if isinstance(value, str):
-        return inline_reference(value) if key in INLINED_FIELDS or value[:5].lower() == "data:" else value
+        inlined = key in INLINED_FIELDS or key in OPAQUE_FIELDS or value[:5].lower() == "data:"
+        return inline_reference(value) if inlined else value
     if isinstance(value, list):
         return [_without_media(item) for item in value]
     if isinstance(value, dict) and str(value.get("type")) not in TEXT_PARTS:

@@ -7,8 +7,8 @@ import pytest
 from proxy.core.align import align
 from proxy.core.links import flags_of
 from proxy.domain import Head, Json, Role
-from proxy.wire.chat import read_message
 from proxy.wire.fingerprint import fingerprint
+from proxy.wire.message import read_message
 from tests.core.watching import KEY, assistant, calling, prose, tool, user
 
 A, B, C, D = (user(prose(20, "a")), assistant(prose(20, "b")), user(prose(20, "c")), assistant(prose(20, "d")))

@@ -21,8 +21,9 @@ from proxy.core.links import (
     shape_of,
 )
 from proxy.domain import Chat, Event, HeadFlag, Json, Lineage, LinkKind, Role, Shape, Speaker, Turn
-from proxy.wire.chat import parse, read_message
+from proxy.wire.chat import parse
 from proxy.wire.fingerprint import fingerprint
+from proxy.wire.message import read_message
 from tests.core.watching import KEY, assistant, calling, prose, system, tool, user
 
 SPEAKER = Speaker("one", client_ids=("client:7",))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from proxy.core.digest import digest
 from proxy.core.packing import GAP, OPENING, pack, stretch_around
 from proxy.domain import BLOCK_CLOSE, BLOCK_OPEN, Block, BlockKind, Budget, Candidate, Memory
-from proxy.wire.chat import without_blocks
+from proxy.wire.message import without_blocks
 
 DAY = 86_400.0
 NOON = 1_700_049_600.0  # 2023-11-15

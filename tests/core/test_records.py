@@ -9,7 +9,8 @@ import pytest
 
 from proxy.core.records import entry_of, heard_of, is_findable, record_of
 from proxy.domain import Ending, Fingerprint, HeadFlag, Json, LinkKind, NewMessage, Role, Turn
-from proxy.wire.chat import read_message
+from proxy.wire.chat import reply
+from proxy.wire.message import read_message
 from proxy.wire.stored import from_stored
 from tests.talking import record, user
 
@@ -76,7 +77,7 @@ def test_instructions_that_come_again_are_stored_alike() -> None:
 
 def test_answer_stands_behind_the_request_and_is_ours() -> None:
     heard = heard_of(
-        turn(user("one"), user("two")), body("well, hunter2 it is"), False, Ending.COMPLETE, 5.0, KEY, clean
+        turn(user("one"), user("two")), reply(body("well, hunter2 it is"), False), Ending.COMPLETE, 5.0, KEY, clean
     )
     assert heard.entry is not None
     assert (heard.entry.new.position, heard.entry.text) == (2, "well, [redacted:password] it is")
@@ -87,6 +88,6 @@ def test_answer_stands_behind_the_request_and_is_ours() -> None:
 
 @pytest.mark.parametrize("payloads", [[], [b"no JSON"], [b'{"choices": []}']])
 def test_answer_that_says_nothing_leaves_its_ending(payloads: list[bytes]) -> None:
-    heard = heard_of(turn(user("one")), payloads, False, Ending.UPSTREAM_BROKE, 5.0, KEY, clean)
+    heard = heard_of(turn(user("one")), reply(payloads, False), Ending.UPSTREAM_BROKE, 5.0, KEY, clean)
     assert heard.entry is None and heard.answer.message is None
     assert heard.answer.ending is Ending.UPSTREAM_BROKE

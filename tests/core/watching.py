@@ -42,6 +42,7 @@ from proxy.domain import (
 from proxy.policy import TenantPolicy
 from proxy.wire import chat as wire
 from proxy.wire.fingerprint import fingerprint
+from proxy.wire.message import read_message
 
 ROOT = Path(__file__).parent.parent.parent
 KEY = b"a key of thirty-two bytes, or so"
@@ -144,7 +145,7 @@ class Watch:
         continues = verdict.head.conversation if verdict.head and verdict.role is not Role.SIDE else ""
         conversation = continues or serves or f"conversation {self.turns}"
         if answer is not None:
-            self._file(chat, verdict, conversation, wire.read_message(answer), shape)
+            self._file(chat, verdict, conversation, read_message(answer), shape)
             if verdict.role is not Role.SIDE:
                 links = leads.request_links(chat.history, prints, verdict.fresh, speaker, KEY)
                 self._link(links, conversation, verdict.role)

@@ -17,6 +17,7 @@ from proxy.domain import Ending, Prepared, RawHeaders
 from proxy.edge.http import WholeTarget
 from proxy.edge.proxy_routes import ProxyRoutes
 from proxy.policy import KeyPolicy, Policy
+from proxy.ports import Wire
 from proxy.upstream.passthrough import Passthrough
 from proxy.wire.overhear import Ear
 from tests.running import PATIENCE_SECONDS, until
@@ -61,7 +62,7 @@ class ScriptedPipeline:
     def __post_init__(self) -> None:
         self.permit.set()
 
-    async def prepare(self, headers: RawHeaders, body: bytes) -> Prepared:
+    async def prepare(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
         self.prepared.append((headers, body))
         return Prepared(body if self.body is None else self.body, (NOTE,), self.model, self._listen)
 

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.domain import Chat, Insertion, Message, ToolCall
+from proxy.domain import Chat, Completion, Insertion, Message, ToolCall
 from proxy.errors import WireError
-from proxy.wire.chat import inline_reference, parse, read_message, render, reply, without_blocks
+from proxy.wire.chat import FORM, parse, render, reply
+from proxy.wire.message import inline_reference, read_message, without_blocks
 from proxy.wire.splice import splice
 
 BLOCK = '<palimpsest-memory kind="recall">\n- a fact\n</palimpsest-memory>'
@@ -53,6 +54,11 @@ WIRE_MESSAGES = st.lists(
 
 def chat(*messages: Any, **fields: Any) -> Chat:
     return parse(orjson.dumps({"model": "m", "messages": list(messages), **fields}))
+
+
+def heard(payloads: list[bytes], streamed: bool) -> tuple[Message | None, int | None]:
+    completion = reply(payloads, streamed)
+    return completion.message, completion.prompt_tokens
 
 
 def user(content: Any) -> dict[str, Any]:
@@ -322,7 +328,7 @@ def test_an_insertion_into_no_message_is_refused(insertion: Insertion) -> None:
 
 def test_a_body_without_messages_cannot_be_added_to() -> None:
     with pytest.raises(WireError, match="no messages"):
-        splice(b"{}", [Insertion(0, "x")])
+        splice(b"{}", [Insertion(0, "x")], FORM)
 
 
 def test_a_text_that_is_no_unicode_is_refused() -> None:
@@ -390,13 +396,13 @@ def test_an_unstreamed_answer_is_read() -> None:
     raw: dict[str, Any] = {"role": "assistant", "content": "hello", "annotations": [], "audio": None}
     body = orjson.dumps({"choices": [{"index": 0, "message": raw}], "usage": {"prompt_tokens": 12}})
     for pieces in ([body], [body[:9], body[9:]]):
-        message, tokens = reply(pieces, streamed=False)
+        message, tokens = heard(pieces, streamed=False)
         assert message == Message("assistant", "hello", raw)
         assert tokens == 12
 
 
 def test_a_streamed_answer_is_put_together() -> None:
-    message, tokens = reply(
+    message, tokens = heard(
         [
             delta(role="assistant", content="", refusal=None),
             delta(content="Hel"),
@@ -418,7 +424,7 @@ def test_streamed_calls_are_put_together_by_index() -> None:
     def call(index: int | None, **fields: Any) -> bytes:
         return delta(tool_calls=[fields if index is None else {"index": index, **fields}])
 
-    message, _ = reply(
+    message, _ = heard(
         [
             delta(role="assistant", content=None),
             call(0, id="c0", type="function", function={"name": "read", "arguments": ""}),
@@ -466,18 +472,18 @@ def test_the_message_put_together_is_the_one_that_clients_send_back() -> None:
     ],
 )
 def test_garbage_says_nothing(payloads: list[bytes]) -> None:
-    assert reply(payloads, streamed=True) == (None, None)
-    assert reply(payloads, streamed=False) == (None, None)
+    assert reply(payloads, streamed=True) == Completion()
+    assert reply(payloads, streamed=False) == Completion()
 
 
 def test_a_message_that_is_none_leaves_the_usage() -> None:
     body = b'{"choices":[{"message":{"content":7}}],"usage":{"prompt_tokens":5}}'
-    assert reply([body], streamed=False) == (None, 5)
+    assert reply([body], streamed=False) == Completion(prompt_tokens=5)
 
 
 def test_nesting_without_end_says_nothing() -> None:
     body = b'{"choices":[{"delta":' + b'{"a":' * 1000 + b"1" + b"}" * 1000 + b"}]}"
-    assert reply([body], streamed=True) == (None, None)
+    assert reply([body], streamed=True) == Completion()
 
 
 @given(st.lists(MESSAGES.map(lambda messages: _dumps({"choices": [{"delta": m} for m in messages]})), max_size=4))
@@ -487,6 +493,6 @@ def test_no_answer_makes_the_reader_fail(payloads: list[bytes]) -> None:
 
 
 def _heard(*payloads: bytes) -> Message:
-    message, _ = reply(payloads, streamed=True)
+    message, _ = heard(payloads, streamed=True)
     assert message is not None
     return message

@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from proxy.domain import Fingerprint
-from proxy.wire.chat import read_message
 from proxy.wire.fingerprint import OPENING_CHARS, fingerprint, normalise
+from proxy.wire.message import read_message
 
 KEY = b"k" * 32
 CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a", "line": 1}'}}

@@ -17,7 +17,7 @@ STREAM = (b"Content-Type", b"text/event-stream; charset=utf-8")
 
 
 def said(ear: Ear) -> str | None:
-    message, _ = reply(*ear.heard())
+    message = reply(*ear.heard()).message
     return message.text if message else None
 
 

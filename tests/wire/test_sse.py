@@ -121,3 +121,30 @@ def test_any_bytes_can_be_fed(chunks: list[bytes]) -> None:
     assert feed(tap, *chunks) is not None
     whole = SSETap(limit_bytes=50)
     assert feed(whole, b"".join(chunks)) == feed(SSETap(limit_bytes=50), *chunks)
+
+
+NAMED = b'event: message_delta\ndata: {"usage": 7}\n\nevent: message_stop\ndata: {"type": "message_stop"}\n\n'
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
+def test_a_terminal_event_that_says_something_is_heard_and_cannot_be_read_without_what_is_held_back(
+    line_end: bytes,
+) -> None:
+    stream = NAMED.replace(b"\n", line_end)
+    readable = stream.rindex(b"}") + 1  # behind it stands the line end that makes the event readable
+    for at in range(len(stream) + 1):
+        tap, forwarded, payloads = SSETap(ROOM), 0, []
+        for chunk in (stream[:at], stream[at:]):
+            payloads += tap.feed(chunk)
+            forwarded += len(chunk) if tap.terminal_at is None else tap.terminal_at
+            if tap.terminal_at is not None:
+                break
+        assert tap.terminal_at is not None
+        assert forwarded == readable
+        assert [*payloads, *tap.close()] == [b'{"usage": 7}', b'{"type": "message_stop"}']
+
+
+def test_a_name_ends_no_stream_but_with_its_own_event() -> None:
+    tap = SSETap(ROOM)
+    tap.feed(b"event: message_stop\n\ndata: {}\n\nevent: message_stopped\ndata: {}\n\ndata: message_stop\n\n")
+    assert tap.terminal_at is None

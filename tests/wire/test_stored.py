@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from proxy.core.digest import digest
 from proxy.domain import BLOCK_CLOSE, BLOCK_OPEN, Json
-from proxy.wire.chat import read_message
+from proxy.wire.message import read_message
 from proxy.wire.stored import from_stored, to_stored
 
 

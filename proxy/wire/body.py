@@ -1,0 +1,33 @@
+"""
+What does a request's body hold, before any wire is read in it? One JSON object, or nothing that memory can use.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from proxy.domain import Json
+from proxy.errors import WireError
+
+
+def read_object(body: bytes) -> Json:
+    """
+    The JSON object that a body is.
+
+    Raises:
+        WireError: it is something else.
+    """
+    try:
+        raw = orjson.loads(body)
+    except orjson.JSONDecodeError as cause:
+        raise WireError(f"reading the request body: {cause}") from cause
+    if not isinstance(raw, dict):
+        raise WireError("reading the request body: not a JSON object")
+    return raw
+
+
+def positive(value: Any) -> int | None:
+    """A limit that the client sets, None where it sets none that makes sense."""
+    return value if type(value) is int and value > 0 else None

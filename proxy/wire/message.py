@@ -1,0 +1,177 @@
+"""
+What does one message say? One reader for the parts of all three wires: texts, calls, results, media.
+
+Each wire hands out its messages in the form `{"role": ..., "content": text or parts}`, parts as the client wrote them,
+so that what is stored is read back here whatever wire it came by.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from binascii import a2b_base64
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import orjson
+
+from proxy.domain import BLOCK_CLOSE, BLOCK_OPEN, Json, Message, ToolCall
+from proxy.errors import WireError
+
+TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}  # type to its field
+OPAQUE_PART = "compaction"  # what a provider made of a history, for itself to read
+INLINED_FIELDS = ("data", "file_data")  # base64 without `data:` in front
+REFERRED_FIELDS = ("url", "data", "file_data", "file_id")
+
+
+def read_message(raw: Any) -> Message:
+    """
+    Read one message: as it stands in a chat request, or with parts of another wire for its content.
+
+    Raises:
+        WireError: it is not what the wire calls a message.
+    """
+    if not isinstance(raw, dict) or not isinstance(raw.get("role"), str):
+        raise WireError("reading a message: not an object with a role")
+    said = _Said()
+    try:
+        said.content(raw.get("content"))
+    except RecursionError as cause:  # somebody nests parts by the hundred
+        raise WireError("reading a message: its parts are nested too deep") from cause
+    if refusal := text_of(raw.get("refusal")):
+        said.texts.append(refusal)
+    said.chat_calls(raw)
+    return Message(
+        role=raw["role"],
+        text="\n".join(said.texts),
+        raw=raw,
+        name=text_of(raw.get("name")),
+        calls=tuple(said.calls),
+        answers_call=text_of(raw.get("tool_call_id")) or said.answers,
+        media=tuple(said.media),
+    )
+
+
+def without_blocks(text: str) -> str:
+    """The text without blocks of ours and the blank line that joins each to what follows."""
+    if BLOCK_OPEN not in text:
+        return text
+    kept, at = [], 0
+    while (close := text.find(BLOCK_CLOSE, at)) >= 0:
+        stop = close + len(BLOCK_CLOSE)
+        start = text.rfind(BLOCK_OPEN, at, close)  # the nearest: somebody may have written the word alone before it
+        kept.append(text[at : start if start >= 0 else stop])
+        at = stop + 2 if start >= 0 and text.startswith("\n\n", stop) else stop
+    return "".join(kept) + text[at:]
+
+
+def inline_reference(data: str) -> str:
+    """
+    What stands for inlined data in the archive: `sha256:<hex>;<bytes>` of the decoded bytes.
+
+    Args:
+        data: a `data:` URI, or bare base64. What does not decode is hashed as written.
+    """
+    head, _, payload = data.partition(",") if data[:5].lower() == "data:" else (";base64", "", data)
+    try:
+        content = a2b_base64(payload) if head.lower().endswith(";base64") else unquote_to_bytes(payload)
+    except ValueError:
+        content = payload.encode("utf-8", "surrogatepass")
+    return f"sha256:{hashlib.sha256(content).hexdigest()};{len(content)}"
+
+
+def text_of(value: Any) -> str:
+    """The value where it is a text, else ""."""
+    return value if isinstance(value, str) else ""
+
+
+def objects(value: Any) -> Iterable[Json]:
+    """The objects in a list; nothing where it is none."""
+    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
+
+
+@dataclass(slots=True)
+class _Said:
+    """What the parts read so far say, in their order."""
+
+    texts: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    media: list[str] = field(default_factory=list)
+    answers: str = ""
+
+    def content(self, content: Any) -> None:
+        """A text, parts, or nothing."""
+        if isinstance(content, str):
+            self.texts.append(without_blocks(content))
+        elif isinstance(content, list):
+            for part in content:
+                self._part(part)
+        elif content is not None:
+            raise WireError("reading a message: its content is neither text, nor parts, nor null")
+
+    def _part(self, part: Any) -> None:
+        if not isinstance(part, dict):
+            raise WireError("reading a message: a content part is not an object")
+        kind = text_of(part.get("type"))
+        if (text_field := TEXT_PARTS.get(kind)) is not None:
+            if isinstance(text := part.get(text_field), str):
+                said = without_blocks(text)
+                if said or not text:  # a part that was nothing but a block of ours leaves no empty line
+                    self.texts.append(said)
+        elif kind == "message":  # an item of the Responses wire
+            self.content(part.get("content"))
+        elif kind.endswith("tool_result"):
+            self._result(part.get("tool_use_id"), part.get("content"))
+        elif kind.endswith("_call_output"):
+            self._result(part.get("call_id"), part.get("output"))
+        elif kind.endswith("tool_use"):
+            self._call(part.get("id"), part.get("name"), part.get("input"))
+        elif kind.endswith("_call"):
+            asked = next((part[key] for key in ("arguments", "input", "action") if key in part), "")
+            self._call(part.get("call_id"), part.get("name") or kind, asked)
+        elif kind == OPAQUE_PART:
+            self.media.append(inline_reference(text_of(part.get("encrypted_content"))))
+        else:
+            self._medium(part, kind)
+
+    def _result(self, call: Any, content: Any) -> None:
+        self.answers = self.answers or text_of(call)
+        if isinstance(content, dict):
+            content = [content]
+        if isinstance(content, str | list):
+            self.content(content)
+
+    def _call(self, id: Any, name: Any, arguments: Any) -> None:
+        if not isinstance(arguments, str):
+            try:
+                arguments = orjson.dumps(arguments).decode()
+            except orjson.JSONEncodeError as cause:
+                raise WireError(f"reading a tool call: {cause}") from cause
+        self.calls.append(ToolCall(id=text_of(id), name=text_of(name), arguments=arguments))
+
+    def _medium(self, part: Json, kind: str) -> None:
+        """Images, audio and files: `{"type": T, T or "source": URL or {"url" | "data" | ...}}`, or bare fields."""
+        held = part.get(kind, part.get("source"))
+        if held is None and kind.startswith("input_"):  # the Responses wire: {"type": "input_image", "image_url": URL}
+            held = {"url": part.get("image_url"), **part}
+        if isinstance(held, str):
+            held = {"url": held}
+        if not isinstance(held, dict):
+            return
+        for name in REFERRED_FIELDS:
+            if isinstance(value := held.get(name), str):
+                inlined = name in INLINED_FIELDS or value[:5].lower() == "data:"
+                self.media.append(inline_reference(value) if inlined else value)
+
+    def chat_calls(self, raw: Json) -> None:
+        """The calls that a chat message carries beside its content."""
+        calls = raw.get("tool_calls") or []
+        if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
+            raise WireError("reading a message: its tool calls are not a list of objects")
+        legacy = raw.get("function_call")
+        listed: Sequence[Json] = [*calls, {"function": legacy}] if isinstance(legacy, dict) else calls
+        for call in listed:
+            told = call.get("function", call.get("custom"))
+            told = told if isinstance(told, dict) else {}
+            self._call(call.get("id"), told.get("name"), told.get("arguments", told.get("input", "")))

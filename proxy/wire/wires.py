@@ -1,0 +1,23 @@
+"""
+Which wire does a request speak? The paths on which memory acts; all others pass.
+"""
+
+from __future__ import annotations
+
+from proxy.ports import Wire
+from proxy.wire import chat
+
+WIRES: dict[str, Wire] = {
+    "/v1/chat/completions": chat,
+}
+
+
+def wire_of(method: str, path: str) -> Wire | None:
+    """
+    How to read a request; None: memory has nothing to do with it.
+
+    Args:
+        path: without its query. A prefix in front of `/v1/` is the client's own affair.
+    """
+    start = path.find("/v1/")
+    return WIRES.get(path[start:]) if method == "POST" and start >= 0 else None
