@@ -19,7 +19,6 @@ from fnmatch import fnmatchcase
 from time import perf_counter
 from typing import TypeVar
 
-import orjson
 import structlog
 
 from proxy.archivist import Archivist
@@ -59,6 +58,7 @@ from proxy.index.tokens import TokenCounter
 from proxy.metrics import Metrics
 from proxy.policy import Policy
 from proxy.ports import Clock, Journal, Remembering, Wire
+from proxy.wire.body import model_of
 from proxy.wire.fingerprint import fingerprint
 
 INLINE_BYTES = 64 * 1024  # more work than this at once stalls every other request: off the event loop
@@ -355,13 +355,7 @@ class Pipeline:
 
     def _model(self, body: bytes) -> str:
         """The model that a body names, where an upstream must be chosen by it and nothing else is to be read."""
-        if not self._needs_model:
-            return ""
-        try:
-            model = orjson.loads(body)["model"]
-        except (orjson.JSONDecodeError, KeyError, TypeError):
-            return ""
-        return model if isinstance(model, str) else ""
+        return model_of(body) if self._needs_model else ""
 
     def _skipped(self, where: str, fault: Exception) -> Note:
         late = isinstance(fault, TimeoutError)

@@ -7,10 +7,10 @@ Everything goes through here that no endpoint of our own takes: `/v1/...`, and u
 
 from __future__ import annotations
 
+import asyncio
 import re
 from contextlib import closing
 
-import orjson
 import structlog
 from starlette.types import Receive, Scope, Send
 
@@ -18,15 +18,19 @@ from proxy.core.keyring import Keyring
 from proxy.domain import Ending, Prepared, RawHeaders
 from proxy.edge.relay import Relay
 from proxy.edge.upload import BodyTooLarge, ClientGone, Upload
-from proxy.errors import UpstreamUnreachable
+from proxy.errors import UpstreamUnreachable, WireError
 from proxy.policy import Policy
 from proxy.ports import Preparing
 from proxy.upstream.passthrough import Body, Passthrough, choose
+from proxy.wire.body import model_of
+from proxy.wire.encoding import decoded
 from proxy.wire.refusal import refusal_of
 from proxy.wire.wires import wire_of
 
 # Readers disagree on what these mean: what is checked here might not be what is opened there.
 _STRANGE_PATH = re.compile(r"^[^/]|//|\\|%5[cC]|(?:/|%2[fF])(?:\.|%2[eE]){1,2}(?:/|%2[fF]|;|$)")
+
+Outgoing = tuple[Prepared, RawHeaders, Body]
 
 log = structlog.get_logger()
 
@@ -70,10 +74,7 @@ class ProxyRoutes:
                     await relay.refuse(413, "request_too_large", text)
 
     async def _forward(self, scope: Scope, path: str, headers: RawHeaders, upload: Upload, relay: Relay) -> None:
-        prepared, body = await self._prepare(scope["method"], path, headers, upload)
-        if isinstance(body, bytes) and body != prepared.body:
-            headers = [header for header in headers if header[0] != b"content-encoding"]
-            body = prepared.body
+        prepared, headers, body = await self._prepare(scope["method"], path, headers, upload)
         query = scope["query_string"].decode("latin-1")
         relay.take(prepared)
         try:
@@ -100,18 +101,34 @@ class ProxyRoutes:
         finally:
             relay.end(Ending.CLIENT_GONE)  # unless it ended otherwise before
 
-    async def _prepare(self, method: str, path: str, headers: RawHeaders, upload: Upload) -> tuple[Prepared, Body]:
-        """What memory makes of the request, and the client's body: whole where somebody reads it, else as it comes."""
+    async def _prepare(self, method: str, path: str, headers: RawHeaders, upload: Upload) -> Outgoing:
+        """What memory makes of the request, and what goes upstream: whole where somebody reads it, else as it comes."""
         if _declared_bytes(headers) > self._limit_bytes:
             raise BodyTooLarge
         if (wire := wire_of(method, path)) is not None:
-            body = await upload.whole()
-            return await self._pipeline.prepare(headers, body, wire), body
+            sent = await upload.whole()
+            body = await _plain(sent, headers, self._limit_bytes)
+            prepared = await self._pipeline.prepare(headers, body, wire)
+            if prepared.body == body:
+                return prepared, headers, sent
+            return prepared, [h for h in headers if h[0] != b"content-encoding"], prepared.body
         if self._needs_model and _is_json(headers):
-            body = await upload.whole()
-            return Prepared(body, model=_model(body)), body
+            sent = await upload.whole()
+            model = model_of(await _plain(sent, headers, self._limit_bytes))
+            return Prepared(sent, model=model), headers, sent
         first = await upload.piece()
-        return Prepared(first), first if upload.has_arrived else upload.rest(first)
+        return Prepared(first), headers, first if upload.has_arrived else upload.rest(first)
+
+
+async def _plain(sent: bytes, headers: RawHeaders, limit_bytes: int) -> bytes:
+    """The body decoded; as it was sent where that cannot be done, and nobody will be able to read it."""
+    encoding = next((value for name, value in headers if name == b"content-encoding"), b"").decode("latin-1")
+    if not encoding:
+        return sent
+    try:
+        return await asyncio.to_thread(decoded, sent, encoding, limit_bytes)
+    except WireError:
+        return sent
 
 
 def _declared_bytes(headers: RawHeaders) -> int:
@@ -120,12 +137,3 @@ def _declared_bytes(headers: RawHeaders) -> int:
 
 def _is_json(headers: RawHeaders) -> bool:
     return any(name == b"content-type" and b"json" in value.lower() for name, value in headers)
-
-
-def _model(body: bytes) -> str:
-    try:
-        raw = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return ""
-    model = raw.get("model") if isinstance(raw, dict) else None
-    return model if isinstance(model, str) else ""

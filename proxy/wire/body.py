@@ -10,6 +10,7 @@ import orjson
 
 from proxy.domain import Json
 from proxy.errors import WireError
+from proxy.wire.message import text_of
 
 
 def read_object(body: bytes) -> Json:
@@ -26,6 +27,14 @@ def read_object(body: bytes) -> Json:
     if not isinstance(raw, dict):
         raise WireError("reading the request body: not a JSON object")
     return raw
+
+
+def model_of(body: bytes) -> str:
+    """The model that a body names, "" where it names none."""
+    try:
+        return text_of(read_object(body).get("model"))
+    except WireError:
+        return ""
 
 
 def positive(value: Any) -> int | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 
+import brotli  # type: ignore[import-untyped]
 import orjson
 import pytest
 
@@ -16,6 +18,11 @@ from proxy.policy import KeyPolicy
 from tests.edge.serving import NOTE, ScriptedPipeline, edge
 from tests.running import PATIENCE_SECONDS, free_port
 from tests.wirelevel import Headers, HttpMessage, Line, RawUpstream, answer, chunk, chunked_head, connected, request
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 CHAT = b"/v1/chat/completions"
 BODY = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
@@ -132,15 +139,19 @@ async def test_what_memory_says_is_added_to_the_answer_and_never_to_the_request(
     assert upstream.requests[0].body == BODY
 
 
-async def test_a_rewritten_body_gets_its_own_length_and_loses_its_encoding(
-    upstream: RawUpstream, port: int, pipeline: ScriptedPipeline
+@pytest.mark.parametrize(
+    "encoding, pack", [(b"gzip", gzip.compress), (b"br", brotli.compress), (b"zstd", zstd.compress)]
+)
+async def test_a_compressed_body_is_read_and_loses_its_encoding_only_where_it_is_rewritten(
+    upstream: RawUpstream, port: int, pipeline: ScriptedPipeline, encoding: bytes, pack: Callable[[bytes], bytes]
 ) -> None:
-    encoded = [(b"content-encoding", b"gzip"), (b"content-type", b"application/json")]
-    await told(port, request(CHAT, gzip.compress(BODY), headers=encoded))
-    assert upstream.requests[0].body == gzip.compress(BODY)
-    assert upstream.requests[0].values(b"content-encoding") == [b"gzip"]
+    encoded = [(b"content-encoding", encoding), (b"content-type", b"application/json")]
+    await told(port, request(CHAT, pack(BODY), headers=encoded))
+    assert pipeline.prepared[0][1] == BODY
+    assert upstream.requests[0].body == pack(BODY)
+    assert upstream.requests[0].values(b"content-encoding") == [encoding]
     pipeline.body = BODY + b" "
-    await told(port, request(CHAT, gzip.compress(BODY), headers=encoded))
+    await told(port, request(CHAT, pack(BODY), headers=encoded))
     assert upstream.requests[1].body == BODY + b" "
     assert upstream.requests[1].values(b"content-length") == [b"%d" % len(BODY + b" ")]
     assert upstream.requests[1].values(b"content-encoding") == []
