@@ -58,6 +58,7 @@ from proxy.index.tokens import TokenCounter
 from proxy.metrics import Metrics
 from proxy.policy import Policy
 from proxy.ports import Clock, Journal, Remembering, Wire
+from proxy.upstream.passthrough import needs_model
 from proxy.wire.body import model_of
 from proxy.wire.fingerprint import fingerprint
 
@@ -123,7 +124,7 @@ class Pipeline:
         self._clock = clock
         self._executor = executor
         self._warned_of_rotation = False
-        self._needs_model = len(policy.upstreams) > 1 or policy.upstreams[0].models != ("*",)
+        self._needs_model = needs_model(policy.upstreams)
 
     async def prepare(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
         """What to forward for one request of a memory endpoint, and what to say of it; never raises."""

@@ -53,6 +53,11 @@ class UpstreamPolicy(_Part):
 
     name: str = Field("default", min_length=1, description="Name in logs.")
     url: str = Field("https://api.openai.com/v1", description="Base URL; may end in /v1, which is never doubled.")
+    wire: Literal["any", "openai", "anthropic"] = Field(
+        "any",
+        description="Whose requests go here. anthropic: those on /v1/messages or with an anthropic-* header. "
+        "openai: all others. any: both.",
+    )
     models: tuple[Pattern, ...] = Field(
         ("*",), min_length=1, description="Model patterns (fnmatch) that go here; the first match wins."
     )
@@ -309,7 +314,12 @@ class Policy(_Part):
     data: Path = Field(Path("~/.local/share/palimpsest"), description="Folder of the database and the secret.")
     listen: ListenPolicy = Field(ListenPolicy(), description="Where the proxy listens.")
     upstreams: tuple[UpstreamPolicy, ...] = Field(
-        (UpstreamPolicy(),), min_length=1, description="Providers, in order of matching."
+        (
+            UpstreamPolicy(name="openai", wire="openai"),
+            UpstreamPolicy(name="anthropic", wire="anthropic", url="https://api.anthropic.com"),
+        ),
+        min_length=1,
+        description="Providers, in order of matching.",
     )
     tenants: TenantPolicy = Field(TenantPolicy(), description="Whose memory is it?")
     memory: MemoryPolicy = Field(MemoryPolicy(), description="When memory acts, and how far it looks.")

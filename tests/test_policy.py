@@ -90,7 +90,7 @@ def test_a_credential_in_a_url_is_refused_without_repeating_it() -> None:
 
 
 def test_proxy_keys_are_never_forwarded_to_a_provider() -> None:
-    with pytest.raises(ValidationError, match="would send the proxy's keys to upstream default"):
+    with pytest.raises(ValidationError, match="would send the proxy's keys to upstream openai"):
         Policy(tenants=TenantPolicy(keys=(ACME,)))
     assert Policy(tenants=TenantPolicy(keys=(ACME,)), upstreams=(HELD,))
 

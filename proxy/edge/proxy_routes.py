@@ -21,10 +21,10 @@ from proxy.edge.upload import BodyTooLarge, ClientGone, Upload
 from proxy.errors import UpstreamUnreachable, WireError
 from proxy.policy import Policy
 from proxy.ports import Preparing
-from proxy.upstream.passthrough import Body, Passthrough, choose
+from proxy.upstream.passthrough import Body, Passthrough, choose, needs_model
 from proxy.wire.body import model_of
 from proxy.wire.encoding import decoded
-from proxy.wire.refusal import refusal_of
+from proxy.wire.refusal import refusal_of, speaks_anthropic
 from proxy.wire.wires import wire_of
 
 # Readers disagree on what these mean: what is checked here might not be what is opened there.
@@ -45,7 +45,7 @@ class ProxyRoutes:
             keyring: with keys in it, callers without one are refused.
         """
         self._upstreams = policy.upstreams
-        self._needs_model = len(policy.upstreams) > 1 or policy.upstreams[0].models != ("*",)
+        self._needs_model = needs_model(policy.upstreams)
         self._limit_bytes = policy.limits.body_bytes
         self._pipeline = pipeline
         self._passthrough = passthrough
@@ -78,11 +78,12 @@ class ProxyRoutes:
         query = scope["query_string"].decode("latin-1")
         relay.take(prepared)
         try:
-            upstream = choose(self._upstreams, prepared.model)
+            upstream = choose(self._upstreams, prepared.model, is_anthropic=speaks_anthropic(path, headers))
             if upstream is None:
                 relay.end(Ending.REFUSED)
                 text = (
-                    f"no upstream serves {prepared.model!r}; upstreams.models of the proxy says which models are served"
+                    f"no upstream serves {prepared.model or path!r}; upstreams.models and upstreams.wire of the proxy "
+                    "say what is served"
                 )
                 await relay.refuse(404, "model_not_found", text)
                 return

@@ -49,17 +49,32 @@ _REASONS: tuple[tuple[type[BaseException], str], ...] = (
 )
 
 
-def choose(upstreams: Sequence[UpstreamPolicy], model: str) -> UpstreamPolicy | None:
+def choose(upstreams: Sequence[UpstreamPolicy], model: str, *, is_anthropic: bool = False) -> UpstreamPolicy | None:
     """
     Where requests for a model go.
 
+    Args:
+        is_anthropic: whether the client speaks to Anthropic's API (`wire.refusal.speaks_anthropic`).
+
     Returns:
-        The first upstream with a pattern that matches; the first of all where no model is named (`""`: a list of
-        models, an upload); None where a model is named and nobody serves it.
+        Of those that serve the client's API, the first upstream with a pattern that matches; the first where no model
+        is named (`""`: a list of models, an upload); None where nobody serves it.
     """
+    serving = _serving(upstreams, is_anthropic)
     if not model:
-        return upstreams[0]
-    return next((u for u in upstreams if any(fnmatchcase(model, pattern) for pattern in u.models)), None)
+        return next(iter(serving), None)
+    return next((u for u in serving if any(fnmatchcase(model, pattern) for pattern in u.models)), None)
+
+
+def needs_model(upstreams: Sequence[UpstreamPolicy]) -> bool:
+    """Whether the model that a request names decides where it goes; else nobody need read it."""
+    each = (_serving(upstreams, is_anthropic) for is_anthropic in (False, True))
+    return any(len(serving) > 1 or any(u.models != ("*",) for u in serving) for serving in each)
+
+
+def _serving(upstreams: Sequence[UpstreamPolicy], is_anthropic: bool) -> list[UpstreamPolicy]:
+    wires = ("any", "anthropic" if is_anthropic else "openai")
+    return [upstream for upstream in upstreams if upstream.wire in wires]
 
 
 class UpstreamAnswer:
@@ -116,7 +131,7 @@ class Passthrough:
             keyring: the keys that clients present to us; they are never forwarded.
         """
         upstreams = tuple(upstreams)
-        self._held = {u.name: f"Bearer {environment[u.key_env]}" for u in upstreams if u.auth == "held"}
+        self._held = {u.name: _credential(u, environment[u.key_env]) for u in upstreams if u.auth == "held"}
         self._timeouts = {u.name: _timeout(u) for u in upstreams}
         self._keyring = keyring or Keyring({})
         self._session: aiohttp.ClientSession | None = None
@@ -184,10 +199,15 @@ class Passthrough:
                 continue
             kept.add(name.decode("latin-1"), _text(value))
         if held is not None:
-            kept["authorization"] = held
+            kept.add(*held)
         if isinstance(body, bytes) and body:
             kept["content-length"] = str(len(body))
         return kept
+
+
+def _credential(upstream: UpstreamPolicy, key: str) -> tuple[str, str]:
+    """The header that the provider expects its key in."""
+    return ("x-api-key", key) if upstream.wire == "anthropic" else ("authorization", f"Bearer {key}")
 
 
 @lru_cache(maxsize=512)  # clients ask for few targets, and taking a URL apart costs as much as parsing a short body

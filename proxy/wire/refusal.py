@@ -26,8 +26,12 @@ _ANTHROPIC_TYPES = {
 
 def refusal_of(path: str, headers: RawHeaders) -> Refusal:
     """The shape for one request. Anthropic's SDKs name their version on every path, Messages is theirs alone."""
-    is_anthropic = "/v1/messages" in path or any(name == b"anthropic-version" for name, _ in headers)
-    return anthropic if is_anthropic else openai
+    return anthropic if speaks_anthropic(path, headers) else openai
+
+
+def speaks_anthropic(path: str, headers: RawHeaders) -> bool:
+    """Whether a request is for Anthropic's API; all others are taken to be for OpenAI's."""
+    return "/v1/messages" in path or any(name.startswith(b"anthropic-") for name, _ in headers)
 
 
 def openai(status: int, code: str, text: str) -> bytes:

@@ -594,6 +594,32 @@ async def test_the_model_chooses_the_upstream(upstream: RawUpstream, pipeline: S
             assert len(other.requests) == 2
 
 
+async def test_each_api_goes_to_its_own_upstream(upstream: RawUpstream) -> None:
+    async with RawUpstream() as other:
+        ways = [
+            {"name": "one", "url": upstream.url, "wire": "openai"},
+            {"name": "other", "url": other.url, "wire": "anthropic"},
+        ]
+        with edge(ways) as port:
+            version = [(b"anthropic-version", b"2023-06-01")]
+            for asking, goes_to in (
+                (request(b"/v1/messages?beta=true", b'{"model":"m"}'), other),
+                (request(b"/v1/models", method=b"GET", headers=version), other),
+                (request(b"/v1/models", method=b"GET"), upstream),
+                (request(b"/v1/responses", b'{"model":"claude-3"}'), upstream),
+            ):
+                before = len(goes_to.requests)
+                assert (await told(port, asking)).status == 200
+                assert len(goes_to.requests) == before + 1
+
+
+async def test_an_api_that_nobody_serves_is_not_found(upstream: RawUpstream) -> None:
+    with edge([{"url": upstream.url, "wire": "openai"}]) as port:
+        got = await told(port, request(b"/v1/messages", b"{}"))
+    assert (got.status, upstream.requests) == (404, [])
+    assert b"'/v1/messages'" in got.body
+
+
 async def test_a_model_that_nobody_serves_is_not_found(upstream: RawUpstream, pipeline: ScriptedPipeline) -> None:
     pipeline.model = "claude-3"
     with edge([{"url": upstream.url, "models": ["gpt-*"]}], pipeline) as port:

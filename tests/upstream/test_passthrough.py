@@ -12,8 +12,8 @@ import pytest
 from proxy.core.keyring import Keyring
 from proxy.domain import RawHeaders
 from proxy.errors import UpstreamUnreachable
-from proxy.policy import KeyPolicy, UpstreamPolicy
-from proxy.upstream.passthrough import Body, Passthrough, UpstreamAnswer, choose
+from proxy.policy import KeyPolicy, Policy, UpstreamPolicy
+from proxy.upstream.passthrough import Body, Passthrough, UpstreamAnswer, choose, needs_model
 from tests.running import free_port
 from tests.wirelevel import HttpMessage, Line, RawUpstream, answer, chunk, chunked_head
 
@@ -54,6 +54,23 @@ def test_a_model_that_nobody_serves_goes_nowhere_and_an_unnamed_one_to_the_first
     gpt, local = policy("http://a", models=["gpt-*"]), policy("http://b", models=["local"])
     assert choose([gpt, local], "claude") is None
     assert choose([gpt, local], "") is gpt
+
+
+def test_each_api_goes_to_its_own_upstream_and_any_serves_both() -> None:
+    openai, anthropic = Policy().upstreams
+    assert choose([openai, anthropic], "") is openai
+    assert choose([openai, anthropic], "", is_anthropic=True) is anthropic
+    assert choose([openai, anthropic], "gpt-4o", is_anthropic=True) is anthropic
+    assert choose([openai], "", is_anthropic=True) is None
+    gateway = policy("http://a")
+    assert choose([gateway], "m") is choose([gateway], "m", is_anthropic=True) is gateway
+
+
+def test_the_model_is_read_only_where_it_decides() -> None:
+    assert not needs_model(Policy().upstreams)
+    assert not needs_model([policy("http://a")])
+    assert needs_model([policy("http://a", models=["gpt-*"])])
+    assert needs_model([*Policy().upstreams, policy("http://a")])
 
 
 # --- the request ---------------------------------------------------------------------------------
@@ -155,6 +172,14 @@ async def test_a_held_key_stands_in_for_every_credential_of_the_client() -> None
         await sent(upstream.url, headers=CREDENTIALS, auth="held", key_env="HELD")
         received = upstream.requests[0]
         assert received.values(b"authorization") == [b"Bearer sk-held"]
+        assert not any(b"sk-client" in value for _, value in received.headers)
+
+
+async def test_a_held_key_stands_where_anthropic_reads_it() -> None:
+    async with RawUpstream() as upstream:
+        await sent(upstream.url, headers=CREDENTIALS, auth="held", key_env="HELD", wire="anthropic")
+        received = upstream.requests[0]
+        assert received.values(b"x-api-key") == [b"sk-held"]
         assert not any(b"sk-client" in value for _, value in received.headers)
 
 

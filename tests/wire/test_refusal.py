@@ -15,6 +15,7 @@ from proxy.wire.refusal import anthropic, openai, refusal_of
         ("/v1/messages", (), anthropic),
         ("/team/v1/messages/count_tokens", (), anthropic),
         ("/v1/models", ((b"anthropic-version", b"2023-06-01"),), anthropic),
+        ("/api/hello", ((b"anthropic-beta", b"oauth"),), anthropic),
     ],
 )
 def test_the_shape_follows_from_path_and_version(path: str, headers: RawHeaders, shape: object) -> None:
