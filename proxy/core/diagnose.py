@@ -70,7 +70,7 @@ def diagnose(
     if lineage.ambiguous:
         return silent(Note.AMBIGUOUS)
     newest = _newest_human(chat)
-    human_speaks = newest >= 0 and newest == len(chat.messages) - 1
+    human_speaks = _speaks_last(chat, newest)
     reach = _reach(speaker, policy.memory.reach)
     lost = lost_occurrences(lineage)
     if lineage.event is Event.RETRY or (reach is Reach.CONVERSATION and not lost):
@@ -122,7 +122,7 @@ def diagnose(
 def newest_question(chat: Chat) -> str:
     """What a person says at the end of the request; "" where it ends otherwise."""
     newest = _newest_human(chat)
-    return _end(chat.messages[newest].text, QUERY_CHARS) if 0 <= newest == len(chat.messages) - 1 else ""
+    return _end(chat.messages[newest].text, QUERY_CHARS) if _speaks_last(chat, newest) else ""
 
 
 def lost_occurrences(lineage: Lineage) -> frozenset[int]:
@@ -204,6 +204,11 @@ def _newest_human(chat: Chat) -> int:
         (at for at in range(len(chat.messages) - 1, -1, -1) if _is_human(chat.messages[at])),
         -1,
     )
+
+
+def _speaks_last(chat: Chat, newest: int) -> bool:
+    """Nothing follows but instructions: clients put lists of skills and reminders behind the question."""
+    return newest >= 0 and all(message.is_instruction for message in chat.messages[newest + 1 :])
 
 
 def _is_human(message: Message) -> bool:

@@ -17,6 +17,7 @@ from proxy.domain import Chat, Message, Shape
 
 HEAD_CHARS = 600  # a tool is defined in the first lines; long agent prompts mention everything further down
 EDGE_CHARS = 2000  # an instruction is glued to either end of a transcript
+OPENING_CHARS = 200  # "[Pause the game. Summarise the most important events so far, ..."
 LONG_ASK_CHARS = 400  # nobody types an instruction of this length; clients keep them as templates
 ABOUT_CHARS = 60  # "a detailed summary" ... "of the conversation so far"
 TRANSCRIPT_CHARS = 20_000  # both voices have spoken by then
@@ -26,6 +27,7 @@ _TRANSCRIPT = re.compile(
     r"(user|human|assistant|ai|agent|model)\b[\"\]*)>]*\s*(?::|>|\]|\n|$)"
 )
 _CONVERSATION = re.compile(r"conversation|chat|dialog|session|messages|history|above|so far|compaction|checkpoint")
+_LISTED = re.compile(r"\n\s*[-*•\d]")
 _SPACE = re.compile(r"\s+")
 
 
@@ -48,9 +50,9 @@ def read(chat: Chat, signals: Signals) -> Asked:
     history = chat.history
     if not history:
         return Asked()
-    first, last = chat.messages[0], chat.messages[-1]
+    first, last = chat.messages[0], _speaking(chat, signals)
     lone = not any(m.role == "assistant" for m in history)
-    # whoever speaks last asks: people, or an instruction behind the history; never an answer or the result of a tool
+    # never an answer or the result of a tool
     asking = last.text if last.role == "user" or last.is_instruction else ""
     ends = _squeeze(asking if len(asking) <= 2 * EDGE_CHARS else f"{asking[:EDGE_CHARS]} … {asking[-EDGE_CHARS:]}")
     prompt = _squeeze(first.text[:HEAD_CHARS]) if first.is_instruction else ""
@@ -107,6 +109,19 @@ def decide(asked: Asked, shape: Shape, parent: Shape | None, quotes: bool) -> tu
 
 
 OTHER_MODEL = "another model than the conversation's"  # people switch models too, and ask the new one to sum up
+
+
+def _speaking(chat: Chat, signals: Signals) -> Message:
+    """
+    Whoever speaks last asks: people, or an instruction behind the history.
+
+    Behind what a person says clients also list what a model may use: an order opens with what it wants.
+    """
+    last, before = chat.messages[-1], chat.history[-1]
+    if not last.is_instruction or before.role != "user":
+        return last
+    opening = _squeeze(_LISTED.split(last.text[:OPENING_CHARS], 1)[0])
+    return last if any(pattern.search(opening) for pattern in signals.asks) else before
 
 
 def _differences(shape: Shape, parent: Shape) -> tuple[str, ...]:

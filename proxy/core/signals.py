@@ -21,20 +21,24 @@ ID_CHARS = 200  # a longer id is no id: cut short it would be somebody else's, a
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """One place on the wire where a client names something. Parts that end in `?` may be absent."""
+    """
+    One place on the wire where a client names something.
+
+    Parts that end in `?` may be absent; those that end in `!` must be there and are no part of the name.
+    """
 
     name: str
-    parts: tuple[tuple[str, str, bool], ...]  # (header or body, path, optional)
+    parts: tuple[tuple[str, str, str], ...]  # (header or body, path, how it counts: "", "?" or "!")
 
     def read(self, headers: Headers, body: Json) -> str:
         """The value, parts joined by "/", or "" when a part that must be there is not, or the whole is too long."""
         values = []
-        for source, path, optional in self.parts:
+        for source, path, counts in self.parts:
             value = headers.get(path, "") if source == "header" else _at(body, path)
-            if value:
-                values.append(value)
-            elif not optional:
+            if not value and counts != "?":
                 return ""
+            if value and counts != "!":
+                values.append(value)
         joined = "/".join(values)
         return joined if len(joined) <= ID_CHARS else ""
 
@@ -103,9 +107,9 @@ def _signal(section: str, row: Any) -> Signal:
         source, _, path = str(part).partition(":")
         if source not in ("header", "body") or not path:
             raise PolicyError(f"client table, {section}.{row['name']}: {part!r} is neither header:NAME nor body:PATH")
-        optional = path.endswith("?")
-        path = path.removesuffix("?")
-        parts.append((source, path.lower() if source == "header" else path, optional))
+        counts = path[-1] if path[-1] in "?!" else ""
+        path = path.removesuffix(counts)
+        parts.append((source, path.lower() if source == "header" else path, counts))
     return Signal(str(row["name"]), tuple(parts))
 
 
@@ -113,4 +117,5 @@ def _at(body: Json, path: str) -> str:
     value: Any = body
     for key in path.split("."):
         value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, str) else ""
+    # a text that holds an object names more than one thing: a session and a device, say
+    return value if isinstance(value, str) and not value.startswith("{") else ""

@@ -5,11 +5,9 @@ What message do the pieces of a chat answer make? The first choice, put together
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
-
-import orjson
 
 from proxy.domain import Json
+from proxy.wire.body import object_in
 
 SAID_ONCE = frozenset({"role", "id", "type", "name"})  # some providers repeat them in every chunk
 
@@ -27,7 +25,7 @@ def assemble(payloads: Iterable[bytes]) -> tuple[Json | None, int | None]:
     message: Json | None = None
     prompt_tokens: int | None = None
     for payload in payloads:
-        heard = _object(payload)
+        heard = object_in(payload)
         usage = heard.get("usage")
         if isinstance(usage, dict) and type(usage.get("prompt_tokens")) is int:
             prompt_tokens = usage["prompt_tokens"]
@@ -37,15 +35,15 @@ def assemble(payloads: Iterable[bytes]) -> tuple[Json | None, int | None]:
                 said = choice.get("delta", choice.get("message"))
                 message = message or {}
                 if isinstance(said, dict):
-                    _add(message, said)
-    return (None if message is None else _settled(message)), prompt_tokens
+                    grow(message, said)
+    return (None if message is None else settled(message)), prompt_tokens
 
 
 class _Fragments(list[str]):
     """A text that is still growing: joined once, at the end."""
 
 
-def _add(message: Json, delta: Json) -> None:
+def grow(message: Json, delta: Json) -> None:
     """Texts grow, objects grow inside, calls are told apart by `index`; anything else is replaced."""
     for key, value in delta.items():
         before = message.get(key)
@@ -54,7 +52,7 @@ def _add(message: Json, delta: Json) -> None:
             for fragment in value:
                 if isinstance(fragment, dict):
                     index = fragment.get("index")
-                    _add(calls.setdefault(index if type(index) is int else len(calls), {}), fragment)
+                    grow(calls.setdefault(index if type(index) is int else len(calls), {}), fragment)
         elif key in SAID_ONCE:
             message[key] = before or value
         elif isinstance(value, str):
@@ -64,7 +62,7 @@ def _add(message: Json, delta: Json) -> None:
         elif isinstance(value, dict):
             if not isinstance(before, dict) or isinstance(before, _Calls):
                 before = message[key] = {}
-            _add(before, value)
+            grow(before, value)
         elif value is not None or key not in message:
             message[key] = value
 
@@ -73,24 +71,17 @@ class _Calls(dict[int, Json]):
     """Tool calls by their index."""
 
 
-def _settled(message: Json) -> Json:
-    settled: Json = {}
+def settled(message: Json) -> Json:
+    """What has grown, as plain JSON."""
+    whole: Json = {}
     for key, value in message.items():
         if isinstance(value, _Calls):
-            calls = (_settled(value[index]) for index in sorted(value))
-            settled[key] = [{k: v for k, v in call.items() if k != "index"} for call in calls]
+            calls = (settled(value[index]) for index in sorted(value))
+            whole[key] = [{k: v for k, v in call.items() if k != "index"} for call in calls]
         elif isinstance(value, _Fragments):
-            settled[key] = "".join(value)
+            whole[key] = "".join(value)
         elif isinstance(value, dict):
-            settled[key] = _settled(value)
+            whole[key] = settled(value)
         else:
-            settled[key] = value
-    return settled
-
-
-def _object(payload: bytes) -> dict[str, Any]:
-    try:
-        heard = orjson.loads(payload)
-    except orjson.JSONDecodeError:
-        return {}
-    return heard if isinstance(heard, dict) else {}
+            whole[key] = value
+    return whole

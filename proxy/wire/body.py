@@ -1,5 +1,5 @@
 """
-What does a request's body hold, before any wire is read in it? One JSON object, or nothing that memory can use.
+What does a body hold, before any wire is read in it? One JSON object, or nothing that memory can use.
 """
 
 from __future__ import annotations
@@ -35,6 +35,15 @@ def model_of(body: bytes) -> str:
         return text_of(read_object(body).get("model"))
     except WireError:
         return ""
+
+
+def object_in(payload: bytes) -> Json:
+    """The JSON object that a piece of an answer is; an empty one where it is something else."""
+    try:
+        heard = orjson.loads(payload)
+    except orjson.JSONDecodeError:
+        return {}
+    return heard if isinstance(heard, dict) else {}
 
 
 def positive(value: Any) -> int | None:

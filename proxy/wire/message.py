@@ -23,6 +23,8 @@ TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refu
 OPAQUE_PART = "compaction"  # what a provider made of a history, for itself to read
 INLINED_FIELDS = ("data", "file_data")  # base64 without `data:` in front
 REFERRED_FIELDS = ("url", "data", "file_data", "file_id")
+THOUGHTS = ("thinking", "redacted_thinking")  # go back to the provider and to nobody else
+QUOTED = ("document", "search_result")  # texts that somebody hands over, in `content`, or in a `source` of some kind
 
 
 def read_message(raw: Any) -> Message:
@@ -130,8 +132,14 @@ class _Said:
         elif kind.endswith("_call"):
             asked = next((part[key] for key in ("arguments", "input", "action") if key in part), "")
             self._call(part.get("call_id"), part.get("name") or kind, asked)
-        elif kind == OPAQUE_PART:
+        elif kind == OPAQUE_PART and not isinstance(part.get("content"), str):
             self.media.append(inline_reference(text_of(part.get("encrypted_content"))))
+        elif kind == OPAQUE_PART:
+            self.content(part["content"])
+        elif kind in THOUGHTS:
+            pass
+        elif kind in QUOTED and (quoted := _quoted(part)) is not None:
+            self.content(quoted)
         else:
             self._medium(part, kind)
 
@@ -175,3 +183,11 @@ class _Said:
             told = call.get("function", call.get("custom"))
             told = told if isinstance(told, dict) else {}
             self._call(call.get("id"), told.get("name"), told.get("arguments", told.get("input", "")))
+
+
+def _quoted(part: Json) -> str | list[Any] | None:
+    """The text or the parts that a document hands over; None where it holds data, or is elsewhere."""
+    source = part.get("source")
+    source = source if isinstance(source, dict) else {}
+    said = source.get("data") if source.get("type") == "text" else source.get("content", part.get("content"))
+    return said if isinstance(said, str | list) else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -33,6 +33,7 @@ class Form:
     listed: str  # the body's list of messages or items; a text alone stands for one user message
     text_part: str  # type of a part that is a text of the user's
     in_front: bool = True  # added text stands before what its message says; else behind it, as a part of its own
+    instructions: str = ""  # the body's own field for them, where no message may have the role `system`
 
 
 def add(chat: Chat, insertions: Sequence[Insertion], form: Form) -> bytes:
@@ -58,13 +59,17 @@ def splice(body: bytes, insertions: Sequence[Insertion], form: Form) -> bytes:
     """
     try:
         text = body.decode()
-        listed = _one(_walk(text, _skip(text, 0)), form.listed)
+        start = _skip(text, 0)
+        listed = _one(_walk(text, start), form.listed)
         if listed is None:
             raise ValueError("there are no messages")
+        apart = [one for one in insertions if form.instructions and one.role == "system"]
+        beside = [one for one in insertions if one not in apart]
+        edits = list(_beside(text, start, form.instructions, apart, form)) if apart else []
         if text[listed[0]] == '"':
-            edits = [_into_text(text, listed, insertions)]
+            edits.append(_into_text(text, listed, beside))
         else:
-            edits = list(_edits(text, [span for _, span in _walk(text, listed[0])], insertions, form))
+            edits += _edits(text, [span for _, span in _walk(text, listed[0])], beside, form)
     except (ValueError, RecursionError, orjson.JSONEncodeError) as cause:
         raise WireError(f"adding text to the request body: {cause}") from cause
     pieces, at = [], 0
@@ -76,9 +81,9 @@ def splice(body: bytes, insertions: Sequence[Insertion], form: Form) -> bytes:
 
 def _located(chat: Chat, insertion: Insertion) -> Insertion:
     """The insertion with its place in the body's own list."""
-    if not chat.places or insertion.at == len(chat.places):
+    if not chat.places:
         return insertion
-    place = chat.places[insertion.at]
+    place = chat.places[insertion.at] if insertion.at < len(chat.places) else chat.places[-1] + 1
     if place < 0 and not insertion.role:
         raise WireError(f"adding text to the request body: message {insertion.at} stands outside of its list")
     return replace(insertion, at=max(place, 0))
@@ -109,15 +114,16 @@ def _edits(text: str, spans: Sequence[Span], insertions: Sequence[Insertion], fo
                 yield spans[-1][1], spans[-1][1], "," + message
     into = sorted((i for i in insertions if not i.role), key=lambda insertion: insertion.at)
     for at, together in groupby(into, key=lambda insertion: insertion.at):
-        yield from _into_message(text, spans[at][0], "\n\n".join(insertion.text for insertion in together), form)
+        yield from _beside(text, spans[at][0], "content", together, form)
 
 
-def _into_message(text: str, start: int, block: str, form: Form) -> Iterator[Edit]:
-    """Beside what the message at `start` says, in the form that its content has."""
-    content = _one(_walk(text, start), "content")
+def _beside(text: str, start: int, key: str, insertions: Iterable[Insertion], form: Form) -> Iterator[Edit]:
+    """Beside what the object at `start` says under a key, in the form that it has there."""
+    content = _one(_walk(text, start), key)
+    block = "\n\n".join(insertion.text for insertion in insertions)
     part = _dumps({"type": form.text_part, "text": block})
     if content is None:
-        yield start + 1, start + 1, f'"content":{_dumps(block)},'
+        yield start + 1, start + 1, f'"{key}":{_dumps(block)},'
         return
     first, stop = content
     if text[first] == "[":

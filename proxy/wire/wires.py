@@ -5,10 +5,11 @@ Which wire does a request speak? The paths on which memory acts; all others pass
 from __future__ import annotations
 
 from proxy.ports import Wire
-from proxy.wire import chat
+from proxy.wire import chat, messages
 
 WIRES: dict[str, Wire] = {
     "/v1/chat/completions": chat,
+    "/v1/messages": messages,
 }
 
 

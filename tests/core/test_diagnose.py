@@ -72,6 +72,13 @@ def test_the_newest_question_is_what_a_person_says_last() -> None:
     assert newest_question(chat(("system", "s"))) == ""
 
 
+def test_instructions_behind_a_question_do_not_take_the_word_from_it() -> None:
+    told = chat(("system", "s"), ("user", QUESTION), ("system", "what you may use"))
+    assert newest_question(told) == QUESTION
+    found = decide(told, replace(SUMMARY, event=Event.APPEND, head=head(lost=(10,)), kept=(-1,), dropped=()))
+    assert (found.kind, found.anchor) == (BlockKind.RECALL, 1)
+
+
 def test_what_the_model_still_sees_is_named() -> None:
     found = decide(COMPACTED, SUMMARY)
     assert found.query is not None

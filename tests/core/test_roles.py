@@ -103,6 +103,30 @@ def test_long_template_glued_to_the_last_message_is_a_side_request_even_with_the
     assert client.send().role is Role.SIDE
 
 
+SKILLS = (
+    "What you may use:\n\n"
+    f"- handoff: write a summary of the conversation for whoever continues it. {prose(40)}\n"
+    f"- digest: create a digest of this session, or summarize the chat above. {prose(40)}"
+)
+
+
+def test_what_a_client_lists_behind_a_question_orders_nothing(client: Client):
+    client.messages += [user("Where does the parser begin?"), system(SKILLS)]
+    assert client.send().role is Role.MAIN
+
+
+def test_template_in_front_of_such_a_list_is_a_side_request(client: Client):
+    order = f"Write a summary of our conversation so far. {prose(60)} Create a title for this session, too:"
+    client.messages += [user(order), system(SKILLS)]
+    assert client.send().role is Role.SIDE
+
+
+def test_order_that_stands_as_an_instruction_behind_a_question_is_a_side_request(client: Client):
+    order = f"Pause. Summarize the conversation above. {prose(60)} Give a summary of the session in five lines."
+    client.messages += [user("Where does the parser begin?"), system(order)]
+    assert client.send().role is Role.SIDE
+
+
 def test_side_request_belongs_to_the_conversation_that_it_quotes(client: Client):
     talk = client.talk(1)
     quoted = judged(

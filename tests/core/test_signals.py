@@ -35,6 +35,17 @@ def test_optional_part_alone_is_no_id():
     assert conversation({"x-claude-code-agent-id": "a"}) == ""
 
 
+def test_part_that_must_be_there_is_no_part_of_the_name():
+    session, agent = {"x-claude-code-session-id": "s"}, {"x-claude-code-agent-id": "a"}
+    assert first(TABLE.parent_ids, session | agent, {}) == "s"
+    assert first(TABLE.parent_ids, session, {}) == first(TABLE.parent_ids, agent, {}) == ""
+
+
+def test_text_that_holds_an_object_is_no_id():
+    assert first(TABLE.user_ids, {}, {"metadata": {"user_id": "ann"}}) == "ann"
+    assert first(TABLE.user_ids, {}, {"metadata": {"user_id": '{"device_id":"d","session_id":"s"}'}}) == ""
+
+
 def test_ids_that_sub_agents_share_with_their_parent_are_not_taken():
     assert conversation({"session-id": "s"}, {"prompt_cache_key": "k"}) == ""
 

@@ -120,7 +120,7 @@ async def test_only_a_memory_endpoint_is_prepared(upstream: RawUpstream, port: i
     for asking in (
         request(b"/v1/embeddings", BODY),
         request(b"/v1/responses", BODY),
-        request(b"/v1/messages?beta=true", BODY),
+        request(b"/v1/messages/count_tokens?beta=true", BODY),
         request(CHAT, method=b"GET"),
     ):
         assert NOTE not in (await told(port, asking)).headers

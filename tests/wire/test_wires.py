@@ -2,18 +2,26 @@
 
 import pytest
 
-from proxy.wire import chat
+from proxy.wire import chat, messages
 from proxy.wire.wires import wire_of
 
 
-@pytest.mark.parametrize(("path", "wire"), [("/v1/chat/completions", chat), ("/team/v1/chat/completions", chat)])
+@pytest.mark.parametrize(
+    ("path", "wire"),
+    [("/v1/chat/completions", chat), ("/team/v1/chat/completions", chat), ("/v1/messages", messages)],
+)
 def test_a_wire_is_known_by_its_path(path: str, wire: object) -> None:
     assert wire_of("POST", path) is wire
 
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("GET", "/v1/chat/completions"), ("POST", "/v1/chat/completions/x"), ("POST", "/v1/embeddings"), ("HEAD", "/")],
+    [
+        ("GET", "/v1/chat/completions"),
+        ("POST", "/v1/chat/completions/x"),
+        ("POST", "/v1/messages/count_tokens"),
+        ("HEAD", "/"),
+    ],
 )
 def test_other_requests_pass(method: str, path: str) -> None:
     assert wire_of(method, path) is None

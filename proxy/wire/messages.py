@@ -1,0 +1,125 @@
+"""
+What does a body of Anthropic's Messages API say, and how is something added to it? parse, render, reply.
+
+Lossless as the chat wire is. The other wires give each tool result a message of its own: here they are parts of a
+user's, and are read apart, so that one conversation has the same roles and fingerprints on every wire. What is added
+stands behind what its message says, and so behind every mark that the client set for the provider's cache.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from proxy.domain import Chat, Completion, Insertion, Json, Message
+from proxy.errors import WireError
+from proxy.wire.blocks import of_body, of_events
+from proxy.wire.body import positive, read_object
+from proxy.wire.message import OPAQUE_PART, objects, read_message, text_of
+from proxy.wire.splice import Form, add
+
+FORM = Form(listed="messages", text_part="text", in_front=False, instructions="system")
+OUTSIDE = -1  # place of what stands in no list
+_ASIDE = re.compile(r"\s*<([\w-]+)[^<>]*>.*</\1>\s*", re.DOTALL)
+
+
+def parse(body: bytes) -> Chat:
+    """
+    Read a request.
+
+    Raises:
+        WireError: the body is no Messages request that we understand; pass it on untouched.
+    """
+    raw = read_object(body)
+    listed = raw.get("messages")
+    if not isinstance(listed, list) or not listed:
+        raise WireError("reading the request body: no list of messages")
+    placed: list[tuple[int, Message]] = []
+    if raw.get("system"):
+        placed.append((OUTSIDE, read_message({"role": "system", "content": raw["system"]})))
+    for place in range(_first_read(listed), len(listed)):
+        placed += [(place, read_message(said)) for said in _apart(listed[place])]
+    return Chat(
+        messages=tuple(message for _, message in placed),
+        model=text_of(raw.get("model")),
+        body=body,
+        raw=raw,
+        tool_names=tuple(name for tool in objects(raw.get("tools")) if (name := text_of(tool.get("name")))),
+        stream=raw.get("stream") is True,
+        max_reply_tokens=positive(raw.get("max_tokens")),
+        places=tuple(place for place, _ in placed),
+    )
+
+
+def render(chat: Chat, insertions: Sequence[Insertion]) -> bytes:
+    """
+    The body with text added to it; without insertions the client's very bytes.
+
+    Raises:
+        WireError: the text cannot be added without doubt about what the body means; pass it on untouched.
+    """
+    return add(chat, insertions, FORM)
+
+
+def reply(payloads: Sequence[bytes], streamed: bool) -> Completion:
+    """
+    Read what was heard of an answer; never raises.
+
+    Args:
+        payloads: of server-sent events when `streamed`, else the pieces of one JSON body.
+
+    Returns:
+        The message as far as it was heard; all tokens of the prompt, those of the provider's cache included.
+    """
+    try:
+        raw, prompt_tokens, id = of_events(payloads) if streamed else of_body(b"".join(payloads))
+    except RecursionError:  # somebody nests objects by the hundred
+        return Completion()
+    try:
+        return Completion(read_message(raw) if raw else None, prompt_tokens, id)
+    except WireError:
+        return Completion(None, prompt_tokens, id)
+
+
+def _first_read(listed: Sequence[Any]) -> int:
+    """The provider reads nothing that stands before what it has compacted itself."""
+    for place in range(len(listed) - 1, 0, -1):
+        said = listed[place]
+        if isinstance(said, dict) and any(_is(part, OPAQUE_PART) for part in objects(said.get("content"))):
+            return place
+    return 0
+
+
+def _apart(native: Any) -> Iterator[Any]:
+    """One message of the body, as the other wires would have it: each tool result, what the client adds, the rest."""
+    parts = native.get("content") if isinstance(native, dict) and native.get("role") == "user" else None
+    results: list[Any] = []
+    asides: list[Any] = []
+    said: list[Any] = []
+    for part in parts if isinstance(parts, list) else ():
+        (results if _is(part, "tool_result") else asides if _is_aside(part) else said).append(part)
+    if not results:
+        yield native
+        return
+    is_said = any(_is(part, "text") for part in said)
+    for result in results[:-1]:
+        yield _message("tool", [result])
+    yield _message("tool", [results[-1], *([] if is_said else said)])  # images alone belong to the results
+    if asides:
+        yield _message("system", asides)
+    if is_said:
+        yield _message("user", said)
+
+
+def _message(role: str, parts: Sequence[Any]) -> Json:
+    return {"role": role, "content": list(parts)}
+
+
+def _is(part: Any, kind: str) -> bool:
+    return isinstance(part, dict) and part.get("type") == kind
+
+
+def _is_aside(part: Any) -> bool:
+    """Beside tool results people type, and clients put reminders of theirs between tags: those say nothing new."""
+    return _is(part, "text") and _ASIDE.fullmatch(text_of(part.get("text"))) is not None
