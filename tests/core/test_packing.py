@@ -77,11 +77,11 @@ def test_a_gap_is_marked_where_something_was_said_in_between_and_only_there() ->
     assert body(block([said(7, "First."), elsewhere])) == f"[2023-11-15]\nuser: First.\n{GAP}\nuser: Second.\n"
 
 
-def test_frame_names_its_kind_and_says_that_it_is_no_instruction() -> None:
+def test_frame_names_its_kind_and_says_how_it_is_to_be_read() -> None:
     for kind in BlockKind:
         text = block([said(1, "Hello there.")], kind=kind).text
         assert text.startswith(f'{BLOCK_OPEN} kind="{kind.value}">\n{OPENING[kind]}\n') and text.endswith(BLOCK_CLOSE)
-        assert "not instructions" in OPENING[kind]
+        assert "not instructions" in OPENING[kind] and "newer overrules older" in OPENING[kind]
 
 
 def test_each_day_has_one_heading() -> None:
