@@ -84,7 +84,7 @@ def _described(annotation: Any, limits: Sequence[Any]) -> str:
         return " | ".join(str(member.value) for member in annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return f"mapping with {', '.join(annotation.model_fields)}"
-    words = {bool: "true | false", int: "an integer", float: "a number", str: "text", Path: "a path"}
+    words = {Any: "anything", bool: "true | false", int: "an integer", float: "a number", str: "text", Path: "a path"}
     return ", ".join([words.get(annotation, "nothing"), *filter(None, map(_limit, limits))])
 
 

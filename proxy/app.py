@@ -40,7 +40,7 @@ from proxy.store.connection import Database
 from proxy.store.derived import Derived
 from proxy.store.journal import SqliteJournal
 from proxy.store.secret import load_secret
-from proxy.upstream.passthrough import Passthrough
+from proxy.upstream.upstreams import Upstreams
 
 DATABASE_FILE = "palimpsest.db"
 DRAIN_SECONDS = 5.0  # for what was heard last; a store that is slower than that is failing
@@ -86,7 +86,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
 
     archivist = Archivist(journal, derived, embedder, policy.archive, metrics, secret, time.time, learn)
     heavy = ThreadPoolExecutor(HEAVY_THREADS, "heavy")
-    passthrough = Passthrough(policy.upstreams, environment, keyring)
+    upstreams = Upstreams(policy.upstreams, environment, keyring)
     pipeline = Pipeline(
         policy=policy,
         signals=read_signals(settings.read_yaml(settings.shipped("clients.yaml"))),
@@ -104,7 +104,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         async with AsyncExitStack() as opened:
-            await opened.enter_async_context(passthrough)
+            await opened.enter_async_context(upstreams)
             opened.callback(heavy.shutdown, wait=False, cancel_futures=True)
             opened.push_async_callback(database.close)
             opened.push_async_callback(embedder.close)
@@ -137,7 +137,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
         ),
         lifespan=lifespan,
     )
-    return _Front(own, ProxyRoutes(policy, pipeline, passthrough, keyring))
+    return _Front(own, ProxyRoutes(policy, pipeline, upstreams, keyring))
 
 
 class _Front:

@@ -5,6 +5,7 @@ What can go wrong, by who must act.
     ├── PolicyError           the operator: a setting is wrong, the start is refused
     ├── WireError             nobody on the proxy path (passed through, counted); the caller on our own endpoints
     ├── MemoryFault           the operator: a store, index or model could not do its work
+    ├── NotServed             the client: asks for what no upstream is for, 404
     └── UpstreamUnreachable   the client retries: 502, or 504 when time ran out
 
 An upstream that answers with an error is no error here: its answer is passed on verbatim.
@@ -34,6 +35,12 @@ class MemoryFault(PalimpsestError):
     """Memory could not do its work; the text says what was being done, to what, and what to try."""
 
     http_status = 503
+
+
+class NotServed(PalimpsestError):
+    """No upstream is for this request; the text says what was asked for."""
+
+    http_status = 404
 
 
 class UpstreamUnreachable(PalimpsestError):

@@ -58,7 +58,7 @@ from proxy.index.tokens import TokenCounter
 from proxy.metrics import Metrics
 from proxy.policy import Policy
 from proxy.ports import Clock, Journal, Remembering, Wire
-from proxy.upstream.passthrough import needs_model
+from proxy.upstream.choice import needs_model
 from proxy.wire.body import model_of
 from proxy.wire.fingerprint import fingerprint
 

@@ -7,15 +7,27 @@ What may be set, what is allowed, and why it is set so: one frozen tree.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from proxy.domain import Mode, Reach, Role
 
+ENVIRON = "os.environ/"  # LiteLLM's way to say in YAML: what the variable of this name holds
+LITELLM_MODEL = r"^([^/*\s]+/([^*\s]+|\*|[^*\s]+/\*))?$"
+_HOLDS_A_SECRET = re.compile(r"(^|_)(key|secret|token|password)$")  # names among LiteLLM's settings
+_SAID_ELSEWHERE = {
+    "model": "litellm",
+    "api_key": "key_env",
+    "api_base": "url",
+    "base_url": "url",
+    "model_list": "upstreams",
+}
 VARIABLE_NAME = r"^([A-Za-z_][A-Za-z0-9_]*)?$"  # of the environment; a pasted key seldom looks like one
 
 Pattern = Annotated[str, Field(min_length=1)]
@@ -52,7 +64,21 @@ class UpstreamPolicy(_Part):
     """One provider endpoint."""
 
     name: str = Field("default", min_length=1, description="Name in logs.")
-    url: str = Field("https://api.openai.com/v1", description="Base URL; may end in /v1, which is never doubled.")
+    url: str = Field(
+        "https://api.openai.com/v1",
+        description="Base URL; may end in /v1, which is never doubled. With litellm: its api_base, if any.",
+    )
+    litellm: str = Field(
+        "",
+        pattern=LITELLM_MODEL,
+        description="A LiteLLM model that answers, as anthropic/claude-sonnet-4-5; as anthropic/*: the one that the "
+        "client names.",
+    )
+    settings: dict[Pattern, Any] = Field(
+        {},
+        description="LiteLLM's own settings of it: num_retries, timeout, fallbacks, drop_params, api_version, ...; "
+        "os.environ/NAME stands for what a variable holds.",
+    )
     wire: Literal["any", "openai", "anthropic"] = Field(
         "any",
         description="Whose requests go here. anthropic: those on /v1/messages or with an anthropic-* header. "
@@ -62,7 +88,9 @@ class UpstreamPolicy(_Part):
         ("*",), min_length=1, description="Model patterns (fnmatch) that go here; the first match wins."
     )
     auth: Literal["forward", "held"] = Field(
-        "forward", description="forward: the client's credential goes upstream. held: the proxy's own key does, if any."
+        "forward",
+        description="forward: the client's credential goes upstream. held: the proxy's own key does, if any. Unset "
+        "with litellm: held.",
     )
     key_env: str = Field(
         "",
@@ -74,9 +102,17 @@ class UpstreamPolicy(_Part):
         300.0, gt=0, description="Longest wait for the next byte; reasoning models think for minutes."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _litellm_knows_where_and_with_what(cls, given: Any) -> Any:
+        """No URL of ours is a default for another provider, and no client's credential is meant for it."""
+        return {"url": "", "auth": "held"} | given if isinstance(given, dict) and given.get("litellm") else given
+
     @field_validator("url")
     @classmethod
     def _is_a_base(cls, url: str) -> str:
+        if not url:
+            return url
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("must begin with http:// or https:// and name a host")
@@ -91,6 +127,43 @@ class UpstreamPolicy(_Part):
         if self.key_env and self.auth == "forward":
             raise ValueError("key_env is never used while auth is forward: set auth to held, or leave key_env out")
         return self
+
+    @model_validator(mode="after")
+    def _litellm_is_told_what_it_is_to_do(self) -> Self:
+        if not self.litellm:
+            if not self.url:
+                raise ValueError("url must name a provider where litellm names no model")
+            if self.settings:
+                raise ValueError("settings are LiteLLM's: name a model in litellm, or leave them out")
+            return self
+        for name, value in self.settings.items():
+            if other := _SAID_ELSEWHERE.get(name):
+                raise ValueError(f"settings: {name} is not set here: {other} of the upstream says it")
+            if _HOLDS_A_SECRET.search(name) and not str(value).startswith(ENVIRON):
+                raise ValueError(
+                    f"settings: {name} must not stand here in plain: put it in an environment variable and write "
+                    f"{ENVIRON}NAME"
+                )
+        if self.auth == "forward" and "fallbacks" in self.settings:
+            raise ValueError(
+                "settings: fallbacks would get the client's credential while auth is forward: set auth to held"
+            )
+        return self
+
+    @property
+    def variables(self) -> list[tuple[str, str]]:
+        """Environment variables that must be there, each with the setting that names it."""
+        named = [("key_env", self.key_env)] if self.key_env else []
+        return named + [(f"settings.{path}", name) for path, name in _environ(self.settings)]
+
+
+def _environ(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Variables that LiteLLM's settings name, wherever they stand in them."""
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _environ(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, str) and value.startswith(ENVIRON):
+        yield path, value.removeprefix(ENVIRON)
 
 
 class KeyPolicy(_Part):
@@ -337,7 +410,7 @@ class Policy(_Part):
     @model_validator(mode="after")
     def _nobody_shares_by_accident(self) -> Self:
         _unique("upstreams: name", [upstream.name for upstream in self.upstreams])
-        held = [upstream.name for upstream in self.upstreams if upstream.auth == "held"]
+        held = [upstream.name for upstream in self.upstreams if upstream.auth == "held" or upstream.litellm]
         forwarding = [upstream.name for upstream in self.upstreams if upstream.auth == "forward"]
         if self.tenants.keys and forwarding:
             raise ValueError(

@@ -6,7 +6,7 @@ What the services need from the adapters: protocols, no code.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -157,6 +157,47 @@ class Wire(Protocol):
 
         Args:
             payloads: of server-sent events when `streamed`, else the pieces of one JSON body.
+        """
+
+
+Body = bytes | AsyncIterator[bytes]
+"""A request's body: whole, or piece by piece as it arrives."""
+
+
+class Answer(Protocol):
+    """
+    An upstream's answer that has begun: status and headers are here, the body comes chunk by chunk.
+
+    Iterate for the chunks, as soon as there are any; `UpstreamUnreachable` is raised where the upstream breaks off.
+    Await `aclose` in every case: what was not read to its end is given up, and the provider is told.
+    """
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> RawHeaders: ...
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    async def aclose(self) -> None: ...
+
+
+class Sending(Protocol):
+    """The way to all upstreams; implemented by `upstream.upstreams`."""
+
+    async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> Answer:
+        """
+        Choose the upstream of a request, and ask it.
+
+        Args:
+            model: that the request names; "" where it names none, or nobody need know.
+            target: path and query exactly as the client sent them, from the `/` on.
+            headers: the client's.
+
+        Raises:
+            NotServed: no upstream is for this request.
+            UpstreamUnreachable: there is no answer.
         """
 
 

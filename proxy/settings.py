@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from proxy.allowed import Location, allowed, nearest, settings_by_path
 from proxy.errors import PolicyError
-from proxy.policy import KeyPolicy, Policy
+from proxy.policy import ENVIRON, KeyPolicy, Policy
 
 PREFIX = "PALIMPSEST_"
 CONFIG_ENV = "PALIMPSEST_CONFIG"
@@ -198,6 +198,8 @@ def _variables_named(layers: Sequence[_Layer]) -> frozenset[str]:
         elif isinstance(node, list):
             for value in node:
                 yield from walk(value)
+        elif isinstance(node, str) and node.startswith(ENVIRON):
+            yield node.removeprefix(ENVIRON)
 
     return frozenset(name for layer in layers for name in walk(layer.tree))
 
@@ -305,10 +307,11 @@ def _shown(location: Location, value: Any) -> str:
 def _demand_keys(policy: Policy, environment: Mapping[str, str], layers: Sequence[_Layer]) -> None:
     """A key that is not there would let nobody in, or everybody: say so at the start."""
     named: list[tuple[Location, str]] = []
-    named += [(("upstreams", i, "key_env"), upstream.key_env) for i, upstream in enumerate(policy.upstreams)]
+    for i, upstream in enumerate(policy.upstreams):
+        named += [(("upstreams", i, setting), variable) for setting, variable in upstream.variables]
     named += [(("tenants", "keys", i, "key_env"), key.key_env) for i, key in enumerate(policy.tenants.keys)]
     for location, variable in named:
-        if variable and not environment.get(variable):
+        if not environment.get(variable):
             raise PolicyError(
                 f"{_origin(location, layers)}: {_dotted(location)}: environment variable {variable} is not set; "
                 "it must hold the key"

@@ -69,6 +69,15 @@ def test_on_and_off_mean_modes_also_where_yaml_reads_booleans(said: object, mean
         (UpstreamPolicy, {"url": "https://host/v1?key=x"}, "must end before any"),
         (UpstreamPolicy, {"key_env": "OPENAI_API_KEY"}, "never used while auth is forward"),
         (UpstreamPolicy, {"models": []}, "at least 1 item"),
+        (UpstreamPolicy, {"url": ""}, "url must name a provider where litellm names no model"),
+        (UpstreamPolicy, {"settings": {"num_retries": 1}}, "settings are LiteLLM's: name a model in litellm"),
+        (UpstreamPolicy, {"litellm": "claude-sonnet-4-5"}, "should match pattern"),
+        (UpstreamPolicy, {"litellm": "anthropic/claude-*"}, "should match pattern"),
+        (UpstreamPolicy, {"litellm": "*"}, "should match pattern"),
+        (UpstreamPolicy, {"litellm": "a/b", "settings": {"api_key": "x"}}, "api_key is not set here: key_env"),
+        (UpstreamPolicy, {"litellm": "a/b", "settings": {"api_base": "x"}}, "api_base is not set here: url"),
+        (UpstreamPolicy, {"litellm": "a/b", "settings": {"aws_secret_access_key": "x"}}, "write os.environ/NAME"),
+        (UpstreamPolicy, {"litellm": "a/b", "auth": "forward", "settings": {"fallbacks": ["c/d"]}}, "auth to held"),
         (TenantPolicy, {"keys": [ACME], "static": "me"}, "choose one"),
         (TenantPolicy, {"keys": [ACME, {"name": "acme", "key_env": "OTHER"}]}, "name must be unique; acme"),
         (TenantPolicy, {"keys": [ACME, {"name": "other", "key_env": "ACME_KEY"}]}, "key_env must be unique"),
@@ -81,6 +90,27 @@ def test_settings_that_contradict_each_other_are_refused(
 ) -> None:
     with pytest.raises(ValidationError, match=words):
         section.model_validate(values)
+
+
+def test_a_litellm_model_has_no_url_and_gets_no_credential_of_the_client_unless_it_is_told_to() -> None:
+    upstream = UpstreamPolicy(litellm="anthropic/claude-sonnet-4-5")
+    assert (upstream.url, upstream.auth) == ("", "held")
+    assert UpstreamPolicy(litellm="ollama/*", url="http://localhost:11434", auth="forward").auth == "forward"
+    assert UpstreamPolicy.model_validate_json(upstream.model_dump_json()) == upstream
+
+
+def test_variables_are_found_wherever_settings_name_them() -> None:
+    settings = {
+        "aws_secret_access_key": "os.environ/AWS",
+        "fallbacks": [{"model": "a/b", "api_key": "os.environ/OTHER"}],
+        "timeout": 5,
+    }
+    upstream = UpstreamPolicy(litellm="bedrock/x", key_env="KEY", settings=settings)
+    assert upstream.variables == [
+        ("key_env", "KEY"),
+        ("settings.aws_secret_access_key", "AWS"),
+        ("settings.fallbacks.0.api_key", "OTHER"),
+    ]
 
 
 def test_a_credential_in_a_url_is_refused_without_repeating_it() -> None:
@@ -101,6 +131,12 @@ def test_off_loopback_a_held_credential_needs_keys() -> None:
         Policy(listen=everyone, upstreams=(HELD,))
     assert Policy(upstreams=(HELD,))
     assert Policy(listen=everyone, upstreams=(HELD,), tenants=TenantPolicy(keys=(ACME,)))
+
+
+def test_off_loopback_a_litellm_model_needs_keys_too_as_it_may_find_credentials_of_this_machine() -> None:
+    claude = UpstreamPolicy(litellm="bedrock/claude", auth="forward")
+    with pytest.raises(ValidationError, match="on the proxy's credit"):
+        Policy(listen=ListenPolicy(host="0.0.0.0"), upstreams=(claude,))
 
 
 def test_off_loopback_one_memory_for_everyone_is_refused() -> None:

@@ -246,6 +246,15 @@ def test_a_key_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
     )
 
 
+def test_a_variable_that_litellms_settings_name_must_be_there_too(tmp_path: Path) -> None:
+    text = "upstreams: [{litellm: bedrock/x, settings: {aws_secret_access_key: os.environ/PALIMPSEST_AWS}}]"
+    assert policy_of(tmp_path, text, {"PALIMPSEST_AWS": "x"}).upstreams[0].litellm == "bedrock/x"
+    assert refusal(tmp_path, text).endswith(
+        "mine.yaml: upstreams.0.settings.aws_secret_access_key: environment variable PALIMPSEST_AWS is not set; it "
+        "must hold the key"
+    )
+
+
 def test_two_tenants_cannot_share_a_key(tmp_path: Path) -> None:
     said = refusal(tmp_path, KEYED, {"PROVIDER_KEY": "p", "PALIMPSEST_KEY_ACME": "s3cret", "BETA_KEY": "s3cret"})
     assert "two environment variables hold the same key" in said

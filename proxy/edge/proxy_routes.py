@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from contextlib import closing
+from contextlib import aclosing
 
 import structlog
 from starlette.types import Receive, Scope, Send
@@ -18,13 +18,13 @@ from proxy.core.keyring import Keyring
 from proxy.domain import Ending, Prepared, RawHeaders
 from proxy.edge.relay import Relay
 from proxy.edge.upload import BodyTooLarge, ClientGone, Upload
-from proxy.errors import UpstreamUnreachable, WireError
+from proxy.errors import NotServed, UpstreamUnreachable, WireError
 from proxy.policy import Policy
-from proxy.ports import Preparing
-from proxy.upstream.passthrough import Body, Passthrough, choose, needs_model
+from proxy.ports import Body, Preparing, Sending
+from proxy.upstream.choice import needs_model
 from proxy.wire.body import model_of
 from proxy.wire.encoding import decoded
-from proxy.wire.refusal import refusal_of, speaks_anthropic
+from proxy.wire.refusal import refusal_of
 from proxy.wire.wires import wire_of
 
 # Readers disagree on what these mean: what is checked here might not be what is opened there.
@@ -38,17 +38,16 @@ log = structlog.get_logger()
 class ProxyRoutes:
     """The ASGI application behind our own endpoints: one call a request, no middleware, no request object."""
 
-    def __init__(self, policy: Policy, pipeline: Preparing, passthrough: Passthrough, keyring: Keyring) -> None:
+    def __init__(self, policy: Policy, pipeline: Preparing, upstreams: Sending, keyring: Keyring) -> None:
         """
         Args:
-            passthrough: opened before and closed after this application's life, by whoever made it.
+            upstreams: opened before and closed after this application's life, by whoever made it.
             keyring: with keys in it, callers without one are refused.
         """
-        self._upstreams = policy.upstreams
         self._needs_model = needs_model(policy.upstreams)
         self._limit_bytes = policy.limits.body_bytes
         self._pipeline = pipeline
-        self._passthrough = passthrough
+        self._upstreams = upstreams
         self._keyring = keyring
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -78,19 +77,14 @@ class ProxyRoutes:
         query = scope["query_string"].decode("latin-1")
         relay.take(prepared)
         try:
-            upstream = choose(self._upstreams, prepared.model, is_anthropic=speaks_anthropic(path, headers))
-            if upstream is None:
-                relay.end(Ending.REFUSED)
-                text = (
-                    f"no upstream serves {prepared.model or path!r}; upstreams.models and upstreams.wire of the proxy "
-                    "say what is served"
-                )
-                await relay.refuse(404, "model_not_found", text)
-                return
             async with upload.attended():
                 target = f"{path}?{query}" if query else path
-                with closing(await self._passthrough.send(upstream, scope["method"], target, headers, body)) as answer:
+                sending = self._upstreams.send(prepared.model, scope["method"], target, headers, body)
+                async with aclosing(await sending) as answer:
                     await relay.forward(answer)
+        except NotServed as refused:
+            relay.end(Ending.REFUSED)
+            await relay.refuse(refused.http_status, "model_not_found", str(refused))
         except UpstreamUnreachable as broken:
             if upload.failure is not None:  # the client's end broke, and the upstream's only thereby
                 raise upload.failure from broken

@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable
 from starlette.types import Send
 
 from proxy.domain import Ending, Prepared, RawHeaders
-from proxy.ports import Listener
-from proxy.upstream.passthrough import UpstreamAnswer
+from proxy.ports import Answer, Listener
 from proxy.wire.refusal import Refusal
 
 FIRST_ERROR_STATUS = 400
@@ -31,7 +30,7 @@ class Relay:
         """Add these headers to the answer, and let this listener hear it. From here on call `end`, whatever happens."""
         self._added, self._listen = prepared.headers, prepared.listen
 
-    async def forward(self, answer: UpstreamAnswer) -> None:
+    async def forward(self, answer: Answer) -> None:
         """
         Pass on everything.
 

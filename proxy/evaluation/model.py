@@ -11,7 +11,7 @@ import asyncio
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Protocol
 
 import orjson
@@ -60,11 +60,9 @@ class ChatModel:
         self.calls += 1
         message = {"role": "user", "content": prompt}
         body = {"model": self.name, "messages": [message], "temperature": 0, "max_tokens": max_tokens}
-        answer = await self._passthrough.send(self._upstream, "POST", TARGET, HEADERS, orjson.dumps(body))
-        try:
+        sending = self._passthrough.send(self._upstream, "POST", TARGET, HEADERS, orjson.dumps(body))
+        async with aclosing(await sending) as answer:
             said = b"".join([piece async for piece in answer])
-        finally:
-            answer.close()
         doing = f"asking {self.name} at {self._upstream.url}"
         if answer.status != 200:
             raise UpstreamUnreachable(f"{doing}: it answers with status {answer.status}; check the name and {KEY_ENV}")

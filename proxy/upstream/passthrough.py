@@ -5,8 +5,7 @@ How do the client's bytes reach the provider, and the provider's the client? As 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import lru_cache
 from types import TracebackType
 from typing import Self
@@ -19,6 +18,7 @@ from proxy.core.keyring import CREDENTIALS, Keyring
 from proxy.domain import RawHeaders
 from proxy.errors import UpstreamUnreachable
 from proxy.policy import UpstreamPolicy
+from proxy.ports import Body
 
 HOP_BY_HOP = frozenset(
     {  # RFC 9110 section 7.6.1: they speak of one connection, not of the message
@@ -34,8 +34,6 @@ HEADER_LINES = 1000  # for the same reason
 SLICE_BYTES = 256 * 1024  # of a large body at a time, so that writing it lets others speak
 BODILESS = (204, 304)  # answers that end with their headers, whatever length these announce
 
-Body = bytes | AsyncIterator[bytes]
-
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _STATUSES = range(200, 600)
 NO_HTTP = "what it says is no HTTP"
@@ -49,40 +47,8 @@ _REASONS: tuple[tuple[type[BaseException], str], ...] = (
 )
 
 
-def choose(upstreams: Sequence[UpstreamPolicy], model: str, *, is_anthropic: bool = False) -> UpstreamPolicy | None:
-    """
-    Where requests for a model go.
-
-    Args:
-        is_anthropic: whether the client speaks to Anthropic's API (`wire.refusal.speaks_anthropic`).
-
-    Returns:
-        Of those that serve the client's API, the first upstream with a pattern that matches; the first where no model
-        is named (`""`: a list of models, an upload); None where nobody serves it.
-    """
-    serving = _serving(upstreams, is_anthropic)
-    if not model:
-        return next(iter(serving), None)
-    return next((u for u in serving if any(fnmatchcase(model, pattern) for pattern in u.models)), None)
-
-
-def needs_model(upstreams: Sequence[UpstreamPolicy]) -> bool:
-    """Whether the model that a request names decides where it goes; else nobody need read it."""
-    each = (_serving(upstreams, is_anthropic) for is_anthropic in (False, True))
-    return any(len(serving) > 1 or any(u.models != ("*",) for u in serving) for serving in each)
-
-
-def _serving(upstreams: Sequence[UpstreamPolicy], is_anthropic: bool) -> list[UpstreamPolicy]:
-    wires = ("any", "anthropic" if is_anthropic else "openai")
-    return [upstream for upstream in upstreams if upstream.wire in wires]
-
-
 class UpstreamAnswer:
-    """
-    An answer that has begun: status and headers are here, the body comes chunk by chunk.
-
-    Iterate for the chunks, and `close` in every case: what was not read to its end takes its connection along.
-    """
+    """An `Answer` as it comes from the wire; what was not read to its end takes its connection along."""
 
     __slots__ = ("_name", "_response", "headers", "status")
 
@@ -110,7 +76,7 @@ class UpstreamAnswer:
             raise StopAsyncIteration
         return data
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         self._response.close()
 
 
@@ -131,7 +97,7 @@ class Passthrough:
             keyring: the keys that clients present to us; they are never forwarded.
         """
         upstreams = tuple(upstreams)
-        self._held = {u.name: _credential(u, environment[u.key_env]) for u in upstreams if u.auth == "held"}
+        self._held = {u.name: _credential(u, environment) for u in upstreams if u.auth == "held"}
         self._timeouts = {u.name: _timeout(u) for u in upstreams}
         self._keyring = keyring or Keyring({})
         self._session: aiohttp.ClientSession | None = None
@@ -198,16 +164,18 @@ class Passthrough:
             if name in CREDENTIALS and self._keyring.opens(value):
                 continue
             kept.add(name.decode("latin-1"), _text(value))
-        if held is not None:
-            kept.add(*held)
+        kept.extend(held or ())
         if isinstance(body, bytes) and body:
             kept["content-length"] = str(len(body))
         return kept
 
 
-def _credential(upstream: UpstreamPolicy, key: str) -> tuple[str, str]:
-    """The header that the provider expects its key in."""
-    return ("x-api-key", key) if upstream.wire == "anthropic" else ("authorization", f"Bearer {key}")
+def _credential(upstream: UpstreamPolicy, environment: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The header that the provider expects its key in; none for one that needs no key."""
+    if not upstream.key_env:
+        return []
+    key = environment[upstream.key_env]
+    return [("x-api-key", key) if upstream.wire == "anthropic" else ("authorization", f"Bearer {key}")]
 
 
 @lru_cache(maxsize=512)  # clients ask for few targets, and taking a URL apart costs as much as parsing a short body

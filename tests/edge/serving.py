@@ -18,7 +18,7 @@ from proxy.edge.http import WholeTarget
 from proxy.edge.proxy_routes import ProxyRoutes
 from proxy.policy import KeyPolicy, Policy
 from proxy.ports import Wire
-from proxy.upstream.passthrough import Passthrough
+from proxy.upstream.upstreams import Upstreams
 from proxy.wire.overhear import Ear
 from tests.running import PATIENCE_SECONDS, until
 
@@ -90,10 +90,10 @@ def edge(
     limits = {"body_bytes": limit_bytes, "memory_body_bytes": limit_bytes - 1}
     policy = Policy.model_validate({"upstreams": list(upstreams), "limits": limits})
     keyring = Keyring(keys or {})
-    passthrough = Passthrough(policy.upstreams, HELD, keyring)
-    routes = ProxyRoutes(policy, pipeline or ScriptedPipeline(), passthrough, keyring)
+    upstreams = Upstreams(policy.upstreams, HELD, keyring)
+    routes = ProxyRoutes(policy, pipeline or ScriptedPipeline(), upstreams, keyring)
     config = uvicorn.Config(
-        _with_lifespan(routes, passthrough),
+        _with_lifespan(routes, upstreams),
         http=WholeTarget,
         loop="uvloop",
         log_level="critical",
@@ -114,12 +114,12 @@ def edge(
             thread.join(PATIENCE_SECONDS)
 
 
-def _with_lifespan(routes: ProxyRoutes, passthrough: Passthrough) -> ASGIApp:
+def _with_lifespan(routes: ProxyRoutes, upstreams: Upstreams) -> ASGIApp:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":
             await routes(scope, receive, send)
             return
-        async with passthrough:
+        async with upstreams:
             await receive()
             await send({"type": "lifespan.startup.complete"})
             await receive()

@@ -584,7 +584,7 @@ async def test_the_model_chooses_the_upstream(upstream: RawUpstream, pipeline: S
                 (request(b"/v1/embeddings", b'{"model":"gpt-4o"}', headers=json), upstream),
                 (request(b"/v1/embeddings", b"not json", headers=json), upstream),
                 (request(b"/v1/embeddings", b"[]", headers=json), upstream),
-                (request(b"/v1/models", method=b"GET"), upstream),
+                (request(b"/v1/files", method=b"GET"), upstream),
             ):
                 before = len(goes_to.requests)
                 assert (await told(port, asking)).status == 200

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import gzip
 from collections.abc import AsyncIterator
-from contextlib import closing
+from contextlib import aclosing
 
 import pytest
 
 from proxy.core.keyring import Keyring
 from proxy.domain import RawHeaders
 from proxy.errors import UpstreamUnreachable
-from proxy.policy import KeyPolicy, Policy, UpstreamPolicy
-from proxy.upstream.passthrough import Body, Passthrough, UpstreamAnswer, choose, needs_model
+from proxy.policy import KeyPolicy, UpstreamPolicy
+from proxy.ports import Body
+from proxy.upstream.passthrough import Passthrough, UpstreamAnswer
 from tests.running import free_port
 from tests.wirelevel import HttpMessage, Line, RawUpstream, answer, chunk, chunked_head
 
@@ -35,42 +36,11 @@ async def sent(
 ) -> tuple[UpstreamAnswer, bytes]:
     """One request and its whole answer."""
     upstream = policy(url, **fields)
-    async with Passthrough([upstream], {"HELD": "sk-held"}, keyring) as way:
-        with closing(await way.send(upstream, method, target, headers, body)) as got:
-            return got, b"".join([data async for data in got])
-
-
-# --- choosing ------------------------------------------------------------------------------------
-
-
-def test_the_first_upstream_with_a_pattern_that_matches_is_chosen() -> None:
-    gpt, rest = policy("http://a", models=["gpt-*", "o?"]), policy("http://b", models=["*"])
-    assert choose([gpt, rest], "gpt-4o") is gpt
-    assert choose([gpt, rest], "o3") is gpt
-    assert choose([gpt, rest], "GPT-4o") is rest
-
-
-def test_a_model_that_nobody_serves_goes_nowhere_and_an_unnamed_one_to_the_first() -> None:
-    gpt, local = policy("http://a", models=["gpt-*"]), policy("http://b", models=["local"])
-    assert choose([gpt, local], "claude") is None
-    assert choose([gpt, local], "") is gpt
-
-
-def test_each_api_goes_to_its_own_upstream_and_any_serves_both() -> None:
-    openai, anthropic = Policy().upstreams
-    assert choose([openai, anthropic], "") is openai
-    assert choose([openai, anthropic], "", is_anthropic=True) is anthropic
-    assert choose([openai, anthropic], "gpt-4o", is_anthropic=True) is anthropic
-    assert choose([openai], "", is_anthropic=True) is None
-    gateway = policy("http://a")
-    assert choose([gateway], "m") is choose([gateway], "m", is_anthropic=True) is gateway
-
-
-def test_the_model_is_read_only_where_it_decides() -> None:
-    assert not needs_model(Policy().upstreams)
-    assert not needs_model([policy("http://a")])
-    assert needs_model([policy("http://a", models=["gpt-*"])])
-    assert needs_model([*Policy().upstreams, policy("http://a")])
+    async with (
+        Passthrough([upstream], {"HELD": "sk-held"}, keyring) as way,
+        aclosing(await way.send(upstream, method, target, headers, body)) as got,
+    ):
+        return got, b"".join([data async for data in got])
 
 
 # --- the request ---------------------------------------------------------------------------------
@@ -215,7 +185,7 @@ async def test_cookies_are_not_kept() -> None:
         only = policy(upstream.url.replace("127.0.0.1", "localhost"))  # an address never gets cookies
         async with Passthrough([only], {}) as way:
             for _ in range(2):
-                with closing(await way.send(only, "GET", "/v1/models", [], b"")) as got:
+                async with aclosing(await way.send(only, "GET", "/v1/models", [], b"")) as got:
                     assert [data async for data in got] == [b"{}"]
         assert upstream.connections == 1
         assert [request.values(b"cookie") for request in upstream.requests] == [[], []]
@@ -357,11 +327,11 @@ async def test_an_answer_that_breaks_off_is_not_taken_for_whole(head: bytes) -> 
 
     async with RawUpstream(script) as upstream:
         only = policy(upstream.url)
-        async with Passthrough([only], {}) as way:
-            with closing(await way.send(only, "POST", TARGET, [], b"{}")) as got:
-                assert await anext(got) == b"data: a\n\n"
-                with pytest.raises(UpstreamUnreachable):
-                    await anext(got)
+        way = Passthrough([only], {})
+        async with way, aclosing(await way.send(only, "POST", TARGET, [], b"{}")) as got:
+            assert await anext(got) == b"data: a\n\n"
+            with pytest.raises(UpstreamUnreachable):
+                await anext(got)
 
 
 async def test_closing_an_unfinished_answer_closes_its_connection() -> None:
@@ -376,6 +346,6 @@ async def test_closing_an_unfinished_answer_closes_its_connection() -> None:
         only = policy(upstream.url)
         async with Passthrough([only], {}) as way:
             got = await way.send(only, "POST", TARGET, [], b"{}")
-            got.close()
+            await got.aclose()
             async with asyncio.timeout(10):
                 await gone.wait()

@@ -1,0 +1,69 @@
+"""
+Where does a request go, and who takes it there? As it is to a provider, or as a LiteLLM model understands it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+from urllib.parse import unquote
+
+from proxy.core.keyring import Keyring
+from proxy.domain import RawHeaders
+from proxy.errors import NotServed
+from proxy.policy import UpstreamPolicy
+from proxy.ports import Answer, Body
+from proxy.upstream.choice import choose
+from proxy.upstream.listing import LIST_PATH, ModelList, entry_of
+from proxy.upstream.passthrough import Passthrough
+from proxy.wire.refusal import speaks_anthropic
+
+
+class Upstreams:
+    """All upstreams of one proxy; see `Sending`. Open between `async with`."""
+
+    def __init__(
+        self, upstreams: Sequence[UpstreamPolicy], environment: Mapping[str, str], keyring: Keyring | None = None
+    ) -> None:
+        """
+        Args:
+            upstreams: their names differ.
+            environment: holds the keys of those with `auth: held`.
+            keyring: the keys that clients present to us; they are never forwarded.
+        """
+        self._upstreams = tuple(upstreams)
+        self._passthrough = Passthrough([u for u in upstreams if not u.litellm], environment, keyring)
+        self._models = ModelList(upstreams)
+
+    async def __aenter__(self) -> Self:
+        await self._passthrough.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._passthrough.__aexit__(kind, error, trace)
+
+    async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> Answer:
+        """See `Sending`."""
+        path = target.partition("?")[0]
+        is_anthropic = speaks_anthropic(path, headers)
+        is_listing = method == "GET" and path.startswith(LIST_PATH) and self._models.merges(is_anthropic)
+        if is_listing and path == LIST_PATH:
+            return await self._models.answer(
+                is_anthropic,
+                headers,
+                lambda upstream, asking: self._passthrough.send(upstream, method, target, asking, body),
+            )
+        if is_listing:
+            model = unquote(path[len(LIST_PATH) :].strip("/"))
+        upstream = choose(self._upstreams, model, is_anthropic=is_anthropic)
+        if upstream is None:
+            raise NotServed(
+                f"no upstream serves {model or path!r}; upstreams.models and upstreams.wire of the proxy say what is "
+                "served"
+            )
+        if upstream.litellm and is_listing:
+            return entry_of(model)
+        return await self._passthrough.send(upstream, method, target, headers, body)
