@@ -26,8 +26,14 @@ _CLOCK = re.compile(  # the first digit stands before what must precede it: a se
 
 
 def normalise(message: Message) -> str:
-    """One line for role, text, each call and each medium; no line holds a line break of its own."""
-    return "\n".join([_role(message.role), _squeezed(message.text), *map(_call, message.calls), *message.media])
+    """
+    One line for role, text, each call and each medium; no line holds a line break of its own.
+
+    What only the provider can read counts where nothing else is said: clients keep it beside an answer, or without it.
+    """
+    said = [*map(_call, message.calls), *message.media]
+    opaque = () if message.text or said else message.opaque
+    return "\n".join([_role(message.role), _squeezed(message.text), *said, *opaque])
 
 
 def fingerprint(message: Message, key: bytes) -> Fingerprint:
@@ -39,7 +45,7 @@ def fingerprint(message: Message, key: bytes) -> Fingerprint:
 
     `opening` covers the role and the first characters of the text; of a message that only calls tools, the calls.
     """
-    if message.calls or message.media or len(message.text) > REMEMBERED_CHARS:
+    if message.calls or message.media or message.opaque or len(message.text) > REMEMBERED_CHARS:
         return _fingerprint(normalise(message), bool(message.calls), key)
     return _of_text(message.role, message.text, key)
 

@@ -20,8 +20,9 @@ from proxy.domain import BLOCK_CLOSE, BLOCK_OPEN, Json, Message, ToolCall
 from proxy.errors import WireError
 
 TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}  # type to its field
-OPAQUE_PART = "compaction"  # what a provider made of a history, for itself to read
+OPAQUE_PART = "compaction"  # in the type of a part: what a provider made of a history, for itself to read
 INLINED_FIELDS = ("data", "file_data")  # base64 without `data:` in front
+REFERENCE = "sha256:"
 REFERRED_FIELDS = ("url", "data", "file_data", "file_id")
 THOUGHTS = ("thinking", "redacted_thinking")  # go back to the provider and to nobody else
 QUOTED = ("document", "search_result")  # texts that somebody hands over, in `content`, or in a `source` of some kind
@@ -52,7 +53,13 @@ def read_message(raw: Any) -> Message:
         calls=tuple(said.calls),
         answers_call=text_of(raw.get("tool_call_id")) or said.answers,
         media=tuple(said.media),
+        opaque=tuple(said.opaque),
     )
+
+
+def is_opaque(part: Json) -> bool:
+    """Whether a part stands for a history in words that only its provider can read."""
+    return OPAQUE_PART in text_of(part.get("type")) and bool(text_of(part.get("encrypted_content")))
 
 
 def without_blocks(text: str) -> str:
@@ -73,14 +80,17 @@ def inline_reference(data: str) -> str:
     What stands for inlined data in the archive: `sha256:<hex>;<bytes>` of the decoded bytes.
 
     Args:
-        data: a `data:` URI, or bare base64. What does not decode is hashed as written.
+        data: a `data:` URI, or bare base64; or such a reference, which stands for itself. What does not decode is
+            hashed as written.
     """
+    if data.startswith(REFERENCE):
+        return data
     head, _, payload = data.partition(",") if data[:5].lower() == "data:" else (";base64", "", data)
     try:
         content = a2b_base64(payload) if head.lower().endswith(";base64") else unquote_to_bytes(payload)
     except ValueError:
         content = payload.encode("utf-8", "surrogatepass")
-    return f"sha256:{hashlib.sha256(content).hexdigest()};{len(content)}"
+    return f"{REFERENCE}{hashlib.sha256(content).hexdigest()};{len(content)}"
 
 
 def text_of(value: Any) -> str:
@@ -100,6 +110,7 @@ class _Said:
     texts: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     media: list[str] = field(default_factory=list)
+    opaque: list[str] = field(default_factory=list)
     answers: str = ""
 
     def content(self, content: Any) -> None:
@@ -121,21 +132,21 @@ class _Said:
                 said = without_blocks(text)
                 if said or not text:  # a part that was nothing but a block of ours leaves no empty line
                     self.texts.append(said)
-        elif kind == "message":  # an item of the Responses wire
+        elif kind == "message" or (not kind and "role" in part):  # an item of the Responses wire
             self.content(part.get("content"))
         elif kind.endswith("tool_result"):
             self._result(part.get("tool_use_id"), part.get("content"))
-        elif kind.endswith("_call_output"):
+        elif kind.endswith("_output"):
             self._result(part.get("call_id"), part.get("output"))
         elif kind.endswith("tool_use"):
             self._call(part.get("id"), part.get("name"), part.get("input"))
-        elif kind.endswith("_call"):
+        elif kind.endswith("_call") and "call_id" in part:  # others are the provider's own, and done
             asked = next((part[key] for key in ("arguments", "input", "action") if key in part), "")
             self._call(part.get("call_id"), part.get("name") or kind, asked)
-        elif kind == OPAQUE_PART and not isinstance(part.get("content"), str):
-            self.media.append(inline_reference(text_of(part.get("encrypted_content"))))
-        elif kind == OPAQUE_PART:
+        elif kind == OPAQUE_PART and isinstance(part.get("content"), str):
             self.content(part["content"])
+        elif is_opaque(part):
+            self.opaque.append(inline_reference(part["encrypted_content"]))
         elif kind in THOUGHTS:
             pass
         elif kind in QUOTED and (quoted := _quoted(part)) is not None:

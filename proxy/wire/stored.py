@@ -20,6 +20,7 @@ from proxy.wire.message import INLINED_FIELDS, TEXT_PARTS, inline_reference, wit
 Clean = Callable[[str], str]
 """Takes credentials out of a text."""
 
+DRAWN, DRAWN_FIELD = "image_generation_call", "result"  # results of other calls are for people to read
 OPAQUE_FIELDS = ("encrypted_content", "signature")  # for the provider to read, large, and no use to anybody else
 
 
@@ -71,13 +72,13 @@ def dumps(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _without_media(value: Any, key: str = "") -> Any:
+def _without_media(value: Any, is_inlined: bool = False) -> Any:
     """A content part with inlined data replaced by reference and hash."""
     if isinstance(value, str):
-        inlined = key in INLINED_FIELDS or key in OPAQUE_FIELDS or value[:5].lower() == "data:"
-        return inline_reference(value) if inlined else value
+        return inline_reference(value) if is_inlined or value[:5].lower() == "data:" else value
     if isinstance(value, list):
         return [_without_media(item) for item in value]
-    if isinstance(value, dict) and str(value.get("type")) not in TEXT_PARTS:
-        return {name: _without_media(item, name) for name, item in value.items()}
+    if isinstance(value, dict) and (kind := str(value.get("type"))) not in TEXT_PARTS:
+        inlined = (*INLINED_FIELDS, *OPAQUE_FIELDS, *((DRAWN_FIELD,) if kind == DRAWN else ()))
+        return {name: _without_media(item, name in inlined) for name, item in value.items()}
     return value

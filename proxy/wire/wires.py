@@ -5,11 +5,12 @@ Which wire does a request speak? The paths on which memory acts; all others pass
 from __future__ import annotations
 
 from proxy.ports import Wire
-from proxy.wire import chat, messages
+from proxy.wire import chat, messages, responses
 
 WIRES: dict[str, Wire] = {
     "/v1/chat/completions": chat,
     "/v1/messages": messages,
+    "/v1/responses": responses,
 }
 
 
