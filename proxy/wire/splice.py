@@ -103,7 +103,7 @@ def _into_text(text: str, listed: Span, insertions: Sequence[Insertion]) -> Edit
 
 def _edits(text: str, spans: Sequence[Span], insertions: Sequence[Insertion], form: Form) -> Iterator[Edit]:
     for insertion in insertions:
-        if not 0 <= insertion.at < len(spans) + bool(insertion.role):
+        if not spans or not 0 <= insertion.at < len(spans) + bool(insertion.role):
             raise ValueError(f"there is no message {insertion.at}")
         if insertion.role:
             message = _dumps({"role": insertion.role, "content": insertion.text})

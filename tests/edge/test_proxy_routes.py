@@ -119,7 +119,7 @@ async def test_headers_pass_both_ways(upstream: RawUpstream, port: int) -> None:
 async def test_only_a_memory_endpoint_is_prepared(upstream: RawUpstream, port: int, pipeline: ScriptedPipeline) -> None:
     for asking in (
         request(b"/v1/embeddings", BODY),
-        request(b"/v1/responses", BODY),
+        request(b"/v1/responses/resp_1/cancel", BODY),
         request(b"/v1/messages/count_tokens?beta=true", BODY),
         request(CHAT, method=b"GET"),
     ):

@@ -276,6 +276,8 @@ def test_a_message_of_its_own_stands_in_front_of_its_item() -> None:
 def test_nothing_can_be_added_to_what_stands_outside_of_the_items() -> None:
     with pytest.raises(WireError):
         render(chat(user("x"), instructions="be brief"), [Insertion(0, "block")])
+    with pytest.raises(WireError):
+        render(chat(instructions="be brief"), [Insertion(0, "block", role="system")])
 
 
 # --- reply ---------------------------------------------------------------------------------------

@@ -2,13 +2,18 @@
 
 import pytest
 
-from proxy.wire import chat, messages
+from proxy.wire import chat, messages, responses
 from proxy.wire.wires import wire_of
 
 
 @pytest.mark.parametrize(
     ("path", "wire"),
-    [("/v1/chat/completions", chat), ("/team/v1/chat/completions", chat), ("/v1/messages", messages)],
+    [
+        ("/v1/chat/completions", chat),
+        ("/team/v1/chat/completions", chat),
+        ("/v1/messages", messages),
+        ("/v1/responses", responses),
+    ],
 )
 def test_a_wire_is_known_by_its_path(path: str, wire: object) -> None:
     assert wire_of("POST", path) is wire
@@ -20,6 +25,11 @@ def test_a_wire_is_known_by_its_path(path: str, wire: object) -> None:
         ("GET", "/v1/chat/completions"),
         ("POST", "/v1/chat/completions/x"),
         ("POST", "/v1/messages/count_tokens"),
+        ("GET", "/v1/responses"),
+        ("GET", "/v1/responses/resp_1"),
+        ("DELETE", "/v1/responses/resp_1"),
+        ("POST", "/v1/responses/resp_1/cancel"),
+        ("GET", "/v1/responses/resp_1/input_items"),
         ("HEAD", "/"),
     ],
 )
