@@ -35,6 +35,7 @@ from proxy.index.vector import Shelves
 from proxy.metrics import Metrics
 from proxy.pipeline import Pipeline
 from proxy.policy import Policy
+from proxy.presence import self_description
 from proxy.recall import Recall
 from proxy.store.connection import Database
 from proxy.store.derived import Derived
@@ -133,6 +134,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
             metrics=metrics,
             access=access,
             default_tenant=default_tenant,
+            self_description=self_description(policy, environment),
             backlog=lambda: archivist.backlog,
         ),
         lifespan=lifespan,

@@ -56,11 +56,19 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
     serve = command("serve", _serve, "Start the proxy.")
     _policy_flags(serve)
-    serve.add_argument("--host", help="address to bind (127.0.0.1)")
-    serve.add_argument("--port", type=int, help="TCP port (8484); 0 takes a free one")
-    serve.add_argument("--upstream", metavar="URL", help="base URL of the provider (https://api.openai.com/v1)")
+    _listen_flags(serve)
+    serve.add_argument("--handed-over", action="store_true", help=argparse.SUPPRESS)  # as `wrap` starts it
     serve.add_argument("--workers", type=int, help="processes (1)")
     serve.add_argument("--demo", action="store_true", help="show the demonstration instead")
+
+    wrapped = command("wrap", _wrap, "Run a command with memory: palimpsest wrap -- COMMAND ...")
+    wrapped.epilog = (
+        "Uses the proxy that runs at the configured address, or starts one that ends with the command. OPENAI_BASE_URL "
+        "and ANTHROPIC_BASE_URL, where they are set, name the provider. Exit status: the command's."
+    )
+    _policy_flags(wrapped)
+    _listen_flags(wrapped)
+    wrapped.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="behind --, as you type it")
 
     command("demo", _demo, "Show in half a minute what it does; needs no key and no network.")
 
@@ -105,6 +113,12 @@ def _policy_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="DIR", help="folder of the database and the secret")
 
 
+def _listen_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", help="address of the proxy (127.0.0.1)")
+    parser.add_argument("--port", type=int, help="its TCP port (8484); 0 takes a free one")
+    parser.add_argument("--upstream", metavar="URL", help="base URL of the provider (OpenAI's and Anthropic's)")
+
+
 def _policy(given: argparse.Namespace) -> Policy:
     flags = {name: getattr(given, name, None) for name in (*settings.SHORT, settings.UPSTREAM)}
     return settings.load(given.config, os.environ, flags)
@@ -115,8 +129,17 @@ def _serve(given: argparse.Namespace) -> int:
         return _demo(given)
     from proxy.serving import serve  # half of what the proxy is made of: only who serves waits for it
 
-    serve(_policy(given))
+    serve(settings.handed_over(os.environ) if given.handed_over else _policy(given))
     return DONE
+
+
+def _wrap(given: argparse.Namespace) -> int:
+    from proxy.wrap import wrap
+
+    words = given.command[given.command[:1] == ["--"] :]
+    if not words:
+        raise PolicyError("wrap: which command? palimpsest wrap -- COMMAND ...")
+    return wrap(_policy(given), words, os.environ)
 
 
 def _demo(_given: argparse.Namespace) -> int:

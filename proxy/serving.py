@@ -8,7 +8,9 @@ import os
 import signal
 import socket
 import sys
+import time
 from tempfile import TemporaryDirectory
+from threading import Thread
 from types import FrameType
 
 import structlog
@@ -18,11 +20,13 @@ from starlette.types import ASGIApp
 from proxy import logs, settings
 from proxy.errors import PolicyError
 from proxy.policy import ListenPolicy, Policy
+from proxy.store.location import make_folder
 from proxy.store.secret import load_secret
 
 METRICS_FOLDER_ENV = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client when a worker imports it
 IDLE_CONNECTION_SECONDS = 75  # longer than clients keep one for reuse, so that they and not we close it
 WORKER_PATIENCE_SECONDS = 30  # a worker on a busy machine takes seconds to start; uvicorn would replace it after 5
+PARENT_LOOK_SECONDS = 1.0  # between looks whether the wrap that this proxy serves was killed: one system call
 
 log = structlog.get_logger()
 
@@ -36,12 +40,14 @@ def serve(policy: Policy) -> None:
     """
     logs.configure(policy.log)
     settings.admin_token(os.environ)
-    _make_folder(policy)
+    make_folder(policy.data)
     load_secret(policy.data, os.environ)
     _claim(policy.listen)
     os.environ.update(settings.hand_over(policy))
     for stop in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises the signal again when all is done; that is no failure
         signal.signal(stop, _leave)
+    if wrapper := os.environ.get(settings.WRAPPED_BY_ENV):
+        Thread(target=_end_with, args=(int(wrapper),), daemon=True).start()
     log.info("starting", host=policy.listen.host, port=policy.listen.port, workers=policy.listen.workers)
     if policy.listen.workers == 1:
         _run(policy.listen)
@@ -82,13 +88,6 @@ def _run(listen: ListenPolicy) -> None:
     )
 
 
-def _make_folder(policy: Policy) -> None:
-    try:
-        policy.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as cause:
-        raise PolicyError(f"data: {policy.data}: cannot be made: {cause.strerror}; choose another folder") from cause
-
-
 def _claim(listen: ListenPolicy) -> None:
     """Try the address before anything is loaded: workers would only say that they could not start."""
     family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
@@ -98,6 +97,13 @@ def _claim(listen: ListenPolicy) -> None:
         reason = (cause.strerror or str(cause)).partition(" (")[0].lower()
         hint = "stop what listens there (palimpsest itself, perhaps), or choose another --port"
         raise PolicyError(f"listen.port: {listen.port}: cannot listen on {listen.host}: {reason}; {hint}") from cause
+
+
+def _end_with(parent: int) -> None:
+    """Stop when the process that started this one is gone, however it went."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_LOOK_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:

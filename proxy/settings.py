@@ -27,8 +27,16 @@ TOKEN_ENV = "PALIMPSEST_ADMIN_TOKEN"
 TOKEN_FILE_ENV = "PALIMPSEST_ADMIN_TOKEN_FILE"
 SECRET_ENV = "PALIMPSEST_SECRET"
 
+WRAPPED_BY_ENV = "PALIMPSEST_WRAPPED_BY"  # for a proxy: process id of the `palimpsest wrap` with which it ends
+WRAPPED_AT_ENV = "PALIMPSEST_WRAPPED_AT"  # for a wrapped command: the URL of its proxy
+
 # Read elsewhere, so not settings of the policy; PALIMPSEST_VENV is for scripts/install.
-NOT_SETTINGS = frozenset({CONFIG_ENV, POLICY_ENV, TOKEN_ENV, TOKEN_FILE_ENV, SECRET_ENV, "PALIMPSEST_VENV"})
+NOT_SETTINGS = frozenset(
+    {
+        *(CONFIG_ENV, POLICY_ENV, TOKEN_ENV, TOKEN_FILE_ENV, SECRET_ENV, WRAPPED_BY_ENV, WRAPPED_AT_ENV),
+        "PALIMPSEST_VENV",
+    }
+)
 
 # Short names, as flags (`--port`) and in the environment (`PALIMPSEST_PORT`).
 SHORT = {"host": "listen.host", "port": "listen.port", "workers": "listen.workers", "data": "data"}

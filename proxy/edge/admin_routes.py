@@ -8,7 +8,8 @@ loopback; elsewhere it wants the admin token, as everything under `/memory/` doe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -42,6 +43,7 @@ def admin_routes(
     metrics: Metrics,
     access: Access,
     default_tenant: str = "",
+    self_description: Mapping[str, Any] = MappingProxyType({}),
     backlog: Callable[[], int] = lambda: 0,
 ) -> list[BaseRoute]:
     """
@@ -49,9 +51,10 @@ def admin_routes(
 
     Args:
         default_tenant: whom the operator's search means when it names no tenant: `tenants.static`.
+        self_description: what `/healthz` says beside being alive.
         backlog: how much was taken and is not journalled yet; it is pending too.
     """
-    admin = _Admin(journal, embedder, remembering, metrics, access, default_tenant, backlog)
+    admin = _Admin(journal, embedder, remembering, metrics, access, default_tenant, self_description, backlog)
     return [
         Route("/healthz", admin.healthz),
         Route("/readyz", admin.readyz),
@@ -77,6 +80,7 @@ class _Admin:
         metrics: Metrics,
         access: Access,
         default_tenant: str,
+        self_description: Mapping[str, Any],
         backlog: Callable[[], int],
     ) -> None:
         self._journal = journal
@@ -85,10 +89,11 @@ class _Admin:
         self._metrics = metrics
         self._access = access
         self._default_tenant = default_tenant
+        self._alive = {"alive": True, **self_description}
         self._backlog = backlog
 
     async def healthz(self, _request: Request) -> Response:
-        return _json({"alive": True})
+        return _json(self._alive)
 
     async def readyz(self, _request: Request) -> Response:
         pending, reasons = None, []

@@ -19,7 +19,7 @@ import aiosqlite
 
 from proxy.errors import MemoryFault, faults
 from proxy.ports import Ask, Row
-from proxy.store.location import refuse_network_file_system
+from proxy.store.location import FOLDER_MODE, refuse_network_file_system
 from proxy.store.schema import APPLICATION_ID, MIGRATIONS
 from proxy.store.visit import Reading, Statement, Transaction, Visited, committed, visit
 
@@ -35,7 +35,7 @@ CACHE_KB = (
     16_000  # of each connection: the inner pages of the full-text index of a million passages; the default is 2 MB
 )
 CACHED_STATEMENTS = 256  # all that are ever asked, prepared once
-FOLDER_MODE, FILE_MODE = 0o700, 0o600  # other people's conversations
+FILE_MODE = 0o600  # other people's conversations
 
 # In one statement: between two of them another worker may have made the tables of an empty file.
 IS_FOREIGN = f"""

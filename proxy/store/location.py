@@ -1,5 +1,6 @@
 """
-May a database live here? Not on a network file system: SQLite's locks and shared memory fail there, silently.
+Where may a database live? In a folder that is its owner's alone, and not on a network file system: SQLite's locks and
+shared memory fail there, silently.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from proxy.errors import PolicyError
 
+FOLDER_MODE = 0o700  # other people's conversations
 MOUNTS = Path("/proc/self/mounts")  # Linux; elsewhere nothing can be asked and everything is allowed
 
 # https://www.sqlite.org/useovernet.html. fuse.* are file systems over ssh, object stores
@@ -19,6 +21,19 @@ NETWORK_TYPES = frozenset(
     """.split()  # noqa: SIM905
 )
 NETWORK_FUSE = re.compile(r"fuse\.(?:.*sshfs|.*s3.*|rclone|gcsfuse|glusterfs|ceph.*|davfs.*|blobfuse2?|juicefs|goofys)")
+
+
+def make_folder(data: Path) -> None:
+    """
+    Have the data folder, for its owner alone.
+
+    Raises:
+        PolicyError: it cannot be made.
+    """
+    try:
+        data.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+    except OSError as cause:
+        raise PolicyError(f"data: {data}: cannot be made: {cause.strerror}; choose another folder") from cause
 
 
 def refuse_network_file_system(folder: Path, mounts: str | None = None) -> None:

@@ -1,0 +1,81 @@
+"""
+Who answers at an address? Nobody, this proxy, another one (other data, other upstreams), or another program.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+from collections.abc import Mapping
+from enum import StrEnum
+from http.client import HTTPConnection, HTTPException
+
+from proxy.domain import Json
+from proxy.policy import ListenPolicy, Policy
+from proxy.settings import WRAPPED_BY_ENV
+
+HEALTH_PATH = "/healthz"
+LOOK_SECONDS = 2.0  # a proxy answers in milliseconds; a program that says nothing is not one
+ANSWER_BYTES = 4096  # more than a proxy says
+FINGERPRINT_CHARS = 16  # 64 bits: enough to tell the installations of one machine apart
+
+EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # cannot be connected to: what can, instead
+
+
+class Found(StrEnum):
+    """What was found at an address."""
+
+    NOBODY = "nobody"
+    OURS = "ours"
+    ANOTHER = "another palimpsest: its data folder or its upstreams differ"
+    WRAPPED = "the palimpsest of another wrapped command, with which it ends"
+    FOREIGN = "another program"
+
+
+def self_description(policy: Policy, environment: Mapping[str, str]) -> Json:
+    """What `/healthz` says beside being alive: enough to tell proxies apart, nothing about what they hold."""
+    return {"palimpsest": _installation(policy), "wrapped": WRAPPED_BY_ENV in environment}
+
+
+def look(policy: Policy) -> Found:
+    """Ask whoever listens where the proxy of this policy would."""
+    connection = HTTPConnection(_host(policy.listen), policy.listen.port, timeout=LOOK_SECONDS)
+    try:
+        connection.request("GET", HEALTH_PATH)
+        said = json.loads(connection.getresponse().read(ANSWER_BYTES))
+    except ConnectionRefusedError:
+        return Found.NOBODY
+    except (OSError, HTTPException, ValueError):
+        return Found.FOREIGN
+    finally:
+        connection.close()
+    if not isinstance(said, dict) or "palimpsest" not in said:
+        return Found.FOREIGN
+    if said["palimpsest"] != _installation(policy):
+        return Found.ANOTHER
+    return Found.WRAPPED if said.get("wrapped") else Found.OURS
+
+
+def address(listen: ListenPolicy) -> str:
+    """The URL of a proxy that listens there, without a path."""
+    host = _host(listen)
+    return f"http://{f'[{host}]' if ':' in host else host}:{listen.port}"
+
+
+def free_port(host: str) -> int:
+    """A port that nobody listens on at the moment."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as listening:
+        port: int = listening.getsockname()[1]
+        return port
+
+
+def _host(listen: ListenPolicy) -> str:
+    return EVERYWHERE.get(listen.host, listen.host)
+
+
+def _installation(policy: Policy) -> str:
+    """Differs where memory or destination do: a client must not be sent to a provider that it did not mean."""
+    told = [str(policy.data.resolve()), [upstream.model_dump(mode="json") for upstream in policy.upstreams]]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:FINGERPRINT_CHARS]

@@ -1,0 +1,244 @@
+"""
+How does a command get memory without being set up? A proxy stands beside it, and variables send its requests there.
+
+A proxy that runs at the configured address is used and left running. Otherwise one is started for this command alone,
+and ends with it; where that address is taken, on a free port. Its log is a file in the data folder: the terminal is
+the command's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from types import FrameType
+
+from pydantic import ValidationError
+
+from proxy import settings
+from proxy.errors import MemoryFault, PolicyError
+from proxy.policy import Policy, UpstreamPolicy
+from proxy.presence import Found, address, free_port, look
+from proxy.settings import WRAPPED_AT_ENV, WRAPPED_BY_ENV
+from proxy.store.location import make_folder
+
+LOG_FILE = "wrap.log"
+LOG_MODE = 0o600
+LOG_BYTES = 1_000_000  # then it begins anew: weeks of starts and stops
+TOLD_LINES = 5  # of the log, where the proxy does not start
+START_SECONDS = 30.0  # a start takes one; a machine that is busy more
+STOP_SECONDS = 10.0  # beyond what the policy grants to streams: what was heard last is written then
+LOOK_SECONDS = 0.02  # between looks for a proxy that starts
+
+NOT_FOUND, NOT_EXECUTABLE, KILLED = 127, 126, 128  # what shells return; KILLED plus the number of the signal
+
+PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+FROM_THE_TERMINAL = (signal.SIGINT, signal.SIGQUIT)  # which sends them to the command as well
+
+OWN_BASES = {"openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"), "anthropic": ("ANTHROPIC_BASE_URL",)}
+"""By wire, where the user may have said already who the provider is; the first that is set counts."""
+
+NO_PROXY = ("NO_PROXY", "no_proxy")  # a proxy of the network does not reach this machine's loopback
+
+
+def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """
+    Run a command with memory.
+
+    Args:
+        policy: of the proxy; without upstreams of its own it takes the user's (`OWN_BASES`).
+
+    Returns:
+        The command's exit status, as a shell has it.
+
+    Raises:
+        PolicyError: a setting is wrong, and the proxy would not start.
+        MemoryFault: it did not start.
+    """
+    program = shutil.which(command[0], path=environment.get("PATH"))
+    if program is None:
+        return _refused(command[0])
+    table = settings.read_yaml(settings.shipped("wrap.yaml"))
+    running = _Command()
+    with running.signalled(), _around(policy, environment) as url:
+        arguments = [_filled(text, url) for text in table["arguments"].get(Path(program).name, ())]
+        return running.run(
+            [program, *arguments, *command[1:]], {**environment, **variables(table["variables"], url, environment)}
+        )
+
+
+def with_own_upstreams(policy: Policy, environment: Mapping[str, str]) -> Policy:
+    """
+    A policy whose upstreams nobody chose, with the providers that the user's variables name.
+
+    Raises:
+        PolicyError: such a variable holds no address that a request can be forwarded to.
+    """
+    if policy.upstreams != Policy().upstreams:
+        return policy
+    own = address(policy.listen)
+    upstreams = []
+    for upstream in policy.upstreams:
+        name = next((name for name in OWN_BASES[upstream.wire] if environment.get(name)), "")
+        url = environment.get(name, "").rstrip("/")
+        if url and url.removesuffix("/v1") != own:  # the variable may be there for the proxy already
+            upstream = _to(url, name, upstream)
+        upstreams.append(upstream)
+    return policy.model_copy(update={"upstreams": tuple(upstreams)})
+
+
+def variables(table: Mapping[str, str], url: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """
+    What the command finds in its environment.
+
+    Args:
+        table: names to texts in which `{url}` stands for the proxy's address. What the user set himself stays, unless
+            it is an address, which has become the proxy's upstream.
+    """
+    set_anew = {name: _filled(text, url) for name, text in table.items()}
+    set_anew = {name: text for name, text in set_anew.items() if text.startswith(url) or not environment.get(name)}
+    host = url.partition("://")[2].rpartition(":")[0].strip("[]")
+    set_anew |= {name: ",".join(filter(None, (environment.get(name), host))) for name in NO_PROXY}
+    return set_anew | {WRAPPED_AT_ENV: url}
+
+
+def _filled(text: str, url: str) -> str:
+    return text.replace("{url}", url)
+
+
+def _to(url: str, variable: str, upstream: UpstreamPolicy) -> UpstreamPolicy:
+    path = url.partition("://")[2].partition("/")[2]
+    if upstream.wire == "openai" and path and not url.endswith("/v1"):
+        raise PolicyError(f"environment: {variable}: must end in /v1 or have no path: requests go on to /v1/...")
+    try:
+        return UpstreamPolicy.model_validate(upstream.model_dump() | {"url": url})
+    except ValidationError as error:
+        raise PolicyError(f"environment: {variable}: {error.errors()[0]['msg']}") from error
+
+
+def _refused(name: str) -> int:
+    is_there = Path(name).is_file()
+    _say(f"{name}: {'is not executable' if is_there else 'there is no such command'}")
+    return NOT_EXECUTABLE if is_there else NOT_FOUND
+
+
+# --- the proxy -----------------------------------------------------------------------------------
+
+
+def _around(policy: Policy, environment: Mapping[str, str]) -> AbstractContextManager[str]:
+    """The URL of the proxy that a wrapped shell has already, else of one for this command."""
+    if url := environment.get(WRAPPED_AT_ENV):
+        return nullcontext(url)
+    return _proxy(with_own_upstreams(policy, environment), environment)
+
+
+@contextmanager
+def _proxy(policy: Policy, environment: Mapping[str, str]) -> Iterator[str]:
+    """The URL of a proxy that is alive: one that runs, or one that runs as long as this context."""
+    found = look(policy) if policy.listen.port else Found.NOBODY
+    if found is Found.OURS:
+        yield address(policy.listen)
+        return
+    if found is not Found.NOBODY or policy.listen.port == 0:
+        elsewhere = policy.listen.model_copy(update={"port": free_port(policy.listen.host)})
+        if found is not Found.NOBODY:
+            _say(f"{address(policy.listen)} is taken by {found}; this command has {address(elsewhere)}")
+        policy = policy.model_copy(update={"listen": elsewhere})
+    make_folder(policy.data)
+    log = policy.data / LOG_FILE
+    process = _start(policy, environment, log)
+    try:
+        _await(process, policy, log)
+        yield address(policy.listen)
+        if process.poll() is not None:
+            _say(f"the proxy ended before the command did; {log} says why")
+    finally:
+        _stop(process, policy.listen.shutdown_seconds + STOP_SECONDS)
+
+
+def _start(policy: Policy, environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
+    is_long = log.exists() and log.stat().st_size > LOG_BYTES
+    opening = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if is_long else 0)
+    with os.fdopen(os.open(log, opening, LOG_MODE), "ab") as stream:
+        return subprocess.Popen(
+            [sys.executable, "-m", "proxy", "serve", "--handed-over"],
+            env={**environment, **settings.hand_over(policy), WRAPPED_BY_ENV: str(os.getpid())},
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,  # Ctrl-C is for the command
+        )
+
+
+def _await(process: subprocess.Popen[bytes], policy: Policy, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while look(policy) is not Found.WRAPPED:
+        if process.poll() is not None:
+            said = " ".join(log.read_text(errors="replace").splitlines()[-TOLD_LINES:])
+            raise MemoryFault(f"starting the proxy at {address(policy.listen)}: it ended: {said or f'see {log}'}")
+        if time.monotonic() > deadline:
+            raise MemoryFault(f"starting the proxy at {address(policy.listen)}: no answer yet; {log} may say why")
+        time.sleep(LOOK_SECONDS)
+
+
+def _stop(process: subprocess.Popen[bytes], patience_seconds: float) -> None:
+    process.terminate()
+    try:
+        process.wait(patience_seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+class _Command:
+    """The one command, and the signals that are for it."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @contextmanager
+    def signalled(self) -> Iterator[None]:
+        """Pass signals on to the command; before it runs they end this context, and what was begun in it."""
+        before = {number: signal.signal(number, self._pass_on) for number in (*PASSED_ON, *FROM_THE_TERMINAL)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def run(self, words: Sequence[str], environment: Mapping[str, str]) -> int:
+        """Its exit status."""
+        self._process = subprocess.Popen(words, env=environment)
+        status = self._process.wait()
+        return status if status >= 0 else KILLED - status
+
+    def _pass_on(self, number: int, _frame: FrameType | None) -> None:
+        if self._process is None:
+            raise SystemExit(KILLED + number)
+        if number not in FROM_THE_TERMINAL or not _is_in_foreground():
+            self._process.send_signal(number)
+
+
+def _is_in_foreground() -> bool:
+    """Whether the terminal sends its signals to this process, and so to the command too."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    finally:
+        os.close(terminal)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"palimpsest: {text}\n")
