@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from time import perf_counter
 
 import numpy as np
@@ -24,7 +25,7 @@ from proxy.core.gate import admits
 from proxy.core.meanings import Meanings
 from proxy.core.ranking import RECIPE, Asked, Bools, Ranked, Recipe, Rows, Shelf, diversified, rank, ranks
 from proxy.core.reinforcement import Rounds, scope_name, worth
-from proxy.core.when import periods
+from proxy.core.when import QUESTION_CHARS, periods
 from proxy.domain import Candidate, Memory, Query, Recalled
 from proxy.errors import MemoryFault
 from proxy.index.scope import scope_of
@@ -41,9 +42,7 @@ INLINE_PASSAGES = 5_000  # ranking more takes milliseconds: off the event loop
 TEXTS = """
 SELECT memory.id, memory.occurrence, conversation.public, occurrence.role,
     substr(content.text, memory.start + 1, memory.stop - memory.start), occurrence.created_at,
-    memory.start, memory.stop, memory.tags,
-    (SELECT last.occurrence FROM memory AS last WHERE last.conversation = memory.conversation AND last.id < memory.id
-     ORDER BY last.id DESC LIMIT 1)
+    memory.start, memory.stop, memory.tags
 FROM json_each(?) AS asked CROSS JOIN memory ON memory.id = asked.value
 JOIN conversation ON conversation.id = memory.conversation
 JOIN occurrence ON occurrence.id = memory.occurrence JOIN content ON content.id = occurrence.content
@@ -128,7 +127,8 @@ class Recall:
         rows = await self._sql.read(LOST, (found[1],))
         covering = functools.partial(_covering, rows, query, named, limit)
         best = covering() if len(rows) <= INLINE_PASSAGES else await asyncio.to_thread(covering)
-        memories = await self._read(query.tenant, [passage.id for passage, _ in best])
+        follows = {after: before for (_, before, *_), (after, *_) in pairwise(rows)}
+        memories = await self._read(query.tenant, {passage.id: follows.get(passage.id, 0) for passage, _ in best})
         candidates = tuple(
             Candidate(memories[passage.id], gain, {"coverage": (place, gain)})
             for place, (passage, gain) in enumerate(best, start=1)
@@ -142,12 +142,11 @@ class Recall:
         if found is None:
             return None
         scope, own = found
-        words = find(ask, scope, wanted)  # first: what it finds is on the shelf
-        rounds = Rounds()
+        shelf, rounds = self._shelves.shelf(ask, scope), Rounds()
         if self._reinforcement.enabled:
             name = scope_name(query.reach, query.conversation, query.user, query.scope)
             rounds = read_rounds(ask, query.tenant, name)
-        return own, self._shelves.shelf(ask, scope), words, rounds
+        return own, shelf, find(ask, scope, shelf, wanted), rounds
 
     def _judge(
         self, query: Query, own: int, shelf: Shelf, vectors: Vectors | None, words: Found, rounds: Rounds, limit: int
@@ -169,11 +168,15 @@ class Recall:
         return reason, diversified(once, shelf.vectors, policy.mmr_lambda).part(slice(limit))
 
     async def _vectors(self, text: str) -> Vectors | None:
-        """Of the question, and of what it says without names if it has any: (1 or 2, 384). None: there is no model."""
+        """
+        Of the question, and of what it says without names if it has any: (1 or 2, 384). None: there is no model.
+
+        What was pasted has one: its names are those of a log, and a second one takes as long as the first.
+        """
         if not self._embedder.ready:
             return None
         try:
-            forms = dict.fromkeys((text, without_names(text)))
+            forms = dict.fromkeys((text, text if len(text) > QUESTION_CHARS else without_names(text)))
             return await self._embedder.embed_queries([*forms])
         except MemoryFault as fault:
             self._counts.fault("embed_query")
@@ -181,8 +184,9 @@ class Recall:
             return None
 
     async def _texts(self, tenant: str, shelf: Shelf, best: Ranked) -> tuple[Candidate, ...]:
-        ids = shelf.ids[best.rows].tolist()
-        memories = await self._read(tenant, ids)
+        ids, before = shelf.ids[best.rows].tolist(), shelf.before[best.rows]
+        follows = np.where(before >= 0, shelf.occurrences[before], 0).tolist()
+        memories = await self._read(tenant, dict(zip(ids, follows, strict=True)))
         placed = {name: (ranks(values).tolist(), values.tolist()) for name, values in best.signals.items()}
         return tuple(
             Candidate(
@@ -194,9 +198,9 @@ class Recall:
             if id in memories
         )
 
-    async def _read(self, tenant: str, ids: Sequence[int]) -> dict[int, Memory]:
-        """The memories with these ids. What was forgotten since they were found is left out."""
-        rows = await self._sql.read(TEXTS, (orjson.dumps(ids).decode(), tenant))
+    async def _read(self, tenant: str, follows: Mapping[int, int]) -> dict[int, Memory]:
+        """The memories with these ids, which follow these occurrences. What was forgotten meanwhile is left out."""
+        rows = await self._sql.read(TEXTS, (orjson.dumps([*follows]).decode(), tenant))
         return {
             id: Memory(
                 id=id,
@@ -209,9 +213,9 @@ class Recall:
                 start=start,
                 stop=stop,
                 tags=tuple(tags.split()),
-                follows=follows or 0,
+                follows=follows[id],
             )
-            for id, occurrence, conversation, role, text, created_at, start, stop, tags, follows in rows
+            for id, occurrence, conversation, role, text, created_at, start, stop, tags in rows
         }
 
 
@@ -228,18 +232,16 @@ def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: i
 
 
 def _asked(text: str, now: float, shelf: Shelf, vectors: Vectors | None, words: Found) -> Asked:
-    """The question with rows of the shelf for memory ids. What is newer than the shelf waits for the next question."""
-    found = {term: shelf.rows_of(ids) for term, ids in words.ids.items()}
-    found = {term: rows for term, rows in found.items() if len(rows)}
-    absent = [term for term in (*words.absent, *words.ids) if term not in found and not tells_time(term)]
+    """The question, looked up: how near each passage is, which hold its words, and whom it names that nobody knows."""
+    absent = [term for term in words.absent if not tells_time(term)]
     strange = [not set(terms(name)).isdisjoint(absent) for name in names(text)]
-    near = None if vectors is None else Meanings(shelf.vectors, shelf.signs).cosines(vectors)
+    cosines, about = (None, None) if vectors is None else Meanings(shelf.vectors, shelf.signs).cosines(vectors)
     return Asked(
-        cosines=None if near is None else near[0],
-        about=None if near is None else near.mean(0),
-        found=found,
+        cosines=cosines,
+        about=about,
+        found=words.rows,
         absent=tuple(absent),
-        identifiers=tuple(name for name in identifiers(text) if name in found),
+        identifiers=tuple(name for name in identifiers(text) if name in words.rows),
         words=frozenset(re.findall(r"\w+", text.lower())),
         periods=periods(text, now),
         strangers=sum(strange) / max(len(strange), 1),

@@ -115,6 +115,15 @@ async def test_a_question_that_is_expected_is_embedded_before_it_is_asked(
     assert "Which planets have rings?" not in embedder.asked
 
 
+async def test_a_question_is_embedded_with_and_without_its_names_and_what_was_pasted_once(
+    recall: Recall, embedder: WordEmbedder, lost: frozenset[int]
+) -> None:
+    named, pasted = "What does Clara play?", "Then Clara said: no heating.\n" * 40
+    for text in (named, pasted):
+        await recall.recall(ask(text, lost), 10)
+    assert embedder.asked == [named, "What does  play?", pasted]
+
+
 async def test_unrelated_question_gets_nothing(recall: Recall, lost: frozenset[int]) -> None:
     for text in ("Write a haiku about autumn leaves.", "ok, go on", "", "Which planets have rings?"):
         recalled = await recall.recall(ask(text, lost), 10)
@@ -149,12 +158,13 @@ async def test_what_the_model_still_sees_does_not_come_even_from_elsewhere(recal
     assert (await recall.recall(seen, 10)).candidates == ()
 
 
-async def test_a_memory_knows_what_it_follows_in_its_conversation(recall: Recall, past: Past) -> None:
+@pytest.mark.parametrize("query", [FESTIVAL, ""], ids=["asked", "nobody asks"])
+async def test_a_memory_knows_what_it_follows_in_its_conversation(recall: Recall, past: Past, query: str) -> None:
     first, second = await past.say(*TALK[:2])
     await past.say("Meanwhile elsewhere.", conversation="c-2")
     (third,) = await past.say(TALK[2])
     await past.index()
-    found = (await recall.recall(ask(FESTIVAL), 10)).candidates
+    found = (await recall.recall(ask(query, named=None if query else frozenset()), 10)).candidates
     follows = {candidate.memory.occurrence: candidate.memory.follows for candidate in found}
     assert follows == {first: 0, second: first, third: second}
 

@@ -190,16 +190,15 @@ def rank(
     about = asked.cosines if asked.about is None else asked.about
     cosine = np.zeros(len(shelf)) if about is None else about
     spread = weighed(asked.found, bm25.idf, len(shelf))
-    lists = (cosine, cosine * eligible, spread, spread * eligible)  # what may not come lends its neighbours weight
-    rows = np.unique(np.concatenate([_best(values, pool) for values in lists]))
+    rows = np.concatenate([*_best(cosine, eligible, pool), *_best(spread, eligible, pool)])
     rows = widened(shelf, rows, recipe.reach_passages)
     rows = rows[eligible[rows]]
     around, weights = surroundings(shelf, rows, recipe.reach_passages)
     share = MEANING_SHARE * weights
-    meaning = (cosine[rows] + (share * cosine[around]).sum(0)) / (1 + share.sum(0))
-    length = (shelf.lengths[rows] + (weights * shelf.lengths[around]).sum(0)) / (1 + weights.sum(0))
+    meaning = (cosine[rows] + (share * cosine.take(around)).sum(0)) / (1 + share.sum(0))
+    length = (shelf.lengths[rows] + (weights * shelf.lengths.take(around)).sum(0)) / (1 + weights.sum(0))
     held = holds(asked.found, len(shelf))
-    near = held[:, rows] + np.einsum("kr,tkr->tr", weights, held[:, around])
+    near = held.take(rows, axis=1) + np.einsum("kr,tkr->tr", weights, held.take(around, axis=1))
     named = [shelf.names[name] for name in sorted(asked.words) if name in shelf.names]
     preceding = shelf.before[rows]
     importance = recency((now - shelf.created_at[rows]) / 86_400) * shelf.consequence[rows]
@@ -255,14 +254,15 @@ def holds(found: Mapping[str, Rows], passages: int) -> Bools:
 
 def widened(shelf: Shelf, rows: Rows, reach_passages: int = REACH_PASSAGES) -> Rows:
     """The rows and their neighbours within reach, (at most 11 m,) for m rows, rising, each once."""
-    found = [rows]
+    within = np.zeros(len(shelf), np.bool_)
+    within[rows] = True
     for step in (shelf.before, shelf.after):
         at = rows
         for _ in range(reach_passages):
             at = step[at]
             at = at[at >= 0]
-            found.append(at)
-    return np.unique(np.concatenate(found))
+            within[at] = True
+    return np.flatnonzero(within)
 
 
 def surroundings(shelf: Shelf, rows: Rows, reach_passages: int = REACH_PASSAGES) -> tuple[Rows, Floats]:
@@ -348,13 +348,13 @@ def diversified(ranked: Ranked, vectors: Floats, balance: float) -> Ranked:
         return ranked
     scores, near = ranked.scores[:depth], vectors[ranked.rows[:depth]].astype(np.float32)
     relevance = balance * (scores - scores[-1]) / max(float(scores[0] - scores[-1]), 1e-9)
-    left = np.ones(depth, np.bool_)
-    said = np.zeros(depth)
-    order = np.empty(depth, np.int64)
-    for place in range(depth):
-        order[place] = chosen = int(np.argmax(np.where(left, relevance - said, -np.inf)))
-        left[chosen] = False
-        said = np.maximum(said, (1 - balance) * (near @ near[chosen]))
+    repeated = (1 - balance) * near
+    gains = relevance.copy()  # after what was chosen: they only shrink
+    order = []
+    for _ in range(depth):
+        order.append(chosen := int(gains.argmax()))
+        np.minimum(gains, relevance - repeated @ near[chosen], out=gains)
+        gains[chosen] = relevance[chosen] = -np.inf
     return ranked.part(np.concatenate([order, np.arange(depth, len(ranked.rows))]))
 
 
@@ -366,12 +366,23 @@ def _within(created_at: Floats, periods: Sequence[tuple[float, float]]) -> Float
     return said
 
 
-def _best(values: Floats, count: int) -> Rows:
-    """Rows of the highest values above 0, at most `count`; ties go to the lower row."""
+def _best(values: Floats, eligible: Bools, count: int) -> tuple[Rows, Rows]:
+    """
+    Rows of the highest values above 0, at most `count` of all and `count` of those that may come; ties go to the lower
+    row. What may not come lends its neighbours weight.
+    """
     rows = np.flatnonzero(values > 0)
+    high, may = values[rows], eligible[rows]
     if len(rows) > count:
-        chosen = values[rows]
-        least = np.partition(chosen, -count)[-count]
-        above = rows[chosen > least]
-        rows = np.sort(np.concatenate([above, rows[chosen == least][: count - len(above)]]))
-    return rows
+        enough = high >= np.partition(high * may, -count)[-count]
+        rows, high, may = rows[enough], high[enough], may[enough]
+    return _highest(rows, high, count), _highest(rows[may], high[may], count)
+
+
+def _highest(rows: Rows, values: Floats, count: int) -> Rows:
+    """Of rows, rising, those of the highest values; ties go to the lower row."""
+    if len(rows) <= count:
+        return rows
+    least = np.partition(values, -count)[-count]
+    above = rows[values > least]
+    return np.concatenate([above, rows[values == least][: count - len(above)]])

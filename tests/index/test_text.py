@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from proxy.core.ranking import Shelf
 from proxy.domain import Query, Reach
 from proxy.errors import MemoryFault
 from proxy.index import text as module
 from proxy.index.scope import Scope, scope_of
 from proxy.index.text import Found
-from tests.remembered import Past, Watched
+from proxy.index.vector import Shelves
+from proxy.ports import Ask
+from tests.remembered import Past, Watched, WordEmbedder
 
 
 async def scope(past: Past, reach: Reach = Reach.CONVERSATION, tenant: str = "acme") -> Scope:
@@ -21,12 +24,18 @@ async def scope(past: Past, reach: Reach = Reach.CONVERSATION, tenant: str = "ac
 
 async def find(past: Past, *terms: str, reach: Reach = Reach.CONVERSATION) -> Found:
     here = await scope(past, reach)
-    return await past.database.ask(lambda ask: module.find(ask, here, terms))
+    return await past.database.ask(lambda ask: module.find(ask, here, shelf(ask, here), terms))
 
 
-async def texts(past: Past, found: Found, term: str) -> list[str]:
+def shelf(ask: Ask, here: Scope) -> Shelf:
+    return Shelves(WordEmbedder.name).shelf(ask, here)
+
+
+async def texts(past: Past, found: Found, term: str, reach: Reach = Reach.CONVERSATION) -> list[str]:
+    here = await scope(past, reach)
     rows = []
-    for id in found.ids[term].tolist():
+    ids = (await past.database.ask(lambda ask: shelf(ask, here))).ids
+    for id in ids[found.rows[term]].tolist():
         rows += await past.database.read(
             "SELECT content.text FROM memory JOIN occurrence ON occurrence.id = memory.occurrence"
             " JOIN content ON content.id = occurrence.content WHERE memory.id = ?",
@@ -55,18 +64,28 @@ async def test_a_term_that_only_others_used_is_absent(past: Past) -> None:
     assert (await find(past, "zeppelin", "balloon", reach=Reach.TENANT)).absent == ("balloon",)
 
 
+@pytest.mark.parametrize("others", [1, 20])
+async def test_only_the_scope_is_looked_at_whatever_its_share_of_the_store(past: Past, others: int) -> None:
+    await past.say("the red boat", *[f"a boat, number {n}" for n in range(5)])
+    for n in range(others):
+        await past.say("my red boat", tenant="other", conversation=f"o-{n}")
+    found = await find(past, "red", "boat", "my", reach=Reach.TENANT)
+    assert await texts(past, found, "red", Reach.TENANT) == ["the red boat"]
+    assert len(found.rows["boat"]) == 6 and found.absent == ("my",)
+
+
 async def test_many_absent_terms_do_not_crowd_out_the_known(past: Past) -> None:
     await past.say("the red boat")
     unknown = [f"unknown{n}" for n in range(3 * module.MAX_TERMS)]
     found = await find(past, *unknown, "boat")
-    assert list(found.ids) == ["boat"] and found.absent == tuple(unknown)
+    assert list(found.rows) == ["boat"] and found.absent == tuple(unknown)
 
 
 async def test_of_many_known_terms_the_rarest_are_looked_up_and_the_others_are_not_called_absent(past: Past) -> None:
     words = [f"word{n}" for n in range(module.MAX_TERMS + 4)]
     await past.say(" ".join(words), " ".join(words[-4:]))
     found = await find(past, *words)
-    assert sorted(found.ids) == sorted(words[:-4]) and found.absent == ()
+    assert sorted(found.rows) == sorted(words[:-4]) and found.absent == ()
 
 
 @pytest.mark.parametrize(
@@ -75,7 +94,7 @@ async def test_of_many_known_terms_the_rarest_are_looked_up_and_the_others_are_n
 async def test_no_term_is_read_as_a_query(past: Past, hostile: str) -> None:
     await past.say("the red boat")
     found = await find(past, hostile, "boat")
-    assert hostile not in found.ids and len(found.ids["boat"]) == 1
+    assert hostile not in found.rows and len(found.rows["boat"]) == 1
 
 
 async def test_identifiers_are_found_whole(past: Past) -> None:
@@ -95,4 +114,4 @@ async def test_an_index_that_cannot_be_read_is_a_fault_and_not_an_empty_answer(p
     watched.fault = "memory_text"
     here = await scope(past)
     with pytest.raises(MemoryFault):
-        await watched.ask(lambda ask: module.find(ask, here, ["boat"]))
+        await watched.ask(lambda ask: module.find(ask, here, shelf(ask, here), ["boat"]))
