@@ -8,8 +8,10 @@ arguments as a sub-agent's task, runs of words inside a transcript or a summary.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import islice
 
 import orjson
 
@@ -31,12 +33,14 @@ from proxy.domain import (
 LONG_CHARS = 60  # shorter texts recur in other conversations: "Ok.", "Thanks!", "continue"
 TASK_CHARS = 20  # a sub-agent's task is a sentence; shorter arguments are names and numbers
 TASK_MESSAGES = 4  # a sub-agent's task stands first, or behind a preamble and its acknowledgement
+ASIDES = 4  # in front of a task: tags further down are its own
 NEWEST_CLUES = 24  # messages: they lead back; looking up more costs time and finds the same conversation
 CLUE_MESSAGES = 400  # where they lead nowhere: a client may have put many new ones behind what we know
 ECHO_CHARS = 120_000  # shingled at most per request: a transcript repeats its evidence many times over
 ECHO_PRINTS = 4000  # looked up at most
 KEPT_PHRASES = 8  # shingles remembered of one message: a transcript quotes many messages
 KEPT_ECHOES = 24  # ... of one summary: clients cut it, and keep as little as a fifth of it
+_CLOSING = re.compile(r"</[\w-]+>[ \t]*\n")
 
 
 def flags_of(message: Message) -> int:
@@ -151,7 +155,8 @@ def further_clues(chat: Chat, lineage: Lineage, speaker: Speaker, key: bytes) ->
             echoes += shingles(message.text[:room], key)
             room -= len(message.text)
     echoes = list(dict.fromkeys(echoes))[:ECHO_PRINTS]
-    tasks = [id_print(key, "task", " ".join(m.text.split())) for m in history[:TASK_MESSAGES] if m.role == "user"]
+    told = [text for m in history[:TASK_MESSAGES] if m.role == "user" for text in _behind_asides(m.text)]
+    tasks = [id_print(key, "task", " ".join(text.split())) for text in told]
     parents = [id_print(key, "client", value) for value in speaker.parent_ids]
     found = {LinkKind.ECHO: echoes, LinkKind.TASK: tasks, LinkKind.CLIENT_ID: parents}
     if lineage.head is None:
@@ -170,6 +175,12 @@ def _answer_print(full: int, chars: int, last_full: int, key: bytes) -> int:
 def _sample(text: str, kept: int, key: bytes) -> list[int]:
     """The same few shingles of any text, chosen by their value: a quotation that is cut still holds some of them."""
     return sorted(shingles(text, key))[:kept]
+
+
+def _behind_asides(text: str) -> list[str]:
+    """The text, and what is left of it behind reminders that a client put in front, between tags."""
+    ends = islice(_CLOSING.finditer(text), ASIDES)
+    return [text, *(text[end.end() :] for end in ends)]
 
 
 def _sentences(arguments: str) -> list[str]:

@@ -536,6 +536,14 @@ def test_sub_agent_that_names_its_parent_is_one():
     assert verdict.role is Role.SUBAGENT and verdict.lineage.parent == home != verdict.conversation
 
 
+def test_task_behind_a_reminder_of_the_clients_is_still_a_sub_agents(client: Client):
+    task = "Find every caller of the function and list them by file."
+    home = client.ask("Look into it.", calling(("c", "delegate", {"kind": "explore", "prompt": task}))).conversation
+    reminded = user(f"<reminder>\nThe date is known.\n</reminder>\n\n{task}")
+    verdict = Client(client.watch, [system("You explore."), reminded], seed="agent").send()
+    assert (verdict.role, verdict.lineage.parent) == (Role.SUBAGENT, home)
+
+
 def test_parallel_sub_agents_with_identical_bytes_never_join_each_other():
     watch = Watch()
     task = "Read the documentation and report on it in full."

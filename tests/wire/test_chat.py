@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from base64 import b64encode
 from typing import Any
 
 import orjson
@@ -15,7 +13,7 @@ from hypothesis import strategies as st
 from proxy.domain import Chat, Completion, Insertion, Message, ToolCall
 from proxy.errors import WireError
 from proxy.wire.chat import FORM, parse, render, reply
-from proxy.wire.message import inline_reference, read_message, without_blocks
+from proxy.wire.message import read_message
 from proxy.wire.splice import splice
 
 BLOCK = '<palimpsest-memory kind="recall">\n- a fact\n</palimpsest-memory>'
@@ -109,89 +107,6 @@ def test_fields_of_the_wrong_type_that_we_do_not_need_are_read_as_absent() -> No
     assert (read.model, read.user, read.stream, read.tool_names) == ("", "", False, ())
 
 
-def test_text_parts_are_joined_by_newlines() -> None:
-    parts = [{"type": "text", "text": "one"}, {"type": "image_url", "image_url": {"url": "https://x/y.png"}}]
-    message = chat(user([*parts, {"type": "text", "text": "two"}])).messages[0]
-    assert message.text == "one\ntwo"
-    assert message.media == ("https://x/y.png",)
-
-
-def test_null_content_is_empty_text() -> None:
-    assert chat({"role": "assistant", "content": None}).messages[0].text == ""
-    assert chat({"role": "assistant"}).messages[0].text == ""
-
-
-def test_unknown_roles_are_kept() -> None:
-    assert chat({"role": "oracle", "content": "x"}).messages[0].role == "oracle"
-
-
-def test_calls_are_read_in_every_form() -> None:
-    message = chat(
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [
-                {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"a": 1}'}},
-                {"id": "c2", "type": "custom", "custom": {"name": "shell", "input": "ls"}},
-                {"id": "c3", "type": "function", "function": {"name": "obj", "arguments": {"a": 1}}},
-                {"id": "c4"},
-            ],
-            "function_call": {"name": "old", "arguments": "{}"},
-        }
-    ).messages[0]
-    assert message.calls == (
-        ToolCall("c1", "read", '{"a": 1}'),
-        ToolCall("c2", "shell", "ls"),
-        ToolCall("c3", "obj", '{"a":1}'),
-        ToolCall("c4", "", ""),
-        ToolCall("", "old", "{}"),
-    )
-
-
-def test_a_tool_message_says_which_call_it_answers() -> None:
-    message = chat({"role": "tool", "tool_call_id": "c1", "name": "read", "content": "text"}).messages[0]
-    assert (message.answers_call, message.name) == ("c1", "read")
-
-
-@pytest.mark.parametrize(
-    "data, content",
-    [
-        ("data:image/png;base64," + b64encode(b"pixels").decode(), b"pixels"),
-        ("data:text/plain,a%20b,c", b"a b,c"),
-        (b64encode(b"sound").decode(), b"sound"),
-        ("data:image/png;base64,a", b"a"),
-        ("schön", "schön".encode()),
-    ],
-)
-def test_inlined_data_is_named_by_its_hash_and_size(data: str, content: bytes) -> None:
-    assert inline_reference(data) == f"sha256:{hashlib.sha256(content).hexdigest()};{len(content)}"
-
-
-@pytest.mark.parametrize(
-    "part, expected",
-    [
-        ({"type": "image_url", "image_url": "https://x"}, ("https://x",)),
-        ({"type": "image_url", "image_url": {"url": "data:,ab"}}, (inline_reference("data:,ab"),)),
-        ({"type": "input_audio", "input_audio": {"data": "YWI=", "format": "wav"}}, (inline_reference("YWI="),)),
-        ({"type": "file", "file": {"file_data": "data:,ab"}}, (inline_reference("data:,ab"),)),
-        ({"type": "file", "file": {"file_id": "file-1"}}, ("file-1",)),
-        ({"type": "image", "source": {"type": "base64", "data": "YWI="}}, (inline_reference("YWI="),)),
-        ({"type": "image_url", "image_url": 7}, ()),
-        ({"type": "image_url", "image_url": {"detail": "low"}}, ()),
-        ({"type": 7}, ()),
-        ({"type": "text", "text": 7}, ()),
-    ],
-)
-def test_media_are_read_by_reference(part: Any, expected: tuple[str, ...]) -> None:
-    assert chat(user([part])).messages[0].media == expected
-
-
-def test_a_refusal_is_what_the_assistant_said() -> None:
-    assert chat({"role": "assistant", "content": None, "refusal": "I will not"}).messages[0].text == "I will not"
-    parts = [{"type": "refusal", "refusal": "no"}]
-    assert chat({"role": "assistant", "content": parts}).messages[0].text == "no"
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -220,36 +135,6 @@ def test_a_refusal_is_what_the_assistant_said() -> None:
 def test_what_is_no_chat_request_is_said_to_be_none(body: bytes) -> None:
     with pytest.raises(WireError):
         parse(body)
-
-
-# --- own blocks ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "text, expected",
-    [
-        (f"{BLOCK}\n\nhello", "hello"),
-        (f"{BLOCK}\n\n{BLOCK}\n\nhello", "hello"),
-        (f"before {BLOCK}\n\n\nafter", "before \nafter"),
-        (f"before {BLOCK} after", "before  after"),
-        ("</palimpsest-memory> alone", "</palimpsest-memory> alone"),
-        (f"<palimpsest-memory never closed, {BLOCK}\n\nhello", "<palimpsest-memory never closed, hello"),
-        (f"{BLOCK}\n\nhello <palimpsest-memory never closed", "hello <palimpsest-memory never closed"),
-        ("plain", "plain"),
-    ],
-)
-def test_own_blocks_are_taken_out_with_the_blank_line_that_joins_them(text: str, expected: str) -> None:
-    assert without_blocks(text) == expected
-    assert chat(user(text)).messages[0].text == expected
-
-
-def test_a_part_that_is_a_block_leaves_no_trace() -> None:
-    assert chat(user([{"type": "text", "text": BLOCK}, {"type": "text", "text": "hi"}])).messages[0].text == "hi"
-
-
-def test_many_unclosed_openings_are_searched_once() -> None:
-    text = "<palimpsest-memory " * 50_000  # a search that starts again at each would take minutes
-    assert without_blocks(text) == text
 
 
 # --- render --------------------------------------------------------------------------------------

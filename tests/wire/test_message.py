@@ -1,0 +1,172 @@
+"""What a message says is read alike, whichever wire wrote its parts."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from typing import Any
+
+import pytest
+
+from proxy.domain import ToolCall
+from proxy.wire.message import inline_reference, read_message, without_blocks
+
+BLOCK = '<palimpsest-memory kind="recall">\n- a fact\n</palimpsest-memory>'
+
+
+def user(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def test_text_parts_are_joined_by_newlines() -> None:
+    parts = [{"type": "text", "text": "one"}, {"type": "image_url", "image_url": {"url": "https://x/y.png"}}]
+    message = read_message(user([*parts, {"type": "text", "text": "two"}]))
+    assert message.text == "one\ntwo"
+    assert message.media == ("https://x/y.png",)
+
+
+def test_null_content_is_empty_text() -> None:
+    assert read_message({"role": "assistant", "content": None}).text == ""
+    assert read_message({"role": "assistant"}).text == ""
+
+
+def test_unknown_roles_are_kept() -> None:
+    assert read_message({"role": "oracle", "content": "x"}).role == "oracle"
+
+
+def test_calls_are_read_in_every_form() -> None:
+    message = read_message(
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"a": 1}'}},
+                {"id": "c2", "type": "custom", "custom": {"name": "shell", "input": "ls"}},
+                {"id": "c3", "type": "function", "function": {"name": "obj", "arguments": {"a": 1}}},
+                {"id": "c4"},
+            ],
+            "function_call": {"name": "old", "arguments": "{}"},
+        }
+    )
+    assert message.calls == (
+        ToolCall("c1", "read", '{"a": 1}'),
+        ToolCall("c2", "shell", "ls"),
+        ToolCall("c3", "obj", '{"a":1}'),
+        ToolCall("c4", "", ""),
+        ToolCall("", "old", "{}"),
+    )
+
+
+def test_a_tool_message_says_which_call_it_answers() -> None:
+    message = read_message({"role": "tool", "tool_call_id": "c1", "name": "read", "content": "text"})
+    assert (message.answers_call, message.name) == ("c1", "read")
+
+
+@pytest.mark.parametrize(
+    "data, content",
+    [
+        ("data:image/png;base64," + b64encode(b"pixels").decode(), b"pixels"),
+        ("data:text/plain,a%20b,c", b"a b,c"),
+        (b64encode(b"sound").decode(), b"sound"),
+        ("data:image/png;base64,a", b"a"),
+        ("schön", "schön".encode()),
+    ],
+)
+def test_inlined_data_is_named_by_its_hash_and_size(data: str, content: bytes) -> None:
+    assert inline_reference(data) == f"sha256:{hashlib.sha256(content).hexdigest()};{len(content)}"
+
+
+@pytest.mark.parametrize(
+    "part, expected",
+    [
+        ({"type": "image_url", "image_url": "https://x"}, ("https://x",)),
+        ({"type": "image_url", "image_url": {"url": "data:,ab"}}, (inline_reference("data:,ab"),)),
+        ({"type": "input_audio", "input_audio": {"data": "YWI=", "format": "wav"}}, (inline_reference("YWI="),)),
+        ({"type": "file", "file": {"file_data": "data:,ab"}}, (inline_reference("data:,ab"),)),
+        ({"type": "file", "file": {"file_id": "file-1"}}, ("file-1",)),
+        ({"type": "image", "source": {"type": "base64", "data": "YWI="}}, (inline_reference("YWI="),)),
+        ({"type": "image_url", "image_url": 7}, ()),
+        ({"type": "image_url", "image_url": {"detail": "low"}}, ()),
+        ({"type": 7}, ()),
+        ({"type": "text", "text": 7}, ()),
+    ],
+)
+def test_media_are_read_by_reference(part: Any, expected: tuple[str, ...]) -> None:
+    assert read_message(user([part])).media == expected
+
+
+def test_a_refusal_is_what_the_assistant_said() -> None:
+    assert read_message({"role": "assistant", "content": None, "refusal": "I will not"}).text == "I will not"
+    parts = [{"type": "refusal", "refusal": "no"}]
+    assert read_message({"role": "assistant", "content": parts}).text == "no"
+
+
+def test_a_tool_result_says_what_came_out_and_which_call_it_answers() -> None:
+    image = {"type": "image", "source": {"type": "url", "url": "https://x/y.png"}}
+    content = [{"type": "text", "text": "one"}, image]
+    message = read_message(user([{"type": "tool_result", "tool_use_id": "t1", "content": content}]))
+    assert (message.text, message.answers_call, message.media) == ("one", "t1", ("https://x/y.png",))
+
+
+def test_thoughts_are_not_said() -> None:
+    thoughts = [{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "redacted_thinking", "data": "x"}]
+    message = read_message({"role": "assistant", "content": [*thoughts, {"type": "text", "text": "yes"}]})
+    assert (message.text, message.media) == ("yes", ())
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "a page"}},
+        {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "a page"}]}},
+        {"type": "document", "source": {"type": "content", "content": "a page"}, "title": "t"},
+        {"type": "search_result", "source": "https://x", "title": "t", "content": [{"type": "text", "text": "a page"}]},
+        {"type": "compaction", "content": "a page"},
+    ],
+)
+def test_what_is_handed_over_as_text_is_said(part: Any) -> None:
+    message = read_message(user([part, {"type": "text", "text": "what is it?"}]))
+    assert (message.text, message.media) == ("a page\nwhat is it?", ())
+
+
+@pytest.mark.parametrize(
+    "source, medium",
+    [
+        ({"type": "base64", "media_type": "application/pdf", "data": "YWI="}, inline_reference("YWI=")),
+        ({"type": "url", "url": "https://x/y.pdf"}, "https://x/y.pdf"),
+        ({"type": "file", "file_id": "file_1"}, "file_1"),
+    ],
+)
+def test_a_document_that_holds_no_text_is_a_medium(source: Any, medium: str) -> None:
+    message = read_message(user([{"type": "document", "source": source}]))
+    assert (message.text, message.media) == ("", (medium,))
+
+
+# --- own blocks ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        (f"{BLOCK}\n\nhello", "hello"),
+        (f"{BLOCK}\n\n{BLOCK}\n\nhello", "hello"),
+        (f"before {BLOCK}\n\n\nafter", "before \nafter"),
+        (f"before {BLOCK} after", "before  after"),
+        ("</palimpsest-memory> alone", "</palimpsest-memory> alone"),
+        (f"<palimpsest-memory never closed, {BLOCK}\n\nhello", "<palimpsest-memory never closed, hello"),
+        (f"{BLOCK}\n\nhello <palimpsest-memory never closed", "hello <palimpsest-memory never closed"),
+        ("plain", "plain"),
+    ],
+)
+def test_own_blocks_are_taken_out_with_the_blank_line_that_joins_them(text: str, expected: str) -> None:
+    assert without_blocks(text) == expected
+    assert read_message(user(text)).text == expected
+
+
+def test_a_part_that_is_a_block_leaves_no_trace() -> None:
+    assert read_message(user([{"type": "text", "text": BLOCK}, {"type": "text", "text": "hi"}])).text == "hi"
+
+
+def test_many_unclosed_openings_are_searched_once() -> None:
+    text = "<palimpsest-memory " * 50_000  # a search that starts again at each would take minutes
+    assert without_blocks(text) == text
