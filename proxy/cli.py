@@ -72,6 +72,11 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
     command("demo", _demo, "Show in half a minute what it does; needs no key and no network.")
 
+    doctor = command("doctor", _doctor, "Check everything that the proxy needs, and say what to do.")
+    doctor.add_argument("--json", action="store_true", help="for programs")
+    _policy_flags(doctor)
+    _listen_flags(doctor)
+
     check = command("check-config", _check_config, "Say what is wrong with a configuration, or what it changes.")
     check.add_argument("config", nargs="?", type=Path, metavar="FILE", help="YAML file, or the name of a preset")
 
@@ -146,6 +151,22 @@ def _demo(_given: argparse.Namespace) -> int:
     from proxy import demo
 
     return demo.main()
+
+
+def _doctor(given: argparse.Namespace) -> int:
+    from proxy.doctor import report
+    from proxy.doctor.examination import examine
+    from proxy.doctor.finding import is_fine, refusal
+
+    try:
+        policy = _quiet_policy(given)
+    except PolicyError as error:
+        findings = [refusal("settings", mistake) for mistake in str(error).splitlines()]
+    else:
+        findings = asyncio.run(examine(policy, os.environ, time.time))
+    out = terminal.console()
+    out.print(report.document(findings) if given.json else report.table(findings), soft_wrap=given.json)
+    return DONE if is_fine(findings) else FAILED
 
 
 def _check_config(given: argparse.Namespace) -> int:

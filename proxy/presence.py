@@ -15,7 +15,6 @@ from proxy.domain import Json
 from proxy.policy import ListenPolicy, Policy
 from proxy.settings import WRAPPED_BY_ENV
 
-HEALTH_PATH = "/healthz"
 LOOK_SECONDS = 2.0  # a proxy answers in milliseconds; a program that says nothing is not one
 ANSWER_BYTES = 4096  # more than a proxy says
 FINGERPRINT_CHARS = 16  # 64 bits: enough to tell the installations of one machine apart
@@ -40,21 +39,33 @@ def self_description(policy: Policy, environment: Mapping[str, str]) -> Json:
 
 def look(policy: Policy) -> Found:
     """Ask whoever listens where the proxy of this policy would."""
-    connection = HTTPConnection(_host(policy.listen), policy.listen.port, timeout=LOOK_SECONDS)
     try:
-        connection.request("GET", HEALTH_PATH)
-        said = json.loads(connection.getresponse().read(ANSWER_BYTES))
+        said = ask(policy.listen, "/healthz")
     except ConnectionRefusedError:
         return Found.NOBODY
     except (OSError, HTTPException, ValueError):
         return Found.FOREIGN
-    finally:
-        connection.close()
-    if not isinstance(said, dict) or "palimpsest" not in said:
+    if "palimpsest" not in said:
         return Found.FOREIGN
     if said["palimpsest"] != _installation(policy):
         return Found.ANOTHER
     return Found.WRAPPED if said.get("wrapped") else Found.OURS
+
+
+def ask(listen: ListenPolicy, path: str) -> Json:
+    """
+    The JSON object that is answered there, whatever its status; empty where it is none.
+
+    Raises:
+        OSError, HTTPException, ValueError: nobody answers, or not in JSON.
+    """
+    connection = HTTPConnection(_host(listen), listen.port, timeout=LOOK_SECONDS)
+    try:
+        connection.request("GET", path)
+        said = json.loads(connection.getresponse().read(ANSWER_BYTES))
+    finally:
+        connection.close()
+    return said if isinstance(said, dict) else {}
 
 
 def address(listen: ListenPolicy) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -14,6 +16,8 @@ from proxy.index.model import install
 from proxy.policy import ModelPolicy
 from proxy.scripted import ScriptedUpstream
 from tests.running import Conversation, Proxy, upstream_on_a_thread
+
+TMPFS_BYTES = 12 << 20
 
 
 @pytest.fixture(scope="session")
@@ -70,3 +74,15 @@ def model_folder() -> Path:
         return install(ModelPolicy(), lambda text: None)
     except MemoryFault as fault:
         pytest.skip(f"needs the embedding model: {fault}")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a few megabytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={TMPFS_BYTES}", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("needs root, and the right to mount a tmpfs")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)

@@ -32,7 +32,7 @@ def test_version_is_the_packages() -> None:
 
 def test_help_names_the_commands_that_exist() -> None:
     said = palimpsest("--help").stdout
-    commands = "serve wrap demo check-config model index search explain stats bench version"
+    commands = "serve wrap doctor demo check-config model index search explain stats bench version"
     for command in commands.split():
         assert command in said
 

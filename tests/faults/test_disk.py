@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +13,6 @@ import pytest
 from proxy.scripted import ScriptedUpstream
 from tests.running import Conversation, Proxy, database, memory_in, stored_texts, until
 
-TMPFS_BYTES = 12 << 20
 IMPATIENT = {"archive": {"commit_wait_ms": 250.0}}  # a disk that does not answer would hold up each request for long
 FACT = "The archive room is number 3172, and its door opens to the left."
 QUESTION = "What is the number of the archive room?"
@@ -32,18 +29,6 @@ def own_proxy(upstream: ScriptedUpstream, tmp_path: Path) -> Iterator[Proxy]:
     running = Proxy(tmp_path / "data", upstream.url, IMPATIENT)
     yield running
     running.close()
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of a few megabytes."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={TMPFS_BYTES}", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("needs root, and the right to mount a tmpfs")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def fill(folder: Path) -> Path:

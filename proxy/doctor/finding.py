@@ -1,0 +1,52 @@
+"""
+What does a check say? How it stands, what was found, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from proxy.errors import PalimpsestError
+
+
+class State(StrEnum):
+    """How it stands: as it should be; the proxy works, but something is worth doing; the proxy does not work."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check's result; no text of it holds anybody's message or credential."""
+
+    check: str
+    state: State
+    found: str
+    advice: str = ""
+
+
+def ok(check: str, found: str) -> Finding:
+    return Finding(check, State.OK, found)
+
+
+def warning(check: str, found: str, advice: str) -> Finding:
+    return Finding(check, State.WARNING, found, advice)
+
+
+def failed(check: str, found: str, advice: str = "") -> Finding:
+    return Finding(check, State.FAILED, found, advice)
+
+
+def refusal(check: str, error: PalimpsestError | str) -> Finding:
+    """An error of ours; most name their cure behind a semicolon."""
+    found, _, advice = str(error).partition("; ")
+    return failed(check, found, advice)
+
+
+def is_fine(findings: Iterable[Finding]) -> bool:
+    """Whether the proxy can work."""
+    return all(finding.state is not State.FAILED for finding in findings)
