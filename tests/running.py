@@ -275,14 +275,14 @@ def stored_texts(data: Path) -> set[str]:
 
 
 def texts(body: Json) -> str:
-    """All the text of a request, for a look."""
+    """All the text of a request on any wire, tool results included, for a look."""
 
     def read(value: Any) -> str:
-        if isinstance(value, str):
-            return value
-        return "\n".join(part.get("text", "") for part in value or () if isinstance(part, dict))
+        if isinstance(value, dict):
+            value = [value.get(name) for name in ("content", "text", "output")]
+        return value if isinstance(value, str) else "\n".join(map(read, value or ()))
 
-    return "\n".join(read(message.get("content")) for message in body["messages"])
+    return "\n".join(read(body.get(name)) for name in ("system", "instructions", "messages", "input"))
 
 
 def memory_in(body: Json) -> str:

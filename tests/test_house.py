@@ -86,7 +86,8 @@ def test_importing_the_app_loads_nothing_slow() -> None:
 
 
 @pytest.mark.parametrize(
-    "script", ["scripts/serve", "scripts/test", "scripts/check", "scripts/lint", "scripts/install"]
+    "script",
+    [f"scripts/{name}" for name in ("serve", "test", "check", "lint", "install", "clients")],
 )
 def test_scripts_are_executable_and_parse(script: str) -> None:
     assert os.access(ROOT / script, os.X_OK)

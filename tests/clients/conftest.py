@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pytest
 
 from proxy.domain import Json
 from proxy.scripted import Reply, Script, ScriptedUpstream
-from tests.running import BLOCK_CLOSES, Proxy, texts
+from tests.running import BLOCK_CLOSES, BLOCK_OPENS, Proxy, texts
 
-FACT = "8731"  # stands in one early message only
+FACT = "8731"  # stands in one early answer only: some clients keep what the user said
 QUESTION = "Which port did we choose for the staging gateway?"
 
 TALK: Sequence[tuple[str, str]] = (
@@ -19,7 +20,7 @@ TALK: Sequence[tuple[str, str]] = (
         "Understood: I will keep track of the decisions while we move the checkout service behind the gateway.",
     ),
     (
-        f"Port 8080 is taken on that machine, so the staging gateway will listen on port {FACT} from today on.",
+        "Port 8080 is taken on that machine, so choose another port for the staging gateway.",
         f"Noted, the staging gateway listens on port {FACT}; I will write the manifest accordingly.",
     ),
     (
@@ -43,14 +44,30 @@ SUMMARY = (
     "The user is moving a checkout service behind a gateway. Several decisions about the rollout, the database and the "
     "tests were made, a failing load test was repaired, and the work continues with the remaining open questions."
 )
+PIXEL = (  # the smallest image that there is
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def newest(question: Json) -> str:
+    """What a user said or a tool returned last, on any wire, without a memory block."""
+    given = question.get("messages") or question.get("input") or ""
+    if not isinstance(given, str):
+        heard = [m for m in given if m.get("role") in ("user", "tool") or "output" in m]
+        given = texts({"messages": heard[-1:]})
+    return re.sub(f"{BLOCK_OPENS}.*?{BLOCK_CLOSES}", "", given, flags=re.S)
 
 
 def answers(question: Json) -> Reply | str:
-    """The model of these tests: the talk's answers; a summary where one is asked for; else an acknowledgement."""
-    asked = texts({"messages": question["messages"][-1:]}).partition(BLOCK_CLOSES)
-    last = asked[2] or asked[0]
-    if "summar" in last.lower() or "Context Extraction Assistant" in last:
-        return SUMMARY
+    """The model of these tests: the talk's answers; a title or a summary where one is asked for; else nothing much."""
+    last = newest(question)
+    prompt = "" if question.get("tools") else texts({"messages": question.get("messages", ())[:1]})
+    if "title generator" in prompt:
+        return "Moving the checkout service"
+    if spoken := next((answer for said, answer in TALK if last.rstrip().strip('"').endswith(said)), None):
+        return spoken
+    if "summar" in last.lower() + prompt.lower() or "Context Extraction Assistant" in last:
+        return f"<summary>{SUMMARY}</summary>" if "<summary>" in last else SUMMARY
     return next((answer for said, answer in TALK if said in last), "Let me look that up in what you told me before.")
 
 

@@ -1,11 +1,14 @@
-"""LangChain's agent with its own summarisation middleware: what it summarised away comes back when asked for."""
+"""LangChain with its own ways to forget, on each wire: what it dropped comes back when it is asked for."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
-from langchain_core.messages import HumanMessage
+from langchain_anthropic import ChatAnthropic
+from langchain_core.messages import HumanMessage, SystemMessage, trim_messages
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
@@ -72,3 +75,46 @@ def test_fact_that_the_middleware_summarised_away_reaches_the_model(
     summaries = [r.json for r in upstream.received if r.json["model"] == "gpt-4o-mini"]
     assert summaries and not any(memory_in(asked) for asked in summaries), "side requests are left alone"
     assert FACT in memory_in(ask(LATER)), "and it is still there one turn later"
+
+
+def test_chain_of_responses_sends_only_what_is_new(proxy: Proxy, key: str, upstream: ScriptedUpstream) -> None:
+    """The provider keeps the history and the client compacts nothing, so there is nothing to give back."""
+    upstream.script = answers
+    model = ChatOpenAI(
+        model="gpt-4o", base_url=proxy.url, api_key=key, max_retries=0, use_previous_response_id=True, store=True
+    )
+    history: list[Any] = [SystemMessage("You help with a migration.")]
+    for said, answer in (*TALK, (QUESTION, "Let me look that up in what you told me before.")):
+        history.append(HumanMessage(said))
+        history.append(model.invoke(history))
+        assert history[-1].text == answer
+    asked = [r.json for r in upstream.received]
+    assert [len(body["input"]) for body in asked] == [2, *[1] * len(TALK)]
+    assert all(body["previous_response_id"] for body in asked[1:])
+    assert not any(memory_in(body) for body in asked)
+
+
+@pytest.mark.parametrize("streaming", [False, True], ids=["whole", "streamed"])
+def test_fact_that_fell_out_of_an_anthropic_window_reaches_the_model(
+    proxy: Proxy, key: str, upstream: ScriptedUpstream, streaming: bool
+) -> None:
+    upstream.script = answers
+    model = ChatAnthropic(
+        model="claude-x", base_url=proxy.url.removesuffix("/v1"), api_key=key, max_retries=0, streaming=streaming
+    )
+    history: list[Any] = [SystemMessage("You help with a migration.")]
+
+    def ask(text: str) -> Json:
+        history.append(HumanMessage(text))
+        window = trim_messages(
+            history, max_tokens=KEEP_MESSAGES, token_counter=len, include_system=True, start_on="human"
+        )
+        history.append(model.invoke(window))
+        return upstream.received[-1].json
+
+    for said, _ in TALK:
+        ask(said)
+    proxy.settle()
+    reached = ask(QUESTION)
+    assert FACT not in texts(reached).replace(memory_in(reached), ""), "the window did not move"
+    assert FACT in memory_in(reached)

@@ -1,0 +1,29 @@
+"""How is aider driven? `aider --message`, each time with its history restored from the file that it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from proxy.domain import ToolCall
+from tests.clients.cli.program import Program
+
+HISTORY_TOKENS = 150  # three turns of the talk; what is older is summarised when it starts
+
+
+class Aider(Program):
+    executable = "aider/bin/aider"
+    full_tokens = 0  # it counts by itself
+
+    def prepare(self) -> None:
+        pass
+
+    def env(self) -> Mapping[str, str]:
+        return {"OPENAI_API_BASE": self.url, "OPENAI_API_KEY": self.key, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+
+    def ask(self, text: str) -> str:
+        flags = ("--model", "openai/gpt-4o", "--chat-mode", "ask", "--restore-chat-history", "--yes-always", "--no-git")
+        quiet = ("--analytics-disable", "--no-check-update", "--no-show-model-warnings", "--no-pretty")
+        return self.run(*flags, *quiet, "--max-chat-history-tokens", str(HISTORY_TOKENS), "--message", text)
+
+    def reading(self, name: str) -> ToolCall | None:
+        return None

@@ -1,0 +1,54 @@
+"""How is codex driven? `codex exec`, then `codex exec resume --last`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import orjson
+
+from proxy.domain import ToolCall
+from tests.clients.cli.program import Program
+
+COMPACT_AT_TOKENS = 50_000  # its own prompt takes 10,000
+
+
+class Codex(Program):
+    executable = "npm/node_modules/.bin/codex"
+    full_tokens = COMPACT_AT_TOKENS + 1
+    provider = "Palimpsest"
+
+    def prepare(self) -> None:
+        folder = self.home / ".codex"
+        folder.mkdir()
+        (folder / "config.toml").write_text(
+            f"""
+model = "gpt-4o"
+model_provider = "palimpsest"
+model_auto_compact_token_limit = {COMPACT_AT_TOKENS}
+
+[model_providers.palimpsest]
+name = "{self.provider}"
+base_url = "{self.url}"
+wire_api = "responses"
+env_key = "OPENAI_API_KEY"
+
+[analytics]
+enabled = false
+"""
+        )
+
+    def env(self) -> Mapping[str, str]:
+        return {"OPENAI_API_KEY": self.key}
+
+    def ask(self, text: str) -> str:
+        flags = ("--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
+        return self.run("exec", *(("resume", "--last") if self.turns else ()), *flags, text)
+
+    def reading(self, name: str) -> ToolCall:
+        return ToolCall("call_read", "exec_command", orjson.dumps({"cmd": f"cat {name}"}).decode())
+
+
+class CodexWithOpenAI(Codex):
+    """A provider of this name compacts for it: the client sends a trigger and gets an item that it cannot read."""
+
+    provider = "OpenAI"

@@ -1,0 +1,42 @@
+"""How is opencode driven? `opencode run`, then `opencode run --continue`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import orjson
+
+from proxy.domain import ToolCall
+from tests.clients.cli.program import Program
+
+WINDOW_TOKENS = 60_000  # its own prompt takes 10,000
+
+
+class OpenCode(Program):
+    executable = "npm/node_modules/.bin/opencode"
+    full_tokens = WINDOW_TOKENS
+
+    def prepare(self) -> None:
+        pass
+
+    def env(self) -> Mapping[str, str]:
+        provider = {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": {"baseURL": self.url, "apiKey": "{env:OPENAI_API_KEY}"},
+            "models": {"gpt-4o": {"limit": {"context": WINDOW_TOKENS, "output": 4_000}}},
+        }
+        config = {"provider": {"palimpsest": provider}, "model": "palimpsest/gpt-4o"}
+        return {
+            "OPENAI_API_KEY": self.key,
+            "OPENCODE_CONFIG_CONTENT": orjson.dumps(config).decode(),
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        }
+
+    def ask(self, text: str) -> str:
+        return self.run("run", *(("--continue",) if self.turns else ()), text)
+
+    def reading(self, name: str) -> ToolCall:
+        return ToolCall("call_read", "read", orjson.dumps({"filePath": str(self.work / name)}).decode())

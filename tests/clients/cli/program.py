@@ -1,0 +1,96 @@
+"""How does a test run a client that is a program of its own? With a home of its own, and no network but loopback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from proxy.domain import ToolCall
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "palimpsest" / "clients"
+RUN_SECONDS = 120  # one turn takes one to five; a client that hangs must not hold up the tests
+NOBODY = "http://127.0.0.1:9"  # whoever asks for anything that is not on loopback is refused at once
+
+
+def installed(executable: str) -> Path:
+    """Where `scripts/clients` put it; the test is skipped where it could not, or fails where it must be there."""
+    path = CACHE / executable
+    if path.exists():
+        return path
+    reason = CACHE / "why-not"
+    why = reason.read_text() if reason.exists() else "not installed, see scripts/clients"
+    if os.environ.get("PALIMPSEST_CLIENTS") == "required" and not reason.exists():
+        pytest.fail(f"{path.name}: {why}")
+    pytest.skip(f"needs {path.name}: {why}")
+
+
+class Program(ABC):
+    """One user's client. It keeps its conversation in its home, as it does for people."""
+
+    executable: ClassVar[str]  # inside the cache
+    full_tokens: ClassVar[int]  # reported usage after which it takes its window for full
+
+    def __init__(self, home: Path, url: str, key: str) -> None:
+        """
+        Args:
+            home: an empty folder; `home/work` is where the client works.
+            url: the base URL of the provider, with /v1.
+        """
+        self.home, self.url, self.key, self.turns = home, url, key, 0
+        self.work = home / "work"
+        self.work.mkdir(parents=True)
+        self.path = installed(self.executable)
+        self.prepare()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} [{self.turns} turns] {self.home}>"
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Write its configuration."""
+
+    @abstractmethod
+    def env(self) -> Mapping[str, str]:
+        """What it is told by the environment."""
+
+    @abstractmethod
+    def ask(self, text: str) -> str:
+        """Say something in the conversation; what the program prints."""
+
+    @abstractmethod
+    def reading(self, name: str) -> ToolCall | None:
+        """A call of one of the client's own tools that shows a file of its folder; None where it has no tools."""
+
+    def say(self, text: str) -> str:
+        """`ask`, counted."""
+        said = self.ask(text)
+        self.turns += 1
+        return said
+
+    def run(self, *arguments: str, said: str = "") -> str:
+        """Run it to its end; fails with what it printed unless it ends well."""
+        env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "HTTP_PROXY": NOBODY,
+            "HTTPS_PROXY": NOBODY,
+            "NO_PROXY": "127.0.0.1,localhost",
+            **self.env(),
+        }
+        ended = subprocess.run(
+            [self.path, *arguments],
+            env=env,
+            cwd=self.work,
+            input=said,
+            capture_output=True,
+            text=True,
+            timeout=RUN_SECONDS,
+        )
+        assert ended.returncode == 0, f"{self} ended with {ended.returncode}:\n{ended.stdout}\n{ended.stderr}"
+        return ended.stdout

@@ -1,0 +1,70 @@
+"""Agents as people install them, each with its own compaction: they work as without the proxy, and lose nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from proxy.domain import Json
+from proxy.scripted import Reply, ScriptedUpstream
+from tests.clients.cli.aider import Aider
+from tests.clients.cli.claude_code import ClaudeCode
+from tests.clients.cli.codex import Codex, CodexWithOpenAI
+from tests.clients.cli.opencode import OpenCode
+from tests.clients.cli.program import Program
+from tests.clients.conftest import FACT, QUESTION, TALK, answers, newest
+from tests.running import Proxy, memory_in, texts
+
+Kind = type[Program]
+NOTES = "The staging cluster has four nodes, and Ada has the keys."
+NOTES_SAY = "The notes say that Ada has them."
+
+clients = pytest.mark.parametrize("kind", [Aider, ClaudeCode, Codex, CodexWithOpenAI, OpenCode])
+
+
+def speaking(program: Program) -> Callable[[Json], Reply | str]:
+    """The model of these stories. After the last turn of the talk it reports a window that is full."""
+
+    def script(body: Json) -> Reply | str:
+        asked = newest(body)
+        if NOTES in asked:
+            return NOTES_SAY
+        if "Who has the keys?" in asked:
+            call = program.reading("notes.txt")
+            return Reply("Let me look.", (call,), "The notes will tell.") if call else NOTES_SAY
+        said = answers(body)
+        full = said == TALK[-1][1]
+        return Reply(said, prompt_tokens=program.full_tokens) if full and isinstance(said, str) else said
+
+    return script
+
+
+@clients
+def test_client_works_as_without_the_proxy(
+    kind: Kind, base_url: str, key: str, upstream: ScriptedUpstream, tmp_path: Path
+) -> None:
+    program = kind(tmp_path / "home", base_url, key)
+    (program.work / "notes.txt").write_text(NOTES)
+    upstream.script = speaking(program)
+    assert TALK[0][1] in program.say(TALK[0][0])
+    assert NOTES_SAY in program.say("Who has the keys?")
+    assert TALK[1][1] in program.say(TALK[1][0])
+    reached = texts(upstream.received[-1].json)
+    assert TALK[0][1] in reached and (NOTES in reached or not program.reading("notes.txt"))
+
+
+@clients
+def test_fact_that_the_client_compacted_away_reaches_the_model(
+    kind: Kind, proxy: Proxy, key: str, upstream: ScriptedUpstream, tmp_path: Path
+) -> None:
+    program = kind(tmp_path / "home", proxy.url, key)
+    upstream.script = speaking(program)
+    for said, answer in TALK:
+        assert answer in program.say(said)
+    proxy.settle()
+    program.say(QUESTION)
+    reached = next(r.json for r in reversed(upstream.received) if QUESTION in newest(r.json))
+    assert FACT not in texts(reached).replace(memory_in(reached), ""), "the client did not compact"
+    assert FACT in memory_in(reached)
