@@ -80,10 +80,11 @@ class LinkKind(StrEnum):
     ANSWER = "answer"  # an assistant text that we handed out
     CALL = "call"  # a tool-call id that we handed out
     MESSAGE = "message"  # a long message of the client's own
-    ECHO = "echo"  # a shingle of an answer to a side request: stands in the summary that follows
+    ECHO = "echo"  # of an answer to a side request: a shingle that the summary holds, or what only the provider reads
     PHRASE = "phrase"  # a shingle of an answer to a main request: stands in the transcript that a summariser gets
     TASK = "task"  # an argument of a tool call that we handed out: the first message of a sub-agent
     CLIENT_ID = "client_id"  # an id that the client sends
+    REPLY = "reply"  # the id of an answer that we handed out: a request may name it instead of sending its history
 
 
 # --- what the client sent ------------------------------------------------------------------------
@@ -134,6 +135,9 @@ class Chat:
     stream: bool = False
     max_reply_tokens: int | None = None
     places: tuple[int, ...] = ()  # of each message in the body's own list, -1 outside of it; (): they are the same
+    held: bool = False  # the provider holds the history, and the request sends only what is new
+    follows: str = ""  # id of the answer that such a request continues, where it names one
+    compacts: bool = False  # it asks the provider to compact the history, and can mean nothing else
 
     @property
     def history(self) -> tuple[Message, ...]:
@@ -201,6 +205,7 @@ class Head:
     event: Event = Event.START
     lost: Sequence[int] = ()  # occurrences that compactions of this branch took away; edits are no loss
     blocks: tuple[StoredBlock, ...] = ()  # said in the conversation and still to be said again, in journal order
+    tokens: int = 0  # of all of it, blocks and tools included, as the upstream counted or as we did; 0 unknown
 
 
 class HeadFlag:
@@ -264,7 +269,8 @@ class Lineage:
     How a request continues what was seen.
 
     `kept[i]` is the index into `head` of the i-th history message, or -1 where it is new. `dropped` are indexes into
-    `head` that the client no longer sends. `evidence` says why, in words for `explain`.
+    `head` that the client no longer sends, `held` those that the provider puts in front of what it sends. `evidence`
+    says why, in words for `explain`.
     """
 
     event: Event
@@ -273,6 +279,7 @@ class Lineage:
     kept: tuple[int, ...] = ()
     changed: tuple[int, ...] = ()  # kept, but their text changed behind the same opening
     dropped: tuple[int, ...] = ()
+    held: tuple[int, ...] = ()
     summary_at: tuple[int, ...] = ()  # indexes into the history: texts that stand for what was dropped
     parent: str = ""  # conversation that a side request or sub-agent serves
     ambiguous: bool = False
@@ -437,7 +444,7 @@ class NewMessage:
 
     message: Message
     print: Fingerprint
-    position: int  # index in the request's whole message list
+    position: int  # index in the request's whole message list, what the provider holds counted in front
     flags: int = 0
     tokens: int = 0
 
@@ -475,6 +482,7 @@ class Turn:
     lost: tuple[int, ...] = ()  # occurrences that this request's compaction took away
     summarises: bool = False
     last_full: int = 0  # fingerprint of the last message: a short answer is known only together with it
+    tokens: int = 0  # of the prompt as it is sent, what the provider holds included
     explain: Json = field(default_factory=dict)
 
 

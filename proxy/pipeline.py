@@ -12,7 +12,7 @@ import asyncio
 import functools
 import hashlib
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -23,6 +23,7 @@ import structlog
 
 from proxy.archivist import Archivist
 from proxy.core import roles
+from proxy.core.chain import inherited
 from proxy.core.diagnose import diagnose, newest_question, newly_lost
 from proxy.core.explain import explanation
 from proxy.core.identity import credential_of, identify, is_rotating, tenant_key
@@ -201,7 +202,7 @@ class Pipeline:
         size = len(chat.body)
         key = tenant_key(self._secret, speaker.tenant)
         prints = await self._run(size, _fingerprints, chat, key)
-        past = [p for p, message in zip(prints, chat.messages, strict=True) if not message.is_instruction]
+        past = _past(chat, prints)
         told = [p for p, message in zip(prints, chat.messages, strict=True) if message.is_instruction]
         shape = shape_of(chat, told, user_agent)
         asked = roles.read(chat, self._signals)
@@ -210,9 +211,9 @@ class Pipeline:
         said = Replay()
         try:
             async with asyncio.timeout_at(deadline):
-                seen = await self._journal.seen(clues(chat.history, past, speaker, key))
+                seen = await self._journal.seen(clues(chat, past, speaker, key))
                 if not seen.links and len(past) > NEWEST_CLUES:
-                    more = await self._run(size, clues, chat.history, past, speaker, key, CLUE_MESSAGES)
+                    more = await self._run(size, clues, chat, past, speaker, key, CLUE_MESSAGES)
                     seen = await self._journal.seen(more)
                 lineage = await self._run(size, verdict, seen, key)
                 if (further := await self._run(size, further_clues, chat, lineage, speaker, key)) is not None:
@@ -225,26 +226,23 @@ class Pipeline:
         except (TimeoutError, MemoryFault) as fault:
             note = self._skipped("history", fault)
             lineage = trace(chat, past, shape, asked, speaker, Seen(), key, further=Seen())
+        shape = inherited(chat, shape, lineage.head)
         return Traced(prints, shape, lineage, self._conversation(speaker, lineage), said, note)
 
     async def _speak(self, chat: Chat, speaker: Speaker, traced: Traced, deadline: float) -> Said:
         """Decide what to say, look it up, and fit it into the budget."""
-        if self._tokens.uncounted_chars(chat, traced.prints) > INLINE_BYTES:
-            counted = await self._run(INLINE_BYTES + 1, self._tokens.prompt, chat, traced.prints)
-        else:
-            counted = self._tokens.prompt(chat, traced.prints)
+        counted = await self._count(chat, traced)
         policy = self._policy
         reply = chat.max_reply_tokens or policy.pressure.reply_reserve_tokens
         now = pressure(counted + traced.said.tokens, self._tokens.window(chat.model), reply, policy.pressure)
-        past = [p for p, message in zip(traced.prints, chat.messages, strict=True) if not message.is_instruction]
         diagnosis = diagnose(
             chat,
-            past,
+            _past(chat, traced.prints),
             speaker,
             traced.lineage,
             traced.conversation,
             now,
-            traced.said.tokens,
+            traced.said.standing_tokens,
             policy,
             traced.said.occurrences,
         )
@@ -270,6 +268,15 @@ class Pipeline:
             return Said(diagnosis, note=Note.WINDOW_FULL, recalled=recalled, cut=cut)
         return Said(diagnosis, block, anchor, recalled=recalled, cut=cut)
 
+    async def _count(self, chat: Chat, traced: Traced) -> int:
+        """Tokens of the prompt without the blocks that are said again; with those that the provider holds."""
+        head, prints = traced.lineage.head, traced.prints
+        held = head.tokens if head is not None and traced.lineage.held else 0
+        if held:  # tools and instructions are counted there
+            chat, prints = replace(chat, messages=chat.history, raw={}), _past(chat, prints)
+        is_much = self._tokens.uncounted_chars(chat, prints) > INLINE_BYTES
+        return held + await self._run(INLINE_BYTES + is_much, self._tokens.prompt, chat, prints)
+
     async def _with_journal(self, diagnosis: Diagnosis) -> Diagnosis:
         """The last human message is gone from the request: take it from the journal."""
         assert diagnosis.query is not None
@@ -278,11 +285,12 @@ class Pipeline:
         return replace(diagnosis, query=replace(diagnosis.query, text=f"{asked}\n{diagnosis.query.text}".strip()))
 
     def _turn(self, chat: Chat, speaker: Speaker, traced: Traced, said: Said) -> Turn:
-        """The request as a diff against the head that it continues."""
+        """The request as a diff against the head that it continues, behind what the provider holds of it."""
         lineage, query = traced.lineage, said.diagnosis.query
         head = lineage.head if lineage.role is not Role.SIDE else None
         places = [at for at, message in enumerate(chat.messages) if not message.is_instruction]
         renewed = set(lineage.changed)
+        held = [head.occurrences[index] for index in lineage.held] if head is not None else []
         kept = {
             places[at]: head.occurrences[index]
             for at, index in enumerate(lineage.kept)
@@ -290,12 +298,18 @@ class Pipeline:
         }
         summaries = {places[at] for at in lineage.summary_at if 0 <= at < len(places)}
         new = tuple(
-            NewMessage(message, traced.prints[at], at, flags_of(message) | (HeadFlag.SUMMARY if at in summaries else 0))
+            NewMessage(
+                message,
+                traced.prints[at],
+                len(held) + at,
+                flags_of(message) | (HeadFlag.SUMMARY if at in summaries else 0),
+            )
             for at, message in enumerate(chat.messages)
             if at not in kept
         )
         fresh = [at for at, place in enumerate(places) if place not in kept]
         past = [traced.prints[place] for place in places]
+        behind = past[-1].full if past else head.fulls[lineage.held[-1]] if head is not None and held else 0
         links = (
             ()
             if lineage.role is Role.SIDE
@@ -307,7 +321,7 @@ class Pipeline:
             conversation=traced.conversation,
             role=lineage.role,
             event=lineage.event,
-            kept=tuple(kept.items()),
+            kept=(*enumerate(held), *((len(held) + at, occurrence) for at, occurrence in kept.items())),
             new=new,
             parent_turn=head.turn if head else None,
             parent_conversation=lineage.parent,
@@ -320,12 +334,13 @@ class Pipeline:
             block=said.block if self._policy.recall.placement == "user" else None,
             quoted=said.block.occurrences if said.block else (),
             reach=query.reach if query else Reach.CONVERSATION,
-            anchor=said.anchor,
+            anchor=len(held) + said.anchor if said.anchor >= 0 else -1,
             replaces_blocks=said.diagnosis.sheds and said.block is not None,
             compactions=(head.compactions if head else 0) + lineage.event.is_compaction,
-            lost=newly_lost(lineage),
+            lost=(*(head.lost if head is not None and held else ()), *newly_lost(lineage)),
             summarises=lineage.summarises,
-            last_full=past[-1].full if past else 0,
+            last_full=behind,
+            tokens=said.diagnosis.pressure.prompt_tokens + (said.block.tokens if said.block else 0),
             explain=explanation(said.diagnosis, said.note, said.recalled, said.block, said.cut),
         )
 
@@ -380,6 +395,11 @@ class Pipeline:
 
 def _fingerprints(chat: Chat, key: bytes) -> tuple[Fingerprint, ...]:
     return tuple(fingerprint(message, key) for message in chat.messages)
+
+
+def _past(chat: Chat, prints: Sequence[Fingerprint]) -> tuple[Fingerprint, ...]:
+    """Those of `chat.history`."""
+    return tuple(p for p, message in zip(prints, chat.messages, strict=True) if not message.is_instruction)
 
 
 def _headers(

@@ -89,6 +89,12 @@ def new_places(prints: Sequence[Fingerprint], shape: Shape, head: Head, kept: Se
     return told | renewed | {at for at, index in enumerate(kept) if index < 0}
 
 
+def moved_summaries(head: Head, kept: Sequence[int]) -> tuple[int, ...]:
+    """Indexes into the history of summaries that stand behind what they stood in front of: the same words once more."""
+    summaries = (at for at, index in enumerate(kept) if index >= 0 and head.flags[index] & HeadFlag.SUMMARY)
+    return tuple(at for at in summaries if max(kept[:at], default=-1) > kept[at])
+
+
 def closest(
     history: Sequence[Message],
     prints: Sequence[Fingerprint],

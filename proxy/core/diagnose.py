@@ -58,7 +58,7 @@ def diagnose(
     Args:
         prints: of `chat.history`, in order.
         now: with the replayed blocks in it.
-        replayed_tokens: of blocks that this request repeats.
+        replayed_tokens: of blocks of before that the model sees: repeated, or held by the provider.
         excluded: occurrences that those blocks carry.
     """
 
@@ -92,6 +92,7 @@ def diagnose(
             return silent(Note.WINDOW_FULL)
     text, ask_journal = _question(chat, lineage, newest, human_speaks, restores)
     asks = not restores or _asks(chat, lineage, newest, human_speaks)
+    held = () if lineage.head is None else (lineage.head.fulls[index] for index in lineage.held)
     query = Query(
         tenant=speaker.tenant,
         conversation=conversation,
@@ -100,7 +101,7 @@ def diagnose(
         user=speaker.user,
         scope=speaker.scope,
         lost=lost,
-        visible_fulls=frozenset(print.full for print in prints),
+        visible_fulls=frozenset((*(print.full for print in prints), *held)),
         excluded=frozenset() if sheds else excluded,
         named=None if asks else _named(chat, lineage),
     )

@@ -12,6 +12,7 @@ happened:
     tool texts replaced in their places                         compaction:clear_tool_results
     old messages gone, a summariser's answer echoes in a new    compaction:summary
     old messages gone, a long new text stands in their place    compaction:summary
+    old messages gone, what only the provider can read is new   compaction:summary
     old messages gone                                           compaction:truncate
 
 "Old" is whatever stood before something that is still there. Prefix hashes find none of the summaries; system prompts
@@ -24,9 +25,10 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from proxy.core.align import PHRASE_HITS, alignments, closest, nearest, new_places
+from proxy.core.align import PHRASE_HITS, WHOLE_HITS, alignments, closest, moved_summaries, nearest, new_places
+from proxy.core.chain import continued, followed, inherited
 from proxy.core.echo import shingles
-from proxy.core.links import ECHO_CHARS, LONG_CHARS
+from proxy.core.links import ECHO_CHARS, LONG_CHARS, opaque_prints
 from proxy.core.roles import Asked, decide
 from proxy.domain import (
     Chat,
@@ -43,6 +45,7 @@ from proxy.domain import (
     Shape,
     Speaker,
 )
+from proxy.wire.message import is_aside
 
 SUMMARY_CHARS = 200  # no summary worth its name is shorter
 MARK_CHARS = 160  # "[12 messages omitted]"
@@ -77,8 +80,12 @@ def trace(
     heads = {head.turn: head for head in (*seen.heads, *more.heads)}
     aligned = alignments(history, prints, heads.values())
     echo = _echoing(chat, links, key)
-    head, kept, ambiguous = closest(history, prints, shape, links, aligned, echo)
-    near, quotes = (head, max(kept, default=0) < 0) if head else nearest(links, aligned)
+    if chat.held:
+        head, kept, ambiguous = followed(links, list(heads.values())), (-1,) * len(history), False
+        shape = inherited(chat, shape, head)
+    else:
+        head, kept, ambiguous = closest(history, prints, shape, links, aligned, echo)
+    near, quotes = (head, not chat.held and max(kept, default=0) < 0) if head else nearest(links, aligned)
     is_side, evidence = decide(asked, shape, near.shape if near else None, quotes)
     parent = near.conversation if near else _most(links, (LinkKind.PHRASE, LinkKind.ECHO, LinkKind.CLIENT_ID))
     if is_side:
@@ -101,6 +108,8 @@ def trace(
             evidence=(*why, "nothing that this proxy handed out reappears"),
             is_open=further is None,
         )
+    if chat.held:
+        return continued(chat, prints, head, list(heads.values()), speaker.retry_hint)
     verdict = _compare(chat, prints, shape, head, kept, echo, speaker, key)
     gone = _unmatched(head, kept)
     return Lineage(
@@ -158,6 +167,12 @@ def _compare(
     if not fresh and not changed and set(gone) <= set(answered):
         return Event.RETRY, ("the same messages again",), ()
     said = f"{len(gone)} of {len(head.fulls)} messages that stood there last are gone"
+    opaque = tuple(at for at in fresh if history[at].opaque)
+    if opaque and gone:
+        return Event.SUMMARY, (said, "what only the provider can read stands in their place"), opaque
+    moved = moved_summaries(head, kept)
+    if moved and old_gone:
+        return Event.SUMMARY, (said, "a summary stands behind what it stood in front of"), moved
     echoing = echo.keys() & new_places(prints, shape, head, kept)
     if echoing and gone:
         where = tuple(sorted(at for at in echoing if at >= 0))
@@ -251,7 +266,11 @@ def _ends_in_tool(history: Sequence[Message], head: Head, kept: Sequence[int], f
     """Tool results came; some clients send them as user messages and tell the calls in their own words."""
     if not history:
         return False
-    if history[-1].role in ("tool", "function"):
+    added = set(fresh)
+    last = len(history) - 1
+    while last in added and history[last].role == "user" and is_aside(history[last].text):
+        last -= 1
+    if last >= 0 and history[last].role in ("tool", "function") and (last == len(history) - 1 or last in added):
         return True
     asked = bool(head.flags) and bool(head.flags[-1] & HeadFlag.CALLS) and head.request_length < len(head.fulls)
     retold = any(history[at].role == "assistant" for at in fresh)
@@ -275,7 +294,9 @@ def _echoing(chat: Chat, links: Sequence[Link], key: bytes) -> dict[int, int]:
     for message in chat.messages:
         place = -1 - instructions if message.is_instruction else histories
         histories, instructions = histories + (place >= 0), instructions + (place < 0)
-        if message.role != "tool" and len(message.text) >= LONG_CHARS:
+        if known.intersection(opaque_prints(message, key)):
+            found[place] = WHOLE_HITS
+        elif message.role != "tool" and len(message.text) >= LONG_CHARS:
             hits = known.intersection(shingles(message.text[:ECHO_CHARS], key))
             if len(hits) >= PHRASE_HITS:
                 found[place] = len(hits - quoted)

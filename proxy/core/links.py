@@ -70,10 +70,11 @@ def answer_links(message: Message, print: Fingerprint, turn: Turn, key: bytes) -
         turn: the request that it answers. Of side answers only summaries are known again, by their echo; a short
             answer is known only together with what it answered.
     """
+    opaque = tuple((LinkKind.ECHO, value) for value in opaque_prints(message, key))
     if turn.role is Role.SIDE:
         echo = _sample(message.text, KEPT_ECHOES, key) if turn.summarises else ()
-        return tuple((LinkKind.ECHO, value) for value in echo)
-    links = []
+        return (*opaque, *((LinkKind.ECHO, value) for value in echo))
+    links = [*opaque]
     if message.text or message.calls:
         links.append((LinkKind.ANSWER, _answer_print(print.full, len(message.text), turn.last_full, key)))
     for call in message.calls:
@@ -84,6 +85,16 @@ def answer_links(message: Message, print: Fingerprint, turn: Turn, key: bytes) -
         ]
     links += [(LinkKind.PHRASE, value) for value in _sample(message.text, KEPT_PHRASES, key)]
     return tuple(dict.fromkeys(links))
+
+
+def reply_links(id: str, key: bytes) -> tuple[tuple[LinkKind, int], ...]:
+    """How later requests may name an answer; nothing where it has no id."""
+    return ((LinkKind.REPLY, id_print(key, "reply", id)),) if id else ()
+
+
+def opaque_prints(message: Message, key: bytes) -> tuple[int, ...]:
+    """Of what stands in a message for a history and only the provider can read."""
+    return tuple(id_print(key, "opaque", reference) for reference in message.opaque)
 
 
 def request_links(
@@ -120,14 +131,17 @@ def shape_of(chat: Chat, instructions: Sequence[Fingerprint], user_agent: str) -
 
 
 def clues(
-    history: Sequence[Message],
+    chat: Chat,
     prints: Sequence[Fingerprint],
     speaker: Speaker,
     key: bytes,
     newest: int = NEWEST_CLUES,
 ) -> Clues:
     """The first look-up: what in the newest messages leads this request back to a conversation."""
+    history = chat.history
     found: dict[LinkKind, list[int]] = defaultdict(list)
+    found[LinkKind.REPLY] = [print for _, print in reply_links(chat.follows, key)]
+    found[LinkKind.ECHO] = [print for message in history for print in opaque_prints(message, key)]
     found[LinkKind.CLIENT_ID] = [id_print(key, "client", value) for value in speaker.client_ids]
     for at in range(max(0, len(history) - newest), len(history)):
         message = history[at]

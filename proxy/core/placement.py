@@ -15,22 +15,33 @@ from proxy.domain import Block, Chat, Insertion, Lineage, StoredBlock
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Blocks of before, each with the index into `chat.messages` of the message that carries it."""
+    """
+    Blocks of before, each with the index into `chat.messages` of the message that carries it.
+
+    `held` stand in the history that the provider holds: they are not said again.
+    """
 
     said: tuple[tuple[int, StoredBlock], ...] = ()
+    held: tuple[StoredBlock, ...] = ()
 
     @property
     def tokens(self) -> int:
         return sum(stored.block.tokens for _, stored in self.said)
 
     @property
+    def standing_tokens(self) -> int:
+        """Of all that the model sees."""
+        return self.tokens + sum(stored.block.tokens for stored in self.held)
+
+    @property
     def occurrences(self) -> frozenset[int]:
         """What these blocks already carry."""
-        return frozenset(occurrence for _, stored in self.said for occurrence in stored.block.occurrences)
+        standing = (*(stored for _, stored in self.said), *self.held)
+        return frozenset(occurrence for stored in standing for occurrence in stored.block.occurrences)
 
 
 def replay(chat: Chat, lineage: Lineage) -> Replay:
-    """The head's blocks whose anchors are still there, in the order of the request."""
+    """The head's blocks whose anchors are still there, in the order of the request; those that are held apart."""
     if lineage.head is None or not lineage.head.blocks:
         return Replay()
     by_occurrence = {block.occurrence: block for block in lineage.head.blocks}
@@ -40,7 +51,8 @@ def replay(chat: Chat, lineage: Lineage) -> Replay:
     for at, index in enumerate(lineage.kept):
         if index >= 0 and at not in changed and (block := by_occurrence.get(lineage.head.occurrences[index])):
             said.append((places[at], block))
-    return Replay(tuple(said))
+    held = (by_occurrence.get(lineage.head.occurrences[index]) for index in lineage.held)
+    return Replay(tuple(said), tuple(block for block in held if block))
 
 
 def place(chat: Chat, anchor: int, placement: str) -> tuple[int, str]:

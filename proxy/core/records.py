@@ -11,7 +11,7 @@ from functools import lru_cache
 import orjson
 
 from proxy.core.digest import digest
-from proxy.core.links import answer_links, flags_of
+from proxy.core.links import answer_links, flags_of, reply_links
 from proxy.domain import Answer, Completion, Ending, Entry, HeadFlag, Heard, NewMessage, Record, Role, Turn
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import read_message
@@ -36,11 +36,12 @@ def record_of(turn: Turn, key: bytes, clean: Clean) -> Record:
 def heard_of(turn: Turn, completion: Completion, ending: Ending, now: float, key: bytes, clean: Clean) -> Heard:
     """What was heard of the answer to a turn, ready to commit."""
     message, prompt_tokens = completion.message, completion.prompt_tokens
+    named = reply_links(completion.id, key)
     if message is None:
-        return Heard(Answer(turn.id, ending, prompt_tokens=prompt_tokens, created_at=now), None)
+        return Heard(Answer(turn.id, ending, links=named, prompt_tokens=prompt_tokens, created_at=now), None)
     print = fingerprint(message, key)
     flags = flags_of(message) | HeadFlag.OURS
-    links = answer_links(message, print, turn, key)
+    links = (*named, *answer_links(message, print, turn, key))
     answer = Answer(turn.id, ending, message, print, flags, links, prompt_tokens, now)
     position = 1 + max((*(at for at, _ in turn.kept), *(new.position for new in turn.new)), default=-1)
     return Heard(answer, entry_of(NewMessage(message, print, position, flags), turn.role, key, clean))

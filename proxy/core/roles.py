@@ -42,12 +42,15 @@ class Asked:
     transcript: bool = False  # a conversation is written out inside one message
     prompted: bool = False  # there is a system prompt
     summarises: bool = False  # the product is a text that may stand for the conversation later
+    compacts: bool = False  # it can mean nothing but a compaction, whatever its words
     lone: bool = False  # no assistant message: nothing of a conversation but what is quoted
 
 
 def read(chat: Chat, signals: Signals) -> Asked:
     """Read what a request asks for, from its words alone."""
     history = chat.history
+    if chat.compacts:
+        return Asked(compacts=True, summarises=True)
     if not history:
         return Asked()
     first, last = chat.messages[0], _speaking(chat, signals)
@@ -86,6 +89,8 @@ def decide(asked: Asked, shape: Shape, parent: Shape | None, quotes: bool) -> tu
     Returns:
         The verdict and the evidence for it, in words.
     """
+    if asked.compacts:
+        return True, ("a request for a compaction, by its form",)
     ordered, question = f"instructed: {asked.instructs!r}", f"asked: {asked.asks!r}"
     if asked.lone and not shape.tool_names:
         if asked.defines:

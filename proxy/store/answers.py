@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 
 import orjson
 
+from proxy.core.pressure import CHARS_PER_TOKEN
 from proxy.domain import Ending, Heard
 from proxy.store.heads import to_listing
 from proxy.store.requests import write_links
@@ -54,6 +56,18 @@ def write_answers(transaction: Transaction, answers: Sequence[Heard]) -> None:
         [
             (to_listing([(s.entry.new.print.full, s.entry.new.print.opening, s.occurrence, s.entry.new.flags)]), s.turn)
             for s in standing
+        ],
+    )
+    transaction.write(
+        "UPDATE head SET state = json_set(state, '$.tokens', ifnull(?, json_extract(state, '$.tokens')) + ?)"
+        " WHERE turn = ?",
+        [
+            (
+                heard.answer.prompt_tokens,
+                ceil(len(heard.entry.text) / CHARS_PER_TOKEN) if heard.entry else 0,
+                turn.number,
+            )
+            for turn, heard in ended
         ],
     )
     transaction.write(

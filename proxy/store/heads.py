@@ -47,6 +47,7 @@ def to_state(turn: Turn, request_length: int) -> str:
             "role": turn.role,
             "event": turn.event,
             "compactions": turn.compactions,
+            "tokens": turn.tokens,
             "request_length": request_length,
             "shape": asdict(turn.shape),
         }
@@ -76,6 +77,7 @@ def head_of(row: Row, blocks: tuple[StoredBlock, ...]) -> Head:
         event=Event(said["event"]),
         lost=_numbers(lost),
         blocks=blocks,
+        tokens=said.get("tokens", 0),
     )
 
 

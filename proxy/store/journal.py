@@ -31,6 +31,7 @@ from proxy.errors import MemoryFault
 from proxy.policy import ReinforcementPolicy
 from proxy.ports import Ask, Row
 from proxy.store.answers import write_answers
+from proxy.store.branches import head_after
 from proxy.store.connection import Database
 from proxy.store.heads import head_of
 from proxy.store.requests import write_requests
@@ -108,7 +109,10 @@ class SqliteJournal:
             rows = ask(LINKS, (asked, clues.tenant, MAX_LINKS_OF_PRINT - 1))
             rows = [row for row in rows if (row[0], row[1]) in wanted]
             likeliest = ids(_likeliest(rows))
-            return rows, ask(HEADS, (likeliest, MAX_HEADS_READ)), ask(BLOCKS, (likeliest,))
+            heads = ask(HEADS, (likeliest, MAX_HEADS_READ))
+            named = {turn for kind, *_, turn in rows if kind == LinkKind.REPLY} - {head[1] for head in heads}
+            further = (head_after(ask, turn) for turn in sorted(named)[-MAX_CONVERSATIONS:])
+            return rows, [*heads, *(head for head in further if head)], ask(BLOCKS, (likeliest,))
 
         rows, heads, blocks = await self._database.ask(look)
         links = tuple(
@@ -213,6 +217,6 @@ def _likeliest(rows: Sequence[Row]) -> list[int]:
     weight: dict[int, tuple[bool, float, int]] = defaultdict(lambda: (False, 0.0, 0))
     for kind, print, conversation, _, _, turn in rows:
         is_named, led, newest = weight[conversation]
-        is_named |= kind == LinkKind.CLIENT_ID
+        is_named |= kind in (LinkKind.CLIENT_ID, LinkKind.REPLY)
         weight[conversation] = (is_named, led + 1 / share[kind, print], max(newest, turn))
     return sorted(weight, key=lambda conversation: weight[conversation], reverse=True)[:MAX_CONVERSATIONS]

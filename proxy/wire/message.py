@@ -8,6 +8,7 @@ so that what is stored is read back here whatever wire it came by.
 from __future__ import annotations
 
 import hashlib
+import re
 from binascii import a2b_base64
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ REFERENCE = "sha256:"
 REFERRED_FIELDS = ("url", "data", "file_data", "file_id")
 THOUGHTS = ("thinking", "redacted_thinking")  # go back to the provider and to nobody else
 QUOTED = ("document", "search_result")  # texts that somebody hands over, in `content`, or in a `source` of some kind
+
+_ASIDE = re.compile(r"\s*<([\w-]+)[^<>]*>.*</\1>\s*", re.DOTALL)
 
 
 def read_message(raw: Any) -> Message:
@@ -55,6 +58,11 @@ def read_message(raw: Any) -> Message:
         media=tuple(said.media),
         opaque=tuple(said.opaque),
     )
+
+
+def is_aside(text: str) -> bool:
+    """Whether a text stands between tags as a whole, as clients put what they add beside results of tools."""
+    return _ASIDE.fullmatch(text) is not None
 
 
 def is_opaque(part: Json) -> bool:

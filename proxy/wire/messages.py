@@ -8,7 +8,6 @@ stands behind what its message says, and so behind every mark that the client se
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,12 +15,11 @@ from proxy.domain import Chat, Completion, Insertion, Json, Message
 from proxy.errors import WireError
 from proxy.wire.blocks import of_body, of_events
 from proxy.wire.body import positive, read_object
-from proxy.wire.message import OPAQUE_PART, objects, read_message, text_of
+from proxy.wire.message import OPAQUE_PART, is_aside, objects, read_message, text_of
 from proxy.wire.splice import Form, add
 
 FORM = Form(listed="messages", text_part="text", in_front=False, instructions="system")
 OUTSIDE = -1  # place of what stands in no list
-_ASIDE = re.compile(r"\s*<([\w-]+)[^<>]*>.*</\1>\s*", re.DOTALL)
 
 
 def parse(body: bytes) -> Chat:
@@ -122,4 +120,4 @@ def _is(part: Any, kind: str) -> bool:
 
 def _is_aside(part: Any) -> bool:
     """Beside tool results people type, and clients put reminders of theirs between tags: those say nothing new."""
-    return _is(part, "text") and _ASIDE.fullmatch(text_of(part.get("text"))) is not None
+    return _is(part, "text") and is_aside(text_of(part.get("text")))

@@ -12,7 +12,7 @@ from typing import Any
 from proxy.domain import Chat, Completion, Insertion, Json, Message
 from proxy.errors import WireError
 from proxy.wire.body import object_in, positive, read_object
-from proxy.wire.items import answer_of, messages_of
+from proxy.wire.items import answer_of, is_trigger, messages_of
 from proxy.wire.message import objects, read_message, text_of
 from proxy.wire.splice import Form, add
 
@@ -30,6 +30,7 @@ def parse(body: bytes) -> Chat:
     raw = read_object(body)
     listed = raw.get("input")
     placed = [*_instructions(raw), *messages_of([] if listed is None else listed)]
+    follows, conversation = text_of(raw.get("previous_response_id")), raw.get("conversation")
     return Chat(
         messages=tuple(message for _, message in placed),
         places=tuple(at for at, _ in placed),
@@ -40,6 +41,9 @@ def parse(body: bytes) -> Chat:
         tool_names=tuple(_tool_names(raw.get("tools"))),
         stream=raw.get("stream") is True,
         max_reply_tokens=positive(raw.get("max_output_tokens")),
+        held=bool(follows or conversation),
+        follows=follows,
+        compacts=isinstance(listed, list) and bool(listed) and is_trigger(listed[-1]),
     )
 
 

@@ -5,12 +5,13 @@ Which wire does a request speak? The paths on which memory acts; all others pass
 from __future__ import annotations
 
 from proxy.ports import Wire
-from proxy.wire import chat, messages, responses
+from proxy.wire import chat, compaction, messages, responses
 
 WIRES: dict[str, Wire] = {
     "/v1/chat/completions": chat,
     "/v1/messages": messages,
     "/v1/responses": responses,
+    "/v1/responses/compact": compaction,
 }
 
 

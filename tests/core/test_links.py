@@ -43,8 +43,8 @@ def by_kind(links: tuple[tuple[LinkKind, int], ...]) -> dict[LinkKind, set[int]]
 
 
 def looked_up(*messages: Json) -> dict[LinkKind, set[int]]:
-    history = [read_message(m) for m in messages]
-    found = clues(history, [fingerprint(m, KEY) for m in history], SPEAKER, KEY)
+    chat = chat_of(*messages)
+    found = clues(chat, [fingerprint(m, KEY) for m in chat.history], SPEAKER, KEY)
     return {kind: set(prints) for kind, prints in found.prints.items()}
 
 

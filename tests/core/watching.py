@@ -135,7 +135,7 @@ class Watch:
         instructions = [fingerprint(message, KEY) for message in chat.messages if message.is_instruction]
         shape = leads.shape_of(chat, instructions, sent.get("user-agent", ""))
         asked = roles.read(chat, self.signals)
-        seen = self.seen(leads.clues(chat.history, prints, speaker, KEY))
+        seen = self.seen(leads.clues(chat, prints, speaker, KEY))
         verdict = trace(chat, prints, shape, asked, speaker, seen, KEY)
         if verdict.is_open:
             further = self.seen(leads.further_clues(chat, verdict, speaker, KEY))

@@ -1,0 +1,72 @@
+"""
+What does a request continue whose history the provider holds? The answer that it names, with all that led to it.
+
+`previous_response_id` names an answer, `conversation` a history that grows. Either way only what is new is sent: the
+rest is not gone, it stands in front, blocks of ours included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from proxy.domain import Chat, Event, Fingerprint, Head, Lineage, Link, LinkKind, Shape
+
+
+def followed(links: Sequence[Link], heads: Sequence[Head]) -> Head | None:
+    """
+    The head that stands in front of what was sent; None: it never passed here.
+
+    An answer of a side request led to no head: what it was asked beside goes on.
+    """
+    turns = {link.turn for link in links if link.kind is LinkKind.REPLY}
+    named = {link.conversation for link in links if link.kind in (LinkKind.REPLY, LinkKind.CLIENT_ID)}
+    found = [head for head in heads if head.turn in turns] or [head for head in heads if head.conversation in named]
+    return max(found, key=lambda head: head.turn, default=None)
+
+
+def continued(
+    chat: Chat, prints: Sequence[Fingerprint], head: Head, heads: Sequence[Head], is_repeated: bool
+) -> Lineage:
+    """
+    What a request did that goes on from a head.
+
+    Args:
+        prints: of `chat.history`, in order.
+        heads: of the same conversation, among others: somebody may have gone on from there before.
+        is_repeated: the client says that it tries again.
+    """
+    length = len(head.fulls)
+    sent = [print.full for print in prints]
+    before = list(head.occurrences)
+    later = [
+        other
+        for other in heads
+        if other.conversation == head.conversation
+        and len(other.occurrences) > length
+        and list(other.occurrences[:length]) == before
+    ]
+    again = [other for other in later if list(other.fulls[length : other.request_length]) == sent]
+    held, new = tuple(range(length)), (-1,) * len(sent)
+    if again and sent:
+        newest = max(again, key=lambda other: other.turn)
+        kept = tuple(range(length, length + len(sent)))
+        dropped = tuple(range(length + len(sent), len(newest.fulls)))
+        why = "the same messages again, behind the same answer"
+        return Lineage(Event.RETRY, newest.role, newest, kept, dropped=dropped, held=held, evidence=(why,))
+    if later and chat.follows:
+        event, why = Event.EDIT, "it goes on from an answer behind which something else was said before"
+    elif is_repeated:
+        event, why = Event.RETRY, "the client says that it tries again; the try before was refused"
+    elif chat.history and chat.history[-1].role == "tool":
+        event, why = Event.TOOL, "the provider holds the history, and tool results came"
+    else:
+        event, why = Event.APPEND, "the provider holds the history, and a message came"
+    return Lineage(event, head.role, head, new, held=held, evidence=(why,))
+
+
+def inherited(chat: Chat, shape: Shape, head: Head | None) -> Shape:
+    """What the request looks like, with the instructions that it need not repeat."""
+    if head is None or not chat.held or shape.instructions:
+        return shape
+    return replace(shape, instructions=head.shape.instructions, opens=head.shape.opens)
