@@ -93,6 +93,11 @@ def test_human_message_behind_a_tool_result_is_an_append(worker: Client):
     assert worker.ask("Stop, and tell me what you found.").event is Event.APPEND
 
 
+def test_tool_result_with_a_note_of_the_clients_behind_it_is_a_tool_step(worker: Client):
+    worker.messages.append(user("<agent_done>\n" + prose(20, "note") + "\n</agent_done>\n"))
+    assert worker.send().event is Event.TOOL
+
+
 def test_retold_tool_call_with_its_result_as_user_message_is_a_tool_step(client: Client):
     client.ask(prose(20, "task"), calling(("c", "search", {"query": "x"})))
     client.messages[-1] = assistant("Calling tools: search(query=x)")
@@ -329,6 +334,42 @@ def test_next_summary_replaces_the_summary_before(client: Client):
         client.messages[1:-4] = [user(f"Here is what happened before:\n{said}")]
         assert client.talk(1).event is Event.SUMMARY
         assert client.talk(4).event is Event.APPEND
+
+
+def test_summary_in_the_words_of_the_one_before_is_one_where_it_stands_behind_later_messages(client: Client):
+    questions = [message for message in client.messages if message["role"] == "user"]
+    summarise(client)
+    client.messages[1:] = [*questions, user(f"Another model wrote this: {SUMMARY}")]
+    assert client.talk(3).event is Event.APPEND
+    asked = [message for message in client.messages if message["role"] == "user"]
+    client.messages[1:] = [*questions, *asked[len(questions) + 1 :], asked[len(questions)]]
+    assert client.ask(prose(20, "more")).event is Event.SUMMARY
+
+
+OPAQUE: Json = {"type": "compaction", "encrypted_content": "b3BhcXVl"}
+
+
+def test_what_only_the_provider_can_read_stands_for_what_is_gone(client: Client):
+    home = client.talk(1).conversation
+    client.messages[1:-2] = [assistant("") | {"content": [OPAQUE]}]
+    compacted = client.ask(prose(20, "more"))
+    assert (compacted.event, compacted.conversation) == (Event.SUMMARY, home)
+    assert client.talk(1).event is Event.APPEND
+
+
+def test_what_only_the_provider_can_read_beside_the_whole_history_is_no_compaction(client: Client):
+    client.messages.insert(3, assistant("") | {"content": [OPAQUE]})
+    assert client.talk(1).event is Event.APPEND
+
+
+def test_what_only_the_provider_can_read_leads_back_when_nothing_else_does(client: Client):
+    home = client.talk(1).conversation
+    answer = assistant("") | {"content": [OPAQUE]}
+    asked = [*client.messages[1:], user("Create a summary of the conversation above. Provide a detailed summary.")]
+    assert client.watch.hear({"model": "large", "messages": asked}, answer).role is Role.SIDE
+    client.messages[1:] = [answer]
+    compacted = client.ask("Where were we?")
+    assert (compacted.event, compacted.conversation) == (Event.SUMMARY, home)
 
 
 def test_summary_renewed_at_every_turn_is_a_summary_each_time(client: Client):

@@ -17,6 +17,7 @@ from proxy.core.links import (
     flags_of,
     further_clues,
     id_print,
+    reply_links,
     request_links,
     shape_of,
 )
@@ -102,6 +103,20 @@ def test_side_answer_leaves_its_echo_only_if_it_sums_up():
     assert left_by(answer, role=Role.SIDE) == {}
     left = left_by(answer, role=Role.SIDE, summarises=True)
     assert set(left) == {LinkKind.ECHO} and len(left[LinkKind.ECHO]) == KEPT_ECHOES
+
+
+@pytest.mark.parametrize("role", [Role.MAIN, Role.SIDE])
+def test_what_only_the_provider_can_read_is_looked_up_wherever_it_stands(role: Role):
+    answer = assistant("") | {"content": [{"type": "compaction", "encrypted_content": "b3BhcXVl"}]}
+    left = left_by(answer, role=role)[LinkKind.ECHO]
+    assert left == looked_up(answer, *(user("Ok.") for _ in range(NEWEST_CLUES)))[LinkKind.ECHO] and len(left) == 1
+
+
+def test_answer_is_looked_up_by_the_id_that_names_it():
+    chat = replace(chat_of(user("Hi.")), follows="resp_1")
+    found = clues(chat, [fingerprint(m, KEY) for m in chat.history], SPEAKER, KEY)
+    assert tuple((LinkKind.REPLY, print) for print in found.prints[LinkKind.REPLY]) == reply_links("resp_1", KEY)
+    assert reply_links("", KEY) == ()
 
 
 def test_request_leaves_ids_long_messages_and_phrases_of_what_people_said():

@@ -1,5 +1,7 @@
 """Where does a block stand, and which blocks of before are said again?"""
 
+from dataclasses import replace
+
 from proxy.core.placement import insertions, place, replay
 from proxy.domain import Block, BlockKind, Chat, Event, Head, Insertion, Lineage, Message, Role, StoredBlock
 
@@ -26,6 +28,12 @@ def test_a_block_is_said_again_while_its_anchor_is_there() -> None:
 
 def test_a_block_goes_with_its_anchor() -> None:
     assert replay(chat("assistant", "user"), lineage((1, -1))).said == ()
+
+
+def test_a_block_that_the_provider_holds_counts_and_is_not_said_again() -> None:
+    said = replay(chat("user"), replace(lineage((-1,)), held=(0, 1)))
+    assert (said.said, said.held) == ((), (StoredBlock(100, BLOCK),))
+    assert (said.tokens, said.standing_tokens, said.occurrences) == (0, 7, frozenset({1, 2}))
 
 
 def test_a_block_goes_when_the_text_of_its_anchor_changed() -> None:

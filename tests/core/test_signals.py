@@ -90,7 +90,7 @@ def test_malformed_row_names_its_section(table: Json, named: str):
 def test_every_id_in_the_shipped_table_was_recorded_from_its_client():
     for section in (TABLE.conversation_ids, TABLE.parent_ids, TABLE.retries):
         for signal in section:
-            if signal.name != "palimpsest":
+            if signal.name not in ("palimpsest", "responses"):  # ours, and one that the API itself defines
                 assert list(TRACES.glob(f"{FIXTURES[signal.name]}.jsonl*")), signal.name
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.wire import chat, messages, responses
+from proxy.wire import chat, compaction, messages, responses
 from proxy.wire.wires import wire_of
 
 
@@ -13,6 +13,7 @@ from proxy.wire.wires import wire_of
         ("/team/v1/chat/completions", chat),
         ("/v1/messages", messages),
         ("/v1/responses", responses),
+        ("/v1/responses/compact", compaction),
     ],
 )
 def test_a_wire_is_known_by_its_path(path: str, wire: object) -> None:
