@@ -10,7 +10,7 @@ from tests.running import SHARED
 
 TOOL = SHARED / "tools" / "replay_traces.py"
 TRACES = SHARED / "traces"
-OTHER_WIRES = ("claude-code", "codex-exec", "openai-agents-chain", "openai-agents-compaction")
+OTHER_WIRES = ("codex-exec", "openai-agents-chain", "openai-agents-compaction")
 AT_LEAST = {
     "role": 0.98,
     "event": 0.95,
@@ -24,6 +24,6 @@ needed = pytest.mark.skipif(not TOOL.exists(), reason="needs the labelled traces
 
 
 def traces() -> list[Path]:
-    """Those of chat completions."""
+    """Those of chat completions and Messages."""
     every = sorted([*TRACES.glob("*.jsonl"), *TRACES.glob("*.jsonl.gz")])
     return [t for t in every if ".labels." not in t.name and t.name.partition(".")[0] not in OTHER_WIRES]

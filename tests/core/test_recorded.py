@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 from proxy.domain import Json
+from proxy.wire.wires import wire_of
 from tests.core.watching import Watch, assistant
 from tests.recorded import AT_LEAST, AT_MOST, TOOL, needed, traces
 
@@ -29,10 +30,13 @@ def judged(tool: ModuleType, trace: Path) -> list[Json]:
     requests, labels = tool.read(trace)
     watch, rows = Watch(), []
     for request, label, answer in zip(requests, labels, tool.answers(requests), strict=True):
+        wire = wire_of(request["method"], request["path"].partition("?")[0])
+        if wire is None:  # memory has nothing to do with it
+            continue
         refused = (answer.get("status") or 200) != 200
         calls = [{"id": c["id"], "function": c} for c in answer.get("calls") or []]
         said = assistant(answer.get("text") or "") | {"tool_calls": calls}
-        verdict = watch.hear(request["body"], None if refused else said, request["headers"])
+        verdict = watch.hear(request["body"], None if refused else said, request["headers"], wire)
         head = {"role": verdict.role.value, "event": verdict.event.value, "conversation": verdict.conversation}
         rows.append({"file": trace.name, "label": label, "head": head, "bytes": True, "reply": True, "status": 200})
     return rows

@@ -40,7 +40,8 @@ from proxy.domain import (
     Turn,
 )
 from proxy.policy import TenantPolicy
-from proxy.wire import chat as wire
+from proxy.ports import Wire
+from proxy.wire import chat as on_chat
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import read_message
 
@@ -121,7 +122,9 @@ class Watch:
     turns: int = 0
     occurrences: int = 0
 
-    def hear(self, body: Json, answer: Json | None, headers: Mapping[str, str] | None = None) -> Verdict:
+    def hear(
+        self, body: Json, answer: Json | None, headers: Mapping[str, str] | None = None, wire: Wire = on_chat
+    ) -> Verdict:
         """
         Judge one request, then file it with its answer.
 

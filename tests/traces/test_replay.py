@@ -42,5 +42,5 @@ def test_real_traffic_scores_at_most(scores: Json, name: str) -> None:
     assert scores["all"][name] <= AT_MOST[name], per_trace
 
 
-def test_every_chat_completions_trace_was_replayed(scores: Json) -> None:
+def test_every_trace_was_replayed(scores: Json) -> None:
     assert set(scores["files"]) == {trace.name for trace in traces()} and scores["all"]["requests"] > 200
