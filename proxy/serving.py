@@ -74,7 +74,7 @@ def _run(listen: ListenPolicy) -> None:
         port=listen.port,
         workers=listen.workers,
         loop="uvloop" if sys.platform != "win32" else "asyncio",
-        http="proxy.edge.http:WholeTarget",
+        http="proxy.edge.http:Connection",
         ws="none",
         lifespan="on",
         log_config=None,

@@ -1,16 +1,44 @@
 """
-Which request target did the client send? The whole of it, where the server would keep only the path of a URL.
+What does the server leave out that we need? The whole request target, and the connection itself for a WebSocket.
 """
 
 from __future__ import annotations
 
+import asyncio
+
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+SWITCH = "palimpsest.switch"
+"""
+Name in a scope's `extensions`, where a request asks for a WebSocket: a function that takes its connection out of HTTP.
 
-class WholeTarget(HttpToolsProtocol):
+Nothing may have been sent before. It returns the transport; the caller says everything from the status line on.
+"""
+
+
+class Connection(HttpToolsProtocol):
     """uvicorn's protocol (`http=` of its configuration), for which `GET http://elsewhere/path` is not `GET /path`."""
+
+    _is_switched = False
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
         if not self.url.startswith(b"/"):
             self.scope["raw_path"] = self.url  # the application has not run yet, and refuses it
+        if self.parser.should_upgrade() and self._get_upgrade() == b"websocket":
+            self.scope["extensions"] = {SWITCH: self._switch}  # type: ignore[dict-item]
+            self.cycle.keep_alive = False  # where it is refused; the parser reads no second request behind such a one
+
+    def shutdown(self) -> None:
+        if self._is_switched:
+            self.transport.close()  # it has no end of its own that could be waited for
+        else:
+            super().shutdown()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """It advises to install what would not be used here."""
+
+    def _switch(self) -> asyncio.Transport:
+        self._is_switched = True
+        self.cycle.disconnected = True  # whatever the application returns with, it is not waited for as an answer
+        return self.transport

@@ -17,11 +17,13 @@ from starlette.types import Receive, Scope, Send
 from proxy.core.keyring import Keyring
 from proxy.domain import Ending, Prepared, RawHeaders
 from proxy.edge.relay import Relay
+from proxy.edge.tunnel import can_switch, tunnel
 from proxy.edge.upload import BodyTooLarge, ClientGone, Upload
 from proxy.errors import NotServed, UpstreamUnreachable, WireError
 from proxy.policy import Policy
 from proxy.ports import Body, Preparing, Sending
 from proxy.upstream.choice import needs_model
+from proxy.upstream.switched import SwitchedAnswer
 from proxy.wire.body import model_of
 from proxy.wire.encoding import decoded
 from proxy.wire.refusal import refusal_of
@@ -51,10 +53,9 @@ class ProxyRoutes:
         self._keyring = keyring
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await send({"type": "websocket.close"})
-            return
         path, headers = scope["raw_path"].decode("latin-1"), scope["headers"]
+        if not can_switch(scope):  # then the upstream is not asked to, either
+            headers = [header for header in headers if header[0] != b"upgrade"]
         relay, upload = Relay(send, refusal_of(path, headers)), Upload(receive, self._limit_bytes)
         if _STRANGE_PATH.search(path):
             text = "the path holds //, dot segments or backslashes, or no / in front; send it plain"
@@ -81,7 +82,7 @@ class ProxyRoutes:
                 target = f"{path}?{query}" if query else path
                 sending = self._upstreams.send(prepared.model, scope["method"], target, headers, body)
                 async with aclosing(await sending) as answer:
-                    await relay.forward(answer)
+                    await (tunnel(scope, answer) if isinstance(answer, SwitchedAnswer) else relay.forward(answer))
         except NotServed as refused:
             relay.end(Ending.REFUSED)
             await relay.refuse(refused.http_status, "model_not_found", str(refused))

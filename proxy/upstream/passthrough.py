@@ -18,7 +18,8 @@ from proxy.core.keyring import CREDENTIALS, Keyring
 from proxy.domain import RawHeaders
 from proxy.errors import UpstreamUnreachable
 from proxy.policy import UpstreamPolicy
-from proxy.ports import Body
+from proxy.ports import Answer, Body
+from proxy.upstream.switched import SWITCHING, WEBSOCKET, SwitchedAnswer, asks_to_switch
 
 HOP_BY_HOP = frozenset(
     {  # RFC 9110 section 7.6.1: they speak of one connection, not of the message
@@ -121,11 +122,9 @@ class Passthrough:
         if self._session is not None:
             await self._session.close()
 
-    async def send(
-        self, upstream: UpstreamPolicy, method: str, target: str, headers: RawHeaders, body: Body
-    ) -> UpstreamAnswer:
+    async def send(self, upstream: UpstreamPolicy, method: str, target: str, headers: RawHeaders, body: Body) -> Answer:
         """
-        Ask an upstream.
+        Ask an upstream. A `SwitchedAnswer` is what a client may get that asks for a WebSocket.
 
         Args:
             target: path and query exactly as the client sent them, from the `/` on.
@@ -147,7 +146,9 @@ class Passthrough:
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as cause:
             raise _translated(upstream.name, cause) from cause
-        if not _is_sendable(response):
+        if response.status == SWITCHING and asks_to_switch(headers) and _is_clean(response):
+            return SwitchedAnswer(response, _answer_headers(response))
+        if response.status not in _STATUSES or not _is_clean(response):
             response.close()
             raise _unreachable(upstream.name, NO_HTTP)
         return UpstreamAnswer(upstream.name, response)
@@ -165,6 +166,8 @@ class Passthrough:
                 continue
             kept.add(name.decode("latin-1"), _text(value))
         kept.extend(held or ())
+        if asks_to_switch(headers):
+            kept.extend(WEBSOCKET)
         if isinstance(body, bytes) and body:
             kept["content-length"] = str(len(body))
         return kept
@@ -210,10 +213,10 @@ def _answer_headers(response: aiohttp.ClientResponse) -> list[tuple[bytes, bytes
     return [(name, value) for name, value in raw if name.lower() not in dropped]
 
 
-def _is_sendable(response: aiohttp.ClientResponse) -> bool:
+def _is_clean(response: aiohttp.ClientResponse) -> bool:
     """aiohttp lets more in than our server lets out."""
     values = b"\t".join([value for _, value in response.raw_headers])
-    return response.status in _STATUSES and _CONTROL.search(values) is None
+    return _CONTROL.search(values) is None
 
 
 def _named_by_connection(headers: RawHeaders) -> frozenset[bytes]:

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy.core.keyring import Keyring
 from proxy.domain import Ending, Prepared, RawHeaders
-from proxy.edge.http import WholeTarget
+from proxy.edge.http import Connection
 from proxy.edge.proxy_routes import ProxyRoutes
 from proxy.policy import KeyPolicy, Policy
 from proxy.ports import Wire
@@ -94,7 +94,8 @@ def edge(
     routes = ProxyRoutes(policy, pipeline or ScriptedPipeline(), upstreams, keyring)
     config = uvicorn.Config(
         _with_lifespan(routes, upstreams),
-        http=WholeTarget,
+        http=Connection,
+        ws="none",
         loop="uvloop",
         log_level="critical",
         access_log=False,

@@ -551,21 +551,6 @@ async def test_with_keys_strangers_are_refused(upstream: RawUpstream, pipeline: 
     assert (upstream.requests, pipeline.prepared) == ([], [])
 
 
-async def test_a_websocket_is_not_proxied(port: int) -> None:
-    asking = request(
-        b"/v1/realtime",
-        method=b"GET",
-        headers=[
-            (b"connection", b"upgrade"),
-            (b"upgrade", b"websocket"),
-            (b"sec-websocket-version", b"13"),
-            (b"sec-websocket-key", b"dGhlIHNhbXBsZSBub25jZQ=="),
-        ],
-    )
-    async with asked(port, asking) as line:
-        assert (await line.head()).status != 101
-
-
 # --- several upstreams ---------------------------------------------------------------------------
 
 
