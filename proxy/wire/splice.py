@@ -83,7 +83,8 @@ def _located(chat: Chat, insertion: Insertion) -> Insertion:
     """The insertion with its place in the body's own list."""
     if not chat.places:
         return insertion
-    place = chat.places[insertion.at] if insertion.at < len(chat.places) else chat.places[-1] + 1
+    behind = insertion.at - len(chat.places)
+    place = chat.places[insertion.at] if behind < 0 else chat.places[-1] + 1 + behind
     if place < 0 and not insertion.role:
         raise WireError(f"adding text to the request body: message {insertion.at} stands outside of its list")
     return replace(insertion, at=max(place, 0))
