@@ -35,7 +35,9 @@ def judged(tool: ModuleType, trace: Path) -> list[Json]:
             continue
         refused = (answer.get("status") or 200) != 200
         calls = [{"id": c["id"], "function": c} for c in answer.get("calls") or []]
-        said = assistant(answer.get("text") or "") | {"tool_calls": calls}
+        opaque = [{"type": "compaction", "encrypted_content": answer["opaque"]}] if "opaque" in answer else None
+        said = assistant(answer.get("text") or "") | {"tool_calls": calls, "id": answer.get("id")}
+        said |= {"content": opaque} if opaque else {}
         verdict = watch.hear(request["body"], None if refused else said, request["headers"], wire)
         head = {"role": verdict.role.value, "event": verdict.event.value, "conversation": verdict.conversation}
         rows.append({"file": trace.name, "label": label, "head": head, "bytes": True, "reply": True, "status": 200})

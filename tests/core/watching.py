@@ -20,6 +20,7 @@ import yaml
 
 from proxy.core import links as leads
 from proxy.core import roles
+from proxy.core.chain import inherited
 from proxy.core.identity import identify
 from proxy.core.lineage import trace
 from proxy.core.signals import Signals, read_signals
@@ -129,7 +130,8 @@ class Watch:
         Judge one request, then file it with its answer.
 
         Args:
-            answer: the assistant message that the upstream gave; None: it refused, and nothing is filed.
+            answer: the assistant message that the upstream gave, its `id` the name of the answer; None: it refused, and
+                nothing is filed.
         """
         chat = wire.parse(orjson.dumps(body))
         sent = {name.lower(): value for name, value in (headers or {}).items()}
@@ -148,7 +150,8 @@ class Watch:
         continues = verdict.head.conversation if verdict.head and verdict.role is not Role.SIDE else ""
         conversation = continues or serves or f"conversation {self.turns}"
         if answer is not None:
-            self._file(chat, verdict, conversation, read_message(answer), shape)
+            self._file(chat, verdict, conversation, read_message(answer), inherited(chat, shape, verdict.head))
+            self._link(leads.reply_links(answer.get("id") or "", KEY), conversation, verdict.role)
             if verdict.role is not Role.SIDE:
                 links = leads.request_links(chat.history, prints, verdict.fresh, speaker, KEY)
                 self._link(links, conversation, verdict.role)
@@ -188,13 +191,15 @@ class Watch:
         if verdict.role is Role.SIDE:
             return
         before = verdict.head
-        occurrences, flags = [], []
+        held = [(before.fulls[i], before.openings[i]) for i in verdict.held] if before else []
+        occurrences = [before.occurrences[i] for i in verdict.held] if before else []
+        flags = [before.flags[i] for i in verdict.held] if before else []
         for message, index in zip(history, verdict.kept, strict=True):
             self.occurrences += index < 0
             occurrences.append(before.occurrences[index] if before and index >= 0 else self.occurrences)
             flags.append(before.flags[index] if before and index >= 0 else leads.flags_of(message))
         for at in verdict.summary_at:
-            flags[at] |= HeadFlag.SUMMARY
+            flags[len(held) + at] |= HeadFlag.SUMMARY
         self.occurrences += 1
         if (
             before and not verdict.changed and not verdict.dropped
@@ -204,12 +209,12 @@ class Watch:
             conversation=conversation,
             turn=self.turns,
             role=verdict.role,
-            fulls=[p.full for p in (*prints, print)],
-            openings=[p.opening for p in (*prints, print)],
+            fulls=[*(full for full, _ in held), *(p.full for p in (*prints, print))],
+            openings=[*(opening for _, opening in held), *(p.opening for p in (*prints, print))],
             occurrences=[*occurrences, self.occurrences],
             flags=[*flags, leads.flags_of(answer) | HeadFlag.OURS],
             shape=shape,
-            request_length=len(history),
+            request_length=len(held) + len(history),
             compactions=(before.compactions if before else 0) + verdict.event.is_compaction,
             event=verdict.event,
         )
