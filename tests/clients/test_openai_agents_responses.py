@@ -1,4 +1,4 @@
-"""openai-agents on the Responses API, its default: a chain that sends no history, tools and hand-offs."""
+"""openai-agents on the Responses API, its default: compaction by the provider, and a chain that sends no history."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 import agents
 import openai
 import pytest
+from agents.memory import OpenAIResponsesCompactionSession
 
 from proxy.domain import Json, ToolCall
 from proxy.scripted import Reply, Script, ScriptedUpstream
-from tests.clients.conftest import QUESTION, TALK, answers, newest
-from tests.running import Proxy, memory_in
+from tests.clients.conftest import FACT, QUESTION, TALK, answers, newest
+from tests.running import Proxy, memory_in, texts
 
 agents.set_tracing_disabled(True)
 
@@ -39,6 +40,45 @@ def working(body: Json) -> Reply | str:
     if "The load test failed" in newest(body):
         return Reply(calls=(ToolCall("call_lookup", "look_up", '{"name": "checkout"}'),), reasoning="Who owns it?")
     return answers(body)
+
+
+@pytest.mark.parametrize("mode", ["input", "previous_response_id"])
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+async def test_fact_behind_the_compaction_of_a_session_reaches_the_model(
+    proxy: Proxy,
+    client: openai.AsyncOpenAI,
+    agent: agents.Agent[None],
+    upstream: ScriptedUpstream,
+    mode: str,
+    streamed: bool,
+) -> None:
+    upstream.script = working
+    inner = agents.SQLiteSession("one")
+    session = OpenAIResponsesCompactionSession(
+        "one",
+        inner,
+        client=client,
+        model="gpt-4o",
+        compaction_mode=mode,  # type: ignore[arg-type]
+        should_trigger_compaction=lambda seen: len(seen["compaction_candidate_items"]) > len(TALK),
+    )
+    config = agents.RunConfig(model_settings=agents.ModelSettings(store=True))
+    for said, _ in TALK:
+        if streamed:
+            run = agents.Runner.run_streamed(agent, said, session=session, run_config=config)
+            async for _ in run.stream_events():
+                pass
+        else:
+            await agents.Runner.run(agent, said, session=session, run_config=config)
+    (compact,) = [r for r in upstream.received if r.endpoint == "/v1/responses/compact"]
+    assert set(compact.json) == {"model", mode}
+    proxy.settle()
+    await agents.Runner.run(agent, QUESTION, session=session, run_config=config)
+    reached = next(r.json for r in reversed(upstream.received) if r.endpoint == "/v1/responses")
+    assert "compaction" in {item.get("type") for item in reached["input"]}, "the session did not compact"
+    assert FACT not in texts(reached).replace(memory_in(reached), "")
+    assert FACT in memory_in(reached)
+    inner.close()
 
 
 async def test_chain_sends_no_history_and_gets_nothing_added(

@@ -124,3 +124,43 @@ def test_fact_of_a_dropped_item_reaches_the_model(
     reached = ask(QUESTION)
     assert FACT not in texts({"input": items})
     assert FACT in memory_in(reached)
+
+
+@pytest.mark.parametrize("chained", [False, True], ids=["items", "previous_response_id"])
+def test_fact_behind_an_opaque_compaction_reaches_the_model(
+    proxy: Proxy, through: openai.OpenAI, upstream: ScriptedUpstream, script: Script, chained: bool
+) -> None:
+    """OpenAI compacts by itself: what comes back keeps the user's words, and an item that only it can read."""
+    items: list[Any] = []
+    last: Any = None
+    for said, _ in TALK:
+        items.append({"role": "user", "content": said})
+        asked: Any = {"input": items[-1:], "previous_response_id": last} if chained else {"input": items}
+        response = through.responses.create(model="gpt-4o", **asked)
+        items, last = [*items, *said_by(response)], response.id
+    proxy.settle()
+    window: Any = {"previous_response_id": last} if chained else {"input": items}
+    compacted = through.responses.compact(model="gpt-4o", **window)
+    opaque = compacted.output[-1].to_dict(mode="json")
+    asked_next = [opaque, {"role": "user", "content": QUESTION}]
+    through.responses.create(model="gpt-4o", input=asked_next)  # type: ignore[arg-type]
+    reached = upstream.received[-1].json
+    assert reached["input"][0] == opaque, "what nobody here can read goes on as it came"
+    assert FACT in memory_in(reached)
+
+
+def test_chain_is_a_conversation_although_its_history_is_never_sent(
+    proxy: Proxy, through: openai.OpenAI, upstream: ScriptedUpstream, script: Script
+) -> None:
+    """The user goes on elsewhere, from the last answer alone: what the chain held is remembered."""
+    last: Any = None
+    for said, _ in TALK:
+        asked = {"model": "gpt-4o", "input": said, "previous_response_id": last}
+        raw = through.responses.with_raw_response.create(**asked)
+        last = raw.parse().id
+        assert not memory_in(upstream.received[-1].json), "the provider has it all: nothing is added"
+        assert raw.headers["x-palimpsest-event"] == ("append" if asked["previous_response_id"] else "start")
+    proxy.settle()
+    again = [{"role": "user", "content": TALK[-1][0]}, {"role": "assistant", "content": TALK[-1][1]}]
+    through.responses.create(model="gpt-4o", input=[*again, {"role": "user", "content": QUESTION}])  # type: ignore[list-item]
+    assert FACT in memory_in(upstream.received[-1].json)
