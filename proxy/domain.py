@@ -114,7 +114,7 @@ class Message:
     calls: tuple[ToolCall, ...] = ()
     answers_call: str = ""  # the id of the call that this tool message answers
     media: tuple[str, ...] = ()  # URLs, or "sha256:<hex>;<bytes>" of inlined data
-    opaque: tuple[str, ...] = ()  # "sha256:..." of what stands for a history and only the provider can read
+    opaque: tuple[str, ...] = ()  # "sha256:..." of what a provider made of a history, as a rule for itself to read
 
     @property
     def is_instruction(self) -> bool:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import orjson
 
 from proxy.core.links import NEWEST_CLUES
-from proxy.domain import Json, ToolCall
-from proxy.scripted import Reply, ScriptedUpstream
-from tests.running import BLOCK_OPENS, Answered, Proxy, as_headers, request
+from proxy.domain import Json
+from proxy.scripted import ScriptedUpstream
+from tests.running import Proxy, as_headers, request
 
 FERRY = "The ferry to the northern islands leaves from the old pier at a quarter past nine."
 
@@ -30,141 +27,3 @@ def test_what_many_new_messages_stand_behind_is_continued(proxy: Proxy, upstream
         content = f"Line {number} of the log that was pasted in many pieces, each of them a message of its own."
         history.append({"role": "user", "content": content})
     assert say() == (begun, "append")
-
-
-# --- on Anthropic's wire ---------------------------------------------------------------------------
-
-FACT = "The staging gateway listens on port 8731."
-PIXEL = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGFyYm91cg=="}}
-REPLIES = [
-    "Noted, I will write the manifest for the gateway accordingly and keep the port in mind.",
-    "The retry policy has three attempts with exponential backoff, as the payment provider recommends.",
-    "The migration adds the refund ledger and has a down section, so that it stays reversible.",
-    "The feature flag is off by default, and Lena is its owner until the rollout is over.",
-]
-ASKED = [
-    f"{FACT} Please remember it.",
-    "How often shall the payment client try again?",
-    "Write the database migration for the refund ledger.",
-    "Add a feature flag for the rollout, owned by Lena.",
-]
-SUMMARY = (
-    "The user is moving a checkout service behind a gateway. A retry policy, a migration and a feature flag were made; "
-    "now the assistant is looking through the load test's log files, one after the other, for what stopped it."
-)
-MARK = {"cache_control": {"type": "ephemeral"}}
-
-
-class Agent:
-    """A client of the Messages API as coding agents are: its mark for the provider's cache moves with each request."""
-
-    def __init__(self, proxy: Proxy, upstream: ScriptedUpstream, key: str) -> None:
-        self._proxy, self._upstream, self._key = proxy, upstream, key
-        self.messages: list[Any] = []
-        self.sent: Json = {}
-
-    def say(self, *parts: Json) -> Answered:
-        """Add a user's message, ask, and keep the answer with everything in it."""
-        self.messages.append({"role": "user", "content": list(parts)})
-        answered = self.ask(self.messages)
-        self.messages.append({"role": "assistant", "content": answered.json["content"]})
-        return answered
-
-    def ask(self, messages: list[Any]) -> Answered:
-        *before, last = messages
-        marked = {**last, "content": [*last["content"][:-1], last["content"][-1] | MARK]}
-        self.sent = {
-            "model": "claude-x",
-            "max_tokens": 900,
-            "system": [text("You are a coding agent.") | MARK],
-            "tools": [{"name": "read", "input_schema": {"type": "object"}}],
-            "messages": [*map(as_string, before), marked],
-        }
-        headers = {"x-api-key": self._key, "content-type": "application/json", "anthropic-version": "2023-06-01"}
-        return request(self._proxy.port, "POST", "/v1/messages?beta=true", orjson.dumps(self.sent), headers)
-
-    @property
-    def reached(self) -> Json:
-        """The newest request as it reached the provider."""
-        return self._upstream.received[-1].json
-
-
-def text(said: str) -> Json:
-    return {"type": "text", "text": said}
-
-
-def result(id: str) -> Json:
-    return {"type": "tool_result", "tool_use_id": id, "content": [text(f"Log {id}: nothing but heartbeats."), PIXEL]}
-
-
-def as_string(message: Json) -> Json:
-    """A message loses its parts where one text is all that it says: some clients do so once the mark has left it."""
-    match message["content"]:
-        case [{"type": "text", "text": str(said)}] if message["role"] == "user":
-            return {**message, "content": said}
-    return message
-
-
-def as_parts(body: Json) -> list[tuple[str, list[Json]]]:
-    """The messages without marks, a text as one part: what the provider's cache compares."""
-    listed = []
-    for message in body["messages"]:
-        content = message["content"]
-        parts = [text(content)] if isinstance(content, str) else content
-        listed.append((message["role"], [{k: v for k, v in p.items() if k not in MARK} for p in parts]))
-    return listed
-
-
-def without_memory(said: list[tuple[str, list[Json]]]) -> list[tuple[str, list[Json]]]:
-    return [(role, [p for p in parts if BLOCK_OPENS not in p.get("text", "")]) for role, parts in said]
-
-
-def test_agent_that_is_compacted_in_the_middle_of_its_work_gets_back_what_was_lost(
-    proxy: Proxy, upstream: ScriptedUpstream, key: str
-) -> None:
-    """Thoughts, images, calls and their results arrive as they were, and what was cached once stays cached."""
-    agent = Agent(proxy, upstream, key)
-    calls = [Reply("", (ToolCall(f"toolu_{n}", "read", f'{{"path":"{n}.log"}}'),), f"Now {n}.") for n in range(4)]
-    upstream.play(*REPLIES, *calls[:3])
-    for asked in ASKED:
-        agent.say(text(asked))
-    agent.say(text("The load test stopped. Look into its log files."))
-    for n in range(2):
-        assert agent.say(result(f"toolu_{n}")).said("event") == "tool"
-    assert agent.reached == agent.sent, "while nothing is lost, nothing is added"
-    proxy.settle()
-
-    upstream.play(SUMMARY)
-    order = "Do not call tools. Create a detailed summary of our conversation so far. " + "Be thorough. " * 40
-    order += "\nSummarize what the conversation was about between <summary> tags."
-    compacting = [*agent.messages, {"role": "user", "content": [result("toolu_2"), text(order)]}]
-    assert agent.ask(compacting).said("role") == "side"
-    assert agent.reached == agent.sent
-
-    told = f"This conversation goes on from one that ran out of room.\n{SUMMARY}"
-    agent.messages[:-1] = [{"role": "user", "content": [text("<reminder>Be careful.</reminder>"), text(told)]}]
-    upstream.play(calls[3], "The log files say nothing.", "It listens on that port.")
-    assert agent.say(result("toolu_2")).said("event") == "compaction:summary"
-    reached = as_parts(agent.reached)
-    assert without_memory(reached) == as_parts(agent.sent)
-    assert FACT in reached[0][1][-1]["text"], "behind the newest words of a user's, and not between call and result"
-    for said in (result("toolu_3"), text("Which port does the staging gateway listen on?")):
-        before = reached
-        agent.say(said)
-        reached = as_parts(agent.reached)
-        assert reached[: len(before)] == before
-        assert without_memory(reached) == as_parts(agent.sent)
-
-
-def test_instructions_of_ours_stand_where_this_api_has_them(upstream: ScriptedUpstream, tmp_path: Path) -> None:
-    upstream.play(*REPLIES, "It listens on that port.")
-    with Proxy(tmp_path / "data", upstream.url, {"recall": {"placement": "system"}}) as proxy:
-        agent = Agent(proxy, upstream, "sk-one")
-        for asked in ASKED:
-            agent.say(text(asked))
-        proxy.settle()
-        del agent.messages[:-2]
-        agent.say(text("Which port does the staging gateway listen on?"))
-    ours, theirs = agent.reached["system"], agent.sent["system"]
-    assert ours[:-1] == theirs and FACT in ours[-1]["text"]
-    assert agent.reached["messages"] == agent.sent["messages"]

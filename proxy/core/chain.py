@@ -66,7 +66,13 @@ def continued(
 
 
 def inherited(chat: Chat, shape: Shape, head: Head | None) -> Shape:
-    """What the request looks like, with the instructions that it need not repeat."""
+    """What the request looks like, with the instructions and tools that it need not repeat."""
     if head is None or not chat.held or shape.instructions:
         return shape
-    return replace(shape, instructions=head.shape.instructions, opens=head.shape.opens)
+    before = head.shape
+    return replace(
+        shape,
+        tool_names=shape.tool_names or before.tool_names,
+        instructions=before.instructions,
+        opens=before.opens,
+    )

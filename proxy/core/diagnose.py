@@ -78,7 +78,7 @@ def diagnose(
     restores = lineage.event in (Event.SUMMARY, Event.TRUNCATE) and not lineage.window_full
     at_cap = replayed_tokens >= policy.pressure.replay_share * now.window_tokens > 0
     sheds = restores and at_cap
-    if not restores and not human_speaks:
+    if (not human_speaks and not restores) or (newest < 0 and _begins_compacted(chat)):
         return silent(Note.TOOL_LOOP)
     if restores:
         kind, budget = BlockKind.RESTORE, restore_budget(now, policy.restore)
@@ -205,6 +205,11 @@ def _newest_human(chat: Chat) -> int:
         (at for at in range(len(chat.messages) - 1, -1, -1) if _is_human(chat.messages[at])),
         -1,
     )
+
+
+def _begins_compacted(chat: Chat) -> bool:
+    """The provider reads nothing that we could put in front."""
+    return bool(chat.history and chat.history[0].opaque)
 
 
 def _speaks_last(chat: Chat, newest: int) -> bool:

@@ -12,7 +12,7 @@ happened:
     tool texts replaced in their places                         compaction:clear_tool_results
     old messages gone, a summariser's answer echoes in a new    compaction:summary
     old messages gone, a long new text stands in their place    compaction:summary
-    old messages gone, what only the provider can read is new   compaction:summary
+    old messages gone, what the provider made of them is new    compaction:summary
     old messages gone                                           compaction:truncate
 
 "Old" is whatever stood before something that is still there. Prefix hashes find none of the summaries; system prompts
@@ -167,9 +167,10 @@ def _compare(
     if not fresh and not changed and set(gone) <= set(answered):
         return Event.RETRY, ("the same messages again",), ()
     said = f"{len(gone)} of {len(head.fulls)} messages that stood there last are gone"
-    opaque = tuple(at for at in fresh if history[at].opaque)
+    new = [at for at, index in enumerate(kept) if index < 0 or index >= head.request_length]
+    opaque = tuple(at for at in new if history[at].opaque)
     if opaque and gone:
-        return Event.SUMMARY, (said, "what only the provider can read stands in their place"), opaque
+        return Event.SUMMARY, (said, "what the provider made of them stands in their place"), opaque
     moved = moved_summaries(head, kept)
     if moved and old_gone:
         return Event.SUMMARY, (said, "a summary stands behind what it stood in front of"), moved

@@ -70,6 +70,11 @@ def is_opaque(part: Json) -> bool:
     return OPAQUE_PART in text_of(part.get("type")) and bool(text_of(part.get("encrypted_content")))
 
 
+def compacted(part: Json) -> str:
+    """The summary that a provider put in place of a history and that anybody can read; "" where it is none."""
+    return text_of(part.get("content")) if part.get("type") == OPAQUE_PART else ""
+
+
 def without_blocks(text: str) -> str:
     """The text without blocks of ours and the blank line that joins each to what follows."""
     if BLOCK_OPEN not in text:
@@ -142,17 +147,20 @@ class _Said:
                     self.texts.append(said)
         elif kind == "message" or (not kind and "role" in part):  # an item of the Responses wire
             self.content(part.get("content"))
-        elif kind.endswith("tool_result"):
+        elif kind == "tool_result":
             self._result(part.get("tool_use_id"), part.get("content"))
+        elif kind.endswith("_tool_result"):  # of the provider's own tools: they answer no call of the client's
+            self._result("", part.get("content"))
         elif kind.endswith("_output"):
             self._result(part.get("call_id"), part.get("output"))
-        elif kind.endswith("tool_use"):
+        elif kind == "tool_use":
             self._call(part.get("id"), part.get("name"), part.get("input"))
         elif kind.endswith("_call") and "call_id" in part:  # others are the provider's own, and done
             asked = next((part[key] for key in ("arguments", "input", "action") if key in part), "")
             self._call(part.get("call_id"), part.get("name") or kind, asked)
-        elif kind == OPAQUE_PART and isinstance(part.get("content"), str):
-            self.content(part["content"])
+        elif summary := compacted(part):
+            self.content(summary)
+            self.opaque.append(inline_reference(summary))
         elif is_opaque(part):
             self.opaque.append(inline_reference(part["encrypted_content"]))
         elif kind in THOUGHTS:

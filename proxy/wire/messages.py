@@ -15,7 +15,7 @@ from proxy.domain import Chat, Completion, Insertion, Json, Message
 from proxy.errors import WireError
 from proxy.wire.blocks import of_body, of_events
 from proxy.wire.body import positive, read_object
-from proxy.wire.message import OPAQUE_PART, is_aside, objects, read_message, text_of
+from proxy.wire.message import compacted, is_aside, objects, read_message, text_of
 from proxy.wire.splice import Form, add
 
 FORM = Form(listed="messages", text_part="text", in_front=False, instructions="system")
@@ -30,8 +30,10 @@ def parse(body: bytes) -> Chat:
         WireError: the body is no Messages request that we understand; pass it on untouched.
     """
     raw = read_object(body)
-    listed = raw.get("messages")
-    if not isinstance(listed, list) or not listed:
+    listed, thread = raw.get("messages"), raw.get("thread")
+    thread = thread if isinstance(thread, dict) else {}
+    held = thread.get("type") == "continue"
+    if not isinstance(listed, list) or not (listed or held):
         raise WireError("reading the request body: no list of messages")
     placed: list[tuple[int, Message]] = []
     if raw.get("system"):
@@ -47,6 +49,9 @@ def parse(body: bytes) -> Chat:
         stream=raw.get("stream") is True,
         max_reply_tokens=positive(raw.get("max_tokens")),
         places=tuple(place for place, _ in placed),
+        held=held,
+        follows=text_of(thread.get("previous_message_id")),
+        compacts=isinstance(raw.get("compaction"), dict),
     )
 
 
@@ -84,7 +89,7 @@ def _first_read(listed: Sequence[Any]) -> int:
     """The provider reads nothing that stands before what it has compacted itself."""
     for place in range(len(listed) - 1, 0, -1):
         said = listed[place]
-        if isinstance(said, dict) and any(_is(part, OPAQUE_PART) for part in objects(said.get("content"))):
+        if isinstance(said, dict) and any(map(compacted, objects(said.get("content")))):
             return place
     return 0
 

@@ -77,9 +77,10 @@ def test_branches_that_share_no_more_than_words_do_not_count():
 
 
 def test_instructions_that_are_not_repeated_still_stand():
-    told = Shape(model="m", instructions=(5,), opens=6)
+    told = Shape(model="m", tool_names=("read",), instructions=(5,), opens=6)
     held = asking(QUESTION)
     assert inherited(held, Shape(model="m"), head(1, 1, shape=told)) == told
     assert inherited(held, Shape(instructions=(7,), opens=8), head(1, 1, shape=told)).instructions == (7,)
+    assert inherited(held, Shape(tool_names=("look",)), head(1, 1, shape=told)).tool_names == ("look",)
     assert inherited(asking(QUESTION, previous_response_id=None), Shape(), head(1, 1, shape=told)) == Shape()
     assert inherited(held, Shape(), None) == Shape()

@@ -157,6 +157,13 @@ def test_a_compaction_inside_a_tool_loop_restores_once(event: Event) -> None:
     assert "ECONNREFUSED" in found.query.text
 
 
+def test_in_front_of_what_the_provider_has_compacted_nothing_is_said() -> None:
+    compacted = Message("assistant", "", {}, opaque=("sha256:1",))
+    asked = Chat((compacted, Message("tool", "read", {})), "m", b"", {})
+    assert decide(asked, SUMMARY).note is Note.TOOL_LOOP
+    assert decide(replace(asked, messages=(*asked.messages, Message("user", QUESTION, {}))), SUMMARY).anchor == 2
+
+
 def test_a_human_message_that_is_gone_is_asked_of_the_journal() -> None:
     lineage = Lineage(Event.TRUNCATE, Role.MAIN, head(), kept=(3, -1), dropped=(0, 1, 2))
     found = decide(chat(("assistant", "call"), ("tool", "result")), lineage)

@@ -108,6 +108,18 @@ def test_a_tool_result_says_what_came_out_and_which_call_it_answers() -> None:
     assert (message.text, message.answers_call, message.media) == ("one", "t1", ("https://x/y.png",))
 
 
+def test_tools_that_the_provider_runs_itself_are_no_calls_of_the_clients() -> None:
+    used = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "ports"}}
+    found = {"type": "mcp_tool_result", "tool_use_id": "s1", "content": [{"type": "text", "text": "8080 is free"}]}
+    message = read_message({"role": "assistant", "content": [used, found, {"type": "text", "text": "Take it."}]})
+    assert (message.text, message.calls, message.answers_call) == ("8080 is free\nTake it.", (), "")
+
+
+def test_what_a_provider_made_of_a_history_is_said_and_known_again() -> None:
+    message = read_message({"role": "assistant", "content": [{"type": "compaction", "content": "They spoke."}]})
+    assert (message.text, message.opaque) == ("They spoke.", (inline_reference("They spoke."),))
+
+
 def test_thoughts_are_not_said() -> None:
     thoughts = [{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "redacted_thinking", "data": "x"}]
     message = read_message({"role": "assistant", "content": [*thoughts, {"type": "text", "text": "yes"}]})

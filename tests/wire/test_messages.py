@@ -139,6 +139,25 @@ def test_what_the_provider_has_compacted_itself_is_no_longer_read() -> None:
     assert read.places == (-1, 3, 4)
 
 
+def test_a_compaction_that_failed_stands_for_nothing() -> None:
+    failed = {"type": "compaction", "content": None}
+    read = request(user("q"), assistant(failed, text("a")), user("next"))
+    assert said(read) == [("user", "q"), ("assistant", "a"), ("user", "next")]
+
+
+def test_a_request_to_compact_says_so() -> None:
+    assert request(user("q"), compaction={"type": "summarize"}).compacts
+    assert not request(user("q"), compaction=None).compacts
+
+
+def test_a_history_that_the_provider_holds_is_named_by_its_newest_answer() -> None:
+    read = request(user("next"), thread={"type": "continue", "previous_message_id": "msg_1"})
+    assert (read.held, read.follows) == (True, "msg_1")
+    assert request(thread={"type": "continue", "previous_message_id": "msg_1"}).messages == ()
+    begun = request(user("first"), thread={"type": "create"})
+    assert (begun.held, begun.follows) == (False, "")
+
+
 @pytest.mark.parametrize(
     "body",
     [b"", b"[]", b"{}", b'{"messages":[]}', b'{"messages":"x"}', b'{"messages":[7]}', b'{"messages":[{"role":"user"}'],
