@@ -84,7 +84,7 @@ class LinkKind(StrEnum):
     PHRASE = "phrase"  # a shingle of an answer to a main request: stands in the transcript that a summariser gets
     TASK = "task"  # an argument of a tool call that we handed out: the first message of a sub-agent
     CLIENT_ID = "client_id"  # an id that the client sends
-    REPLY = "reply"  # the id of an answer that we handed out: a request may name it instead of sending its history
+    REPLY = "reply"  # id of an answer that we handed out, or of a part of it: may be sent instead of what it names
 
 
 # --- what the client sent ------------------------------------------------------------------------
@@ -115,6 +115,7 @@ class Message:
     answers_call: str = ""  # the id of the call that this tool message answers
     media: tuple[str, ...] = ()  # URLs, or "sha256:<hex>;<bytes>" of inlined data
     opaque: tuple[str, ...] = ()  # "sha256:..." of what a provider made of a history, as a rule for itself to read
+    refers: tuple[str, ...] = ()  # ids of parts that are not sent: the provider has kept them
 
     @property
     def is_instruction(self) -> bool:
@@ -152,6 +153,7 @@ class Completion:
     message: Message | None = None
     prompt_tokens: int | None = None
     id: str = ""  # by which later requests may name it
+    part_ids: tuple[str, ...] = ()  # by which they may stand for its parts, where the provider keeps them
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,16 @@ from proxy.core.explain import explanation
 from proxy.core.identity import credential_of, identify, is_rotating, tenant_key
 from proxy.core.keyring import Keyring
 from proxy.core.lineage import trace
-from proxy.core.links import CLUE_MESSAGES, NEWEST_CLUES, clues, flags_of, further_clues, request_links, shape_of
+from proxy.core.links import (
+    CLUE_MESSAGES,
+    NEWEST_CLUES,
+    clues,
+    flags_of,
+    further_clues,
+    reply_links,
+    request_links,
+    shape_of,
+)
 from proxy.core.packing import pack
 from proxy.core.placement import Replay, insertions, place, replay
 from proxy.core.pressure import pressure
@@ -62,6 +71,7 @@ from proxy.ports import Clock, Journal, Remembering, Wire
 from proxy.upstream.choice import needs_model
 from proxy.wire.body import model_of
 from proxy.wire.fingerprint import fingerprint
+from proxy.wire.message import parts_by_id, with_referred
 
 INLINE_BYTES = 64 * 1024  # more work than this at once stalls every other request: off the event loop
 RECALL_LIMIT = 100  # candidates that packing may choose from; a block holds some forty short messages
@@ -164,6 +174,8 @@ class Pipeline:
         if self._excluded(chat, speaker):
             return Prepared(body, OFF, chat.model)
         deadline = asyncio.get_running_loop().time() + self._policy.memory.deadline_ms / 1000
+        if any(message.refers for message in chat.messages):
+            chat = await self._completed(chat, speaker, deadline)
         traced = await self._trace(chat, speaker, named.get("user-agent", ""), deadline)  # 3 history
         if traced.lineage.role in self._policy.memory.off_for_roles:
             return Prepared(body, OFF, chat.model)
@@ -196,6 +208,19 @@ class Pipeline:
             chat.model,
             listen,
         )
+
+    async def _completed(self, chat: Chat, speaker: Speaker, deadline: float) -> Chat:
+        """The request with what it only names by an id; the client's bytes stay as they are."""
+        key = tenant_key(self._secret, speaker.tenant)
+        named = reply_links((id for message in chat.messages for id in message.refers), key)
+        try:
+            async with asyncio.timeout_at(deadline):
+                answers = await self._journal.answers(speaker.tenant, [print for _, print in named])
+        except (TimeoutError, MemoryFault) as fault:
+            self._skipped("history", fault)
+            return chat
+        parts = {id: part for answer in answers for id, part in parts_by_id(answer).items()}
+        return replace(chat, messages=tuple(with_referred(message, parts) for message in chat.messages))
 
     async def _trace(self, chat: Chat, speaker: Speaker, user_agent: str, deadline: float) -> Traced:
         """Who it continues; where that cannot be read in time, a conversation of its own."""

@@ -59,6 +59,9 @@ class Journal(Protocol):
     async def messages(self, tenant: str, occurrences: Sequence[int]) -> Mapping[int, Message]:
         """The stored messages of these occurrences; those that are not there are left out."""
 
+    async def answers(self, tenant: str, prints: Sequence[int]) -> tuple[Message, ...]:
+        """The answers that left these links of kind `REPLY`."""
+
     async def occurrences(self, tenant: str, conversation: str) -> frozenset[int]:
         """Every message that stands in this conversation, in any of its branches."""
 

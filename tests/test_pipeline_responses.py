@@ -128,6 +128,28 @@ def test_a_history_that_was_held_and_is_sent_again_is_the_same(caller: Caller) -
     assert (answered.said("conversation"), seen(answered)[1]) == (first.said("conversation"), "append")
 
 
+def test_what_a_client_only_names_is_known(caller: Caller, upstream: ScriptedUpstream) -> None:
+    def named(answered: Answered) -> list[Json]:
+        return [{"type": "item_reference", "id": item["id"]} for item in answered.json["output"]]
+
+    caller.body["user"] = "ann"
+    upstream.play(Reply("Hm.", reasoning="hm"), Reply(FERRY, reasoning="so"), Reply("Yes."), Reply("No."), Reply("Oh."))
+    history = [user("Hello.")]
+    first = caller.send(history)
+    history += [*named(first), user("What do you know?")]
+    second = caller.send(history)
+    history += [*named(second), user("Is that all?")]
+    third = caller.send(history)
+    assert upstream.received[-1].json["input"] == history
+    window = [*history[-1:], *named(third), user("And then?")]
+    fourth = caller.send(window)
+    onward = caller.send([*window, *named(fourth), user(BOAT)])
+    everything = (first, second, third, fourth, onward)
+    assert len({a.said("conversation") for a in everything}) == 1
+    assert [seen(a)[1] for a in everything[1:]] == ["append", "append", "compaction:truncate", "append"]
+    assert "quarter past nine" in memory_in(upstream.received[-1].body)
+
+
 def test_what_the_provider_holds_counts_as_pressure(caller: Caller, upstream: ScriptedUpstream) -> None:
     upstream.play(Reply("Noted.", prompt_tokens=64_000), Reply("Noted."))
     first = caller.send("A very long story.")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 import orjson
@@ -87,9 +87,9 @@ def answer_links(message: Message, print: Fingerprint, turn: Turn, key: bytes) -
     return tuple(dict.fromkeys(links))
 
 
-def reply_links(id: str, key: bytes) -> tuple[tuple[LinkKind, int], ...]:
-    """How later requests may name an answer; nothing where it has no id."""
-    return ((LinkKind.REPLY, id_print(key, "reply", id)),) if id else ()
+def reply_links(ids: Iterable[str], key: bytes) -> tuple[tuple[LinkKind, int], ...]:
+    """How later requests may name an answer, or a part of it; an id that is empty names nothing."""
+    return tuple((LinkKind.REPLY, id_print(key, "reply", id)) for id in ids if id)
 
 
 def opaque_prints(message: Message, key: bytes) -> tuple[int, ...]:
@@ -140,7 +140,7 @@ def clues(
     """The first look-up: what in the newest messages leads this request back to a conversation."""
     history = chat.history
     found: dict[LinkKind, list[int]] = defaultdict(list)
-    found[LinkKind.REPLY] = [print for _, print in reply_links(chat.follows, key)]
+    found[LinkKind.REPLY] = [print for _, print in reply_links([chat.follows], key)]
     found[LinkKind.ECHO] = [print for message in history for print in opaque_prints(message, key)]
     found[LinkKind.CLIENT_ID] = [id_print(key, "client", value) for value in speaker.client_ids]
     for at in range(max(0, len(history) - newest), len(history)):

@@ -36,7 +36,7 @@ def record_of(turn: Turn, key: bytes, clean: Clean) -> Record:
 def heard_of(turn: Turn, completion: Completion, ending: Ending, now: float, key: bytes, clean: Clean) -> Heard:
     """What was heard of the answer to a turn, ready to commit."""
     message, prompt_tokens = completion.message, completion.prompt_tokens
-    named = reply_links(completion.id, key)
+    named = reply_links((completion.id, *completion.part_ids), key)
     if message is None:
         return Heard(Answer(turn.id, ending, links=named, prompt_tokens=prompt_tokens, created_at=now), None)
     print = fingerprint(message, key)

@@ -77,6 +77,14 @@ FROM json_each(?) AS asked CROSS JOIN conversation ON conversation.id = asked.va
 JOIN block ON block.conversation = conversation.id AND block.shed = 0
 ORDER BY block.turn
 """
+ANSWERS = """
+SELECT DISTINCT content.text, content.rest
+FROM json_each(?1) AS asked
+JOIN link ON link.tenant = (SELECT id FROM tenant WHERE name = ?2) AND link.print = asked.value AND link.kind = ?3
+JOIN turn ON turn.id = link.turn
+JOIN occurrence ON occurrence.turn = turn.id AND occurrence.position >= turn.messages
+JOIN content ON content.id = occurrence.content
+"""
 TURN = """
 SELECT conversation.public, tenant.name, turn.id, turn.role, turn.event, turn.ending, turn.model, turn.messages,
     turn.prompt_tokens, turn.created_at, turn.explain, conversation.user, conversation.scope, conversation.parent,
@@ -133,6 +141,11 @@ class SqliteJournal:
             (ids(occurrences), tenant),
         )
         return {id: read_message(from_stored(text, rest)) for id, text, rest in rows}
+
+    async def answers(self, tenant: str, prints: Sequence[int]) -> tuple[Message, ...]:
+        """The answers that were handed out under these names."""
+        rows = await self._database.read(ANSWERS, (ids(prints), tenant, LinkKind.REPLY))
+        return tuple(read_message(from_stored(text, rest)) for text, rest in rows)
 
     async def occurrences(self, tenant: str, conversation: str) -> frozenset[int]:
         """Every message that stands in this conversation, in any of its branches."""

@@ -29,10 +29,11 @@ def normalise(message: Message) -> str:
     """
     One line for role, text, each call and each medium; no line holds a line break of its own.
 
-    What only the provider can read counts where nothing else is said: clients keep it beside an answer, or without it.
+    What only the provider can read, or has kept, counts where nothing else is said: clients send it beside an answer,
+    or without it.
     """
     said = [*map(_call, message.calls), *message.media]
-    opaque = () if message.text or said else message.opaque
+    opaque = () if message.text or said else (*message.opaque, *message.refers)
     return "\n".join([_role(message.role), _squeezed(message.text), *said, *opaque])
 
 
@@ -45,7 +46,7 @@ def fingerprint(message: Message, key: bytes) -> Fingerprint:
 
     `opening` covers the role and the first characters of the text; of a message that only calls tools, the calls.
     """
-    if message.calls or message.media or message.opaque or len(message.text) > REMEMBERED_CHARS:
+    if message.calls or message.media or message.opaque or message.refers or len(message.text) > REMEMBERED_CHARS:
         return _fingerprint(normalise(message), bool(message.calls), key)
     return _of_text(message.role, message.text, key)
 

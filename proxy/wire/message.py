@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from binascii import a2b_base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -57,7 +57,21 @@ def read_message(raw: Any) -> Message:
         answers_call=text_of(raw.get("tool_call_id")) or said.answers,
         media=tuple(said.media),
         opaque=tuple(said.opaque),
+        refers=tuple(said.refers),
     )
+
+
+def with_referred(message: Message, parts: Mapping[str, Json]) -> Message:
+    """The message with the parts that it only names, as far as they are known by their ids."""
+    if not parts.keys() & set(message.refers):
+        return message
+    content = [parts.get(_reference(part), part) for part in message.raw["content"]]
+    return read_message({**message.raw, "content": content})
+
+
+def parts_by_id(message: Message) -> dict[str, Json]:
+    """The parts of a message that have an id."""
+    return {id: part for part in objects(message.raw.get("content")) if (id := text_of(part.get("id")))}
 
 
 def is_aside(text: str) -> bool:
@@ -116,6 +130,11 @@ def objects(value: Any) -> Iterable[Json]:
     return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
 
 
+def _reference(part: Json) -> str:
+    """The id of what a part stands for, "" where it says something itself."""
+    return text_of(part.get("id")) if part.get("type") == "item_reference" or part.keys() == {"id"} else ""
+
+
 @dataclass(slots=True)
 class _Said:
     """What the parts read so far say, in their order."""
@@ -124,6 +143,7 @@ class _Said:
     calls: list[ToolCall] = field(default_factory=list)
     media: list[str] = field(default_factory=list)
     opaque: list[str] = field(default_factory=list)
+    refers: list[str] = field(default_factory=list)
     answers: str = ""
 
     def content(self, content: Any) -> None:
@@ -161,6 +181,8 @@ class _Said:
         elif summary := compacted(part):
             self.content(summary)
             self.opaque.append(inline_reference(summary))
+        elif referred := _reference(part):
+            self.refers.append(referred)
         elif is_opaque(part):
             self.opaque.append(inline_reference(part["encrypted_content"]))
         elif kind in THOUGHTS:

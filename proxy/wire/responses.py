@@ -13,7 +13,7 @@ from proxy.domain import Chat, Completion, Insertion, Json, Message
 from proxy.errors import WireError
 from proxy.wire.body import object_in, positive, read_object
 from proxy.wire.items import answer_of, is_trigger, messages_of
-from proxy.wire.message import objects, read_message, text_of
+from proxy.wire.message import objects, parts_by_id, read_message, text_of
 from proxy.wire.splice import Form, add
 
 FORM = Form(listed="input", text_part="input_text")
@@ -72,7 +72,9 @@ def reply(payloads: Sequence[bytes], streamed: bool) -> Completion:
     try:
         for payload in payloads if streamed else [b"".join(payloads)]:
             heard.take(object_in(payload), streamed)
-        return Completion(answer_of(heard.output()), heard.prompt_tokens, heard.id)
+        message = answer_of(heard.output())
+        ids = tuple(parts_by_id(message)) if message and heard.is_stored else ()
+        return Completion(message, heard.prompt_tokens, heard.id, ids)
     except (RecursionError, WireError):  # somebody nests objects by the hundred, or answers with something else
         return Completion(None, heard.prompt_tokens, heard.id)
 
@@ -105,6 +107,7 @@ class _Heard:
 
     def __init__(self) -> None:
         self.id = ""
+        self.is_stored = True
         self.prompt_tokens: int | None = None
         self._whole: list[Any] = []
         self._items: dict[int, Json] = {}  # by their index in the output
@@ -137,6 +140,7 @@ class _Heard:
 
     def _take_response(self, response: Json) -> None:
         self.id = text_of(response.get("id")) or self.id
+        self.is_stored = response.get("store") is not False
         if isinstance(output := response.get("output"), list):
             self._whole = output
         usage = response.get("usage")

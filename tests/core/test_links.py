@@ -115,8 +115,8 @@ def test_what_only_the_provider_can_read_is_looked_up_wherever_it_stands(role: R
 def test_answer_is_looked_up_by_the_id_that_names_it():
     chat = replace(chat_of(user("Hi.")), follows="resp_1")
     found = clues(chat, [fingerprint(m, KEY) for m in chat.history], SPEAKER, KEY)
-    assert tuple((LinkKind.REPLY, print) for print in found.prints[LinkKind.REPLY]) == reply_links("resp_1", KEY)
-    assert reply_links("", KEY) == ()
+    assert tuple((LinkKind.REPLY, print) for print in found.prints[LinkKind.REPLY]) == reply_links(["resp_1"], KEY)
+    assert reply_links([""], KEY) == ()
 
 
 def test_request_leaves_ids_long_messages_and_phrases_of_what_people_said():

@@ -151,7 +151,7 @@ class Watch:
         conversation = continues or serves or f"conversation {self.turns}"
         if answer is not None:
             self._file(chat, verdict, conversation, read_message(answer), inherited(chat, shape, verdict.head))
-            self._link(leads.reply_links(answer.get("id") or "", KEY), conversation, verdict.role)
+            self._link(leads.reply_links([answer.get("id") or ""], KEY), conversation, verdict.role)
             if verdict.role is not Role.SIDE:
                 links = leads.request_links(chat.history, prints, verdict.fresh, speaker, KEY)
                 self._link(links, conversation, verdict.role)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from proxy.domain import Chat, Completion, Insertion, Json, ToolCall
 from proxy.errors import WireError
 from proxy.wire.fingerprint import normalise
-from proxy.wire.message import inline_reference, read_message
+from proxy.wire.message import inline_reference, parts_by_id, read_message, with_referred
 from proxy.wire.responses import parse, render, reply
 from proxy.wire.sse import SSETap
 from proxy.wire.stored import from_stored, to_stored
@@ -174,6 +174,19 @@ def test_an_answer_that_was_compacted_on_its_way_is_known_with_and_without_the_c
     assert normalise(heard) == normalise(chat(user("a"), COMPACTION, SAID).messages[2])
 
 
+def test_what_is_only_named_is_read_where_it_is_known() -> None:
+    named = [{"type": "item_reference", "id": "rs_1"}, {"id": "msg_1"}, CALL]
+    message = chat(user("a"), *named).messages[1]
+    assert (message.refers, message.text) == (("rs_1", "msg_1"), "")
+    known = parts_by_id(chat(THOUGHT, SAID).messages[0])
+    assert with_referred(message, known) == chat(THOUGHT, SAID, CALL).messages[0]
+    assert with_referred(message, {"msg_2": SAID}) is message
+    half = with_referred(message, {"msg_1": SAID})
+    assert (half.text, half.refers) == ("I will look.", ("rs_1",))
+    alone = [chat({"type": "item_reference", "id": id}).messages[0] for id in ("msg_1", "msg_2")]
+    assert normalise(alone[0]) != normalise(alone[1])
+
+
 def test_a_trigger_says_nothing() -> None:
     assert [m.role for m in chat(user("a"), {"type": "compaction_trigger"}).messages] == ["user"]
 
@@ -313,6 +326,12 @@ def test_a_stream_cut_at_every_byte_says_no_less_than_its_whole_events() -> None
         assert reply([*heard, *tap.close()], True) == whole
         broken = SSETap(LIMIT_BYTES)
         assert isinstance(reply([*broken.feed(sent[:cut]), *broken.close()], True), Completion)
+
+
+def test_the_parts_of_an_answer_have_names_where_the_provider_keeps_them() -> None:
+    body = {"id": "resp_1", "output": [THOUGHT, SAID, {"type": "no id"}]}
+    assert reply([orjson.dumps(body)], False).part_ids == ("rs_1", "msg_1")
+    assert reply([orjson.dumps(body | {"store": False})], False).part_ids == ()
 
 
 def test_a_compaction_is_answered_with_items_too() -> None:
