@@ -110,10 +110,11 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
             opened.push_async_callback(database.close)
             opened.push_async_callback(embedder.close)
             if policy.memory.mode != "off":
+                warming = asyncio.get_running_loop().run_in_executor(heavy, _warm_tokens)
                 await _open(database)
-                tasks = await opened.enter_async_context(asyncio.TaskGroup())
+                await warming
+                tasks = await opened.enter_async_context(asyncio.TaskGroup())  # behind it, as a model takes the machine
                 running = [tasks.create_task(work) for work in (embedder.watch(), archivist.write(), archivist.index())]
-                await asyncio.get_running_loop().run_in_executor(heavy, _warm_tokens)
                 opened.callback(lambda: [task.cancel() for task in running])
                 opened.push_async_callback(archivist.drain, DRAIN_SECONDS)
             gc.collect()

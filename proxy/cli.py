@@ -24,6 +24,7 @@ from proxy.policy import Policy
 DONE, FAILED, WRONG = 0, 1, 2
 
 RESULTS = 20  # a screenful
+HELP_COLUMN = 20  # behind the longest name of a command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,12 +46,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        "palimpsest", description="A transparent proxy that gives any LLM application memory."
+        "palimpsest",
+        description="A transparent proxy that gives any LLM application memory.",
+        epilog="Begin with: palimpsest demo. Then: palimpsest wrap -- COMMAND. More of each: palimpsest COMMAND --help",
+        formatter_class=_Formatter,
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def command(name: str, run: object, about: str) -> argparse.ArgumentParser:
-        added = commands.add_parser(name, help=about, description=about)
+        added = commands.add_parser(name, help=about, description=about, formatter_class=_Formatter)
         added.set_defaults(run=run)
         return added
 
@@ -62,6 +66,9 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     serve.add_argument("--demo", action="store_true", help="show the demonstration instead")
 
     wrapped = command("wrap", _wrap, "Run a command with memory: palimpsest wrap -- COMMAND ...")
+    wrapped.usage = (
+        "palimpsest wrap [--config FILE] [--data DIR] [--host HOST] [--port PORT] [--upstream URL] -- COMMAND ..."
+    )
     wrapped.epilog = (
         "Uses the proxy that runs at the configured address, or starts one that ends with the command. OPENAI_BASE_URL "
         "and ANTHROPIC_BASE_URL, where they are set, name the provider. Exit status: the command's."
@@ -70,7 +77,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     _listen_flags(wrapped)
     wrapped.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="behind --, as you type it")
 
-    command("demo", _demo, "Show in half a minute what it does; needs no key and no network.")
+    command("demo", _demo, "Show in half a minute what it does, without key or network.")
 
     doctor = command("doctor", _doctor, "Check everything that the proxy needs, and say what to do.")
     doctor.add_argument("--json", action="store_true", help="for programs")
@@ -100,10 +107,10 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     explain.add_argument("turn", nargs="?", type=int, metavar="TURN", help="counted from 1; the newest if left out")
     _policy_flags(explain)
 
-    stats = command("stats", _stats, "Say how much is stored, how far the index is, how long searches took.")
+    stats = command("stats", _stats, "Say how much is stored, indexed and searched.")
     _policy_flags(stats)
 
-    bench = command("bench", _bench, "Measure what is remembered, on conversations whose answers are known.")
+    bench = command("bench", _bench, "Measure what memory is worth, on known conversations.")
     if arguments[:1] == ["bench"]:  # nobody else waits for what it is made of
         from proxy.evaluation.command import add_arguments
 
@@ -111,6 +118,14 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
     command("version", _version, "Say which version this is.")
     return parser
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Every command and what it does on one line, where the terminal has room."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=HELP_COLUMN)
+        self._action_max_length = HELP_COLUMN  # argparse forgets that commands are indented twice
 
 
 def _policy_flags(parser: argparse.ArgumentParser) -> None:

@@ -20,7 +20,29 @@ WHOLE = {"test_clients.py", "test_house.py", "test_isolation.py", "test_readme.p
 WHOLE_FOLDERS = {"clients", "contract", "faults", "traces"}
 
 # Slow or greedy to import (litellm takes 2 s and would ask the network for prices), so only who needs them pays.
-LATE = ("litellm", "fastembed", "detect_secrets", "onnx", "onnxruntime", "tokenizers", "huggingface_hub")
+LATE = (
+    *("litellm", "fastembed", "detect_secrets", "onnx", "onnxruntime", "tokenizers", "huggingface_hub"),
+    *("openai", "anthropic", "httpx", "scipy", "matplotlib", "proxy.evaluation", "proxy.scripted"),
+)
+
+PASS_THROUGH = """
+import asyncio, sys
+from pathlib import Path
+from proxy.app import create_app
+from proxy.policy import MemoryPolicy, Policy
+
+async def start():
+    said = []
+    async def receive():
+        return {"type": "lifespan.shutdown" if said else "lifespan.startup"}
+    async def send(message):
+        said.append(message["type"])
+    await create_app(Policy(data=Path(), memory=MemoryPolicy(mode="off")), {})({"type": "lifespan"}, receive, send)
+    assert said == ["lifespan.startup.complete", "lifespan.shutdown.complete"], said
+
+asyncio.run(start())
+sys.stdout.write(" ".join(module for module in LATE if module in sys.modules))
+"""
 
 
 def run(program: str, *, path: Path, cwd: Path) -> str:
@@ -80,9 +102,14 @@ def test_no_task_is_fired_and_forgotten() -> None:
     assert {f.name: lines for f in (ROOT / "proxy").rglob("*.py") if (lines := forgotten_tasks(f.read_text()))} == {}
 
 
-def test_importing_the_app_loads_nothing_slow() -> None:
-    program = f"import sys, proxy.app\nsys.stdout.write(' '.join(m for m in {LATE!r} if m in sys.modules))"
+@pytest.mark.parametrize("module", ["proxy.app", "proxy.serving", "proxy.cli"])
+def test_importing_loads_nothing_slow(module: str) -> None:
+    program = f"import sys, {module}\nsys.stdout.write(' '.join(m for m in {LATE!r} if m in sys.modules))"
     assert run(program, path=ROOT, cwd=ROOT) == ""
+
+
+def test_starting_a_pass_through_loads_nothing_slow(tmp_path: Path) -> None:
+    assert run(f"LATE = {LATE!r}\n{PASS_THROUGH}", path=ROOT, cwd=tmp_path) == ""
 
 
 @pytest.mark.parametrize(
