@@ -77,14 +77,14 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     _listen_flags(wrapped)
     wrapped.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="behind --, as you type it")
 
-    command("demo", _demo, "Show in half a minute what it does, without key or network.")
+    command("demo", _demo, "Show in half a minute what it does.")
 
     doctor = command("doctor", _doctor, "Check everything that the proxy needs, and say what to do.")
     doctor.add_argument("--json", action="store_true", help="for programs")
     _policy_flags(doctor)
     _listen_flags(doctor)
 
-    check = command("check-config", _check_config, "Say what is wrong with a configuration, or what it changes.")
+    check = command("check-config", _check_config, "Judge a configuration, and say what it changes.")
     check.add_argument("config", nargs="?", type=Path, metavar="FILE", help="YAML file, or the name of a preset")
 
     model = command("model", _model_install, "Manage the embedding model.")
