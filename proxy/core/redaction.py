@@ -215,6 +215,8 @@ _NO_SECRET = re.compile(  # placeholders, types, constants, references, paths
     r"object|any|bool|boolean|example|placeholder|changed?|wrong|correct|invalid|missing|incorrect|see|env|\w*example|"
     r"process\.env\..*|os\.environ.*|self\..*|this\..*|\w*(?:passw|pwd|secret|api_?key|token|passphrase|credential)\w*)"
 )
+_IN_TAG = re.compile(r"\[redacted:[a-z0-9-]*$")  # what we wrote ourselves names a kind, and nothing is assigned to it
+_TAG_CHARS = 40  # of the longest such tag
 _WORD = re.compile(r"[^\W\d_]+")
 _NAME = re.compile(r"[A-Za-z_][\w.]*")  # of a variable, or attribute
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
@@ -242,6 +244,8 @@ def _is_secret(text: str, match: re.Match[str]) -> bool:
     """
     value = match["value"].rstrip(".")
     if len(value) < _MIN_SECRET_CHARS or _NO_SECRET.fullmatch(value):
+        return False
+    if _IN_TAG.search(text, max(0, match.start() - _TAG_CHARS), match.start()):
         return False
     if match["quote"]:
         return text.startswith(match["quote"], match.end("value"))
