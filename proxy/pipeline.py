@@ -41,7 +41,7 @@ from proxy.core.links import (
 )
 from proxy.core.packing import pack
 from proxy.core.placement import Replay, insertions, place, replay
-from proxy.core.pressure import pressure
+from proxy.core.pressure import pressure, reply_room
 from proxy.core.signals import Signals
 from proxy.domain import (
     Block,
@@ -258,8 +258,9 @@ class Pipeline:
         """Decide what to say, look it up, and fit it into the budget."""
         counted = await self._count(chat, traced)
         policy = self._policy
-        reply = chat.max_reply_tokens or policy.pressure.reply_reserve_tokens
-        now = pressure(counted + traced.said.tokens, self._tokens.window(chat.model), reply, policy.pressure)
+        window = self._tokens.window(chat.model)
+        reply = reply_room(counted, window, chat.max_reply_tokens, policy.pressure)
+        now = pressure(counted + traced.said.tokens, window, reply, policy.pressure)
         diagnosis = diagnose(
             chat,
             _past(chat, traced.prints),

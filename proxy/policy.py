@@ -240,7 +240,9 @@ class PressurePolicy(_Part):
         {}, description="Model pattern (fnmatch) to input window, before the built-in table."
     )
     reply_reserve_tokens: int = Field(
-        4096, ge=0, description="Kept free for the answer when the request sets no maximum; a common maximum."
+        4096,
+        ge=0,
+        description="Kept free for the answer when the request sets no maximum, or one that does not fit anyway.",
     )
     replay_share: float = Field(
         0.04, ge=0, le=1, description="Replayed blocks together, of the window: about three restores in 128,000 tokens."

@@ -35,6 +35,20 @@ def pressure(prompt_tokens: int, window_tokens: int, reply_tokens: int, policy: 
     return Pressure(prompt_tokens, window_tokens, reply_tokens, ratio, tier)
 
 
+def reply_room(prompt_tokens: int, window_tokens: int, wanted_tokens: int | None, policy: PressurePolicy) -> int:
+    """
+    Tokens to keep free for the answer.
+
+    Args:
+        prompt_tokens: of the request as the client sent it.
+        wanted_tokens: the longest answer that it asks for. Where that is more than fits anyway, we can break nothing by
+            adding: such a provider cuts answers short, and its clients ask for the most there is.
+    """
+    reserve = policy.reply_reserve_tokens
+    wanted = wanted_tokens or reserve
+    return wanted if prompt_tokens + wanted <= window_tokens else min(wanted, reserve)
+
+
 def recall_budget(tier: Tier, policy: PressurePolicy) -> Budget | None:
     """Characters of a recall block on this tier; None: say nothing (CALMem section 6)."""
     passages, chars = {

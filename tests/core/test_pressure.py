@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.core.pressure import free_tokens, pressure, recall_budget, restore_budget
+from proxy.core.pressure import free_tokens, pressure, recall_budget, reply_room, restore_budget
 from proxy.domain import Budget, Tier
 from proxy.policy import PressurePolicy, RestorePolicy
 
@@ -28,6 +28,22 @@ def test_reaching_an_edge_enters_the_next_tier(prompt_tokens: int, tier: Tier) -
 
 def test_the_reply_reserve_is_no_part_of_the_ratio() -> None:
     assert pressure(500, 1000, 400, POLICY).ratio == 0.5
+
+
+@pytest.mark.parametrize(
+    ("prompt_tokens", "wanted_tokens", "kept_tokens"),
+    [
+        (10_000, None, POLICY.reply_reserve_tokens),
+        (10_000, 64_000, 64_000),
+        (136_000, 64_000, 64_000),
+        (136_001, 64_000, POLICY.reply_reserve_tokens),
+        (199_000, 2000, 2000),
+    ],
+)
+def test_an_answer_keeps_the_room_that_it_asks_for_where_that_is_there(
+    prompt_tokens: int, wanted_tokens: int | None, kept_tokens: int
+) -> None:
+    assert reply_room(prompt_tokens, 200_000, wanted_tokens, POLICY) == kept_tokens
 
 
 def test_a_window_without_tokens_is_refused() -> None:
