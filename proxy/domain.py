@@ -220,6 +220,7 @@ class HeadFlag:
     LONG = 16  # text of 60 characters or more
     OURS = 32  # an answer that passed through this proxy
     CALLS = 64  # an assistant message that calls tools
+    COMPACTED = 128  # the provider put something of its own in place of what stood before it
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,6 +233,34 @@ def test_a_chain_that_is_compacted_by_name_is_restored(caller: Caller, upstream:
     assert "quarter past nine" in memory_in(orjson.dumps(upstream.received[-1].json["input"][-1]))
 
 
+def test_what_the_provider_compacts_on_its_way_is_restored(caller: Caller, upstream: ScriptedUpstream) -> None:
+    opened = request(caller.proxy.port, "POST", "/v1/conversations", b"{}", as_headers(caller.key, {})).json["id"]
+    caller.body["conversation"] = opened
+    upstream.play(FERRY)
+    home = caller.send("What do you know of the ferry?").said("conversation")
+    window = {"type": "compaction", "id": "cmp_1", "encrypted_content": "b3BhcXVl"}
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Noted."}]}
+    upstream.play(Reply(body=orjson.dumps({"id": "resp_a", "output": [window, said]})), "From the pier.", "Welcome.")
+    assert seen(caller.send(filler(1)))[1] == "append"
+    caller.proxy.settle()
+    after = caller.send(BOAT)
+    assert (after.said("conversation"), seen(after)[1]) == (home, "compaction:summary")
+    assert "quarter past nine" in memory_in(upstream.received[-1].body)
+    assert seen(caller.send("Thank you."))[1] == "append"
+
+
+def test_a_compaction_that_is_continued_by_its_name_is_restored(caller: Caller, upstream: ScriptedUpstream) -> None:
+    upstream.play(FERRY, "", "Noted.")
+    first = caller.send("What do you know of the ferry?")
+    trigger = [{"type": "compaction_trigger"}]
+    compaction = caller.send(trigger, previous_response_id=first.json["id"])
+    assert seen(compaction)[0] == "side" and compaction.json["output"][0]["type"] == "compaction"
+    caller.proxy.settle()
+    after = caller.send(BOAT, previous_response_id=compaction.json["id"])
+    assert (after.said("conversation"), seen(after)[1]) == (first.said("conversation"), "compaction:summary")
+    assert "quarter past nine" in memory_in(upstream.received[-1].body)
+
+
 def test_two_users_who_say_the_same_are_told_apart_by_what_only_the_provider_can_read(
     caller: Caller, upstream: ScriptedUpstream
 ) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from proxy.domain import Chat, Event, Fingerprint, Head, Lineage, Link, LinkKind, Shape
+from proxy.domain import Chat, Event, Fingerprint, Head, HeadFlag, Lineage, Link, LinkKind, Shape
 
 
 def followed(links: Sequence[Link], heads: Sequence[Head]) -> Head | None:
@@ -26,7 +26,12 @@ def followed(links: Sequence[Link], heads: Sequence[Head]) -> Head | None:
 
 
 def continued(
-    chat: Chat, prints: Sequence[Fingerprint], head: Head, heads: Sequence[Head], is_repeated: bool
+    chat: Chat,
+    prints: Sequence[Fingerprint],
+    head: Head,
+    heads: Sequence[Head],
+    links: Sequence[Link] = (),
+    is_repeated: bool = False,
 ) -> Lineage:
     """
     What a request did that goes on from a head.
@@ -36,25 +41,31 @@ def continued(
         heads: of the same conversation, among others: somebody may have gone on from there before.
         is_repeated: the client says that it tries again.
     """
-    length = len(head.fulls)
+    start = _seen_from(head, links)
+    before = list(head.occurrences[start:])
+    length = len(before)
     sent = [print.full for print in prints]
-    before = list(head.occurrences)
     later = [
         other
         for other in heads
-        if other.conversation == head.conversation
+        if before
+        and other.conversation == head.conversation
         and len(other.occurrences) > length
         and list(other.occurrences[:length]) == before
     ]
     again = [other for other in later if list(other.fulls[length : other.request_length]) == sent]
-    held, new = tuple(range(length)), (-1,) * len(sent)
+    new = (-1,) * len(sent)
     if again and sent:
         newest = max(again, key=lambda other: other.turn)
         kept = tuple(range(length, length + len(sent)))
         dropped = tuple(range(length + len(sent), len(newest.fulls)))
         why = "the same messages again, behind the same answer"
-        return Lineage(Event.RETRY, newest.role, newest, kept, dropped=dropped, held=held, evidence=(why,))
-    if later and chat.follows:
+        return Lineage(
+            Event.RETRY, newest.role, newest, kept, dropped=dropped, held=tuple(range(length)), evidence=(why,)
+        )
+    if start:
+        event, why = Event.SUMMARY, f"the provider has compacted the first {start} messages of what it holds"
+    elif later and chat.follows:
         event, why = Event.EDIT, "it goes on from an answer behind which something else was said before"
     elif is_repeated:
         event, why = Event.RETRY, "the client says that it tries again; the try before was refused"
@@ -62,7 +73,21 @@ def continued(
         event, why = Event.TOOL, "the provider holds the history, and tool results came"
     else:
         event, why = Event.APPEND, "the provider holds the history, and a message came"
-    return Lineage(event, head.role, head, new, held=held, evidence=(why,))
+    held, dropped = tuple(range(start, len(head.fulls))), tuple(range(start))
+    return Lineage(event, head.role, head, new, dropped=dropped, held=held, evidence=(why,))
+
+
+def _seen_from(head: Head, links: Sequence[Link]) -> int:
+    """
+    Index of the first message that the provider still reads.
+
+    It may have compacted on its way to an answer of ours, or as its own answer, which a request then names.
+    """
+    named = {link.print for link in links if link.kind is LinkKind.REPLY}
+    if any(link.kind is LinkKind.ECHO and link.print in named for link in links):
+        return len(head.fulls)
+    wanted = HeadFlag.OURS | HeadFlag.COMPACTED
+    return max((index for index, flags in enumerate(head.flags) if flags & wanted == wanted), default=0)
 
 
 def inherited(chat: Chat, shape: Shape, head: Head | None) -> Shape:

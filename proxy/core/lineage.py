@@ -109,7 +109,7 @@ def trace(
             is_open=further is None,
         )
     if chat.held:
-        return continued(chat, prints, head, list(heads.values()), speaker.retry_hint)
+        return continued(chat, prints, head, list(heads.values()), seen.links, speaker.retry_hint)
     verdict = _compare(chat, prints, shape, head, kept, echo, speaker, key)
     gone = _unmatched(head, kept)
     return Lineage(

@@ -12,7 +12,7 @@ import orjson
 
 from proxy.core.digest import digest
 from proxy.core.links import answer_links, flags_of, reply_links
-from proxy.domain import Answer, Completion, Ending, Entry, HeadFlag, Heard, NewMessage, Record, Role, Turn
+from proxy.domain import Answer, Completion, Ending, Entry, HeadFlag, Heard, LinkKind, NewMessage, Record, Role, Turn
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import read_message
 from proxy.wire.stored import Clean, cleaned, dumps, to_stored
@@ -42,6 +42,8 @@ def heard_of(turn: Turn, completion: Completion, ending: Ending, now: float, key
     print = fingerprint(message, key)
     flags = flags_of(message) | HeadFlag.OURS
     links = (*named, *answer_links(message, print, turn, key))
+    if message.opaque and turn.role is Role.SIDE:  # a compaction comes back by its name, too
+        links += tuple((LinkKind.ECHO, print) for _, print in named)
     answer = Answer(turn.id, ending, message, print, flags, links, prompt_tokens, now)
     position = 1 + max((*(at for at, _ in turn.kept), *(new.position for new in turn.new)), default=-1)
     return Heard(answer, entry_of(NewMessage(message, print, position, flags), turn.role, key, clean))
