@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from proxy import settings
 from proxy.errors import MemoryFault, PolicyError
+from proxy.own_base import own_base
 from proxy.policy import Policy, UpstreamPolicy
 from proxy.presence import Found, address, free_port, look
 from proxy.settings import WRAPPED_AT_ENV, WRAPPED_BY_ENV
@@ -41,9 +42,6 @@ NOT_FOUND, NOT_EXECUTABLE, KILLED = 127, 126, 128  # what shells return; KILLED 
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 FROM_THE_TERMINAL = (signal.SIGINT, signal.SIGQUIT)  # which sends them to the command as well
 
-OWN_BASES = {"openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"), "anthropic": ("ANTHROPIC_BASE_URL",)}
-"""By wire, where the user may have said already who the provider is; the first that is set counts."""
-
 NO_PROXY = ("NO_PROXY", "no_proxy")  # a proxy of the network does not reach this machine's loopback
 
 
@@ -52,7 +50,7 @@ def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str])
     Run a command with memory.
 
     Args:
-        policy: of the proxy; without upstreams of its own it takes the user's (`OWN_BASES`).
+        policy: of the proxy; without upstreams of its own it takes the user's (`own_base`).
 
     Returns:
         The command's exit status, as a shell has it.
@@ -82,15 +80,9 @@ def with_own_upstreams(policy: Policy, environment: Mapping[str, str]) -> Policy
     """
     if policy.upstreams != Policy().upstreams:
         return policy
-    own = address(policy.listen)
-    upstreams = []
-    for upstream in policy.upstreams:
-        name = next((name for name in OWN_BASES[upstream.wire] if environment.get(name)), "")
-        url = environment.get(name, "").rstrip("/")
-        if url and url.removesuffix("/v1") != own:  # the variable may be there for the proxy already
-            upstream = _to(url, name, upstream)
-        upstreams.append(upstream)
-    return policy.model_copy(update={"upstreams": tuple(upstreams)})
+    named = ((upstream, *own_base(upstream.wire, policy, environment)) for upstream in policy.upstreams)
+    upstreams = tuple(_to(url, variable, upstream) if url else upstream for upstream, variable, url in named)
+    return policy.model_copy(update={"upstreams": upstreams})
 
 
 def variables(table: Mapping[str, str], url: str, environment: Mapping[str, str]) -> dict[str, str]:

@@ -173,7 +173,9 @@ def test_a_client_that_reads_no_variable_gets_arguments(tmp_path: Path) -> None:
     client.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     client.chmod(0o755)
     wrapped = Wrapped(tmp_path)
-    said = wrapped.run(str(client), "exec", "hi").stdout.splitlines()
+    done = wrapped.run(str(client), "exec", "hi")
+    assert (done.returncode, done.stderr) == (0, "")
+    said = done.stdout.splitlines()
     assert said[-2:] == ["exec", "hi"]
     assert f'base_url="http://127.0.0.1:{wrapped.port}/v1"' in said[3]
 

@@ -33,5 +33,5 @@ async def examine(policy: Policy, environment: Mapping[str, str], clock: Clock) 
         machine.tokenizers(),
         machine.port(policy),
         machine.admin_token(policy, environment),
-        *await providers.upstreams(policy.upstreams, environment, clock),
+        *await providers.upstreams(policy, environment, clock),
     ]

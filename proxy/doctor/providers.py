@@ -21,7 +21,8 @@ import orjson
 from proxy.doctor.finding import Finding, failed, ok, warning
 from proxy.domain import RawHeaders
 from proxy.errors import UpstreamUnreachable
-from proxy.policy import UpstreamPolicy
+from proxy.own_base import own_base
+from proxy.policy import Policy, UpstreamPolicy
 from proxy.ports import Clock
 from proxy.upstream.passthrough import Passthrough
 
@@ -44,13 +45,16 @@ class Told:
     date: str
 
 
-async def upstreams(policies: Sequence[UpstreamPolicy], environment: Mapping[str, str], clock: Clock) -> list[Finding]:
+async def upstreams(policy: Policy, environment: Mapping[str, str], clock: Clock) -> list[Finding]:
     """One finding for each upstream, and one for the clock."""
-    asked = [upstream for upstream in policies if not upstream.litellm]
+    asked = [upstream for upstream in policy.upstreams if not upstream.litellm]
+    credentials = [_credential(upstream, policy, environment) for upstream in asked]
     async with Passthrough([_plain(upstream) for upstream in asked], environment) as way:
-        each = await asyncio.gather(*(_examined(way, upstream, environment) for upstream in asked))
+        each = await asyncio.gather(
+            *(_examined(way, upstream, *credential) for upstream, credential in zip(asked, credentials, strict=True))
+        )
         now = clock()
-    told = [finding for finding, _ in each] + [_litellm(u, environment) for u in policies if u.litellm]
+    told = [finding for finding, _ in each] + [_litellm(u, environment) for u in policy.upstreams if u.litellm]
     return [*told, _clock([date for _, date in each if date], now)]
 
 
@@ -59,10 +63,11 @@ def _plain(upstream: UpstreamPolicy) -> UpstreamPolicy:
     return upstream.model_copy(update={"auth": "forward", "key_env": ""})
 
 
-async def _examined(way: Passthrough, upstream: UpstreamPolicy, environment: Mapping[str, str]) -> tuple[Finding, str]:
+async def _examined(
+    way: Passthrough, upstream: UpstreamPolicy, variable: str, credential: RawHeaders
+) -> tuple[Finding, str]:
     """The finding, and the date that the upstream named."""
     check = f"upstream {upstream.name}"
-    variable, credential = _credential(upstream, environment)
     try:
         told = await _ask(way, upstream, credential)
         is_public = bool(credential) and told.models is not None and (await _ask(way, upstream, [])).models is not None
@@ -82,7 +87,7 @@ def _judged(check: str, upstream: UpstreamPolicy, told: Told, variable: str, is_
     if told.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         if variable:
             return failed(check, f"{upstream.url} refuses {variable} ({status})", f"put a valid key into {variable}")
-        return ok(check, f"{upstream.url} can be reached, and asks for a credential; the environment holds none to try")
+        return ok(check, f"{upstream.url} can be reached, and asks for a credential; the environment holds none for it")
     if HTTPStatus.MULTIPLE_CHOICES <= told.status < HTTPStatus.BAD_REQUEST:
         return warning(
             check, f"{answered} by sending elsewhere ({status})", "write the final address into upstreams.url"
@@ -121,11 +126,16 @@ def _models(body: bytes) -> int | None:
     return len(listed) if isinstance(listed, list) else None
 
 
-def _credential(upstream: UpstreamPolicy, environment: Mapping[str, str]) -> tuple[str, RawHeaders]:
-    """The variable that holds what a request would carry, and the header that it is sent in; "" without one."""
+def _credential(upstream: UpstreamPolicy, policy: Policy, environment: Mapping[str, str]) -> tuple[str, RawHeaders]:
+    """
+    The variable that holds what a request would carry, and the header that it is sent in; "" without one.
+
+    What the user keeps beside another provider's address is that provider's, and not shown to this one.
+    """
     variable = upstream.key_env if upstream.auth == "held" else KEYS[upstream.wire]
     key = environment.get(variable, "").encode()
-    if not key:
+    _, elsewhere = own_base(upstream.wire, policy, environment)
+    if not key or (upstream.auth == "forward" and elsewhere not in ("", upstream.url.rstrip("/"))):
         return "", ()
     return variable, [(b"x-api-key", key) if upstream.wire == "anthropic" else (b"authorization", b"Bearer " + key)]
 
