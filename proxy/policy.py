@@ -214,6 +214,11 @@ class MemoryPolicy(_Part):
     deadline_ms: float = Field(
         250.0, gt=0, description="Then the request goes on without memory: less than a model takes to begin."
     )
+    websockets: Literal["pass", "decline"] = Field(
+        "pass",
+        description="pass: they go through, without memory. decline: where memory acts they get 426, upon which Codex "
+        "goes on over HTTP.",
+    )
 
     @field_validator("mode", mode="before")
     @classmethod

@@ -15,7 +15,7 @@ import structlog
 from starlette.types import Receive, Scope, Send
 
 from proxy.core.keyring import Keyring
-from proxy.domain import Ending, Prepared, RawHeaders
+from proxy.domain import Ending, Mode, Prepared, RawHeaders
 from proxy.edge.relay import Relay
 from proxy.edge.tunnel import can_switch, tunnel
 from proxy.edge.upload import BodyTooLarge, ClientGone, Upload
@@ -47,6 +47,7 @@ class ProxyRoutes:
             keyring: with keys in it, callers without one are refused.
         """
         self._needs_model = needs_model(policy.upstreams)
+        self._declines_sockets = policy.memory.websockets == "decline" and policy.memory.mode is not Mode.OFF
         self._limit_bytes = policy.limits.body_bytes
         self._pipeline = pipeline
         self._upstreams = upstreams
@@ -63,6 +64,9 @@ class ProxyRoutes:
         elif self._keyring and self._keyring.find(headers) is None:
             text = "the key is none of this proxy's; send one of those as authorization: Bearer"
             await relay.refuse(401, "invalid_api_key", text)
+        elif self._declines_sockets and can_switch(scope) and wire_of("POST", path) is not None:
+            text = "a WebSocket would pass without memory (memory.websockets of the proxy): ask over HTTP"
+            await relay.refuse(426, "websocket_declined", text)
         else:
             try:
                 await self._forward(scope, path, headers, upload, relay)

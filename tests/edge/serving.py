@@ -8,6 +8,7 @@ import threading
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -85,10 +86,11 @@ def edge(
     pipeline: ScriptedPipeline | None = None,
     keys: Mapping[str, KeyPolicy] | None = None,
     limit_bytes: int = 1 << 28,
+    memory: Mapping[str, object] = MappingProxyType({}),
 ) -> Iterator[int]:
     """The proxied routes on a server of their own; its port."""
     limits = {"body_bytes": limit_bytes, "memory_body_bytes": limit_bytes - 1}
-    policy = Policy.model_validate({"upstreams": list(upstreams), "limits": limits})
+    policy = Policy.model_validate({"upstreams": list(upstreams), "limits": limits, "memory": memory})
     keyring = Keyring(keys or {})
     upstreams = Upstreams(policy.upstreams, HELD, keyring)
     routes = ProxyRoutes(policy, pipeline or ScriptedPipeline(), upstreams, keyring)

@@ -218,6 +218,24 @@ async def test_a_refused_handshake_is_the_upstreams_own_and_ends_the_connection(
                 assert await line.closed() == b""
 
 
+@pytest.mark.parametrize(
+    ("memory", "path", "status"),
+    [
+        ({"websockets": "decline"}, "/v1/responses", 426),
+        ({"websockets": "decline"}, "/v1/realtime", 101),
+        ({"websockets": "decline", "mode": "off"}, "/v1/responses", 101),
+        ({}, "/v1/responses", 101),
+    ],
+)
+async def test_a_websocket_may_be_declined_where_memory_acts(memory: dict[str, str], path: str, status: int) -> None:
+    async with SocketUpstream() as upstream:
+        with edge([{"url": upstream.url}], memory=memory) as port:
+            async with connected(port) as line:
+                await line.send(request(path.encode(), method=b"GET", headers=HANDSHAKE))
+                assert (await line.head()).status == status
+        assert len(upstream.requests) == (status == 101)
+
+
 async def test_what_the_upstream_says_with_its_consent_is_not_lost() -> None:
     async def consent(asked: HttpMessage, line: Line) -> None:
         await line.send(CONSENT + b"\x81\x05early")
