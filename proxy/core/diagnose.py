@@ -78,7 +78,7 @@ def diagnose(
     restores = lineage.event in (Event.SUMMARY, Event.TRUNCATE) and not lineage.window_full
     at_cap = replayed_tokens >= policy.pressure.replay_share * now.window_tokens > 0
     sheds = restores and at_cap
-    if (not human_speaks and not restores) or (newest < 0 and _begins_compacted(chat)):
+    if (not human_speaks and not restores) or (newest < 0 and (chat.held or _begins_compacted(chat))):
         return silent(Note.TOOL_LOOP)
     if restores:
         kind, budget = BlockKind.RESTORE, restore_budget(now, policy.restore)
@@ -208,7 +208,7 @@ def _newest_human(chat: Chat) -> int:
 
 
 def _begins_compacted(chat: Chat) -> bool:
-    """The provider reads nothing that we could put in front."""
+    """The provider reads nothing that we could put in front of what it compacted."""
     return bool(chat.history and chat.history[0].opaque)
 
 

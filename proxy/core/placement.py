@@ -62,11 +62,15 @@ def place(chat: Chat, anchor: int, placement: str) -> tuple[int, str]:
     Args:
         anchor: index of the newest user message that is no tool result; -1: none survived, and the block becomes a
             message of its own behind the instructions, where no tool call can be torn from its result.
-        placement: `user`, or `system`: behind the leading instructions, whatever the anchor (CALMem).
+        placement: `user`, or `system`: behind the leading instructions, whatever the anchor (CALMem); and behind the
+            results of calls that the provider holds.
     """
     if placement == "user" and anchor >= 0:
         return anchor, ""
-    first = next((at for at, m in enumerate(chat.messages) if not m.is_instruction), len(chat.messages) - 1)
+    if chat.held:
+        first = next((at for at, m in enumerate(chat.messages) if m.role == "user"), len(chat.messages))
+    else:
+        first = next((at for at, m in enumerate(chat.messages) if not m.is_instruction), len(chat.messages) - 1)
     return first, placement
 
 

@@ -50,6 +50,15 @@ async def test_head_is_the_history_and_the_answer_without_instructions(journal: 
     assert [stored[o].raw for o in head.occurrences] == said
 
 
+async def test_answers_are_found_by_their_names_inside_their_tenant(journal: SqliteJournal) -> None:
+    asked = record(HELLO)
+    said = heard(asked, "hi there")
+    named = replace(said, answer=replace(said.answer, links=((LinkKind.REPLY, 7), (LinkKind.PHRASE, 8))))
+    await journal.write([asked], [named])
+    assert [message.raw for message in await journal.answers("acme", [7, 9])] == [assistant("hi there")]
+    assert await journal.answers("acme", [8]) == await journal.answers("other", [7]) == ()
+
+
 async def test_open_turn_has_a_head_without_an_answer(journal: SqliteJournal) -> None:
     await journal.write([record(HELLO)])
     (head,) = (await look(journal, HELLO)).heads

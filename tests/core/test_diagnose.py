@@ -164,6 +164,18 @@ def test_in_front_of_what_the_provider_has_compacted_nothing_is_said() -> None:
     assert decide(replace(asked, messages=(*asked.messages, Message("user", QUESTION, {}))), SUMMARY).anchor == 2
 
 
+def test_between_a_call_that_the_provider_holds_and_its_result_nothing_is_said() -> None:
+    results = Chat((Message("tool", "read", {}),), "m", b"", {}, held=True)
+    assert decide(results, SUMMARY).note is Note.TOOL_LOOP
+
+
+def test_what_the_provider_holds_is_visible() -> None:
+    lineage = Lineage(Event.APPEND, Role.MAIN, head(lost=(7,)), kept=(-1,), held=(1, 2))
+    found = decide(replace(chat(("user", QUESTION)), held=True), lineage)
+    assert found.query is not None
+    assert {lineage.head.fulls[1], lineage.head.fulls[2]} < found.query.visible_fulls  # type: ignore[union-attr]
+
+
 def test_a_human_message_that_is_gone_is_asked_of_the_journal() -> None:
     lineage = Lineage(Event.TRUNCATE, Role.MAIN, head(), kept=(3, -1), dropped=(0, 1, 2))
     found = decide(chat(("assistant", "call"), ("tool", "result")), lineage)

@@ -57,6 +57,11 @@ def test_policy_can_put_it_behind_the_system_prompt() -> None:
     assert place(chat("system", "developer", "user"), 2, "system") == (2, "system")
 
 
+def test_behind_a_held_history_it_stands_behind_the_results_of_its_calls() -> None:
+    assert place(replace(chat("system", "tool", "user"), held=True), 2, "system") == (2, "system")
+    assert place(replace(chat("tool", "tool"), held=True), -1, "system") == (2, "system")
+
+
 def test_a_request_of_instructions_only_takes_the_block_in_front_of_the_last() -> None:
     assert place(chat("system"), -1, "user") == (0, "user")
 

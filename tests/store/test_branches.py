@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from proxy.domain import Clues, Head, LinkKind, Record, Role
+from proxy.domain import Clues, Head, Json, LinkKind, Record, Role
 from proxy.store.connection import Database
 from proxy.store.journal import SqliteJournal
 from tests.talking import heard, print_of, record, user
@@ -49,6 +52,27 @@ async def test_a_head_that_was_replaced_is_still_known_by_its_answer(journal: Sq
         assert list(getattr(again, name)) == list(getattr(before, name)), name
     assert (again.request_length, again.event, again.tokens) == (1, before.event, 17)
     assert await named(journal, 101, "other") == []
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.integers(0, 30), min_size=2, max_size=14))
+async def test_whatever_is_continued_each_answer_leads_to_what_led_to_it(tmp_path: Path, picks: list[int]) -> None:
+    database = Database(tmp_path / f"{uuid4().hex}.db")
+    await database.open()
+    journal = SqliteJournal(database)
+    histories: list[list[Json]] = []
+    for number, pick in enumerate(picks):
+        before = pick % (number + 1) - 1  # -1: a conversation begins
+        head = (await named(journal, before))[0] if before >= 0 else None
+        asked = [*(histories[before] if head else ()), user(f"question {number}")]
+        conversation = head.conversation if head else f"c-{number}"
+        await say(journal, record(asked, head, conversation=conversation), f"answer {number}", number)
+        histories.append([*asked, {"role": "assistant", "content": f"answer {number}"}])
+    for number, history in enumerate(histories):
+        (head,) = await named(journal, number)
+        assert list(head.fulls) == [print_of("acme", raw).full for raw in history]
+        assert head.request_length == len(history) - 1
+    await database.close()
 
 
 async def test_the_answer_of_a_side_request_led_to_no_head(journal: SqliteJournal) -> None:
