@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from proxy.domain import Clues, Head, Json, LinkKind, Record, Role
 from proxy.store.connection import Database
-from proxy.store.journal import SqliteJournal
+from proxy.store.journal import MAX_HEADS_READ, SqliteJournal
 from tests.talking import heard, print_of, record, user
 
 
@@ -52,6 +52,16 @@ async def test_a_head_that_was_replaced_is_still_known_by_its_answer(journal: Sq
         assert list(getattr(again, name)) == list(getattr(before, name)), name
     assert (again.request_length, again.event, again.tokens) == (1, before.event, 17)
     assert await named(journal, 101, "other") == []
+
+
+async def test_one_of_many_branches_is_known_as_it_stands(journal: SqliteJournal) -> None:
+    await say(journal, record([user("one")]), "first", 101)
+    (root,) = await named(journal, 101)
+    history = [user("one"), {"role": "assistant", "content": "first"}]
+    for number in range(MAX_HEADS_READ + 2):
+        asked = record([*history, user(f"branch {number}")], root, compactions=number)
+        await say(journal, asked, "next", 200 + number)
+    assert [head.compactions for number in range(3) for head in await named(journal, 200 + number)] == [0, 1, 2]
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -89,6 +89,7 @@ def test_a_request_is_read() -> None:
             {"type": "namespace", "name": "fs", "tools": [{"type": "function", "name": "list"}]},
             {"type": "web_search"},
             "no tool",
+            {"description": "no name"},
         ],
     )
     assert (read.model, read.user, read.stream, read.max_reply_tokens) == ("m", "ann", True, 100)
@@ -340,7 +341,16 @@ def test_a_compaction_is_answered_with_items_too() -> None:
     assert message is not None and message.text == "" and message.opaque == (inline_reference("b3BhcXVl"),)
 
 
-@pytest.mark.parametrize("body", [b"", b"no json", b'{"error": {"message": "no"}}', b'{"output": [7]}'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"no json",
+        b'{"error": {"message": "no"}}',
+        b'{"output": [7]}',
+        b'{"output": [{"role": "assistant", "content": 7}]}',
+    ],
+)
 def test_what_is_no_answer_says_nothing(body: bytes) -> None:
     assert reply([body], False) == Completion()
 
