@@ -74,10 +74,18 @@ def address(listen: ListenPolicy) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{listen.port}"
 
 
-def free_port(host: str) -> int:
-    """A port that nobody listens on at the moment."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, 0), family=family) as listening:
+def claim(listen: ListenPolicy) -> int:
+    """
+    Try to listen there, and let go again.
+
+    Returns:
+        The port, a free one where the policy's is 0.
+
+    Raises:
+        OSError: it cannot be done; the port may be taken even where nobody answers.
+    """
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
+    with socket.create_server((listen.host, listen.port), family=family) as listening:
         port: int = listening.getsockname()[1]
         return port
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 import time
 from tempfile import TemporaryDirectory
@@ -20,6 +19,7 @@ from starlette.types import ASGIApp
 from proxy import logs, settings
 from proxy.errors import PolicyError
 from proxy.policy import ListenPolicy, Policy
+from proxy.presence import claim
 from proxy.store.location import make_folder
 from proxy.store.secret import load_secret
 
@@ -90,9 +90,8 @@ def _run(listen: ListenPolicy) -> None:
 
 def _claim(listen: ListenPolicy) -> None:
     """Try the address before anything is loaded: workers would only say that they could not start."""
-    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
     try:
-        socket.create_server((listen.host, listen.port), family=family).close()
+        claim(listen)
     except OSError as cause:
         reason = (cause.strerror or str(cause)).partition(" (")[0].lower()
         hint = "stop what listens there (palimpsest itself, perhaps), or choose another --port"

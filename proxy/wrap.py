@@ -24,8 +24,8 @@ from pydantic import ValidationError
 from proxy import settings
 from proxy.errors import MemoryFault, PolicyError
 from proxy.own_base import own_base
-from proxy.policy import Policy, UpstreamPolicy
-from proxy.presence import Found, address, free_port, look
+from proxy.policy import ListenPolicy, Policy, UpstreamPolicy
+from proxy.presence import Found, address, claim, look
 from proxy.settings import WRAPPED_AT_ENV, WRAPPED_BY_ENV
 from proxy.store.location import make_folder
 
@@ -137,11 +137,7 @@ def _proxy(policy: Policy, environment: Mapping[str, str]) -> Iterator[str]:
     if found is Found.OURS:
         yield address(policy.listen)
         return
-    if found is not Found.NOBODY or policy.listen.port == 0:
-        elsewhere = policy.listen.model_copy(update={"port": free_port(policy.listen.host)})
-        if found is not Found.NOBODY:
-            _say(f"{address(policy.listen)} is taken by {found}; this command has {address(elsewhere)}")
-        policy = policy.model_copy(update={"listen": elsewhere})
+    policy = policy.model_copy(update={"listen": _place(policy.listen, found)})
     make_folder(policy.data)
     log = policy.data / LOG_FILE
     process = _start(policy, environment, log)
@@ -152,6 +148,23 @@ def _proxy(policy: Policy, environment: Mapping[str, str]) -> Iterator[str]:
             _say(f"the proxy ended before the command did; {log} says why")
     finally:
         _stop(process, policy.listen.shutdown_seconds + STOP_SECONDS)
+
+
+def _place(listen: ListenPolicy, found: Found) -> ListenPolicy:
+    """Where the policy says, if nobody is there; else where there is room."""
+    anywhere = listen.model_copy(update={"port": 0})
+    try:
+        if found is Found.NOBODY:
+            return listen.model_copy(update={"port": claim(listen)})
+        reason: object = found
+    except OSError as cause:
+        reason = (cause.strerror or str(cause)).lower()
+    try:
+        elsewhere = listen.model_copy(update={"port": claim(anywhere)})
+    except OSError as cause:
+        raise PolicyError(f"listen.host: {listen.host}: cannot listen there: {cause.strerror}; try --host") from cause
+    _say(f"{address(listen)} is taken: {reason}; this command has {address(elsewhere)}")
+    return elsewhere
 
 
 def _start(policy: Policy, environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:

@@ -13,7 +13,7 @@ import pytest
 
 from proxy.domain import Json
 from proxy.policy import ListenPolicy, Policy
-from proxy.presence import Found, address, free_port, look, self_description
+from proxy.presence import Found, address, claim, look, self_description
 from proxy.settings import WRAPPED_BY_ENV
 from tests.running import PATIENCE_SECONDS
 
@@ -46,7 +46,7 @@ def http(body: Json) -> bytes:
 
 
 def test_nobody_is_there() -> None:
-    assert look(policy_at(free_port("127.0.0.1"))) is Found.NOBODY
+    assert look(policy_at(claim(ListenPolicy(port=0)))) is Found.NOBODY
 
 
 @pytest.mark.parametrize("said", [b"", b"220 mail ready\r\n", http({"alive": True}), b"HTTP/1.1 200 OK\r\n\r\n[1]"])
@@ -89,3 +89,9 @@ def test_a_proxy_says_nothing_of_what_it_holds() -> None:
 )
 def test_an_address_is_one_that_a_client_can_connect_to(host: str, url: str) -> None:
     assert address(ListenPolicy(host=host, port=9)) == url
+
+
+def test_an_address_can_be_claimed_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(OSError):
+        claim(ListenPolicy(port=other.getsockname()[1]))
+    assert claim(ListenPolicy(port=0)) > 0

@@ -103,7 +103,22 @@ def test_where_another_program_listens_the_proxy_stands_elsewhere(upstream: Scri
         done = wrapped.run(sys.executable, "-c", ASK)
     assert done.stdout.startswith("hello to you start ")
     assert f":{wrapped.port}/" not in done.stdout
-    assert f"http://127.0.0.1:{wrapped.port} is taken by another program; this command has http" in done.stderr
+    assert f"http://127.0.0.1:{wrapped.port} is taken: another program; this command has http" in done.stderr
+
+
+def test_an_address_that_nobody_answers_at_may_be_taken_all_the_same(tmp_path: Path) -> None:
+    wrapped = Wrapped(tmp_path)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", wrapped.port))
+        done = wrapped.run("sh", "-c", "echo $OPENAI_BASE_URL")
+    assert done.stdout.startswith("http://127.0.0.1:") and f":{wrapped.port}/" not in done.stdout
+    assert "is taken: address already in use" in done.stderr
+
+
+def test_an_address_that_this_machine_has_not_is_refused(tmp_path: Path) -> None:
+    done = Wrapped(tmp_path, PALIMPSEST_HOST="192.0.2.1").run("true")
+    assert done.returncode == 2
+    assert done.stderr.startswith("palimpsest: listen.host: 192.0.2.1: cannot listen there: ")
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])

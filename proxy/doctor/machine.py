@@ -4,7 +4,6 @@ Has this machine what the proxy needs? Embedding model, tokenizers, an address t
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping
 from http.client import HTTPException
 from time import perf_counter
@@ -16,7 +15,7 @@ from proxy.index import tokens
 from proxy.index.minilm import PROBE, Encoder
 from proxy.index.model import locate, questions_folder
 from proxy.policy import ModelPolicy, Policy
-from proxy.presence import Found, address, ask, look
+from proxy.presence import Found, address, ask, claim, look
 
 TOKEN_CHARS = 16  # below, a token can be guessed by whoever may ask as often as he likes
 MILLISECONDS = 1000
@@ -76,9 +75,8 @@ def _running(policy: Policy, where: str) -> Finding:
 
 
 def _bound(policy: Policy, where: str) -> Finding:
-    family = socket.AF_INET6 if ":" in policy.listen.host else socket.AF_INET
     try:
-        socket.create_server((policy.listen.host, policy.listen.port), family=family).close()
+        claim(policy.listen)
     except OSError as cause:
         reason = (cause.strerror or str(cause)).lower()
         return failed("port", f"{where}: cannot listen there: {reason}", "choose another --host or --port")
