@@ -84,6 +84,13 @@ def configure(policy: LogPolicy, stream: TextIO = sys.stderr) -> None:
     )
 
 
+def silence(*names: str) -> None:
+    """Hear nothing more of loggers whose lines, at any level, quote what passes."""
+    for name in names:
+        logging.getLogger(name).handlers.clear()
+        logging.getLogger(name).disabled = True
+
+
 def _first_line(_logger: Any, _method: str, line: EventDict) -> EventDict:
     """A library's line without its continuation: asyncio puts the repr of whatever failed there."""
     line["event"] = str(line["event"]).partition("\n")[0]

@@ -5,6 +5,7 @@ Where does a request go, and who takes it there? As it is to a provider, or as a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 from urllib.parse import unquote
@@ -17,6 +18,7 @@ from proxy.ports import Answer, Body
 from proxy.upstream.choice import choose
 from proxy.upstream.listing import LIST_PATH, ModelList, entry_of
 from proxy.upstream.passthrough import Passthrough
+from proxy.upstream.via_litellm import ViaLitellm
 from proxy.wire.refusal import speaks_anthropic
 
 
@@ -34,16 +36,21 @@ class Upstreams:
         """
         self._upstreams = tuple(upstreams)
         self._passthrough = Passthrough([u for u in upstreams if not u.litellm], environment, keyring)
+        self._litellm = ViaLitellm([u for u in upstreams if u.litellm], environment, keyring)
         self._models = ModelList(upstreams)
+        self._opened = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        await self._passthrough.__aenter__()
+        async with AsyncExitStack() as opened:
+            await opened.enter_async_context(self._passthrough)
+            await opened.enter_async_context(self._litellm)
+            self._opened = opened.pop_all()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._passthrough.__aexit__(kind, error, trace)
+        await self._opened.aclose()
 
     async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> Answer:
         """See `Sending`."""
@@ -64,6 +71,6 @@ class Upstreams:
                 f"no upstream serves {model or path!r}; upstreams.models and upstreams.wire of the proxy say what is "
                 "served"
             )
-        if upstream.litellm and is_listing:
-            return entry_of(model)
+        if upstream.litellm:
+            return entry_of(model) if is_listing else await self._litellm.send(upstream, method, path, headers, body)
         return await self._passthrough.send(upstream, method, target, headers, body)

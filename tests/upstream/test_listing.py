@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
-from proxy.domain import Json
+from proxy.domain import Json, RawHeaders
+from proxy.policy import UpstreamPolicy
+from proxy.ports import Answer
+from proxy.upstream.listing import ModelList
 from tests.edge.serving import edge
 from tests.running import PATIENCE_SECONDS, free_port
 from tests.wirelevel import Headers, HttpMessage, Line, RawUpstream, Script, answer, connected, request
@@ -52,11 +55,10 @@ async def test_lists_are_merged_and_each_model_is_the_one_that_would_answer() ->
         told = await got(
             [
                 {"name": "one", "url": one.url, "models": ["gpt-*"]},
-                {"name": "other", "url": other.url, "models": ["claude-*", "gpt-*"]},
-                {"name": "third", "litellm": "gemini/*", "models": ["gemini-2.5-pro", "gemini-*"]},
+                {"name": "other", "url": other.url, "models": ["named-by-the-operator", "claude-*", "gpt-*"]},
             ]
         )
-    assert ids(told) == ["gpt-4o", "claude-x", "gemini-2.5-pro"]
+    assert ids(told) == ["gpt-4o", "claude-x", "named-by-the-operator"]
     assert orjson.loads(told.body)["data"][0]["created"] == 7
 
 
@@ -96,7 +98,7 @@ async def test_one_passed_through_list_stays_as_it_is_byte_for_byte() -> None:
     body = b'{ "data" : [] , "odd": 1}'
     async with RawUpstream(saying(body)) as only:
         assert (await got([{"url": only.url, "models": ["gpt-*"]}])).body == body
-        both = [{"name": "a", "url": only.url, "wire": "openai"}, {"name": "b", "litellm": "x/y", "wire": "anthropic"}]
+        both = [{"name": "a", "url": only.url, "wire": "openai"}, {"name": "b", "url": only.url, "wire": "anthropic"}]
         assert (await got(both)).body == body
 
 
@@ -124,9 +126,20 @@ async def test_one_model_is_looked_up_where_it_is_served() -> None:
         upstreams = [
             {"name": "one", "url": one.url, "models": ["gpt-*"]},
             {"name": "other", "url": other.url, "models": ["meta/*"]},
-            {"name": "third", "litellm": "anthropic/*", "models": ["claude-*"]},
         ]
         assert (await got(upstreams, b"/v1/models/meta%2Fllama")).status == 200
         assert [len(one.requests), len(other.requests)] == [0, 1]
-        assert orjson.loads((await got(upstreams, b"/v1/models/claude-x")).body)["id"] == "claude-x"
         assert (await got(upstreams, b"/v1/models/unheard-of")).status == 404
+
+
+async def test_of_a_litellm_model_the_list_knows_what_the_operator_names() -> None:
+    claude = UpstreamPolicy(litellm="anthropic/*", models=("claude-sonnet-4-5", "claude-*"))
+    models = ModelList([claude])
+    assert models.merges(is_anthropic=True) and not ModelList([UpstreamPolicy()]).merges(is_anthropic=False)
+
+    async def ask(upstream: UpstreamPolicy, headers: RawHeaders) -> Answer:
+        raise AssertionError("a LiteLLM model has no list")
+
+    told = await models.answer(False, [], ask)
+    body = b"".join([data async for data in told])
+    assert [entry["id"] for entry in orjson.loads(body)["data"]] == ["claude-sonnet-4-5"]

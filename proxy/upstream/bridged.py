@@ -1,0 +1,145 @@
+"""
+What does LiteLLM take of a client's request, and what does it give back? The fields and the events of each wire.
+
+A request becomes keyword arguments of LiteLLM, and many of its keywords say where a request goes, with which key, and
+what is read from this machine. So only what is named here is handed over; other fields of a request are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from proxy.domain import Json
+
+CHAT_FIELDS = frozenset(
+    {
+        *(
+            "messages",
+            "stream",
+            "stream_options",
+            "temperature",
+            "top_p",
+            "top_k",
+            "min_p",
+            "n",
+            "stop",
+            "seed",
+            "user",
+        ),
+        *("max_tokens", "max_completion_tokens", "presence_penalty", "frequency_penalty", "repetition_penalty"),
+        *("logit_bias", "logprobs", "top_logprobs", "response_format", "modalities", "audio", "prediction"),
+        *("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "web_search_options"),
+        *("reasoning_effort", "thinking", "verbosity", "service_tier", "store", "safety_identifier"),
+        *("prompt_cache_key", "prompt_cache_retention"),
+    }
+)
+RESPONSES_FIELDS = frozenset(
+    {
+        *("input", "instructions", "stream", "temperature", "top_p", "max_output_tokens", "text", "truncation", "user"),
+        *("tools", "tool_choice", "parallel_tool_calls", "max_tool_calls", "include", "reasoning", "store", "prompt"),
+        *("previous_response_id", "service_tier", "safety_identifier", "prompt_cache_key", "top_logprobs"),
+    }
+)
+MESSAGES_FIELDS = frozenset(
+    {
+        *("messages", "system", "stream", "max_tokens", "temperature", "top_p", "top_k", "stop_sequences", "metadata"),
+        *("tools", "tool_choice", "thinking", "output_config", "output_format"),
+    }
+)
+HINTS = frozenset(
+    {  # what changes no answer is left out for providers that do not know it; without the others LiteLLM says no
+        *("user", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"),
+        *("parallel_tool_calls", "verbosity"),
+    }
+)
+
+BEFORE_THE_PROVIDER = ("response.created", "response.in_progress")
+
+Frames = AsyncGenerator[bytes, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    """
+    One wire: `fields` go in, `ask` calls a router of LiteLLM's with them and returns a whole body or events.
+
+    `broken` is the event, if the wire has one, that says that a stream is not whole.
+    """
+
+    fields: frozenset[str]
+    ask: Callable[[Any, Json], Awaitable[bytes | Frames]]
+    broken: Callable[[str], bytes] = lambda text: b""
+
+
+async def ask_chat(router: Any, asked: Json) -> bytes | Frames:
+    """Chat Completions, LiteLLM's own language."""
+    result = await router.acompletion(**asked)
+    return chat_events(result) if asked.get("stream") else orjson.dumps(result.model_dump(warnings=False))
+
+
+async def chat_events(stream: Any) -> Frames:
+    """One event a chunk, all under the first one's id, and the one that says that there will be no more."""
+    async with closed(stream):
+        name: Json = {}
+        async for chunk in stream:
+            said = chunk.model_dump(exclude_none=True, exclude_unset=True, warnings=False)
+            name = name or {"id": said.get("id")}  # for some providers LiteLLM invents another one each time
+            yield b"data: " + orjson.dumps(said | name) + b"\n\n"
+        yield b"data: [DONE]\n\n"
+
+
+async def ask_responses(router: Any, asked: Json) -> bytes | Frames:
+    """Responses, where LiteLLM keeps nothing: there is no history behind an id, and nothing to get later."""
+    patience = {"timeout": asked["timeout"].read} if "timeout" in asked else {}  # here LiteLLM takes seconds alone
+    result = await router.aresponses(**asked | patience)
+    return (
+        responses_events(result)
+        if asked.get("stream")
+        else orjson.dumps(result.model_dump(mode="json", warnings=False))
+    )
+
+
+async def responses_events(stream: Any) -> Frames:
+    """Events under their names, counted; those before the provider has said anything wait until it has."""
+    async with closed(stream):
+        number, waiting = 0, b""
+        async for event in stream:
+            said = event.model_dump(mode="json", exclude_none=True, warnings=False) | {"sequence_number": number}
+            number += 1
+            waiting += b"event: %s\ndata: %s\n\n" % (str(said["type"]).encode(), orjson.dumps(said))
+            if said["type"] not in BEFORE_THE_PROVIDER:
+                yield waiting
+                waiting = b""
+
+
+def responses_broken(text: str) -> bytes:
+    """See `Bridge`."""
+    said = {"type": "error", "code": "upstream_unreachable", "message": text, "param": None}
+    return b"event: error\ndata: %s\n\n" % orjson.dumps(said)
+
+
+async def begun(stream: Any) -> Any:
+    """The same stream, when its first chunk is here: until then LiteLLM may not even have asked the provider."""
+    first = await anext(aiter(stream))
+
+    async def again() -> AsyncIterator[Any]:
+        yield first
+        async for chunk in stream:
+            yield chunk
+
+    return again()
+
+
+@asynccontextmanager
+async def closed(stream: Any) -> AsyncIterator[None]:
+    """Close a stream of LiteLLM's, where its kind can be closed."""
+    try:
+        yield
+    finally:
+        if (aclose := getattr(stream, "aclose", None)) is not None:
+            await aclose()

@@ -1,0 +1,114 @@
+"""
+What does a failure of LiteLLM's mean for the client? The provider's own refusal, or that nobody answered.
+
+LiteLLM raises what its providers' libraries raise, some of it wrapped and some of it not. So a failure is read by what
+it carries: a status, words, headers, and what it followed from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import orjson
+
+from proxy.domain import RawHeaders
+from proxy.errors import UpstreamUnreachable
+from proxy.policy import UpstreamPolicy
+
+LOWEST_ERROR = 400
+LOWEST_SERVER_ERROR = 500
+CODES = {
+    401: "invalid_api_key",
+    403: "permission_denied",
+    404: "model_not_found",
+    429: "rate_limit_exceeded",
+}
+KEPT = ("retry-after", "retry-after-ms", "x-should-retry", "request-id", "x-request-id")  # of the provider's headers
+LATE = ("TimeoutError", "TimeoutException", "APITimeoutError")  # classes, by name: theirs are imported late
+BROKEN = ("ConnectionError", "ClientConnectionError", "ClientPayloadError", "TransportError")
+UNKNOWN = "APIConnectionError"  # with a status of its own, whatever happened
+TOO_LONG = "ContextWindowExceededError"
+
+_LITELLMS_WORDS = re.compile(r"^(?:(?:litellm\.)?\w+Error: )*(?:\w+(?:Exception|Error)(?: \w+)? - )?")
+_JSON_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A provider's no."""
+
+    status: int
+    code: str
+    text: str
+    headers: RawHeaders
+
+
+def refused(failure: Exception) -> Refused | None:
+    """What the provider said; None: nothing."""
+    status = getattr(failure, "status_code", None)
+    if not isinstance(status, int) or status < LOWEST_ERROR:
+        return None
+    if (status >= LOWEST_SERVER_ERROR or is_late(failure)) and is_broken(failure):
+        return None
+    if _is_a(failure, (UNKNOWN,)):
+        return None
+    fallback = "upstream_error" if status >= LOWEST_SERVER_ERROR else "invalid_request_error"
+    code = "context_length_exceeded" if _is_a(failure, (TOO_LONG,)) else CODES.get(status, fallback)
+    headers = _headers(failure)
+    kept = [(name.encode(), str(headers[name]).encode()) for name in KEPT if name in headers]
+    return Refused(status, code, _words(str(getattr(failure, "message", failure))), kept)
+
+
+def is_broken(failure: Exception) -> bool:
+    """Whether it followed from the connection: else, with no word of the provider's, LiteLLM found no way to ask."""
+    return any(_is_a(one, (*LATE, *BROKEN)) for one in _chain(failure))
+
+
+def summary(failure: Exception) -> str:
+    """In one line: LiteLLM adds where in itself it happened."""
+    return _words(str(failure).partition("\n")[0])
+
+
+def unreachable(upstream: UpstreamPolicy, failure: Exception) -> UpstreamUnreachable:
+    """Nobody answered, in words of ours: the library's quote what it was given."""
+    late = is_late(failure)
+    reason = "it kept silent for too long" if late else f"the connection broke ({type(failure).__name__})"
+    text = f"asking upstream {upstream.name!r} ({upstream.litellm}): {reason}; try again, or check its url"
+    return UpstreamUnreachable(text, timed_out=late)
+
+
+def is_late(failure: Exception) -> bool:
+    """Whether it is about time."""
+    return _is_a(failure, LATE)
+
+
+def _is_a(failure: BaseException, names: tuple[str, ...]) -> bool:
+    return any(kind.__name__ in names for kind in type(failure).__mro__)
+
+
+def _chain(failure: BaseException | None) -> Iterator[BaseException]:
+    while failure is not None:
+        yield failure
+        failure = failure.__cause__ or failure.__context__
+
+
+def _headers(failure: Exception) -> Mapping[str, str]:
+    """Of the provider's answer, where the failure still knows it."""
+    response = getattr(failure, "response", None)
+    places = (getattr(failure, "litellm_response_headers", None), getattr(response, "headers", None))
+    return next((place for place in (*places, getattr(failure, "headers", None)) if place), {})
+
+
+def _words(text: str) -> str:
+    """The provider's own, which clients know, out of LiteLLM's."""
+    bare = _LITELLMS_WORDS.sub("", text)
+    found = _JSON_OBJECT.search(bare)
+    try:
+        told = orjson.loads(found[0]) if found else {}
+    except orjson.JSONDecodeError:
+        return bare
+    error = told.get("error", told)
+    words = error.get("message") if isinstance(error, dict) else error
+    return words if isinstance(words, str) and words else bare
