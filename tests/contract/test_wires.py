@@ -16,6 +16,7 @@ from proxy.ports import Wire
 from proxy.scripted import Received, Reply, chat, messages, responses
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import read_message
+from proxy.wire.overhear import Ear
 from proxy.wire.sse import SSETap
 from proxy.wire.stored import from_stored, to_stored
 from proxy.wire.wires import WIRES
@@ -221,3 +222,17 @@ def test_a_stream_cut_at_any_byte_is_heard_as_far_as_it_came(path: str) -> None:
         assert heard(WIRES[path], stream[:at], stream[at:]) == whole
         cut = heard(WIRES[path], stream[:at])
         assert cut is None or REPLY.text.startswith(cut.text)
+
+
+@each
+def test_of_a_stream_cut_at_any_byte_only_the_end_is_held_back(path: str) -> None:
+    _, stream = answer(path)
+    told = set()
+    for at in range(0, len(stream), 3):
+        ear = Ear([(b"content-type", b"text/event-stream")], 1 << 20)
+        first = ear.feed(stream[:at])
+        rest = ear.feed(stream[at:])
+        forwarded = first if first < at else at + rest
+        assert b"data: [DONE]\n\n".endswith(stream[forwarded:]) and forwarded < len(stream)
+        told.add(repr(WIRES[path].reply(*ear.heard())))
+    assert len(told) == 1 and REPLY.text in told.pop()
