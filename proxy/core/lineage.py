@@ -110,7 +110,8 @@ def trace(
         )
     if chat.held:
         return continued(chat, prints, head, list(heads.values()), seen.links, speaker.retry_hint)
-    verdict = _compare(chat, prints, shape, head, kept, echo, speaker, key)
+    told = max((link.turn for link in links if link.kind is LinkKind.ECHO), default=0)
+    verdict = _compare(chat, prints, shape, head, kept, echo, told, speaker)
     gone = _unmatched(head, kept)
     return Lineage(
         event=verdict[0],
@@ -153,8 +154,8 @@ def _compare(
     head: Head,
     kept: tuple[int, ...],
     echo: Mapping[int, int],
+    told: int,
     speaker: Speaker,
-    key: bytes,
 ) -> tuple[Event, tuple[str, ...], tuple[int, ...]]:
     """The event, the evidence, and where in the history the summary stands."""
     history = chat.history
@@ -175,6 +176,9 @@ def _compare(
     if moved and old_gone:
         return Event.SUMMARY, (said, "a summary stands behind what it stood in front of"), moved
     echoing = echo.keys() & new_places(prints, shape, head, kept)
+    if echoing and gone and _is_wrapped_anew(head, gone, told):
+        goes_on = Event.TOOL if _ends_in_tool(history, head, kept, fresh) else Event.APPEND
+        return goes_on, ("the summary of before, in other company",), ()
     if echoing and gone:
         where = tuple(sorted(at for at in echoing if at >= 0))
         return Event.SUMMARY, (said, "the answer to a summariser's request echoes in a new message"), where
@@ -199,6 +203,18 @@ def _compare(
     if _ends_in_tool(history, head, kept, fresh):
         return Event.TOOL, ("all is there, and tool results came",), ()
     return Event.APPEND, ("all is there, and a message came",), ()
+
+
+def _is_wrapped_anew(head: Head, gone: Sequence[int], told: int) -> bool:
+    """
+    What a client puts around a summary, files read again, say, goes when its process ends; nothing else is gone.
+
+    Args:
+        told: the turn of the newest summary that echoes.
+    """
+    spoken = HeadFlag.ASSISTANT | HeadFlag.TOOL
+    is_dialogue_there = not any(head.flags[index] & spoken for index in gone)
+    return is_dialogue_there and head.event is Event.SUMMARY and told < head.turn
 
 
 def _cleared(head: Head, gone: Sequence[int]) -> bool:

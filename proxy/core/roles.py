@@ -61,6 +61,8 @@ def read(chat: Chat, signals: Signals) -> Asked:
     prompt = _squeeze(first.text[:HEAD_CHARS]) if first.is_instruction else ""
     told = prompt or (ends if lone and len(history) == 1 else "")
     defines = _first(signals.defines, told) if prompt or _is_put_together(asking) else ""
+    if lone and len(history) == 1 and (chat.max_reply_tokens == 1 or any(p.fullmatch(ends) for p in signals.probes)):
+        defines = ends[:OPENING_CHARS] or "a probe"
     instructs = defines or _first(signals.instructs, told)
     found = [match for pattern in signals.asks if (match := pattern.search(ends))]
     hits = [match.group() for match in found]

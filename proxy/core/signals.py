@@ -29,6 +29,7 @@ class Signal:
 
     name: str
     parts: tuple[tuple[str, str, str], ...]  # (header or body, path, how it counts: "", "?" or "!")
+    unless: re.Pattern[str] | None = None  # a value in which this is found names something else
 
     def read(self, headers: Headers, body: Json) -> str:
         """The value, parts joined by "/", or "" when a part that must be there is not, or the whole is too long."""
@@ -40,7 +41,9 @@ class Signal:
             if value and counts != "!":
                 values.append(value)
         joined = "/".join(values)
-        return joined if len(joined) <= ID_CHARS else ""
+        if len(joined) > ID_CHARS or (self.unless is not None and self.unless.search(joined)):
+            return ""
+        return joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class Signals:
     defines: tuple[re.Pattern[str], ...] = ()
     instructs: tuple[re.Pattern[str], ...] = ()
     asks: tuple[re.Pattern[str], ...] = ()
+    probes: tuple[re.Pattern[str], ...] = ()
 
 
 def read_signals(table: Mapping[str, Any]) -> Signals:
@@ -86,6 +90,7 @@ def read_signals(table: Mapping[str, Any]) -> Signals:
         defines=patterns("defines"),
         instructs=patterns("instructs"),
         asks=patterns("asks"),
+        probes=patterns("probes"),
     )
 
 
@@ -110,12 +115,15 @@ def _signal(section: str, row: Any) -> Signal:
         counts = path[-1] if path[-1] in "?!" else ""
         path = path.removesuffix(counts)
         parts.append((source, path.lower() if source == "header" else path, counts))
-    return Signal(str(row["name"]), tuple(parts))
+    try:
+        unless = re.compile(row["unless"]) if row.get("unless") else None
+    except re.error as cause:
+        raise PolicyError(f"client table, {section}.{row['name']}.unless: no pattern: {cause}") from cause
+    return Signal(str(row["name"]), tuple(parts), unless)
 
 
 def _at(body: Json, path: str) -> str:
     value: Any = body
     for key in path.split("."):
         value = value.get(key) if isinstance(value, dict) else None
-    # a text that holds an object names more than one thing: a session and a device, say
-    return value if isinstance(value, str) and not value.startswith("{") else ""
+    return value if isinstance(value, str) else ""

@@ -2,7 +2,7 @@
 Are two messages the same one? Keyed hashes of what clients do not change when they send a message again.
 
 Role, squeezed text, tool names and arguments, media. Left out: ids, `cache_control`, string or parts, clock times,
-and developer against system.
+reminders behind the result of a tool, and developer against system.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import orjson
 from proxy.domain import Fingerprint, Message, ToolCall
 
 OPENING_CHARS = 32  # enough to tell messages apart by their start, short enough to stay clear of what is glued behind
+LEFT_CHARS = 60  # of a result, at least, in front of a reminder: a document may be nothing but a tag and what it holds
 REMEMBERED = 8192  # fingerprints: clients send their whole history each time, and looking one up costs a tenth
 REMEMBERED_CHARS = 4096  # of a text; so they take 5 MB as people write, and 40 MB at worst
+_CLOSING = re.compile(r"</([\w-]{1,40})>\s*\Z")
 _CLOCK_HINT = re.compile(r":[0-5]\d")  # a literal first character: ten times faster than the whole pattern
 _CLOCK = re.compile(  # the first digit stands before what must precede it: a set of characters is searched for fast
     r"\d(?:(?<=\dT\d)|(?<![\w:.]\d))\d?:[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?"
@@ -34,7 +36,7 @@ def normalise(message: Message) -> str:
     """
     said = [*map(_call, message.calls), *message.media]
     opaque = () if message.text or said else (*message.opaque, *message.refers)
-    return "\n".join([_role(message.role), _squeezed(message.text), *said, *opaque])
+    return "\n".join([_role(message.role), _squeezed(_told(message)), *said, *opaque])
 
 
 def fingerprint(message: Message, key: bytes) -> Fingerprint:
@@ -48,7 +50,7 @@ def fingerprint(message: Message, key: bytes) -> Fingerprint:
     """
     if message.calls or message.media or message.opaque or message.refers or len(message.text) > REMEMBERED_CHARS:
         return _fingerprint(normalise(message), bool(message.calls), key)
-    return _of_text(message.role, message.text, key)
+    return _of_text(message.role, _told(message), key)
 
 
 @lru_cache(REMEMBERED)
@@ -60,6 +62,19 @@ def _fingerprint(normal: str, calls: bool, key: bytes) -> Fingerprint:
     role, text, rest = (*normal.split("\n", 2), "")[:3]
     start = text[:OPENING_CHARS] or (rest if calls else "")
     return Fingerprint(full=_hash(normal, key), opening=_hash(f"{role}\n{start}", key))
+
+
+def _told(message: Message) -> str:
+    """What came out of a tool, without the reminders that clients put behind it, between tags, and take off again."""
+    text = message.text
+    if message.role != "tool":
+        return text
+    while (closing := _CLOSING.search(text)) is not None:
+        start = text.rfind(f"\n\n<{closing[1]}>", 0, closing.start())
+        if start < LEFT_CHARS:
+            break
+        text = text[:start]
+    return text
 
 
 def _role(role: str) -> str:

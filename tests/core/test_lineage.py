@@ -372,6 +372,29 @@ def test_what_only_the_provider_can_read_leads_back_when_nothing_else_does(clien
     assert (compacted.event, compacted.conversation) == (Event.SUMMARY, home)
 
 
+def test_what_the_provider_compacted_in_its_answer_stands_for_what_was_before(client: Client):
+    compacted = {"type": "compaction", "content": SUMMARY}
+    answer = assistant("") | {"content": [compacted, {"type": "text", "text": prose(20, "answer")}]}
+    home = client.ask(prose(20, "more"), answer).conversation
+    client.messages[1:-1] = []
+    after = client.ask(prose(20, "even more"))
+    assert (after.event, after.conversation) == (Event.SUMMARY, home)
+    assert client.talk(1).event is Event.APPEND
+
+
+def test_summary_that_loses_its_company_is_no_second_compaction(client: Client):
+    """Files that were read again beside it are gone once the client's process starts anew."""
+    summarise(client)
+    again = f"What the files hold now.\n{prose(60, 'files')}"
+    client.messages[1:] = [user(again), user(f"{prose(60, 'more files')}\n{SUMMARY}")]
+    assert client.send(prose(20, "answer")).event is Event.SUMMARY
+    client.messages[1:3] = [user(f"It goes on.\n{SUMMARY}")]
+    assert client.ask(prose(20, "next")).event is Event.APPEND
+    summarise(client, answer=prose(60, "second"))
+    client.messages[1:] = [user(f"It goes on.\n{prose(60, 'second')}")]
+    assert client.ask(prose(20, "last")).event is Event.SUMMARY
+
+
 def test_summary_renewed_at_every_turn_is_a_summary_each_time(client: Client):
     for round in range(3):
         said = prose(60, round)

@@ -56,6 +56,11 @@ ASKED_APART: dict[str, list[Json]] = {
         system("You write one-line Git commit messages based on the diff that you are given."),
         user("diff --git a/x b/x\n" + prose(40)),
     ],
+    "paths in a command's output": [
+        system("Extract any file paths that this command reads or modifies."),
+        user(f"Command: head notes.txt\nOutput: {prose(20)}"),
+    ],
+    "probe of an agent's prompt": [system("You are a file search specialist."), user("Warmup")],
     "memory extraction": [
         system("Extract memories worth keeping from the conversation below."),
         user(TRANSCRIPT),
@@ -125,6 +130,12 @@ def test_order_that_stands_as_an_instruction_behind_a_question_is_a_side_request
     order = f"Pause. Summarize the conversation above. {prose(60)} Give a summary of the session in five lines."
     client.messages += [user("Where does the parser begin?"), system(order)]
     assert client.send().role is Role.SIDE
+
+
+def test_answer_of_one_token_answers_nobody():
+    probe = Client(Watch(), [user("foo")])
+    assert probe.beside([user("foo")], max_tokens=1).role is Role.SIDE
+    assert probe.beside([user("foo")], max_tokens=100).role is Role.MAIN
 
 
 def test_side_request_belongs_to_the_conversation_that_it_quotes(client: Client):

@@ -41,9 +41,10 @@ def test_part_that_must_be_there_is_no_part_of_the_name():
     assert first(TABLE.parent_ids, session, {}) == first(TABLE.parent_ids, agent, {}) == ""
 
 
-def test_text_that_holds_an_object_is_no_id():
+@pytest.mark.parametrize("told", ['{"device_id":"d","session_id":"s"}', "user_1_account_2_session_3"])
+def test_user_that_changes_with_each_session_is_none(told: str):
     assert first(TABLE.user_ids, {}, {"metadata": {"user_id": "ann"}}) == "ann"
-    assert first(TABLE.user_ids, {}, {"metadata": {"user_id": '{"device_id":"d","session_id":"s"}'}}) == ""
+    assert first(TABLE.user_ids, {}, {"metadata": {"user_id": told}}) == ""
 
 
 def test_ids_that_sub_agents_share_with_their_parent_are_not_taken():
@@ -79,6 +80,7 @@ def test_empty_table_is_allowed():
         ({"retries": [{"name": "n", "at": ["cookie:x"]}]}, "retries.n"),
         ({"retries": [{"name": "n", "at": ["header:"]}]}, "retries.n"),
         ({"side_requests": {"asks": ["(" ]}}, "side_requests.asks"),
+        ({"user_ids": [{"name": "n", "at": ["header:x"], "unless": "("}]}, "user_ids.n.unless"),
     ],
 )  # fmt: skip
 def test_malformed_row_names_its_section(table: Json, named: str):

@@ -45,6 +45,10 @@ def calling(arguments: str, **fields: Any) -> dict[str, Any]:
             {"role": "tool", "tool_call_id": "c1", "content": "text"},
             {"role": "tool", "tool_call_id": "c2", "content": "text"},
         ),
+        (
+            {"role": "tool", "content": f"{'line ' * 20}\n\n<note>\nlist\n</note>\n\n<note>\ndate\n</note>\n"},
+            {"role": "tool", "content": "line " * 20},
+        ),
     ],
 )
 def test_what_clients_change_does_not_count(sent: dict[str, Any], again: dict[str, Any]) -> None:
@@ -55,6 +59,8 @@ def test_what_clients_change_does_not_count(sent: dict[str, Any], again: dict[st
     "one, other",
     [
         (user("a"), {"role": "assistant", "content": "a"}),
+        ({"role": "tool", "content": "ok\n\n<p>\n1\n</p>"}, {"role": "tool", "content": "ok\n\n<p>\n2\n</p>"}),
+        (user(f"{'line ' * 20}\n\n<note>1</note>"), user("line " * 20)),
         (user("a"), user("b")),
         (user("a b"), user("ab")),
         (user("see a.py:12:30"), user("see a.py:12:31")),
