@@ -4,8 +4,8 @@ Palimpsest: a transparent proxy that gives any LLM application durable memory.
 The map of the house; imports point down only (`scripts/check` asks import-linter):
 
     app, cli, serving,      5  entry: the only place that joins ports to adapters; the commands,
-    settings, demo ...         their settings, their words in the terminal and the log;
-    evaluation/                what memory is worth, measured: a map of its own
+    settings, wrap, demo ...   their settings, their words in the terminal and the log;
+    doctor/ evaluation/        what is in place; what memory is worth, measured: maps of their own
     edge/                   4  HTTP routes: the proxied paths, the operator's paths
     pipeline, recall,       3  services: one request in one paragraph; ask the indexes;
     archivist                  overhear, journal, index in the background

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from types import FrameType
 
 from pydantic import ValidationError
 
 from proxy import settings
+from proxy.child import Child
 from proxy.errors import MemoryFault, PolicyError
 from proxy.own_base import own_base
 from proxy.policy import ListenPolicy, Policy, UpstreamPolicy
@@ -37,10 +36,7 @@ START_SECONDS = 30.0  # a start takes one; a machine that is busy more
 STOP_SECONDS = 10.0  # beyond what the policy grants to streams: what was heard last is written then
 LOOK_SECONDS = 0.02  # between looks for a proxy that starts
 
-NOT_FOUND, NOT_EXECUTABLE, KILLED = 127, 126, 128  # what shells return; KILLED plus the number of the signal
-
-PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-FROM_THE_TERMINAL = (signal.SIGINT, signal.SIGQUIT)  # which sends them to the command as well
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # what shells return
 
 NO_PROXY = ("NO_PROXY", "no_proxy")  # a proxy of the network does not reach this machine's loopback
 
@@ -63,10 +59,10 @@ def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str])
     if program is None:
         return _refused(command[0])
     table = settings.read_yaml(settings.shipped("wrap.yaml"))
-    running = _Command()
-    with running.signalled(), _around(policy, environment) as url:
+    child = Child()
+    with child.signalled(), _around(policy, environment) as url:
         arguments = [_filled(text, url) for text in table["arguments"].get(Path(program).name, ())]
-        return running.run(
+        return child.run(
             [program, *arguments, *command[1:]], {**environment, **variables(table["variables"], url, environment)}
         )
 
@@ -199,50 +195,6 @@ def _stop(process: subprocess.Popen[bytes], patience_seconds: float) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-# --- the command ---------------------------------------------------------------------------------
-
-
-class _Command:
-    """The one command, and the signals that are for it."""
-
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @contextmanager
-    def signalled(self) -> Iterator[None]:
-        """Pass signals on to the command; before it runs they end this context, and what was begun in it."""
-        before = {number: signal.signal(number, self._pass_on) for number in (*PASSED_ON, *FROM_THE_TERMINAL)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def run(self, words: Sequence[str], environment: Mapping[str, str]) -> int:
-        """Its exit status."""
-        self._process = subprocess.Popen(words, env=environment)
-        status = self._process.wait()
-        return status if status >= 0 else KILLED - status
-
-    def _pass_on(self, number: int, _frame: FrameType | None) -> None:
-        if self._process is None:
-            raise SystemExit(KILLED + number)
-        if number not in FROM_THE_TERMINAL or not _is_in_foreground():
-            self._process.send_signal(number)
-
-
-def _is_in_foreground() -> bool:
-    """Whether the terminal sends its signals to this process, and so to the command too."""
-    try:
-        terminal = os.open("/dev/tty", os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
-    finally:
-        os.close(terminal)
 
 
 def _say(text: str) -> None:

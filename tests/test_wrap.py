@@ -132,6 +132,15 @@ def test_signals_reach_the_command(tmp_path: Path, sign: signal.Signals) -> None
     assert is_free(wrapped.port)
 
 
+def test_a_signal_before_the_command_runs_ends_what_was_begun(tmp_path: Path) -> None:
+    wrapped = Wrapped(tmp_path)
+    with wrapped.start("sleep", str(PATIENCE_SECONDS)) as running:
+        until((wrapped.data / "wrap.log").exists, "the proxy to be started")
+        running.terminate()
+        assert running.wait(PATIENCE_SECONDS) == 128 + signal.SIGTERM
+    assert is_free(wrapped.port)
+
+
 def test_a_command_that_a_signal_ends_has_the_status_that_shells_give_it(tmp_path: Path) -> None:
     assert Wrapped(tmp_path).run("sh", "-c", "kill -9 $$").returncode == 128 + 9
 

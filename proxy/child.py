@@ -1,0 +1,63 @@
+"""
+How does a command run behind ours as if ours were not there? Terminal, signals and exit status are its own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+FROM_THE_TERMINAL = (signal.SIGINT, signal.SIGQUIT)  # which sends them to the command as well
+
+KILLED = 128  # plus the number of the signal: the status that shells give
+
+
+class Child:
+    """The one command, and the signals that are for it."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @contextmanager
+    def signalled(self) -> Iterator[None]:
+        """
+        Pass signals on to the command.
+
+        Raises:
+            SystemExit: there was one before the command ran; what was begun in this context ends, too.
+        """
+        before = {number: signal.signal(number, self._pass_on) for number in (*PASSED_ON, *FROM_THE_TERMINAL)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def run(self, words: Sequence[str], environment: Mapping[str, str]) -> int:
+        """Its exit status, as a shell has it."""
+        self._process = subprocess.Popen(words, env=environment)
+        status = self._process.wait()
+        return status if status >= 0 else KILLED - status
+
+    def _pass_on(self, number: int, _frame: FrameType | None) -> None:
+        if self._process is None:
+            raise SystemExit(KILLED + number)
+        if number not in FROM_THE_TERMINAL or not _is_in_foreground():
+            self._process.send_signal(number)
+
+
+def _is_in_foreground() -> bool:
+    """Whether the terminal sends its signals to this process, and so to the command too."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    finally:
+        os.close(terminal)
