@@ -30,10 +30,11 @@ SECRET_ENV = "PALIMPSEST_SECRET"
 WRAPPED_BY_ENV = "PALIMPSEST_WRAPPED_BY"  # for a proxy: process id of the `palimpsest wrap` with which it ends
 WRAPPED_AT_ENV = "PALIMPSEST_WRAPPED_AT"  # for a wrapped command: the URL of its proxy
 
-# Read elsewhere, so not settings of the policy; PALIMPSEST_VENV is for scripts/install.
+# Read elsewhere, so not settings of the policy: by the scripts, and by the tests of real clients.
 NOT_SETTINGS = frozenset(
     {
         *(CONFIG_ENV, POLICY_ENV, TOKEN_ENV, TOKEN_FILE_ENV, SECRET_ENV, WRAPPED_BY_ENV, WRAPPED_AT_ENV),
+        "PALIMPSEST_CLIENTS",
         "PALIMPSEST_VENV",
     }
 )
