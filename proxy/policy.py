@@ -186,7 +186,9 @@ class TenantPolicy(_Part):
 
     keys: tuple[KeyPolicy, ...] = Field((), description="With keys, unknown callers get 401.")
     static: str = Field(
-        "", description="One tenant for every caller. For one person's machine or rotating (JWT) bearers."
+        "",
+        description="One tenant for every caller. For one person's machine, or bearers that rotate (JWT, Claude "
+        "subscriptions).",
     )
 
     @model_validator(mode="after")

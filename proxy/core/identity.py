@@ -16,7 +16,10 @@ from proxy.domain import Json, Speaker
 from proxy.policy import KeyPolicy, TenantPolicy
 
 CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key")  # in this order: only one of them names the tenant
-_JWT = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")  # header and payload of a JSON web token start with {"
+_ROTATING = re.compile(
+    r"eyJ[\w-]+\.[\w-]+\.[\w-]+"  # header and payload of a JSON web token start with {
+    r"|sk-ant-oat\d+-.+"  # what a Claude subscription is used with, another one every few hours
+)
 
 
 def identify(
@@ -58,8 +61,8 @@ def credential_of(headers: Headers) -> str:
 
 
 def is_rotating(credential: str) -> bool:
-    """JSON web tokens change within the hour: a tenant named after one would forget its owner every time."""
-    return _JWT.fullmatch(credential) is not None
+    """These change within hours: a tenant named after one would forget its owner every time."""
+    return _ROTATING.fullmatch(credential) is not None
 
 
 @lru_cache(maxsize=1024)

@@ -56,12 +56,13 @@ def test_static_tenant_holds_for_every_caller():
     )
 
 
-def test_rotating_bearer_is_no_tenant():
-    assert is_rotating(JWT) and who({"authorization": f"Bearer {JWT}"}).tenant == ""
+@pytest.mark.parametrize("bearer", [JWT, "sk-ant-oat01-abc_DEF-123"])
+def test_rotating_bearer_is_no_tenant(bearer: str):
+    assert is_rotating(bearer) and who({"authorization": f"Bearer {bearer}"}).tenant == ""
 
 
-@pytest.mark.parametrize("key", ["sk-proj-abc.def", "eyJust-a-name", "a.b.c"])
-def test_keys_with_dots_are_no_json_web_tokens(key: str):
+@pytest.mark.parametrize("key", ["sk-proj-abc.def", "eyJust-a-name", "a.b.c", "sk-ant-api03-abc"])
+def test_keys_that_stay_are_not_taken_for_rotating_ones(key: str):
     assert not is_rotating(key)
 
 
