@@ -20,7 +20,7 @@ from proxy.domain import Mode, Reach, Role
 
 ENVIRON = "os.environ/"  # LiteLLM's way to say in YAML: what the variable of this name holds
 LITELLM_MODEL = r"^([^/*\s]+/([^*\s]+|\*|[^*\s]+/\*))?$"
-_HOLDS_A_SECRET = re.compile(r"(^|_)(key|secret|token|password)$")  # names among LiteLLM's settings
+_HOLDS_A_SECRET = re.compile(r"(^|_|\.)(key|secret|token|password)$")  # names among LiteLLM's settings
 _SAID_ELSEWHERE = {
     "model": "litellm",
     "api_key": "key_env",
@@ -136,15 +136,19 @@ class UpstreamPolicy(_Part):
             if self.settings:
                 raise ValueError("settings are LiteLLM's: name a model in litellm, or leave them out")
             return self
-        for name, value in self.settings.items():
+        for name in self.settings:
             if other := _SAID_ELSEWHERE.get(name):
                 raise ValueError(f"settings: {name} is not set here: {other} of the upstream says it")
-            if _HOLDS_A_SECRET.search(name) and not str(value).startswith(ENVIRON):
+        for path, value in _texts(self.settings):
+            if _HOLDS_A_SECRET.search(path) and not value.startswith(ENVIRON):
                 raise ValueError(
-                    f"settings: {name} must not stand here in plain: put it in an environment variable and write "
+                    f"settings: {path} must not stand here in plain: put it in an environment variable and write "
                     f"{ENVIRON}NAME"
                 )
-        if self.auth == "forward" and "fallbacks" in self.settings:
+        fallbacks = self.settings.get("fallbacks", [])
+        if not isinstance(fallbacks, list) or not all(isinstance(f, str) or "model" in f for f in fallbacks):
+            raise ValueError("settings: fallbacks must be a list of LiteLLM models, or of mappings with model in each")
+        if self.auth == "forward" and fallbacks:
             raise ValueError(
                 "settings: fallbacks would get the client's credential while auth is forward: set auth to held"
             )
@@ -154,16 +158,20 @@ class UpstreamPolicy(_Part):
     def variables(self) -> list[tuple[str, str]]:
         """Environment variables that must be there, each with the setting that names it."""
         named = [("key_env", self.key_env)] if self.key_env else []
-        return named + [(f"settings.{path}", name) for path, name in _environ(self.settings)]
+        return named + [
+            (f"settings.{path}", value.removeprefix(ENVIRON))
+            for path, value in _texts(self.settings)
+            if value.startswith(ENVIRON)
+        ]
 
 
-def _environ(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Variables that LiteLLM's settings name, wherever they stand in them."""
+def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Every text in LiteLLM's settings, and where it stands."""
     if isinstance(value, dict | list):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _environ(inner, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, str) and value.startswith(ENVIRON):
-        yield path, value.removeprefix(ENVIRON)
+            yield from _texts(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, str):
+        yield path, value
 
 
 class KeyPolicy(_Part):

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from proxy.allowed import Location, allowed, nearest, settings_by_path
 from proxy.errors import PolicyError
 from proxy.policy import ENVIRON, KeyPolicy, Policy
+from proxy.upstream.providers import providers
 
 PREFIX = "PALIMPSEST_"
 CONFIG_ENV = "PALIMPSEST_CONFIG"
@@ -95,6 +96,7 @@ def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, 
             tree = _merged(tree, layers[-1].tree)
     policy = _validated(tree, layers)
     _demand_keys(policy, environment, layers)
+    _demand_providers(policy, layers)
     return policy
 
 
@@ -311,6 +313,20 @@ def _shown(location: Location, value: Any) -> str:
     if isinstance(value, (dict, list)):
         return "a mapping" if isinstance(value, dict) else "a list"
     return "what stands there" if location[-1] == "key_env" else repr(value)
+
+
+def _demand_providers(policy: Policy, layers: Sequence[_Layer]) -> None:
+    """A model of a provider that LiteLLM does not know would fail with every request."""
+    for i, upstream in enumerate(policy.upstreams):
+        provider = upstream.litellm.partition("/")[0]
+        if provider and (known := providers()) and provider not in known:
+            near = get_close_matches(provider, known, 1)
+            hint = f"did you mean {near[0]}?" if near else "docs.litellm.ai/docs/providers lists what there is"
+            location = ("upstreams", i, "litellm")
+            raise PolicyError(
+                f"{_origin(location, layers)}: {_dotted(location)}: {upstream.litellm!r} is not allowed; "
+                f"LiteLLM knows no provider {provider}; {hint}"
+            )
 
 
 def _demand_keys(policy: Policy, environment: Mapping[str, str], layers: Sequence[_Layer]) -> None:

@@ -77,6 +77,13 @@ def test_on_and_off_mean_modes_also_where_yaml_reads_booleans(said: object, mean
         (UpstreamPolicy, {"litellm": "a/b", "settings": {"api_key": "x"}}, "api_key is not set here: key_env"),
         (UpstreamPolicy, {"litellm": "a/b", "settings": {"api_base": "x"}}, "api_base is not set here: url"),
         (UpstreamPolicy, {"litellm": "a/b", "settings": {"aws_secret_access_key": "x"}}, "write os.environ/NAME"),
+        (
+            UpstreamPolicy,
+            {"litellm": "a/b", "settings": {"fallbacks": [{"model": "c/d", "api_key": "sk-x"}]}},
+            r"fallbacks\.0\.api_key must not stand here in plain",
+        ),
+        (UpstreamPolicy, {"litellm": "a/b", "settings": {"fallbacks": "c/d"}}, "fallbacks must be a list"),
+        (UpstreamPolicy, {"litellm": "a/b", "settings": {"fallbacks": [{"api_base": "x"}]}}, "with model in each"),
         (UpstreamPolicy, {"litellm": "a/b", "auth": "forward", "settings": {"fallbacks": ["c/d"]}}, "auth to held"),
         (TenantPolicy, {"keys": [ACME], "static": "me"}, "choose one"),
         (TenantPolicy, {"keys": [ACME, {"name": "acme", "key_env": "OTHER"}]}, "name must be unique; acme"),

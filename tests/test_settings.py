@@ -255,6 +255,14 @@ def test_a_variable_that_litellms_settings_name_must_be_there_too(tmp_path: Path
     )
 
 
+def test_a_provider_that_litellm_does_not_know_stops_the_start(tmp_path: Path) -> None:
+    assert refusal(tmp_path, "upstreams: [{litellm: antropic/claude}]").endswith(
+        "mine.yaml: upstreams.0.litellm: 'antropic/claude' is not allowed; LiteLLM knows no provider antropic; did you "
+        "mean anthropic?"
+    )
+    assert "'claude-x' is not allowed; allowed: text" in refusal(tmp_path, "upstreams: [{litellm: claude-x}]")
+
+
 def test_two_tenants_cannot_share_a_key(tmp_path: Path) -> None:
     said = refusal(tmp_path, KEYED, {"PROVIDER_KEY": "p", "PALIMPSEST_KEY_ACME": "s3cret", "BETA_KEY": "s3cret"})
     assert "two environment variables hold the same key" in said
