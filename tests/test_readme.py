@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -14,9 +15,11 @@ from pydantic.fields import FieldInfo
 from proxy.allowed import settings_by_path
 from proxy.domain import Event, Note, Role
 from proxy.scripted import ScriptedUpstream
+from proxy.settings import load
 from tests.running import ROOT, Proxy
 
 README = (ROOT / "README.md").read_text()
+YAML = re.findall(r"```yaml\n(.*?)```", README, re.S)
 PYTHON = re.findall(r"```python\n(.*?)```", README, re.S)
 
 
@@ -52,6 +55,19 @@ def test_table_of_settings_is_the_policys() -> None:
 @pytest.mark.parametrize("word", [*Event, *Note, *Role])
 def test_every_word_of_the_headers_is_explained(word: str) -> None:
     assert f"`{word}`" in README
+
+
+@pytest.mark.parametrize("recipe", YAML, ids=["any-provider"])
+def test_configuration_is_accepted(tmp_path: Path, recipe: str) -> None:
+    file = tmp_path / "recipe.yaml"
+    file.write_text(recipe)
+    policy = load(file, dict.fromkeys(re.findall(r"key_env: (\w+)", recipe), "sk-x"), {})
+    assert [upstream.litellm.partition("/")[0] for upstream in policy.upstreams] == [
+        "anthropic",
+        "ollama_chat",
+        "azure",
+        "",
+    ]
 
 
 def test_test_command_is_named() -> None:
