@@ -25,9 +25,12 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
         if not self.url.startswith(b"/"):
             self.scope["raw_path"] = self.url  # the application has not run yet, and refuses it
-        if self.parser.should_upgrade() and self._get_upgrade() == b"websocket":
-            self.scope["extensions"] = {SWITCH: self._switch}  # type: ignore[dict-item]
+        if self.parser.should_upgrade():
             self.cycle.keep_alive = False  # where it is refused; the parser reads no second request behind such a one
+            if self.scope["method"] == "GET" and self._get_upgrade() == b"websocket":
+                self.scope["extensions"] = {SWITCH: self._switch}  # type: ignore[dict-item]
+            else:
+                self.headers[:] = [header for header in self.headers if header[0] != b"upgrade"]
 
     def shutdown(self) -> None:
         if self._is_switched:

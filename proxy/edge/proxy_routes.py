@@ -55,8 +55,6 @@ class ProxyRoutes:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, headers = scope["raw_path"].decode("latin-1"), scope["headers"]
-        if not can_switch(scope):  # then the upstream is not asked to, either
-            headers = [header for header in headers if header[0] != b"upgrade"]
         relay, upload = Relay(send, refusal_of(path, headers)), Upload(receive, self._limit_bytes)
         if _STRANGE_PATH.search(path):
             text = "the path holds //, dot segments or backslashes, or no / in front; send it plain"

@@ -13,6 +13,7 @@ import structlog
 from starlette.types import Scope
 
 from proxy.edge.http import SWITCH
+from proxy.errors import UpstreamUnreachable
 from proxy.upstream.switched import SwitchedAnswer
 
 log = structlog.get_logger()
@@ -20,11 +21,18 @@ log = structlog.get_logger()
 
 def can_switch(scope: Scope) -> bool:
     """Whether the request asks for a WebSocket, and the server can give the connection away."""
-    return scope["method"] == "GET" and SWITCH in scope.get("extensions", ())
+    return SWITCH in scope.get("extensions", ())
 
 
 async def tunnel(scope: Scope, answer: SwitchedAnswer) -> None:
-    """Give the client the upstream's consent, and join the two connections until one of them ends."""
+    """
+    Give the client the upstream's consent, and join the two connections until one of them ends.
+
+    Raises:
+        UpstreamUnreachable: this server gives no connection away; ours does (`edge.http`).
+    """
+    if not can_switch(scope):
+        raise UpstreamUnreachable("passing a WebSocket: the server cannot; run palimpsest serve")
     log.info("a WebSocket passes, without memory", path=scope["path"])
     client: asyncio.Transport = scope["extensions"][SWITCH]()
     # both are checked and joined without a pause, in which one could end unheard

@@ -155,7 +155,8 @@ class Passthrough:
 
     def _request_headers(self, upstream: UpstreamPolicy, headers: RawHeaders, body: Body) -> CIMultiDict[str]:
         held = self._held.get(upstream.name)
-        dropped = NOT_FORWARDED | _named_by_connection(headers)
+        named = _named_by_connection(headers)
+        dropped = NOT_FORWARDED | named
         if held is not None:
             dropped |= CREDENTIALS
         kept: CIMultiDict[str] = CIMultiDict()
@@ -166,7 +167,7 @@ class Passthrough:
                 continue
             kept.add(name.decode("latin-1"), _text(value))
         kept.extend(held or ())
-        if asks_to_switch(headers):
+        if b"upgrade" in named and asks_to_switch(headers):
             kept.extend(WEBSOCKET)
         if isinstance(body, bytes) and body:
             kept["content-length"] = str(len(body))

@@ -87,6 +87,7 @@ def edge(
     keys: Mapping[str, KeyPolicy] | None = None,
     limit_bytes: int = 1 << 28,
     memory: Mapping[str, object] = MappingProxyType({}),
+    http: type[asyncio.Protocol] | str = Connection,
 ) -> Iterator[int]:
     """The proxied routes on a server of their own; its port."""
     limits = {"body_bytes": limit_bytes, "memory_body_bytes": limit_bytes - 1}
@@ -96,7 +97,7 @@ def edge(
     routes = ProxyRoutes(policy, pipeline or ScriptedPipeline(), upstreams, keyring)
     config = uvicorn.Config(
         _with_lifespan(routes, upstreams),
-        http=Connection,
+        http=http,  # type: ignore[arg-type]
         ws="none",
         loop="uvloop",
         log_level="critical",

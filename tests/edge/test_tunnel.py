@@ -277,14 +277,32 @@ async def test_paths_and_outages_are_answered_as_for_any_request(target: bytes, 
             assert (await line.message()).status == status
 
 
-@pytest.mark.parametrize("headers", [[(b"connection", b"Upgrade"), (b"upgrade", b"h2c")], HANDSHAKE[1:]])
-async def test_nothing_but_a_websocket_is_asked_for(headers: list[tuple[bytes, bytes]]) -> None:
+@pytest.mark.parametrize(
+    ("method", "headers"),
+    [
+        (b"GET", [(b"connection", b"Upgrade"), (b"upgrade", b"h2c")]),
+        (b"GET", HANDSHAKE[1:]),
+        (b"POST", HANDSHAKE),
+    ],
+)
+async def test_nothing_but_a_websocket_is_asked_for(method: bytes, headers: list[tuple[bytes, bytes]]) -> None:
     async with RawUpstream() as upstream:
         with edge([{"url": upstream.url}]) as port:
             async with connected(port) as line:
-                await line.send(request(b"/v1/models", method=b"GET", headers=headers))
+                await line.send(request(b"/v1/models", method=method, headers=headers))
                 assert (await line.message()).status == 200
         assert upstream.requests[0].names.isdisjoint({b"upgrade", b"connection"})
+
+
+async def test_a_server_that_gives_no_connection_away_says_so() -> None:
+    async def consent(asked: HttpMessage, line: Line) -> None:
+        await line.send(CONSENT)
+
+    async with RawUpstream(consent) as upstream:
+        with edge([{"url": upstream.url}], http="h11") as port:
+            async with connected(port) as line:
+                await line.send(request(b"/v1/responses", method=b"GET", headers=HANDSHAKE))
+                assert (await line.message()).status == 502
 
 
 async def test_an_upstream_that_switches_unasked_speaks_no_http() -> None:
