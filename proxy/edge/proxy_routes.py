@@ -60,7 +60,7 @@ class ProxyRoutes:
             text = "the path holds //, dot segments or backslashes, or no / in front; send it plain"
             await relay.refuse(400, "invalid_path", text)
         elif self._keyring and self._keyring.find(headers) is None:
-            text = "the key is none of this proxy's; send one of those as authorization: Bearer"
+            text = "the key is none of this proxy's; send one of those as authorization: Bearer, or as x-api-key"
             await relay.refuse(401, "invalid_api_key", text)
         elif self._declines_sockets and can_switch(scope) and wire_of("POST", path) is not None:
             text = "a WebSocket would pass without memory (memory.websockets of the proxy): ask over HTTP"
