@@ -377,7 +377,9 @@ class Pipeline:
             return known
         if speaker.client_ids:  # several workers that see it first at once agree
             name = f"{speaker.tenant}\0{speaker.client_ids[0]}"
-            return "c-" + hashlib.blake2b(name.encode(), key=self._secret[:64], digest_size=8).hexdigest()
+            named = "c-" + hashlib.blake2b(name.encode(), key=self._secret[:64], digest_size=8).hexdigest()
+            if named != lineage.parent:  # a sub-agent may share the id of whom it serves
+                return named
         return "c-" + secrets.token_hex(8)
 
     def _mode(self, named: Mapping[str, str]) -> Mode:

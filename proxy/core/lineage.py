@@ -85,6 +85,8 @@ def trace(
         shape = inherited(chat, shape, head)
     else:
         head, kept, ambiguous = closest(history, prints, shape, links, aligned, echo)
+    if head is not None and asked.lone and _is_handed_out(head, prints, kept, more.links):
+        head, kept, ambiguous = None, (), False
     near, quotes = (head, not chat.held and max(kept, default=0) < 0) if head else nearest(links, aligned)
     is_side, evidence = decide(asked, shape, near.shape if near else None, quotes)
     parent = near.conversation if near else _most(links, (LinkKind.PHRASE, LinkKind.ECHO, LinkKind.CLIENT_ID))
@@ -140,6 +142,12 @@ def _newcomer(speaker: Speaker, links: Sequence[Link]) -> tuple[Role, str, tuple
             ("its first message is an argument of a tool call that was handed out",),
         )
     return Role.MAIN, "", ()
+
+
+def _is_handed_out(head: Head, prints: Sequence[Fingerprint], kept: Sequence[int], links: Sequence[Link]) -> bool:
+    """A sub-agent may share the id of the conversation that it serves, and a preamble; nothing that was said there."""
+    said = any(index >= 0 and head.fulls[index] == prints[at].full for at, index in enumerate(kept))
+    return not said and any(link.kind is LinkKind.TASK for link in links)
 
 
 def _unmatched(head: Head, kept: Sequence[int]) -> tuple[int, ...]:

@@ -600,6 +600,20 @@ def test_sub_agent_that_names_its_parent_is_one():
     assert verdict.role is Role.SUBAGENT and verdict.lineage.parent == home != verdict.conversation
 
 
+def test_sub_agent_that_shares_the_id_of_its_conversation_is_known_by_its_task():
+    named, reminder = {"x-session-id": "one"}, "<reminder>\nThe date is known, and so is the place.\n</reminder>\n"
+    task = "Find every caller of the function and list them by file."
+    client = Client(Watch(), [system("You work."), user(f"{reminder}Look into it.")], headers=named)
+    home = client.send(calling(("c", "delegate", {"kind": "explore", "prompt": task}))).conversation
+    agent = Client(client.watch, [system("You explore."), user(f"{reminder}{task}")], seed="agent", headers=named)
+    first, second = agent.send(), agent.talk(1)
+    assert first.role is second.role is Role.SUBAGENT and first.lineage.parent == home
+    assert first.conversation == second.conversation != home
+    client.messages.append(tool("c", agent.messages[-1]["content"]))
+    going_on = client.send()
+    assert (going_on.event, going_on.role, going_on.conversation) == (Event.TOOL, Role.MAIN, home)
+
+
 def test_task_behind_a_reminder_of_the_clients_is_still_a_sub_agents(client: Client):
     task = "Find every caller of the function and list them by file."
     home = client.ask("Look into it.", calling(("c", "delegate", {"kind": "explore", "prompt": task}))).conversation
