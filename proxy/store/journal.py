@@ -77,13 +77,15 @@ FROM json_each(?) AS asked CROSS JOIN conversation ON conversation.id = asked.va
 JOIN block ON block.conversation = conversation.id AND block.shed = 0
 ORDER BY block.turn
 """
+# CROSS JOIN: in this order, else every link of the tenant would be read.
 ANSWERS = """
+WITH owner AS MATERIALIZED (SELECT id FROM tenant WHERE name = ?2)
 SELECT DISTINCT content.text, content.rest
-FROM json_each(?1) AS asked
-JOIN link ON link.tenant = (SELECT id FROM tenant WHERE name = ?2) AND link.print = asked.value AND link.kind = ?3
-JOIN turn ON turn.id = link.turn
-JOIN occurrence ON occurrence.turn = turn.id AND occurrence.position >= turn.messages
-JOIN content ON content.id = occurrence.content
+FROM owner CROSS JOIN json_each(?1) AS asked
+CROSS JOIN link ON link.tenant = owner.id AND link.print = asked.value AND link.kind = ?3
+CROSS JOIN turn ON turn.id = link.turn
+CROSS JOIN occurrence ON occurrence.turn = turn.id AND occurrence.position >= turn.messages
+CROSS JOIN content ON content.id = occurrence.content
 """
 TURN = """
 SELECT conversation.public, tenant.name, turn.id, turn.role, turn.event, turn.ending, turn.model, turn.messages,
