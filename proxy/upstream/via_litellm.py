@@ -52,6 +52,7 @@ OFFLINE = (  # what LiteLLM would fetch from the network when it is imported or 
 )
 LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")  # their lines quote what passes
 OF_THE_ROUTER = ("num_retries", "retry_after", "retry_policy")  # its other settings are those of a model
+HELD = ("previous_response_id", "conversation")  # fields of Responses that stand for what is not sent
 BODY_BYTES = 256 * 1024 * 1024  # of a compressed request, once it is not
 STREAM = ((b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache"))
 _MODEL_NAME = re.compile(r"[\w.:@+-]+(/[\w.:@+-]+)*")  # no URL: some providers of LiteLLM's would go there
@@ -155,6 +156,13 @@ class ViaLitellm:
                     401, "invalid_api_key", f"upstream {upstream.name!r} takes the client's own key: send it"
                 )
         asked = {name: value for name, value in raw.items() if name in bridge.fields}
+        if (
+            "input" in bridge.fields
+            and any(raw.get(name) for name in HELD)
+            and not self._holds_history(access["model"], raw)
+        ):
+            text = f"{upstream.litellm} holds no history behind an id: send all of it in input, and none of {HELD}"
+            return refusal(400, "previous_response_not_found", text)
         try:
             async with asyncio.timeout(_patience(upstream)):
                 result = await self._apart.run(self._ask(bridge, upstream, asked | access))
@@ -197,6 +205,14 @@ class ViaLitellm:
         """Without hints that the provider does not know."""
         supported = self._litellm.get_supported_openai_params(asked["model"]) or ()
         return {name: value for name, value in asked.items() if name not in HINTS or name in supported}
+
+    def _holds_history(self, model: str, raw: Json) -> bool:
+        """Whether the provider itself has Responses; where LiteLLM translates them, what came before would be lost."""
+        _, provider, *_ = self._litellm.get_llm_provider(model)
+        manager = self._litellm.utils.ProviderConfigManager
+        kind = self._litellm.LlmProviders(provider)
+        native = manager.get_provider_responses_api_config(provider=kind, model=model.partition("/")[2])
+        return native is not None and not raw.get("conversation")  # this LiteLLM does not know
 
     def _credential(self, headers: RawHeaders) -> str:
         key = credential_of({name.decode("latin-1"): value.decode("latin-1") for name, value in headers})

@@ -327,6 +327,17 @@ def test_messages_are_bridged(house: House, model: str, stream: bool) -> None:
     assert "Be brief." in house.provider(model).received[0].body.decode()
 
 
+def test_history_that_nobody_holds_is_not_lost_without_a_word(house: House) -> None:
+    for held in ({"previous_response_id": "resp_1"}, {"conversation": "conv_1"}):
+        answered = house.ask(RESPONSES, {"model": "claude-x", "input": "And then?"} | held)
+        assert (answered.status, answered.json["error"]["code"]) == (400, "previous_response_not_found")
+    assert house.providers["claude"].received == []
+    house.providers["gpt"].play("First.", "Second.")
+    first = house.ask(RESPONSES, {"model": "gpt-4o", "input": "And first?"}).json["id"]
+    assert house.ask(RESPONSES, {"model": "gpt-4o", "input": "And then?", "previous_response_id": first}).status == 200
+    assert house.providers["gpt"].received[1].json["previous_response_id"].startswith("resp_")
+
+
 def test_other_paths_are_not_found(house: House) -> None:
     answered = house.ask("/v1/embeddings", {"model": "claude-x", "input": "x"})
     assert answered.status == 404
@@ -474,6 +485,16 @@ def test_memory_is_recalled_into_what_a_litellm_model_is_asked(house: House, key
     assert int(answered.said("added-tokens")) > 0
     sent = claude.received[-1].body.decode()
     assert BLOCK_OPENS in sent and "Ottoline Marchbanks" in sent.partition(BLOCK_OPENS)[2]
+    house.proxy.settle(vectors=False)
+    assert told in stored_texts(house.proxy.data)
+
+
+@pytest.mark.parametrize(("path", "body"), ON_EACH_WIRE[1:])
+def test_what_a_litellm_model_says_is_archived_on_every_wire(house: House, path: str, body: Json, key: str) -> None:
+    told = f"An answer that was given on {path} and nowhere else, to be kept word for word."
+    house.providers["claude"].play(told)
+    answered = house.ask(path, {"model": "claude-x", "stream": True} | body, key, x_palimpsest_memory="on")
+    assert (answered.status, answered.said("event")) == (200, "start")
     house.proxy.settle(vectors=False)
     assert told in stored_texts(house.proxy.data)
 
