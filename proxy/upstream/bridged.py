@@ -123,6 +123,35 @@ def responses_broken(text: str) -> bytes:
     return b"event: error\ndata: %s\n\n" % orjson.dumps(said)
 
 
+async def ask_messages(adapter: Any, supported: Callable[[Json], Json], router: Any, asked: Json) -> bytes | Frames:
+    """
+    Messages, translated to chat completions and back: LiteLLM's own way needs its whole proxy where it streams.
+
+    Args:
+        adapter: LiteLLM's translation.
+        supported: takes out of a chat completion what its provider does not know.
+    """
+    access = {name: asked[name] for name in ("model", "api_key", "timeout") if name in asked}
+    given = {name: value for name, value in asked.items() if name not in ("api_key", "timeout")}
+    told, names = adapter.translate_completion_input_params_with_tool_mapping(given)
+    chat = supported({name: value for name, value in told.items() if name in CHAT_FIELDS} | access)
+    if not asked.get("stream"):
+        return orjson.dumps(adapter.translate_completion_output_params(await router.acompletion(**chat), names))
+    stream = await router.acompletion(**chat, stream_options={"include_usage": True})  # here it is always told
+    return messages_events(adapter, stream, asked["model"].partition("/")[2], names)
+
+
+async def messages_events(adapter: Any, stream: Any, model: str, names: Any) -> Frames:
+    """Events as the translation has them; the one that says that the stream is broken is no end."""
+    async with closed(stream):
+        events = adapter.translate_completion_output_params_streaming(await begun(stream), model, names)
+        async with closed(events):
+            async for event in events:
+                yield event
+                if event.startswith(b"event: error"):
+                    raise ConnectionError
+
+
 async def begun(stream: Any) -> Any:
     """The same stream, when its first chunk is here: until then LiteLLM may not even have asked the provider."""
     first = await anext(aiter(stream))

@@ -1,0 +1,70 @@
+"""
+How is a LiteLLM model set up? As the policy says, with LiteLLM's own settings, and nothing else of its router's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from proxy.errors import NotServed
+from proxy.policy import ENVIRON, UpstreamPolicy
+
+OF_THE_ROUTER = ("num_retries", "retry_after", "retry_policy")  # its other settings are those of a model
+_MODEL_NAME = re.compile(r"[\w.:@+-]+(/[\w.:@+-]+)*")  # no URL: some providers of LiteLLM's would go there
+
+
+def router(litellm: Any, upstream: UpstreamPolicy, environment: Mapping[str, str]) -> Any:
+    """
+    One model, and those that stand in for it.
+
+    Args:
+        litellm: the library.
+        environment: holds the key and the variables that the settings name.
+    """
+    settings = _resolved(upstream.settings, environment)
+    routing = {"num_retries": 0} | {name: settings.pop(name) for name in OF_THE_ROUTER if name in settings}
+    fallbacks = [{"model": one} if isinstance(one, str) else one for one in settings.pop("fallbacks", ())]
+    access = {"api_key": environment.get(upstream.key_env, ""), "api_base": upstream.url}
+    main = {"model": upstream.litellm} | {name: value for name, value in access.items() if value} | settings
+    models = {upstream.litellm: main} | {f"fallback {number}": one for number, one in enumerate(fallbacks)}
+    return litellm.Router(
+        model_list=[{"model_name": name, "litellm_params": {"max_retries": 0} | one} for name, one in models.items()],
+        default_fallbacks=[name for name in models if name != upstream.litellm],
+        disable_cooldowns=True,
+        **routing,
+    )
+
+
+def _resolved(value: Any, environment: Mapping[str, str]) -> Any:
+    """A copy of settings in which every variable has become what it holds."""
+    if isinstance(value, dict):
+        return {name: _resolved(inner, environment) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_resolved(inner, environment) for inner in value]
+    if isinstance(value, str) and value.startswith(ENVIRON):
+        return environment[value.removeprefix(ENVIRON)]
+    return value
+
+
+def filled(upstream: UpstreamPolicy, model: Any) -> str:
+    """
+    What LiteLLM calls the model that a client asks for.
+
+    Raises:
+        NotServed: the client's name is none of a model.
+    """
+    start, star, _ = upstream.litellm.partition("*")
+    if not star:
+        return upstream.litellm
+    if not isinstance(model, str) or not _MODEL_NAME.fullmatch(model):
+        raise NotServed(f"upstream {upstream.name!r} needs the name of a model, and {model!r} is none")
+    return start + model.removeprefix(start)
+
+
+def patience(upstream: UpstreamPolicy) -> float | None:
+    """Seconds until an answer begins, at most; None: LiteLLM's own settings say it."""
+    if {"timeout", *OF_THE_ROUTER, "fallbacks"} & upstream.settings.keys():
+        return None
+    return upstream.silence_timeout_seconds
