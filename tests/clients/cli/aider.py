@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from proxy.domain import ToolCall
 from tests.clients.cli.program import Program
+from tests.clients.recipes import recipe
 
 HISTORY_TOKENS = 150  # three turns of the talk; what is older is summarised when it starts
 
@@ -15,13 +16,13 @@ class Aider(Program):
     full_tokens = 0  # it counts by itself
 
     def prepare(self) -> None:
-        pass
+        (self.home / ".aider.conf.yml").write_text(recipe("aider", "yaml", self.url))
 
     def env(self) -> Mapping[str, str]:
-        return {"OPENAI_API_BASE": self.url, "OPENAI_API_KEY": self.key, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+        return {"OPENAI_API_KEY": self.key, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 
     def ask(self, text: str) -> str:
-        flags = ("--model", "openai/gpt-4o", "--chat-mode", "ask", "--restore-chat-history", "--yes-always", "--no-git")
+        flags = ("--chat-mode", "ask", "--restore-chat-history", "--yes-always", "--no-git")
         quiet = ("--analytics-disable", "--no-check-update", "--no-show-model-warnings", "--no-pretty")
         return self.run(*flags, *quiet, "--max-chat-history-tokens", str(HISTORY_TOKENS), "--message", text)
 

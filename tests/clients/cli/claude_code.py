@@ -8,6 +8,7 @@ import orjson
 
 from proxy.domain import ToolCall
 from tests.clients.cli.program import Program
+from tests.clients.recipes import recipe
 
 WINDOW_TOKENS = 100_000  # the smallest that it takes
 
@@ -17,11 +18,12 @@ class ClaudeCode(Program):
     full_tokens = WINDOW_TOKENS - 1_000
 
     def prepare(self) -> None:
-        pass
+        folder = self.home / ".claude"
+        folder.mkdir()
+        (folder / "settings.json").write_text(recipe("Claude Code", "json", self.url))
 
     def env(self) -> Mapping[str, str]:
         return {
-            "ANTHROPIC_BASE_URL": self.url.removesuffix("/v1"),
             "ANTHROPIC_API_KEY": self.key,
             "CLAUDE_CODE_AUTO_COMPACT_WINDOW": str(WINDOW_TOKENS),
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",

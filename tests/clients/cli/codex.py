@@ -8,6 +8,7 @@ import orjson
 
 from proxy.domain import ToolCall
 from tests.clients.cli.program import Program
+from tests.clients.recipes import recipe
 
 COMPACT_AT_TOKENS = 50_000  # its own prompt takes 10,000
 
@@ -20,22 +21,9 @@ class Codex(Program):
     def prepare(self) -> None:
         folder = self.home / ".codex"
         folder.mkdir()
-        (folder / "config.toml").write_text(
-            f"""
-model = "gpt-4o"
-model_provider = "palimpsest"
-model_auto_compact_token_limit = {COMPACT_AT_TOKENS}
-
-[model_providers.palimpsest]
-name = "{self.provider}"
-base_url = "{self.url}"
-wire_api = "responses"
-env_key = "OPENAI_API_KEY"
-
-[analytics]
-enabled = false
-"""
-        )
+        config = f"model_auto_compact_token_limit = {COMPACT_AT_TOKENS}\n" + recipe("Codex", "toml", self.url)
+        config = config.replace('name = "Palimpsest"', f'name = "{self.provider}"')
+        (folder / "config.toml").write_text(config + "\n[analytics]\nenabled = false\n")
 
     def env(self) -> Mapping[str, str]:
         return {"OPENAI_API_KEY": self.key}

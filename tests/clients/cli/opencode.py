@@ -8,8 +8,9 @@ import orjson
 
 from proxy.domain import ToolCall
 from tests.clients.cli.program import Program
+from tests.clients.recipes import recipe
 
-WINDOW_TOKENS = 60_000  # its own prompt takes 10,000
+WINDOW_TOKENS, REPLY_TOKENS = 60_000, 4_000  # its own prompt takes 10,000
 
 
 class OpenCode(Program):
@@ -17,18 +18,16 @@ class OpenCode(Program):
     full_tokens = WINDOW_TOKENS
 
     def prepare(self) -> None:
-        pass
+        config = orjson.loads(recipe("opencode", "json", self.url))
+        (model,) = config["provider"]["palimpsest"]["models"].values()
+        model["limit"] |= {"context": WINDOW_TOKENS, "output": REPLY_TOKENS}
+        folder = self.home / ".config" / "opencode"
+        folder.mkdir(parents=True)
+        (folder / "opencode.json").write_bytes(orjson.dumps(config))
 
     def env(self) -> Mapping[str, str]:
-        provider = {
-            "npm": "@ai-sdk/openai-compatible",
-            "options": {"baseURL": self.url, "apiKey": "{env:OPENAI_API_KEY}"},
-            "models": {"gpt-4o": {"limit": {"context": WINDOW_TOKENS, "output": 4_000}}},
-        }
-        config = {"provider": {"palimpsest": provider}, "model": "palimpsest/gpt-4o"}
         return {
             "OPENAI_API_KEY": self.key,
-            "OPENCODE_CONFIG_CONTENT": orjson.dumps(config).decode(),
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
             "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",

@@ -6,24 +6,32 @@ import os
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
 from proxy.domain import ToolCall
+from tests.running import ROOT
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "palimpsest" / "clients"
 RUN_SECONDS = 120  # one turn takes one to five; a client that hangs must not hold up the tests
 NOBODY = "http://127.0.0.1:9"  # whoever asks for anything that is not on loopback is refused at once
 
 
+@lru_cache
+def folder() -> Path:
+    """Where `scripts/clients` installs."""
+    script = ROOT / "scripts" / "clients"
+    return Path(subprocess.run([script, "where"], capture_output=True, text=True, check=True).stdout)
+
+
 def installed(executable: str) -> Path:
-    """Where `scripts/clients` put it; the test is skipped where it could not, or fails where it must be there."""
-    path = CACHE / executable
-    if path.exists():
+    """A program of that folder; without it the test is skipped, or fails where the programs must be there."""
+    path = folder() / executable
+    if (folder() / "installed").exists():
         return path
-    reason = CACHE / "why-not"
+    reason = folder() / "why-not"
     why = reason.read_text() if reason.exists() else "not installed, see scripts/clients"
     if os.environ.get("PALIMPSEST_CLIENTS") == "required" and not reason.exists():
         pytest.fail(f"{path.name}: {why}")
@@ -33,7 +41,8 @@ def installed(executable: str) -> Path:
 class Program(ABC):
     """One user's client. It keeps its conversation in its home, as it does for people."""
 
-    executable: ClassVar[str]  # inside the cache
+    executable: ClassVar[str]  # inside `folder()`
+    continues: ClassVar[bool] = True  # an earlier conversation, without a terminal
     full_tokens: ClassVar[int]  # reported usage after which it takes its window for full
 
     def __init__(self, home: Path, url: str, key: str) -> None:

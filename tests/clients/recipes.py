@@ -1,0 +1,32 @@
+"""What do the documents tell people to copy? Their code blocks, with another address in them."""
+
+from __future__ import annotations
+
+import re
+
+from tests.running import ROOT
+
+ADDRESS = "http://127.0.0.1:8484"
+DOCUMENTS = {name: (ROOT / name).read_text() for name in ("docs/clients.md", "README.md")}
+
+
+def recipes(document: str, language: str) -> list[tuple[str, str]]:
+    """Every block of a language, with the heading that it stands under."""
+    found, heading = [], ""
+    for title, kind, block in re.findall(r"^#+ ([^\n]*)$|^```(\w+)\n(.*?)^```", DOCUMENTS[document], re.M | re.S):
+        heading = title or heading
+        if kind == language:
+            found.append((heading, block))
+    return found
+
+
+def recipe(client: str, language: str, url: str) -> str:
+    """The only block of that language for a client in `docs/clients.md`; `url` is the proxy's, with /v1."""
+    (block,) = [block for heading, block in recipes("docs/clients.md", language) if heading == client]
+    return at(block, url)
+
+
+def at(block: str, url: str) -> str:
+    """A block with this address in it."""
+    assert ADDRESS in block
+    return block.replace(ADDRESS, url.removesuffix("/v1"))
