@@ -248,6 +248,7 @@ def _terms_of(run: str) -> tuple[str, ...]:
     return tuple(filter(None, found))
 
 
+@lru_cache(STEM_CACHE_WORDS)
 def _is_identifier(run: str) -> bool:
     """Whether a run names one thing: humps, underscores, letters beside digits, several joiners, a long number."""
     if "'" in run:

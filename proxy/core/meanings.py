@@ -16,6 +16,9 @@ Signs = npt.NDArray[np.uint64]
 LARGE_PASSAGES = 10_000  # comparing so many exactly takes 2 ms; of more, vectors are kept in half the room, with signs
 EXACT_PASSAGES = 1_000  # of a large scope: the nearest 200 are among them (`bench ablate`)
 WORD_BITS = 64
+MANTISSA_BITS = 23 - 10  # that a 32-bit float has more than a 16-bit one (IEEE 754)
+SIGN_AND_NUMBER = np.int32(-1 ^ (7 << 28))  # without the copies of the sign that a shift leaves
+EXPONENT_SHIFT = np.float32(2.0 ** (127 - 15))
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class Meanings:
     """
     The vectors of n passages, (n, d) and of unit length; zeros where one is not there yet.
 
-    `signs`, (d / 64, n), are theirs as bits, None in a small scope.
+    `signs`, (d / 64, n), are theirs as bits, None in a small scope; where they are there, vectors are 16-bit floats.
     """
 
     vectors: Floats
@@ -44,7 +47,7 @@ class Meanings:
         first = np.cos(np.pi * np.arange(bits + 1, dtype=np.float32) / bits).take(differ)
         middle = first.copy()
         rows = _nearest(differ)
-        exact = _dot(questions, self.vectors.take(rows, axis=0).astype(np.float32))
+        exact = _dot(questions, _single(self.vectors.take(rows, axis=0)))
         first[rows], middle[rows] = exact[0], exact.mean(0)
         return first, middle
 
@@ -67,6 +70,16 @@ def _nearest(differ: npt.NDArray[np.uint16]) -> npt.NDArray[np.int64]:
     """Rows of the `EXACT_PASSAGES` that differ least, and of all that differ as much as the last of them."""
     last = min(EXACT_PASSAGES, len(differ)) - 1
     return np.flatnonzero(differ <= np.partition(differ, last)[last])
+
+
+def _single(halves: Floats) -> Floats:
+    """
+    16-bit floats as 32-bit ones, exactly, in half the time that NumPy takes: the bits in their new places mean a number
+    that is too small by a power of two, as the exponent has another zero. Infinities and NaN do not come through.
+    """
+    bits = halves.view(np.int16).astype(np.int32) << np.int32(MANTISSA_BITS)
+    bits &= SIGN_AND_NUMBER
+    return bits.view(np.float32) * EXPONENT_SHIFT
 
 
 def _dot(questions: Floats, vectors: Floats) -> Floats:

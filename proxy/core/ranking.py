@@ -46,7 +46,8 @@ class Shelf:
 
     `before` and `after` are the rows of the neighbours in the same conversation, -1 where there is none. `centres` are
     characters from the beginning of the conversation to the middle of the passage. Rows whose vector is not there yet
-    hold zeros in `vectors`. `names` tells which number stands for a speaker in `speakers`, 0 for nobody.
+    hold zeros in `vectors`. `names` tells which number stands for a speaker in `speakers`, 0 for nobody. `known` is
+    what `index/text.py` remembers of terms: how many rows it has looked through, and which of them hold the term.
     """
 
     ids: Rows
@@ -65,6 +66,7 @@ class Shelf:
     names: Mapping[str, int]
     vectors: Floats  # (n, 384), unit length
     signs: Signs | None = None  # see `core/meanings.py`
+    known: dict[str, tuple[int, Rows]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)

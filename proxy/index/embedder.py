@@ -24,6 +24,7 @@ from proxy.policy import ModelPolicy
 from proxy.ports import Counts, Vectors
 
 QUESTION_CHARS = 240  # some 50 tokens: 3 ms on one core, a fifth of what 256 would take
+QUESTION_TOKENS = 64  # prose has no more; logs have up to twice as many in as many characters, and take twice as long
 REMEMBERED_QUESTIONS = 256  # half a megabyte; a retry and the next step of a tool loop ask the same again
 LOOK_SECONDS = 2.0  # between two looks for a model that somebody puts in place: a few stat calls
 FETCH_PAUSE_SECONDS = 30.0  # after the first fetch that failed; doubles each time
@@ -81,7 +82,9 @@ class MiniLM:
         self._passages = PassageProcess(folder, self._policy.threads)
         try:
             await run(self._passage_thread, self._passages.start)
-            self._encoder = await run(self._question_thread, Encoder, questions_folder(folder), self._policy.threads)
+            self._encoder = await run(
+                self._question_thread, Encoder, questions_folder(folder), self._policy.threads, QUESTION_TOKENS
+            )
         except MemoryFault as fault:
             await run(self._passage_thread, self._passages.close)
             self._refused = version

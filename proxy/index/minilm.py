@@ -34,13 +34,14 @@ PROBE_COSINE = 0.95  # over these: 1.0 as published, 0.98 in 8-bit integers, abo
 class Encoder:
     """A loaded model. Thread-safe; the interpreter is free while it computes."""
 
-    def __init__(self, folder: Path, threads: int) -> None:
+    def __init__(self, folder: Path, threads: int, max_tokens: int = MAX_TOKENS) -> None:
         """
         Load, and check that it is the right model and whole.
 
         Args:
             folder: holds `model.onnx`, `tokenizer.json` and `tokenizer_config.json`.
             threads: of one run, >= 1.
+            max_tokens: of a text that are read, 3 to 256: its words, or their parts, and two for its ends.
 
         Raises:
             MemoryFault: the files are missing, damaged, or of another model.
@@ -58,7 +59,7 @@ class Encoder:
                 providers=["CPUExecutionProvider"],
                 enable_cpu_mem_arena=False,  # an arena keeps the memory of the largest batch for ever
             )
-            cast(Any, self._model.model).tokenizer.enable_truncation(MAX_TOKENS)
+            cast(Any, self._model.model).tokenizer.enable_truncation(max_tokens)
             probe = self.embed([PROBE])[0]
         except Exception as cause:  # ONNX Runtime and tokenizers raise whatever they like over a damaged file
             raise MemoryFault(f"{doing}: {cause}; delete the folder to have it fetched again") from cause

@@ -23,6 +23,10 @@ from proxy.ports import Ask
 MAX_TERMS = 16  # the rarest of a question: more only repeat what it is about
 MAX_HITS = 20_000  # of all terms outside one conversation, 1 ms: the commonest words of a large scope say nothing
 CONFINED_SHARE = 0.5  # of all passages: of a larger scope the token's list is so long that it takes 2 ms to follow
+COMMON_PASSAGES = 100  # that hold a term: rarer ones are looked up in microseconds
+KNOWN_TERMS = 200  # of one scope, some 10 MB of rows; more, and all are looked up anew
+UNKNOWN: tuple[int, Rows] = (0, np.empty(0, np.int64))
+LISTED = "SELECT ?, group_concat(rowid) FROM memory_text WHERE memory_text MATCH ? AND rowid > ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +54,35 @@ def find(ask: Ask, scope: Scope, shelf: Shelf, terms: Sequence[str]) -> Found:
             chosen.append(term)
     if not chosen:
         return Found({}, tuple(term for term in terms if term not in counted))
+    held = _rows(ask, scope, shelf, chosen)
+    found = {term: held[term] for term in chosen if len(held[term])}
+    unasked = {*counted} - {*chosen}
+    return Found(found, tuple(term for term in terms if term not in found and term not in unasked))
+
+
+def _rows(ask: Ask, scope: Scope, shelf: Shelf, terms: Sequence[str]) -> dict[str, Rows]:
+    """Rows of the shelf that hold each term. Of a common one that was asked before, only what is new is looked up."""
+    known = {term: shelf.known.get(term, UNKNOWN) for term in terms}
+    fresh = [term for term, (upto, _) in known.items() if upto < len(shelf)]
     ((newest,),) = ask("SELECT ifnull(max(id), 0) FROM memory")
     is_confined = len(shelf) < CONFINED_SHARE * newest
     within = "".join(f' AND "{token}"' for token in scope.terms) if is_confined else ""
     listed = ask(
-        " UNION ALL ".join(["SELECT ?, group_concat(rowid) FROM memory_text WHERE memory_text MATCH ?"] * len(chosen)),
-        [arg for term in chosen for arg in (term, _quoted(term) + within)],
-    )
-    every = {term: shelf.rows_of(np.fromstring(ids, np.int64, sep=",")) for term, ids in listed if ids}
-    found = {term: rows for term, rows in every.items() if len(rows)}
-    unasked = {*counted} - {*chosen}
-    return Found(found, tuple(term for term in terms if term not in found and term not in unasked))
+        " UNION ALL ".join([LISTED] * len(fresh)),
+        [arg for term in fresh for arg in (term, _quoted(term) + within, _last_id(shelf, known[term][0]))],
+    ) if fresh else []  # fmt: skip
+    for term, ids in listed:
+        new = shelf.rows_of(np.fromstring(ids or "", np.int64, sep=","))
+        known[term] = len(shelf), np.concatenate([known[term][1], new])
+        if len(known[term][1]) >= COMMON_PASSAGES:
+            if len(shelf.known) >= KNOWN_TERMS:
+                shelf.known.clear()
+            shelf.known[term] = known[term]
+    return {term: rows[: np.searchsorted(rows, len(shelf))] for term, (_, rows) in known.items()}
+
+
+def _last_id(shelf: Shelf, upto: int) -> int:
+    return int(shelf.ids[upto - 1]) if upto else 0
 
 
 def _quoted(term: str) -> str:

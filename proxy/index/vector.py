@@ -19,7 +19,7 @@ import orjson
 
 from proxy.core.digest import ASKS
 from proxy.core.meanings import LARGE_PASSAGES, Floats, Signs, signs_of
-from proxy.core.ranking import Shelf, consequence
+from proxy.core.ranking import Rows, Shelf, consequence
 from proxy.domain import HeadFlag, Reach
 from proxy.index.scope import Scope
 from proxy.ports import Ask, Row
@@ -141,6 +141,7 @@ class _Growing:
         self._signs: Signs | None = None
         self._ends: dict[int, tuple[int, float]] = {}  # conversation: its last row, and characters up to its end
         self._names: dict[str, int] = {}
+        self._known: dict[str, tuple[int, Rows]] = {}  # one for all shelves whose rows mean the same
         self.publish()
 
     @property
@@ -219,6 +220,7 @@ class _Growing:
             names=self._names,
             vectors=self._vectors[: self._size],
             signs=None if self._signs is None else self._signs[:, : self._size],
+            known=self._known,
         )
 
     def _passage(self, at: int, row: Row) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from proxy.errors import MemoryFault
-from proxy.index.embedder import QUESTION_CHARS, REMEMBERED_QUESTIONS, MiniLM, gist
+from proxy.index.embedder import QUESTION_CHARS, QUESTION_TOKENS, REMEMBERED_QUESTIONS, MiniLM, gist
 from proxy.index.minilm import Encoder
 from proxy.index.model import cache_folder
 from proxy.policy import ModelPolicy
@@ -141,6 +141,15 @@ async def test_model_without_the_faster_copy_embeds_questions_exactly(
     assert await embedder.warm()
     exact = Encoder(model_folder, 1).embed(["Which port?"])[0]
     assert (await embedder.embed_queries(["Which port?"]))[0] == pytest.approx(exact, abs=1e-6)
+
+
+async def test_of_a_question_of_many_short_words_the_first_64_tokens_count(make: Make, model_folder: Path) -> None:
+    embedder = make(ModelPolicy(folder=model_folder))
+    assert await embedder.warm()
+    dense = "a " * (QUESTION_TOKENS - 2)  # and the two that every text begins and ends with
+    first, second, shorter = await embedder.embed_queries([dense + "cat", dense + "dog", dense[:-2] + "cat"])
+    assert first == pytest.approx(second, abs=1e-6)
+    assert first != pytest.approx(shorter, abs=1e-3)
 
 
 def test_long_question_is_read_at_its_beginning_and_its_end() -> None:

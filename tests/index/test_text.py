@@ -74,6 +74,45 @@ async def test_only_the_scope_is_looked_at_whatever_its_share_of_the_store(past:
     assert len(found.rows["boat"]) == 6 and found.absent == ("my",)
 
 
+async def test_what_is_said_later_is_found_too_though_the_term_was_asked_before(past: Past) -> None:
+    shelves, here = Shelves(WordEmbedder.name), None
+    many = module.COMMON_PASSAGES + 5
+    for n in range(3):
+        await past.say(*[f"boat {n} {m}" for m in range(many)], "a red boat")
+        here = here or await scope(past)
+        found = await past.database.ask(
+            lambda ask, here=here: module.find(ask, here, shelves.shelf(ask, here), ["boat", "red"])
+        )
+        assert len(found.rows["boat"]) == (n + 1) * (many + 1) and len(found.rows["red"]) == n + 1
+    await past.index()
+    await past.forget([1])
+    for _ in range(2):
+        found = await past.database.ask(lambda ask: module.find(ask, here, shelves.shelf(ask, here), ["boat"]))
+        assert found.rows["boat"].tolist() == [*range(3 * (many + 1) - 1)]
+
+
+async def test_a_shelf_that_was_handed_out_earlier_keeps_to_its_own_rows(past: Past) -> None:
+    shelves = Shelves(WordEmbedder.name)
+    await past.say(*[f"boat {n}" for n in range(module.COMMON_PASSAGES)])
+    here = await scope(past)
+    earlier = await past.database.ask(lambda ask: shelves.shelf(ask, here))
+    await past.say("one more boat")
+    later = await past.database.ask(lambda ask: shelves.shelf(ask, here))
+    for on, count in ((later, module.COMMON_PASSAGES + 1), (earlier, module.COMMON_PASSAGES)):
+        found = await past.database.ask(lambda ask, on=on: module.find(ask, here, on, ["boat"]))
+        assert found.rows["boat"].tolist() == [*range(count)]
+
+
+async def test_of_terms_that_were_asked_before_only_so_many_are_remembered(past: Past) -> None:
+    words = [f"{n}" for n in range(module.KNOWN_TERMS + 2)]  # so short that they are one passage
+    await past.say(*[" ".join(words)] * module.COMMON_PASSAGES)
+    here = await scope(past)
+    on = await past.database.ask(lambda ask: shelf(ask, here))
+    for word in words:
+        found = await past.database.ask(lambda ask, word=word: module.find(ask, here, on, [word]))
+        assert len(found.rows[word]) == module.COMMON_PASSAGES and len(on.known) <= module.KNOWN_TERMS
+
+
 async def test_many_absent_terms_do_not_crowd_out_the_known(past: Past) -> None:
     await past.say("the red boat")
     unknown = [f"unknown{n}" for n in range(3 * module.MAX_TERMS)]
