@@ -146,12 +146,13 @@ async def test_a_compressed_body_is_read_and_loses_its_encoding_only_where_it_is
     upstream: RawUpstream, port: int, pipeline: ScriptedPipeline, encoding: bytes, pack: Callable[[bytes], bytes]
 ) -> None:
     encoded = [(b"content-encoding", encoding), (b"content-type", b"application/json")]
-    await told(port, request(CHAT, pack(BODY), headers=encoded))
+    packed = pack(BODY)  # once: gzip tells the time
+    await told(port, request(CHAT, packed, headers=encoded))
     assert pipeline.prepared[0][1] == BODY
-    assert upstream.requests[0].body == pack(BODY)
+    assert upstream.requests[0].body == packed
     assert upstream.requests[0].values(b"content-encoding") == [encoding]
     pipeline.body = BODY + b" "
-    await told(port, request(CHAT, pack(BODY), headers=encoded))
+    await told(port, request(CHAT, packed, headers=encoded))
     assert upstream.requests[1].body == BODY + b" "
     assert upstream.requests[1].values(b"content-length") == [b"%d" % len(BODY + b" ")]
     assert upstream.requests[1].values(b"content-encoding") == []
