@@ -66,11 +66,13 @@ Frames = AsyncGenerator[bytes, None]
 @dataclass(frozen=True, slots=True)
 class Bridge:
     """
-    One wire: `fields` go in, `ask` calls a router of LiteLLM's with them and returns a whole body or events.
+    One wire: `fields` go in, with what was `said` among them; `ask` calls a router of LiteLLM's with them and returns a
+    whole body or events.
 
     `broken` is the event, if the wire has one, that says that a stream is not whole.
     """
 
+    said: str
     fields: frozenset[str]
     ask: Callable[[Any, Json], Awaitable[bytes | Frames]]
     broken: Callable[[str], bytes] = lambda text: b""

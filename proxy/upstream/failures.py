@@ -62,7 +62,7 @@ def refused(failure: Exception) -> Refused | None:
 
 
 def is_broken(failure: Exception) -> bool:
-    """Whether it followed from the connection: else, with no word of the provider's, LiteLLM found no way to ask."""
+    """Whether it followed from the connection: else, with no word of the provider's, LiteLLM itself failed."""
     return any(_is_a(one, (*LATE, *BROKEN)) for one in _chain(failure))
 
 

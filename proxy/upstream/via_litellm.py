@@ -143,6 +143,8 @@ class ViaLitellm:
             raw = await self._apart.run(_read(whole, headers))
         except WireError as unread:
             return refusal(400, "invalid_request_error", str(unread))
+        if not isinstance(raw.get(bridge.said), list | str):
+            return refusal(400, "invalid_request_error", f"{bridge.said} is missing, or no list")
         access: Json = {"model": filled(upstream, raw.get("model"))}
         if upstream.name in self._timeouts:
             access["timeout"] = self._timeouts[upstream.name]
@@ -152,7 +154,7 @@ class ViaLitellm:
                 text = f"upstream {upstream.name!r} takes the client's own key: send it"
                 return refusal(401, "invalid_api_key", text)
         asked = {name: value for name, value in raw.items() if name in bridge.fields}
-        if "input" in bridge.fields and not self._holds(access["model"], raw):
+        if bridge.said == "input" and not self._holds(access["model"], raw):
             text = f"{upstream.litellm} holds no history behind an id: send all of it in input, and none of {HELD}"
             return refusal(400, "previous_response_not_found", text)
         try:
@@ -167,9 +169,8 @@ class ViaLitellm:
                 return refusal(no.status, no.code, no.text, no.headers)
             if is_broken(failure):
                 raise unreachable(upstream, failure) from failure
-            log.warning("a request could not be translated", upstream=upstream.name, exc_info=failure)
-            text = f"LiteLLM cannot ask {upstream.litellm} for this: {summary(failure)}"
-            return refusal(400, "invalid_request_error", text)
+            log.warning("LiteLLM failed", upstream=upstream.name, exc_info=failure)
+            return refusal(500, "upstream_error", f"LiteLLM failed at asking {upstream.litellm}: {summary(failure)}")
 
     async def _open(self) -> None:
         library = _imported()
@@ -181,9 +182,11 @@ class ViaLitellm:
         }
         self._routers = {u.name: router(library.litellm, u, self._environment) for u in self._upstreams}
         self._bridges = {
-            "/v1/chat/completions": Bridge(CHAT_FIELDS, ask_chat),
-            "/v1/responses": Bridge(RESPONSES_FIELDS, ask_responses, responses_broken),
-            "/v1/messages": Bridge(MESSAGES_FIELDS, functools.partial(ask_messages, library.adapter, self._supported)),
+            "/v1/chat/completions": Bridge("messages", CHAT_FIELDS, ask_chat),
+            "/v1/responses": Bridge("input", RESPONSES_FIELDS, ask_responses, responses_broken),
+            "/v1/messages": Bridge(
+                "messages", MESSAGES_FIELDS, functools.partial(ask_messages, library.adapter, self._supported)
+            ),
         }
 
     async def _close(self) -> None:

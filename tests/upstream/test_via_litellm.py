@@ -430,6 +430,13 @@ def test_what_no_provider_could_be_asked_is_refused_as_such(house: House) -> Non
     assert house.providers["claude"].received == []
 
 
+def test_an_answer_that_litellm_cannot_read_is_not_the_clients_fault(house: House) -> None:
+    house.providers["claude"].play(Reply(body=b'{"odd": true}'))
+    answered = house.ask(CHAT, chat("claude-x"))
+    assert (answered.status, answered.json["error"]["code"]) == (500, "upstream_error")
+    assert "Traceback" not in answered.json["error"]["message"]
+
+
 def test_without_a_credential_to_forward_none_of_ours_is_used(house: House) -> None:
     headers = {"content-type": "application/json"}
     answered = request(house.proxy.port, "POST", CHAT, orjson.dumps(chat("gpt-4o")), headers)
