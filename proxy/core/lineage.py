@@ -88,7 +88,8 @@ def trace(
     if head is not None and asked.lone and _is_handed_out(head, prints, kept, more.links):
         head, kept, ambiguous = None, (), False
     near, quotes = (head, not chat.held and max(kept, default=0) < 0) if head else nearest(links, aligned)
-    is_side, evidence = decide(asked, shape, near.shape if near else None, quotes)
+    adds_nothing = bool(history) and history[-1].role == "assistant" and min(kept, default=-1) >= 0
+    is_side, evidence = decide(asked, shape, near.shape if near else None, quotes, adds_nothing)
     parent = near.conversation if near else _most(links, (LinkKind.PHRASE, LinkKind.ECHO, LinkKind.CLIENT_ID))
     if is_side:
         return Lineage(

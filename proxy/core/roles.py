@@ -22,11 +22,15 @@ LONG_ASK_CHARS = 400  # nobody types an instruction of this length; clients keep
 ABOUT_CHARS = 60  # "a detailed summary" ... "of the conversation so far"
 TRANSCRIPT_CHARS = 20_000  # both voices have spoken by then
 _SUMMARY = re.compile(r"summar|condens|compact|compress|recap|digest|snapshot|checkpoint|hand-?off|context extract")
+_VOICE = r"(user|human|assistant|ai|agent|model)\b"
 _TRANSCRIPT = re.compile(
-    r"(?im)(?:^|\\n|>)\s*(?:#+ |\*\*|\[|<message type=\"|<|\()?"
-    r"(user|human|assistant|ai|agent|model)\b[\"\]*)>]*\s*(?::|>|\]|\n|$)"
+    rf"(?im)(?:^|\\n|>)\s*(?:#+ |\*\*|\[|<message type=\"|<|\()?{_VOICE}(?: (?:message|question|response|answer))?"
+    rf"[\"\]*)>]*\s*(?::|>|\]|\n|$)|\brole\\?[\"']?\s*[:=]\s*\\?[\"']{_VOICE}"
 )
-_CONVERSATION = re.compile(r"conversation|chat|dialog|session|messages|history|above|so far|compaction|checkpoint")
+_CONVERSATION = re.compile(
+    r"conversation|chat|dialog|discussion|session|messages|history|above|so far|compaction|checkpoint"
+)
+_LABELLED = re.compile(r":\n|\n[A-Z][\w ]{0,30}: ")
 _LISTED = re.compile(r"\n\s*[-*•\d]")
 _SPACE = re.compile(r"\s+")
 
@@ -71,15 +75,17 @@ def read(chat: Chat, signals: Signals) -> Asked:
         instructs=instructs,
         defines=bool(defines),
         asks=hits[0] if hits else "",
-        template=_is_template(last, asking, hits, about),
+        template=_is_template(last, asking, hits, about, _first(signals.forms, ends)),
         transcript=lone and any(_is_transcript(m) for m in (first, last)),
         prompted=bool(prompt),
-        summarises=any(_SUMMARY.search(words) for words in (instructs, *hits)),
+        summarises=any(_SUMMARY.search(words) for words in (instructs or told, *hits)),
         lone=lone,
     )
 
 
-def decide(asked: Asked, shape: Shape, parent: Shape | None, quotes: bool) -> tuple[bool, tuple[str, ...]]:
+def decide(
+    asked: Asked, shape: Shape, parent: Shape | None, quotes: bool, adds_nothing: bool = False
+) -> tuple[bool, tuple[str, ...]]:
     """
     Is it a side request?
 
@@ -87,6 +93,7 @@ def decide(asked: Asked, shape: Shape, parent: Shape | None, quotes: bool) -> tu
         shape: of this request.
         parent: of the last main request of the conversation that it continues or quotes; None when there is none.
         quotes: whether it quotes that conversation inside a message, instead of continuing it.
+        adds_nothing: whether it holds a part of that conversation up to an answer, and nobody says anything behind it.
 
     Returns:
         The verdict and the evidence for it, in words.
@@ -104,8 +111,12 @@ def decide(asked: Asked, shape: Shape, parent: Shape | None, quotes: bool) -> tu
         if asked.asks and quotes and asked.transcript:
             return True, ("a conversation that passed here is written out in one message", question)
     differs = _differences(shape, parent) if parent is not None else ()
-    if asked.instructs and differs:
+    if asked.instructs and (OTHER_PROMPT in differs if asked.prompted else differs):
         return True, (ordered, *differs)
+    if asked.transcript and quotes and not shape.tool_names and {OTHER_PROMPT, TOOLS_GONE} & set(differs):
+        return True, ("a conversation that passed here is written out in one message", *differs)
+    if adds_nothing and OTHER_PROMPT in differs and {TOOLS_GONE, CAPPED} & set(differs):
+        return True, ("a conversation up to an answer, and nobody says anything behind it", *differs)
     if asked.asks and set(differs) - {OTHER_MODEL}:
         return True, (question, *differs)
     if asked.asks and asked.template:
@@ -115,7 +126,10 @@ def decide(asked: Asked, shape: Shape, parent: Shape | None, quotes: bool) -> tu
     return False, ()
 
 
+TOOLS_GONE = "the tools of the conversation are gone"
+OTHER_PROMPT = "another system prompt than the conversation's"
 OTHER_MODEL = "another model than the conversation's"  # people switch models too, and ask the new one to sum up
+CAPPED = "the answer is capped, as the conversation's are not"
 
 
 def _speaking(chat: Chat, signals: Signals) -> Message:
@@ -135,13 +149,13 @@ def _differences(shape: Shape, parent: Shape) -> tuple[str, ...]:
     """What no main request of the same conversation would change at once with such a question."""
     found = []
     if parent.tool_names and not shape.tool_names:
-        found.append("the tools of the conversation are gone")
+        found.append(TOOLS_GONE)
     if shape.opens != parent.opens:
-        found.append("another system prompt than the conversation's")
+        found.append(OTHER_PROMPT)
     if shape.model != parent.model:
         found.append(OTHER_MODEL)
     if shape.capped and not parent.capped:
-        found.append("the answer is capped, as the conversation's are not")
+        found.append(CAPPED)
     return tuple(found)
 
 
@@ -149,24 +163,25 @@ def _first(patterns: Sequence[re.Pattern[str]], text: str) -> str:
     return next((found.group() for pattern in patterns if (found := pattern.search(text))), "")
 
 
-def _is_template(last: Message, asking: str, hits: Sequence[str], about: bool) -> bool:
-    """It asks about the conversation in a line that the model shall go on from, or at length and more than once."""
+def _is_template(last: Message, asking: str, hits: Sequence[str], about: bool, form: str) -> bool:
+    """It asks about the conversation in a line that shall be gone on from, at length and twice, or as programs do."""
     if not hits or last.media:
         return False
     *_, line = asking.strip().lower().splitlines()
     if line.endswith(":") and _CONVERSATION.search(line):
         return True
-    return about and len(hits) > 1 and len(asking) >= LONG_ASK_CHARS
+    return about and (bool(form) or (len(hits) > 1 and len(asking) >= LONG_ASK_CHARS))
 
 
 def _is_put_together(text: str) -> bool:
-    """A line is typed; what is long, or quotes something behind a colon, was put together."""
-    return len(text) >= LONG_ASK_CHARS or ":\n" in text
+    """A line is typed; what is long, or quotes something behind a label, was put together."""
+    return len(text) >= LONG_ASK_CHARS or _LABELLED.search(text) is not None
 
 
 def _is_transcript(message: Message) -> bool:
     """Both voices of a conversation are labelled inside one message."""
-    voices = {found.lower() for found in _TRANSCRIPT.findall(message.text[:TRANSCRIPT_CHARS])}
+    found = _TRANSCRIPT.findall(message.text[:TRANSCRIPT_CHARS])
+    voices = {voice.lower() for pair in found for voice in pair}
     return bool(voices & {"user", "human"}) and bool(voices & {"assistant", "ai", "agent", "model"})
 
 

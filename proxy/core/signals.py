@@ -58,6 +58,7 @@ class Signals:
     defines: tuple[re.Pattern[str], ...] = ()
     instructs: tuple[re.Pattern[str], ...] = ()
     asks: tuple[re.Pattern[str], ...] = ()
+    forms: tuple[re.Pattern[str], ...] = ()
     probes: tuple[re.Pattern[str], ...] = ()
 
 
@@ -90,6 +91,7 @@ def read_signals(table: Mapping[str, Any]) -> Signals:
         defines=patterns("defines"),
         instructs=patterns("instructs"),
         asks=patterns("asks"),
+        forms=patterns("forms"),
         probes=patterns("probes"),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.domain import Json, Role
-from tests.core.watching import Client, Verdict, Watch, assistant, calling, prose, system, tool, user
+from tests.core.watching import Client, Verdict, Watch, assistant, calling, offer, prose, system, tool, user
 
 CODER = "You are a coding assistant. Use the tools, and answer in short."
 TRANSCRIPT = "\n".join(f"{voice}: {prose(20, (n, voice))}" for n in range(4) for voice in ("User", "Assistant"))
@@ -153,6 +153,72 @@ def test_order_behind_a_transcript_of_what_passed_here_is_a_side_request(client:
     assert ordered.role is Role.SIDE and ordered.lineage.parent == client.talk(1).conversation
 
 
+@pytest.mark.parametrize("prompt", [None, "You name the colour that fits best.", "You are a judge of answers."])
+@pytest.mark.parametrize(
+    "line",
+    ["{role}: {content}", "{role} message: {content}", '{{"role": "{role}", "content": "{content}"}}'],
+    ids=["labels", "labels of two words", "JSON"],
+)
+def test_conversation_that_passed_here_written_out_apart_from_it_is_a_side_request(
+    client: Client, prompt: str | None, line: str
+):
+    spoken = "\n".join(line.format(**message) for message in client.messages[1:])
+    assert judged(client, [*([system(prompt)] if prompt else []), user(spoken)]).role is Role.SIDE
+
+
+def test_person_may_paste_an_old_conversation_into_a_new_one(client: Client):
+    spoken = "\n".join(f"{m['role'].title()}: {m['content']}" for m in client.messages[1:])
+    pasted = Client(client.watch, [system(CODER)], tools=client.tools).ask(f"Do you remember?\n\n{spoken}")
+    assert pasted.role is Role.MAIN
+
+
+def test_history_up_to_an_answer_under_another_prompt_without_tools_is_a_side_request(client: Client):
+    named = [system("Three words, no more."), *client.messages[1:]]
+    assert judged(client, named).role is Role.SIDE
+    assert judged(client, named[:-2]).role is Role.SIDE  # of old messages alone
+
+
+def test_agent_that_takes_the_word_after_another_with_its_tools_is_no_side_request(client: Client):
+    taken_over = judged(client, [system("You are the critic."), *client.messages[1:]], tools=offer(*client.tools))
+    assert taken_over.role is Role.MAIN
+
+
+SAME_QUESTION: dict[str, str] = {
+    "memory": "You are a memory manager that manages information and preferences about the user.",
+    "guard": "You are a safety classifier. Answer with one word.",
+    "intent": "Classify the message into one of the intents that follow.",
+    "follow-up": "Suggest three follow-up questions.",
+    "search": "Generate two search queries.",
+}
+
+
+@pytest.mark.parametrize("prompt", SAME_QUESTION.values(), ids=SAME_QUESTION)
+def test_order_about_a_question_that_an_agent_was_asked_is_a_side_request(client: Client, prompt: str):
+    question = client.messages[1]
+    assert judged(client, [system(prompt), question], tools=offer("remember")).role is Role.SIDE
+    assert Client(Watch(), [system(prompt), question]).send().role is Role.MAIN  # of nobody that passed here
+
+
+def test_agent_whose_own_prompt_gives_such_orders_may_get_another_model():
+    client = Client(Watch(), [system("You coach. Store facts about the user, and suggest follow-up questions.")])
+    client.talk(2)
+    client.model = "small"
+    assert client.talk(1).role is Role.MAIN
+
+
+ASKED_IN_FORM = (
+    "Generate a concise 3-7 word title for this conversation, omitting punctuation.",
+    "Summarize the discussion so far; the summary will replace the messages.",
+    "Write a summary of this session. Reply with only the summary.",
+    "Your task is to write a detailed summary of the conversation so far.",
+)
+
+
+@pytest.mark.parametrize("words", ASKED_IN_FORM)
+def test_form_in_which_only_programs_ask_makes_a_side_request_of_the_same_shape(client: Client, words: str):
+    assert client.ask(words).role is Role.SIDE
+
+
 def test_same_order_behind_a_transcript_from_elsewhere_is_somebodys_question(client: Client):
     assert judged(client, [user(f"{TRANSCRIPT}\n\nPlease provide a detailed summary of the above.")]).role is Role.MAIN
 
@@ -181,6 +247,11 @@ PEOPLE_ASK = (
     "Write your new plan.",
     "How do I compact a database? Compaction takes hours.",
     "Make a recap of the session, with a digest of the open questions.",
+    "Create a title for this conversation.",
+    "Summarize this chat in 100 words or less.",
+    "Your task is to list the numbers that we spoke about so far.",
+    "Suggest three follow-up questions, and select the next speaker.",
+    "We run out of context soon. Write a handoff note and go on.",
 )
 
 
