@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncGenerator
 
 import pytest
@@ -89,11 +88,9 @@ async def test_a_generator_that_is_over_says_so() -> None:
 
 async def test_what_still_runs_at_the_end_is_ended() -> None:
     apart = Apart("elsewhere")
-    started = time.monotonic()
     async with apart:
         left = asyncio.create_task(apart.run(asyncio.sleep(PATIENCE_SECONDS)))
         await asyncio.sleep(0.01)
     with pytest.raises(asyncio.CancelledError):
         await left
     assert not any(thread.name == "elsewhere" for thread in threading.enumerate())
-    assert time.monotonic() - started < PATIENCE_SECONDS

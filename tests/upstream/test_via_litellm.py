@@ -6,7 +6,7 @@ import http.client
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from proxy.domain import Json, ToolCall
 from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import (
     BLOCK_OPENS,
+    PATIENCE_SECONDS,
     ROOT,
     Answered,
     Conversation,
@@ -381,16 +382,36 @@ def test_codes_are_those_that_clients_know(house: House) -> None:
     assert codes == ["invalid_api_key", "model_not_found", "rate_limit_exceeded", "context_length_exceeded"]
 
 
+@contextmanager
+def listening(house: House, path: str, body: Json) -> Iterator[tuple[http.client.HTTPResponse, bytes]]:
+    """A streamed answer in the middle of which its provider waits for permits, and what was heard of it."""
+    provider = house.provider(body["model"])
+    provider.permit(6)
+    connection = http.client.HTTPConnection("127.0.0.1", house.proxy.port, timeout=PATIENCE_SECONDS)
+    asked = orjson.dumps(body | {"stream": True})
+    connection.request("POST", path, asked, as_headers("sk-client", {"x_palimpsest_memory": OFF}))
+    response = connection.getresponse()
+    heard = b""
+    while b"A story" not in heard:
+        heard += response.read1()
+    yield response, heard
+    connection.sock.close()
+    response.close()
+    connection.close()
+
+
 @pytest.mark.parametrize(("path", "body"), ON_EACH_WIRE)
 @pytest.mark.parametrize("model", MODELS)
 def test_a_cut_stream_is_no_whole_one(house: House, model: str, path: str, body: Json) -> None:
-    house.provider(model).play(Reply(LONG, cut_after=6, pace_seconds=0.03))
-    answered = house.ask(path, {"model": model, "stream": True} | body)
-    assert (answered.status, answered.broken) == (200, True)
-    assert b"A story" in answered.body
+    house.provider(model).play(Reply(LONG, cut_after=7, lockstep=True))
+    with listening(house, path, {"model": model} | body) as (response, heard):
+        house.provider(model).permit()
+        with pytest.raises(http.client.IncompleteRead) as cut:
+            response.read()
+    heard += cut.value.partial
     endings = {CHAT: b"[DONE]", RESPONSES: b"response.completed", MESSAGES: b"message_stop"}
-    assert endings[path] not in answered.body
-    assert (b"event: error\n" in answered.body) is (path != CHAT)
+    assert endings[path] not in heard
+    assert (b"event: error\n" in heard) is (path != CHAT)
 
 
 @pytest.mark.parametrize(("path", "body"), ON_EACH_WIRE)
@@ -409,17 +430,8 @@ def test_nobody_there_is_a_502_and_silence_a_504(house: House, path: str, body: 
 def test_a_client_that_leaves_ends_the_providers_request(house: House, model: str, path: str, body: Json) -> None:
     provider = house.provider(model)
     provider.play(Reply(LONG, lockstep=True))
-    provider.permit(6)
-    connection = http.client.HTTPConnection("127.0.0.1", house.proxy.port)
-    asked = orjson.dumps({"model": model, "stream": True} | body)
-    connection.request("POST", path, asked, as_headers("sk-client", {"x_palimpsest_memory": OFF}))
-    response = connection.getresponse()
-    heard = b""
-    while b"A story" not in heard:
-        heard += response.read1()
-    connection.sock.close()
-    response.close()
-    connection.close()
+    with listening(house, path, {"model": model} | body):
+        assert provider.abandoned == 0
     until(lambda: provider.abandoned == 1, "the provider to be told")
 
 
