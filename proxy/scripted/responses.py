@@ -139,6 +139,14 @@ def _output(asked: Json, reply: Reply, number: int) -> list[Json]:
             "name": call.name,
             "arguments": call.arguments,
         }
+        | _namespace(asked, call.name)
         for index, call in enumerate(reply.calls)
     ]
     return output
+
+
+def _namespace(asked: Json, name: str) -> Json:
+    """Where a tool was offered inside a namespace, its call names that."""
+    spaces = [tool for tool in asked.get("tools") or () if tool.get("type") == "namespace"]
+    holds = (space["name"] for space in spaces if name in (tool.get("name") for tool in space["tools"]))
+    return {"namespace": found} if (found := next(holds, "")) else {}

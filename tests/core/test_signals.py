@@ -47,6 +47,10 @@ def test_user_that_changes_with_each_session_is_none(told: str):
     assert first(TABLE.user_ids, {}, {"metadata": {"user_id": told}}) == ""
 
 
+def test_users_of_a_client_that_has_one_credential_for_all_are_told_apart():
+    assert first(TABLE.user_ids, {"x-openwebui-user-id": "ann"}, {}) == "ann"
+
+
 def test_ids_that_sub_agents_share_with_their_parent_are_not_taken():
     assert conversation({"session-id": "s"}, {"prompt_cache_key": "k"}) == ""
 

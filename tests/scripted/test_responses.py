@@ -66,6 +66,13 @@ def test_compaction_trigger_gets_one_opaque_item(upstream: ScriptedUpstream) -> 
     assert item["type"] == "compaction" and item["encrypted_content"] and "7431" not in answered.body.decode()
 
 
+def test_call_of_a_tool_names_the_namespace_that_it_was_offered_in(upstream: ScriptedUpstream) -> None:
+    upstream.play(Reply(calls=(CALL,)))
+    tools = [{"type": "namespace", "name": "files", "tools": [{"type": "function", "name": "read_file"}]}]
+    answered = request(upstream.port, "POST", "/v1/responses", orjson.dumps({"input": "hi", "tools": tools}))
+    assert answered.json["output"][0]["namespace"] == "files"
+
+
 def test_errors_are_worded_as_openai_does(upstream: ScriptedUpstream, client: openai.OpenAI) -> None:
     upstream.play(Reply("slow down", status=429))
     with pytest.raises(openai.RateLimitError, match="slow down") as refused:
