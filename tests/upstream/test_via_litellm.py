@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -234,6 +235,20 @@ def test_images_arrive(house: House, model: str) -> None:
     }
     assert house.ask(CHAT, asked).text == "A pixel."
     assert PIXEL in house.provider(model).received[0].body.decode()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_an_image_opens_nothing_inside(house: House, model: str) -> None:
+    with upstream_on_a_thread() as inside:
+        for url in (f"{inside.url}/private.png", "file:///etc/hostname", "/etc/hostname"):
+            house.provider(model).play("An image.")
+            image = {"type": "image_url", "image_url": {"url": url}}
+            house.ask(CHAT, {"model": model, "messages": [{"role": "user", "content": [image]}]})
+        assert inside.received == []
+    hostname = Path("/etc/hostname")
+    inner = b64encode(hostname.read_bytes().strip()).decode() if hostname.is_file() else "nothing to leak"
+    sent = " ".join(received.body.decode() for received in house.provider(model).received)
+    assert inner[:8] not in sent
 
 
 def test_what_changes_no_answer_is_left_out_where_the_provider_does_not_know_it(house: House) -> None:
