@@ -115,7 +115,7 @@ def decide(
         return True, (ordered, *differs)
     if asked.transcript and quotes and not shape.tool_names and {OTHER_PROMPT, TOOLS_GONE} & set(differs):
         return True, ("a conversation that passed here is written out in one message", *differs)
-    if adds_nothing and OTHER_PROMPT in differs and {TOOLS_GONE, CAPPED} & set(differs):
+    if adds_nothing and asked.prompted and not shape.tool_names and OTHER_PROMPT in differs:
         return True, ("a conversation up to an answer, and nobody says anything behind it", *differs)
     if asked.asks and set(differs) - {OTHER_MODEL}:
         return True, (question, *differs)
@@ -129,7 +129,6 @@ def decide(
 TOOLS_GONE = "the tools of the conversation are gone"
 OTHER_PROMPT = "another system prompt than the conversation's"
 OTHER_MODEL = "another model than the conversation's"  # people switch models too, and ask the new one to sum up
-CAPPED = "the answer is capped, as the conversation's are not"
 
 
 def _speaking(chat: Chat, signals: Signals) -> Message:
@@ -155,7 +154,7 @@ def _differences(shape: Shape, parent: Shape) -> tuple[str, ...]:
     if shape.model != parent.model:
         found.append(OTHER_MODEL)
     if shape.capped and not parent.capped:
-        found.append(CAPPED)
+        found.append("the answer is capped, as the conversation's are not")
     return tuple(found)
 
 

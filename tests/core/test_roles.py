@@ -178,6 +178,14 @@ def test_history_up_to_an_answer_under_another_prompt_without_tools_is_a_side_re
     assert judged(client, named[:-2]).role is Role.SIDE  # of old messages alone
 
 
+def test_so_it_is_where_no_tools_were_ever_offered():
+    client = Client(Watch(), [system(CODER)])
+    client.talk(3)
+    assert judged(client, [system("Three words, no more."), *client.messages[1:]]).role is Role.SIDE
+    assert judged(client, client.messages).role is Role.MAIN  # "continue"
+    assert judged(client, client.messages[1:]).role is Role.MAIN  # nobody orders anything
+
+
 def test_agent_that_takes_the_word_after_another_with_its_tools_is_no_side_request(client: Client):
     taken_over = judged(client, [system("You are the critic."), *client.messages[1:]], tools=offer(*client.tools))
     assert taken_over.role is Role.MAIN
