@@ -5,8 +5,9 @@ Which provider did the user mean before there was a proxy? The one that the vari
 from __future__ import annotations
 
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
-from proxy.policy import Policy
+from proxy.policy import ListenPolicy, Policy
 from proxy.presence import address
 
 BASES = {"openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"), "anthropic": ("ANTHROPIC_BASE_URL",)}
@@ -17,4 +18,15 @@ def own_base(wire: str, policy: Policy, environment: Mapping[str, str]) -> tuple
     """The variable and its URL; both "" where none is set, or it leads to this policy's proxy already."""
     variable = next((name for name in BASES.get(wire, ()) if environment.get(name)), "")
     url = environment.get(variable, "").rstrip("/")
-    return ("", "") if url.removesuffix("/v1") in ("", address(policy.listen)) else (variable, url)
+    return ("", "") if not url or _is_here(url, policy.listen) else (variable, url)
+
+
+def _is_here(url: str, listen: ListenPolicy) -> bool:
+    """Whether the proxy itself would answer: this machine has many names, and a proxy that asks itself never ends."""
+    named, own = urlsplit(url), urlsplit(address(listen))
+    hosts = {named.hostname, own.hostname}
+    return named.port == own.port and (len(hosts) == 1 or all(map(_is_this_machine, hosts)))
+
+
+def _is_this_machine(host: str | None) -> bool:
+    return host in ("localhost", "0.0.0.0", "::", "::1") or (host or "").startswith("127.")

@@ -120,6 +120,10 @@ class UpstreamPolicy(_Part):
             raise ValueError("must carry no credential: put it in an environment variable and name that in key_env")
         if parts.query or parts.fragment:
             raise ValueError("must end before any ? or #")
+        try:
+            parts.port  # noqa: B018 - reading it judges it
+        except ValueError:
+            raise ValueError("must name a port from 0 to 65535, or none") from None
         return url
 
     @model_validator(mode="after")

@@ -41,7 +41,7 @@ def look(policy: Policy) -> Found:
     """Ask whoever listens where the proxy of this policy would."""
     try:
         said = ask(policy.listen, "/healthz")
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, socket.gaierror):  # nor can anybody listen at a name that does not resolve
         return Found.NOBODY
     except (OSError, HTTPException, ValueError):
         return Found.FOREIGN

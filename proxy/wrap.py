@@ -92,7 +92,8 @@ def variables(table: Mapping[str, str], url: str, environment: Mapping[str, str]
     set_anew = {name: _filled(text, url) for name, text in table.items()}
     set_anew = {name: text for name, text in set_anew.items() if text.startswith(url) or not environment.get(name)}
     host = url.partition("://")[2].rpartition(":")[0].strip("[]")
-    set_anew |= {name: ",".join(filter(None, (environment.get(name), host))) for name in NO_PROXY}
+    own = environment.get("no_proxy") or environment.get("NO_PROXY")  # most programs read only one, this one first
+    set_anew |= dict.fromkeys(NO_PROXY, ",".join(filter(None, (own, host))))
     return set_anew | {WRAPPED_AT_ENV: url}
 
 

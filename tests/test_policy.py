@@ -67,6 +67,7 @@ def test_on_and_off_mean_modes_also_where_yaml_reads_booleans(said: object, mean
         (UpstreamPolicy, {"url": "ftp://host"}, "must begin with http:// or https://"),
         (UpstreamPolicy, {"url": "https://sk-secret@host/v1"}, "must carry no credential"),
         (UpstreamPolicy, {"url": "https://host/v1?key=x"}, "must end before any"),
+        (UpstreamPolicy, {"url": "http://localhost:99999/v1"}, "must name a port from 0 to 65535"),
         (UpstreamPolicy, {"key_env": "OPENAI_API_KEY"}, "never used while auth is forward"),
         (UpstreamPolicy, {"models": []}, "at least 1 item"),
         (UpstreamPolicy, {"url": ""}, "url must name a provider where litellm names no model"),

@@ -227,7 +227,7 @@ def test_an_address_of_the_users_is_replaced_and_his_configuration_is_not() -> N
     given = set_for({"OPENAI_BASE_URL": "http://provider/v1", "OPENCODE_CONFIG_CONTENT": "{}", "NO_PROXY": "intranet"})
     assert given["OPENAI_BASE_URL"] == f"{URL}/v1"
     assert "OPENCODE_CONFIG_CONTENT" not in given
-    assert (given["NO_PROXY"], given["no_proxy"]) == ("intranet,127.0.0.1", "127.0.0.1")
+    assert (given["NO_PROXY"], given["no_proxy"]) == ("intranet,127.0.0.1", "intranet,127.0.0.1")
 
 
 def test_the_users_own_addresses_become_the_upstreams() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import aclosing
+from urllib.parse import parse_qs
 
 import structlog
 from starlette.types import Receive, Scope, Send
@@ -82,7 +83,8 @@ class ProxyRoutes:
         try:
             async with upload.attended():
                 target = f"{path}?{query}" if query else path
-                sending = self._upstreams.send(prepared.model, scope["method"], target, headers, body)
+                model = prepared.model or (_model_in(query) if self._needs_model else "")
+                sending = self._upstreams.send(model, scope["method"], target, headers, body)
                 async with aclosing(await sending) as answer:
                     await (tunnel(scope, answer) if isinstance(answer, SwitchedAnswer) else relay.forward(answer))
         except NotServed as refused:
@@ -127,6 +129,11 @@ async def _plain(sent: bytes, headers: RawHeaders, limit_bytes: int) -> bytes:
         return await asyncio.to_thread(decoded, sent, encoding, limit_bytes)
     except WireError:
         return sent
+
+
+def _model_in(query: str) -> str:
+    """As requests without a body name it (`/v1/realtime?model=...`)."""
+    return next(iter(parse_qs(query).get("model", ())), "")
 
 
 def _declared_bytes(headers: RawHeaders) -> int:

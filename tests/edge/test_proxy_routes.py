@@ -571,13 +571,14 @@ async def test_the_model_chooses_the_upstream(upstream: RawUpstream, pipeline: S
                 (request(b"/v1/embeddings", b"not json", headers=json), upstream),
                 (request(b"/v1/embeddings", b"[]", headers=json), upstream),
                 (request(b"/v1/files", method=b"GET"), upstream),
+                (request(b"/v1/realtime?model=claude-3&x=1", method=b"GET"), other),
             ):
                 before = len(goes_to.requests)
                 assert (await told(port, asking)).status == 200
                 assert len(goes_to.requests) == before + 1
             pipeline.model = "claude-3"
             assert (await told(port, request(CHAT, BODY))).status == 200
-            assert len(other.requests) == 2
+            assert len(other.requests) == 3
 
 
 async def test_each_api_goes_to_its_own_upstream(upstream: RawUpstream) -> None:
