@@ -28,7 +28,9 @@ REFERRED_FIELDS = ("url", "data", "file_data", "file_id")
 THOUGHTS = ("thinking", "redacted_thinking")  # go back to the provider and to nobody else
 QUOTED = ("document", "search_result")  # texts that somebody hands over, in `content`, or in a `source` of some kind
 
-_ASIDE = re.compile(r"\s*<([\w-]+)[^<>]*>.*</\1>\s*", re.DOTALL)
+_ASIDE = re.compile(  # a name is short, and whole: else any length of it is tried, in the square of the text's own
+    r"\s*<([\w-]{1,64})(?![\w-])[^<>]*>.*</\1>\s*", re.DOTALL
+)
 
 
 def read_message(raw: Any) -> Message:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proxy.domain import ToolCall
-from proxy.wire.message import inline_reference, read_message, without_blocks
+from proxy.wire.message import inline_reference, is_aside, read_message, without_blocks
 
 BLOCK = '<palimpsest-memory kind="recall">\n- a fact\n</palimpsest-memory>'
 
@@ -182,3 +182,16 @@ def test_a_part_that_is_a_block_leaves_no_trace() -> None:
 def test_many_unclosed_openings_are_searched_once() -> None:
     text = "<palimpsest-memory " * 50_000  # a search that starts again at each would take minutes
     assert without_blocks(text) == text
+
+
+@pytest.mark.parametrize("text", ["<" + "a" * 1_000_000, f"<{'a' * 1_000_000}>b", "<a>" + "</a" * 300_000])
+def test_a_tag_without_end_is_searched_once(text: str) -> None:
+    assert not is_aside(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "aside"),
+    [("<note>\nread <b>this</b>\n</note>\n", True), ("<a-b c='1'>x</a-b>", True), ("<a>x</a> and more", False)],
+)
+def test_an_aside_stands_between_tags_as_a_whole(text: str, aside: bool) -> None:
+    assert is_aside(text) is aside
