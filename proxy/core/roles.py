@@ -23,8 +23,9 @@ ABOUT_CHARS = 60  # "a detailed summary" ... "of the conversation so far"
 TRANSCRIPT_CHARS = 20_000  # both voices have spoken by then
 _SUMMARY = re.compile(r"summar|condens|compact|compress|recap|digest|snapshot|checkpoint|hand-?off|context extract")
 _VOICE = r"(user|human|assistant|ai|agent|model)\b"
-_TRANSCRIPT = re.compile(
-    rf"(?im)(?:^|\\n|>)\s*(?:#+ |\*\*|\[|<message type=\"|<|\()?{_VOICE}(?: (?:message|question|response|answer))?"
+_TRANSCRIPT = re.compile(  # not over line ends: from each of many empty lines all that follow would be tried
+    rf"(?im)(?:^|\\n|>)[^\S\n]*(?:#+ |\*\*|\[|<message type=\"|<|\()?"
+    rf"{_VOICE}(?: (?:message|question|response|answer))?"
     rf"[\"\]*)>]*\s*(?::|>|\]|\n|$)|\brole\\?[\"']?\s*[:=]\s*\\?[\"']{_VOICE}"
 )
 _CONVERSATION = re.compile(
