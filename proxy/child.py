@@ -31,7 +31,9 @@ class Child:
         Raises:
             SystemExit: there was one before the command ran; what was begun in this context ends, too.
         """
-        heard = [n for n in (*PASSED_ON, *FROM_THE_TERMINAL) if signal.getsignal(n) is not signal.SIG_IGN]  # nohup
+        heard = {*PASSED_ON, *FROM_THE_TERMINAL}
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup
+            heard.discard(signal.SIGHUP)
         before = {number: signal.signal(number, self._pass_on) for number in heard}
         try:
             yield

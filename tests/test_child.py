@@ -21,6 +21,6 @@ def status(ignored: str) -> str:
     return ran.stdout.strip()
 
 
-def test_a_signal_that_the_caller_ignores_is_ignored_by_the_command_too() -> None:
+def test_a_hangup_that_the_caller_ignores_is_ignored_by_the_command_too() -> None:
     assert status("SIG_IGN") == "7"
     assert status("SIG_DFL") == "129"
