@@ -41,6 +41,7 @@ from proxy.store.connection import Database
 from proxy.store.derived import Derived
 from proxy.store.journal import SqliteJournal
 from proxy.store.secret import load_secret
+from proxy.supervision import Supervisor
 from proxy.upstream.upstreams import Upstreams
 
 DATABASE_FILE = "palimpsest.db"
@@ -102,9 +103,12 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
         executor=heavy,
     )
 
+    supervisor = Supervisor(metrics)
+
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         async with AsyncExitStack() as opened:
+            opened.push(_say_why)
             await opened.enter_async_context(upstreams)
             opened.callback(heavy.shutdown, wait=False, cancel_futures=True)
             opened.push_async_callback(database.close)
@@ -113,9 +117,13 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
                 warming = asyncio.get_running_loop().run_in_executor(heavy, _warm_tokens)
                 await _open(database)
                 await warming
-                tasks = await opened.enter_async_context(asyncio.TaskGroup())  # behind it, as a model takes the machine
-                running = [tasks.create_task(work) for work in (embedder.watch(), archivist.write(), archivist.index())]
-                opened.callback(lambda: [task.cancel() for task in running])
+                opened.push_async_callback(supervisor.stop)
+                for name, work in (
+                    ("model", embedder.watch),
+                    ("archivist", archivist.write),
+                    ("index", archivist.index),
+                ):
+                    supervisor.start(name, work)  # after the above, as a model takes the machine
                 opened.push_async_callback(archivist.drain, DRAIN_SECONDS)
             gc.collect()
             gc.freeze()  # what is loaded by now stays: looking through it again and again stops every request for 50 ms
@@ -137,6 +145,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
             default_tenant=default_tenant,
             self_description=self_description(policy, environment),
             backlog=lambda: archivist.backlog,
+            troubles=lambda: supervisor.troubles,
         ),
         lifespan=lifespan,
     )
@@ -154,6 +163,12 @@ class _Front:
         path = scope.get("path", "")
         is_own = scope["type"] == "lifespan" or any(path == own or path.startswith(own + "/") for own in OWN_PATHS)
         await (self._own if is_own else self._proxied)(scope, receive, send)
+
+
+def _say_why(_kind: object, failure: BaseException | None, _trace: object) -> None:
+    """Log what ends the app; of uvicorn's own report only the first line is written, which says nothing."""
+    if isinstance(failure, Exception):
+        log.error("the proxy cannot start, or cannot stop as it should", exc_info=failure)
 
 
 async def _open(database: Database) -> None:

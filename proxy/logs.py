@@ -102,9 +102,21 @@ def _trace(_logger: Any, _method: str, line: EventDict) -> EventDict:
     failure = _failure(line.pop("exc_info", None))
     if failure is not None:
         frames = traceback.extract_tb(failure.__traceback__)
-        line["error"] = str(failure) if isinstance(failure, PalimpsestError) else type(failure).__name__
+        line["error"] = _told(failure)
         line["trace"] = " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames))
     return line
+
+
+def _told(failure: BaseException) -> str:
+    """What failed, and what of: words of ours and of the operating system, else only the names of the exceptions."""
+    if isinstance(failure, PalimpsestError):
+        return str(failure)
+    name = type(failure).__name__
+    if isinstance(failure, OSError) and failure.strerror:
+        return f"{name} ({failure.strerror})"
+    if isinstance(failure, BaseExceptionGroup):
+        return f"{name} ({'; '.join(map(_told, failure.exceptions))})"
+    return name if failure.__cause__ is None else f"{name}, from {_told(failure.__cause__)}"
 
 
 def _failure(info: BaseException | _ExcInfo | bool | None) -> BaseException | None:

@@ -85,6 +85,25 @@ def test_an_exception_shows_where_and_not_what_it_said(stream: io.StringIO, form
     assert said.count("test_an_exception_shows_where") == 2
 
 
+def test_an_exception_tells_what_caused_it_and_what_the_system_said_of_it(stream: io.StringIO) -> None:
+    configure(LogPolicy(format="json"), stream)
+    try:
+        try:
+            raise PermissionError(13, "Permission denied", f"/{SECRET}")
+        except OSError as cause:
+            raise ExceptionGroup(SECRET, [ValueError(SECRET), MemoryFault("reading: denied")]) from cause
+    except ExceptionGroup as group:
+        structlog.get_logger().error("a task failed", exc_info=group)
+        structlog.get_logger().error("a task failed", exc_info=RuntimeError(SECRET).with_traceback(None))
+        structlog.get_logger().error("a task failed", exc_info=group.__cause__)
+    assert SECRET not in stream.getvalue()
+    assert [line["error"] for line in lines(stream)] == [
+        "ExceptionGroup (ValueError; reading: denied)",
+        "RuntimeError",
+        "PermissionError (Permission denied)",
+    ]
+
+
 def test_handlers_that_a_library_set_up_before_do_not_write_around_ours(
     stream: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,7 +23,11 @@ MILLISECONDS = 1000
 
 def model(policy: ModelPolicy) -> Finding:
     """Whether there is an embedding model that makes the right vectors."""
-    check, folder = "model", locate(policy)
+    check = "model"
+    try:
+        folder = locate(policy)
+    except MemoryFault as error:
+        return refusal(check, error)
     if folder is None:
         missing = "no embedding model on this machine: recall goes by words alone"
         if policy.download == "auto":

@@ -8,7 +8,7 @@ loopback; elsewhere it wants the admin token, as everything under `/memory/` doe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -45,6 +45,7 @@ def admin_routes(
     default_tenant: str = "",
     self_description: Mapping[str, Any] = MappingProxyType({}),
     backlog: Callable[[], int] = lambda: 0,
+    troubles: Callable[[], Sequence[str]] = lambda: (),
 ) -> list[BaseRoute]:
     """
     The proxy's own endpoints, for `app.py` to mount in front of the proxied ones.
@@ -53,8 +54,9 @@ def admin_routes(
         default_tenant: whom the operator's search means when it names no tenant: `tenants.static`.
         self_description: what `/healthz` says beside being alive.
         backlog: how much was taken and is not journalled yet; it is pending too.
+        troubles: what else `/readyz` gives as reasons, in words of ours.
     """
-    admin = _Admin(journal, embedder, remembering, metrics, access, default_tenant, self_description, backlog)
+    admin = _Admin(journal, embedder, remembering, metrics, access, default_tenant, self_description, backlog, troubles)
     return [
         Route("/healthz", admin.healthz),
         Route("/readyz", admin.readyz),
@@ -82,6 +84,7 @@ class _Admin:
         default_tenant: str,
         self_description: Mapping[str, Any],
         backlog: Callable[[], int],
+        troubles: Callable[[], Sequence[str]],
     ) -> None:
         self._journal = journal
         self._embedder = embedder
@@ -91,12 +94,13 @@ class _Admin:
         self._default_tenant = default_tenant
         self._alive = {"alive": True, **self_description}
         self._backlog = backlog
+        self._troubles = troubles
 
     async def healthz(self, _request: Request) -> Response:
         return _json(self._alive)
 
     async def readyz(self, _request: Request) -> Response:
-        pending, reasons = None, []
+        pending, reasons = None, list(self._troubles())
         try:
             async with asyncio.timeout(READY_SECONDS):
                 pending = self._backlog() + await self._journal.pending()

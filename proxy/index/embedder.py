@@ -74,7 +74,12 @@ class MiniLM:
 
     async def warm(self) -> bool:
         """Load the model, if this machine has one. Returns `ready`."""
-        folder = locate(self._policy)
+        try:
+            folder = locate(self._policy)
+        except MemoryFault as fault:
+            if self.status != str(fault):  # it is looked for every few seconds
+                self._say(str(fault))
+            return False
         if self.ready or folder is None or self._refused == _version(folder):
             return self.ready
         version = _version(folder)

@@ -35,11 +35,23 @@ def cache_folder(policy: ModelPolicy) -> Path:
 
 
 def locate(policy: ModelPolicy) -> Path | None:
-    """The first folder that holds every file of a model, or None. The content of the files is not looked at."""
+    """
+    The first folder that holds every file of a model, or None. The content of the files is not looked at.
+
+    Raises:
+        MemoryFault: there is none where this user may look, and a folder that he may not look into.
+    """
     configured = [policy.folder.expanduser()] if policy.folder else []
+    refused = None
     for folder in (*configured, cache_folder(policy), *_account_cache(policy)):
-        if all((folder / name).is_file() for name in REQUIRED):
-            return folder
+        try:
+            with faults(OSError, f"looking for the embedding model in {folder}"):
+                if all((folder / name).is_file() for name in REQUIRED):
+                    return folder
+        except MemoryFault as fault:
+            refused = refused or fault
+    if refused is not None:
+        raise refused
     return None
 
 

@@ -54,6 +54,18 @@ def test_without_model_memory_goes_by_words_and_says_so(
         until(lambda: b"embedding model" in proxy.log.read_bytes(), "the log to say so")
 
 
+def test_model_folder_that_cannot_be_looked_into_stops_no_request(tmp_path: Path, upstream: ScriptedUpstream) -> None:
+    folder = tmp_path / ("m" * 300)  # a name that the system refuses, as it does a folder of somebody else's
+    settings = {"model": {"folder": str(folder), "cache": str(tmp_path / "cache")}}
+    with Proxy(tmp_path / "data", upstream.url, settings) as proxy:
+        until(lambda: b"looking for the embedding model in" in proxy.log.read_bytes(), "the log to say so")
+        talk = lose_the_fact(proxy, upstream)
+        assert talk.ask(QUESTION).status == 200
+        assert "3172" in memory_in(upstream.received[-1].json)
+        assert proxy.ready()["store"] == "ready"
+        assert b"File name too long" in proxy.log.read_bytes()
+
+
 def test_model_that_arrives_later_is_picked_up(tmp_path: Path, upstream: ScriptedUpstream) -> None:
     source, folder = cached_model(), tmp_path / "model"
     settings = {"model": {"folder": str(folder), "cache": str(tmp_path / "cache")}}

@@ -55,6 +55,14 @@ def test_configured_folder_comes_before_the_cache(tmp_path: Path) -> None:
     assert install(policy, lambda text: None) == mine
 
 
+def test_folder_that_cannot_be_looked_into_is_a_fault_unless_another_holds_a_model(tmp_path: Path) -> None:
+    policy = ModelPolicy(folder=tmp_path / ("m" * 300), cache=tmp_path / "cache")
+    with pytest.raises(MemoryFault, match="looking for the embedding model in"):
+        locate(policy)
+    cached = put_model(cache_folder(policy))
+    assert locate(policy) == cached
+
+
 def test_folder_without_all_files_is_no_model(tmp_path: Path) -> None:
     policy = ModelPolicy(folder=put_model(tmp_path / "mine"), cache=tmp_path / "cache")
     (tmp_path / "mine" / "tokenizer.json").unlink()
