@@ -19,4 +19,10 @@ A request walks: `edge/proxy_routes` -> `pipeline` -> `wire/chat` -> `core/ident
 and back through `wire/sse` to `archivist`.
 """
 
+import os
+
 __version__ = "0.1.0"
+
+# Said before anything else of ours can be imported, and to every process that we start: with the import of ONNX Runtime
+# it would be too late, as that gives the machine a lasting id and sends events to Microsoft from then on.
+os.environ.update(ORT_DISABLE_TELEMETRY="1", HF_HUB_DISABLE_TELEMETRY="1")

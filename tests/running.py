@@ -126,11 +126,13 @@ class Proxy:
         self.log = data.parent / f"{data.name}.log"
         self.config = data.parent / f"{data.name}.yaml"
         self.config.write_text(yaml.safe_dump(_patient(settings or {})))
+        self.under: list[str] = []  # a command that runs another one, as `strace` does
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Proxy:
         """Start it and wait until it is alive."""
-        command = [sys.executable, "-m", "proxy", "serve", "--port", str(self.port), "--upstream", self.upstream_url]
+        command = [*self.under, sys.executable, "-m", "proxy", "serve", "--port", str(self.port)]
+        command += ["--upstream", self.upstream_url] if self.upstream_url else []
         command += ["--data", str(self.data), "--config", str(self.config)]
         env = os.environ | {"PALIMPSEST_MODEL__DOWNLOAD": "never", "HF_HUB_OFFLINE": "1"} | self.env
         with self.log.open("ab") as log:

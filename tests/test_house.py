@@ -16,7 +16,14 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parent.parent
 
 # About more than one file, so there is none that they could mirror.
-WHOLE = {"test_clients.py", "test_house.py", "test_isolation.py", "test_readme.py", "test_recorded.py"}
+WHOLE = {
+    "test_clients.py",
+    "test_house.py",
+    "test_isolation.py",
+    "test_network.py",
+    "test_readme.py",
+    "test_recorded.py",
+}
 WHOLE_FOLDERS = {"clients", "contract", "faults", "traces"}
 
 # Slow or greedy to import (litellm takes 2 s and would ask the network for prices), so only who needs them pays.
