@@ -3,15 +3,17 @@ How does what passed become a record? Overhear, journal, then index in the backg
 
 The edge hands over synchronously and goes on; one task writes everything that waits in one transaction, another embeds.
 Nothing here delays a reply but the commit of its own end, and that for `commit_wait_ms` at most. While the store fails,
-turns wait in memory, up to `queue_turns`; beyond, they are counted as lost.
+turns wait in memory, up to `queue_turns`; beyond, they are counted as lost. What itself cannot be stored, however well
+the store is, is set aside (`quarantine`), and the rest is written.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import secrets
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,8 +25,8 @@ import structlog
 from proxy.core.identity import tenant_key
 from proxy.core.records import heard_of, record_of
 from proxy.core.redaction import redact
-from proxy.domain import Completion, Ending, Heard, RawHeaders, Record, Turn
-from proxy.errors import MemoryFault
+from proxy.domain import Completion, Ending, Heard, RawHeaders, Record, SetAside, Turn
+from proxy.errors import DataFault, MemoryFault
 from proxy.policy import ArchivePolicy
 from proxy.ports import Clock, Counts, Embedder, Journal, Wire
 from proxy.store.derived import Derived
@@ -36,6 +38,7 @@ LEASE_SECONDS = 30.0  # a batch takes a second or two; a worker that died holds 
 LOOK_SECONDS = 5.0  # between looks for passages that another worker or an earlier run left, and for a missing model
 GATHER_SECONDS = 0.003  # a request waits so long for a fast answer, to be written with it, in half the time
 REFUSING_STATUS = 400
+DIGEST_BYTES = 16  # of what was set aside, so that equal content can be told
 INLINE_CHARS = 8 * 1024  # read in 2 ms; less than that is no worth waking a thread, which costs 0.5 ms where it slept
 
 WARMING = "api_key=none"  # whatever a rule might look at
@@ -62,10 +65,20 @@ class _Batch:
 
     records: list[Record] = field(default_factory=list)
     heard: list[tuple[_Ended, Heard]] = field(default_factory=list)
+    broken: list[SetAside] = field(default_factory=list)  # what could not be read
     turns: int = 0  # that were taken for it
 
-    def parts(self) -> list[_Batch]:
-        return [_Batch([record]) for record in self.records] + [_Batch(heard=[one]) for one in self.heard]
+    def __len__(self) -> int:
+        return len(self.records) + len(self.heard)
+
+    def halves(self) -> tuple[_Batch, _Batch]:
+        """Of two or more; requests stay in front of answers."""
+        middle = len(self) // 2
+        requests, answers = min(middle, len(self.records)), max(middle - len(self.records), 0)
+        return (
+            _Batch(self.records[:requests], self.heard[:answers]),
+            _Batch(self.records[requests:], self.heard[answers:]),
+        )
 
 
 class Archivist:
@@ -219,39 +232,74 @@ class Archivist:
                     completion = item.wire.reply(item.payloads, item.streamed) if item.payloads else Completion()
                     key = tenant_key(self._secret, item.turn.tenant)
                     batch.heard.append((item, heard_of(item.turn, completion, item.ending, item.at, key, self._clean)))
-            except Exception:  # a guard: one turn that breaks something must not take the others with it
-                self._fail(1)
+            except Exception as failure:  # a guard: one turn that breaks something must not take the others with it
+                batch.broken.append(self._set_aside(item, "reading", failure))
         return batch
 
     async def _archive(self, batch: _Batch) -> None:
-        """Write all of it, or, where one thing breaks, whatever can be written."""
+        """Write all of it, or, where one thing breaks, all but that."""
+        await self._quarantine(batch.broken)
         try:
-            await self._commit(batch.records, [said for _, said in batch.heard])
-        except Exception:  # a guard, as above
-            if (parts := batch.parts()) and len(parts) > 1:
-                for part in parts:
-                    await self._archive(part)
+            await self._until_written(lambda: self._journal.write(batch.records, [said for _, said in batch.heard]))
+        except Exception as failure:  # a guard, as above
+            if len(batch) > 1:
+                for half in batch.halves():
+                    await self._archive(half)
             else:
-                self._fail(len(parts))
+                items = [record.turn for record in batch.records] + [ended for ended, _ in batch.heard]
+                await self._quarantine([self._set_aside(item, "writing", failure) for item in items])
             return
         for ended, said in batch.heard:
             if not ended.committed.done():
                 ended.committed.set_result(None)
             if said.answer.prompt_tokens:
-                self._on_usage(ended.turn, said.answer.prompt_tokens)
+                self._report(ended.turn, said.answer.prompt_tokens)
 
-    def _fail(self, turns: int) -> None:
-        self._counts.fault("archivist")
-        log.exception("archiving failed")
-        self._lose(turns)
+    def _report(self, turn: Turn, prompt_tokens: int) -> None:
+        try:
+            self._on_usage(turn, prompt_tokens)
+        except Exception:  # a guard: whoever counts tokens must not stop the archive
+            self._counts.fault("usage")
+            log.exception("reported usage could not be taken in")
 
-    async def _commit(self, records: Sequence[Record], heard: Sequence[Heard]) -> None:
-        """Try until it is written: a fault of the store is waited for."""
+    def _set_aside(self, item: Turn | _Ended, doing: str, failure: Exception) -> SetAside:
+        """Count a turn that cannot be stored, and say of it what can be said without its words."""
+        turn = item if isinstance(item, Turn) else item.turn
+        reason = str(failure) if isinstance(failure, MemoryFault) else f"{doing}: {type(failure).__name__}"
+        self._counts.fault("quarantine")
+        log.error("a turn cannot be stored and is set aside", reason=reason, turn=turn.id, exc_info=failure)
+        self._lose(1)
+        said = hashlib.blake2b(key=self._secret[:64], digest_size=DIGEST_BYTES)
+        if isinstance(item, Turn):
+            for new in item.new:
+                said.update(new.print.full.to_bytes(8, "big"))
+            return SetAside(turn.id, "request", reason, _size(item), said.digest(), self._clock())
+        for payload in item.payloads:
+            said.update(payload)
+        return SetAside(turn.id, "answer", reason, _size(item), said.digest(), self._clock())
+
+    async def _quarantine(self, broken: Sequence[SetAside]) -> None:
+        if not broken:
+            return
+        try:
+            await self._until_written(lambda: self._journal.set_aside(broken))
+        except DataFault as fault:
+            log.error("what was set aside could not even be listed", reason=str(fault))
+
+    async def _until_written(self, write: Callable[[], Awaitable[None]]) -> None:
+        """
+        Try until it is written: a fault of the machine is waited for.
+
+        Raises:
+            DataFault: it can never be written, as is true of whatever else is raised here.
+        """
         pause = FIRST_RETRY_SECONDS
         while True:
             started = perf_counter()
             try:
-                await self._journal.write(records, heard)
+                await write()
+            except DataFault:
+                raise
             except MemoryFault as fault:
                 self._counts.fault("journal")
                 self._counts.gauge("store_up", 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from proxy.ports import Listener
@@ -527,6 +527,18 @@ class Ending(StrEnum):
     UPSTREAM_BROKE = "upstream-broke"
     TOO_LARGE = "too-large"
     REFUSED = "refused"  # the upstream answered with an error: the turn leaves no content
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A request or an answer that cannot be stored: why, and what tells it from others, but nothing of what it says."""
+
+    turn_id: str
+    part: Literal["request", "answer"]
+    reason: str
+    chars: int
+    digest: bytes  # keyed
+    created_at: float
 
 
 @dataclass(frozen=True, slots=True)

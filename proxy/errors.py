@@ -5,6 +5,7 @@ What can go wrong, by who must act.
     ├── PolicyError           the operator: a setting is wrong, the start is refused
     ├── WireError             nobody on the proxy path (passed through, counted); the caller on our own endpoints
     ├── MemoryFault           the operator: a store, index or model could not do its work
+    │   └── DataFault         nobody: one record cannot be stored as it is, and trying again is no use
     ├── NotServed             the client: asks for what no upstream is for, 404
     └── UpstreamUnreachable   the client retries: 502, or 504 when time ran out
 
@@ -35,6 +36,10 @@ class MemoryFault(PalimpsestError):
     """Memory could not do its work; the text says what was being done, to what, and what to try."""
 
     http_status = 503
+
+
+class DataFault(MemoryFault):
+    """A record breaks a rule of the store. It fails every time, and the machine is well: others can be stored."""
 
 
 class NotServed(PalimpsestError):

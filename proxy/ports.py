@@ -26,6 +26,7 @@ from proxy.domain import (
     Recalled,
     Record,
     Seen,
+    SetAside,
 )
 
 T = TypeVar("T")
@@ -69,6 +70,18 @@ class Journal(Protocol):
         """
         Commit requests and what was heard of answers, in one transaction: journal, heads, links, blocks, memories and
         full-text rows. What is already written is not written again; a refused turn loses its content.
+
+        Raises:
+            DataFault: something of it can never be written.
+            MemoryFault: nothing could be written now.
+        """
+
+    async def set_aside(self, what: Sequence[SetAside]) -> None:
+        """
+        Remember what could not be stored.
+
+        Raises:
+            MemoryFault: not even that can be written now.
         """
 
     async def turn(self, tenant: str | None, conversation: str, number: int | None) -> Mapping[str, Any] | None:

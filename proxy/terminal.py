@@ -100,6 +100,7 @@ def numbers(stats: Mapping[str, Any], now: float) -> RenderableType:
             *((name, f"{stats[name]:,}") for name in counts),
             ("size", f"{stats['bytes'] / BYTES_PER_MEGABYTE:,.1f} MB"),
             ("to be indexed", f"{stats['pending']:,}" + (f", the oldest for {max(lag, 0.0):,.0f} s" if lag else "")),
+            ("set aside", f"{stats['set_aside']:,}, which could not be stored" if stats["set_aside"] else ""),
             (
                 "searches",
                 f"p50 {stats['search_ms_p50']:g} ms, p95 {stats['search_ms_p95']:g} ms"

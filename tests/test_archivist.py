@@ -266,16 +266,61 @@ async def test_more_turns_than_may_wait_are_counted_as_lost_with_their_answers(t
     await house.database.close()
 
 
-async def test_turn_that_breaks_something_takes_no_other_with_it(house: House) -> None:
-    good, bad = turn_of(user("good")), replace(turn_of(user("bad")), created_at="no number at all", conversation="c-2")
-    broken = replace(turn_of(user("worse")), tenant=None, conversation="c-3")  # type: ignore[arg-type]
-    for turn in (bad, broken, good):
+async def test_turn_that_cannot_be_stored_is_set_aside_and_takes_no_other_with_it(house: House) -> None:
+    unreadable = replace(turn_of(user("worse")), tenant=None, conversation="c-3")  # type: ignore[arg-type]
+    unwritable = replace(turn_of(user("bad")), created_at=None, conversation="c-2")  # NOT NULL
+    unbindable = replace(turn_of(user("bad")), model=object(), conversation="c-4")
+    too_large = replace(turn_of(user("bad")), created_at=1 << 64, conversation="c-5")
+    good = [replace(turn_of(user(f"good {n}")), conversation=f"c-good-{n}") for n in range(3)]
+    for turn in (good[0], unreadable, unwritable, good[1], unbindable, too_large, good[2]):
         house.archivist.note(turn)
     async with house.running():
         await until(lambda: house.counts.gauges["queued"] == 0)
     await house.database.open()
-    assert "good" in await house.texts()
-    assert house.counts.faults["archivist"] > 0 and house.counts.lost > 0
+    assert await house.texts() == ["good 0", "good 1", "good 2"]
+    assert (house.counts.faults["quarantine"], house.counts.lost, house.counts.gauges["store_up"]) == (4, 4, 1)
+    listed = await house.database.read("SELECT turn, part, reason, chars, length(digest) FROM quarantine ORDER BY id")
+    assert {row[0] for row in listed} == {turn.id for turn in (unreadable, unwritable, unbindable, too_large)}
+    reasons = {turn: reason for turn, _, reason, *_ in listed}
+    assert reasons[unreadable.id] == "reading: AttributeError"
+    assert "NOT NULL constraint failed: conversation.created_at" in reasons[unwritable.id]
+    assert reasons[too_large.id] == "writing: OverflowError"
+    assert {(part, digest) for _, part, _, _, digest in listed} == {("request", 16)}
+    assert [chars for *_, chars, _ in listed] == [5, 3, 3, 3]
+
+
+async def test_answer_that_cannot_be_stored_is_set_aside_and_its_request_is_kept(house: House) -> None:
+    await house.database.transact(
+        lambda transaction: transaction.write(
+            "CREATE TRIGGER refuse BEFORE INSERT ON content WHEN new.text = 'poison' BEGIN"
+            " SELECT RAISE(ABORT, 'no poison here'); END"
+        )
+    )
+    async with house.running():
+        turns = [replace(turn_of(user(f"hello {n}")), conversation=f"c-{n}") for n in range(4)]
+        for n, turn in enumerate(turns):
+            house.archivist.note(turn)
+            listener = house.archivist.listen(turn, chat, 200, STREAM)
+            for event in events("poison" if n == 2 else f"answer{n}"):
+                listener.feed(event)
+            listener.finish(Ending.COMPLETE)
+        await until(lambda: house.counts.gauges.get("queued") == 0)
+        assert set(await house.texts()) == {*(f"hello {n}" for n in range(4)), "answer0", "answer1", "answer3"}
+        ((turn, part, reason),) = await house.database.read("SELECT turn, part, reason FROM quarantine")
+        assert (turn, part) == (turns[2].id, "answer") and reason.endswith("no poison here")
+
+
+async def test_whoever_is_told_of_usage_cannot_stop_the_archive(house: House) -> None:
+    house.usage = None  # type: ignore[assignment]
+    async with house.running():
+        for n in range(2):
+            turn = replace(turn_of(user(f"hello {n}")), conversation=f"c-{n}")
+            house.archivist.note(turn)
+            listener = house.archivist.listen(turn, chat, 200, STREAM)
+            for event in events("hi"):
+                listener.feed(event)
+            await listener.finish(Ending.COMPLETE)
+        assert house.counts.faults["usage"] == 2
 
 
 async def test_drain_counts_what_could_not_be_written(tmp_path: Path) -> None:

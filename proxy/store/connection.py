@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 
 import aiosqlite
 
-from proxy.errors import MemoryFault, faults
+from proxy.errors import DataFault, MemoryFault, faults
 from proxy.ports import Ask, Row
 from proxy.store.location import FOLDER_MODE, refuse_network_file_system
 from proxy.store.schema import APPLICATION_ID, MIGRATIONS
@@ -55,6 +55,9 @@ ADVICE = {
     sqlite3.SQLITE_NOTADB: "the file is damaged and was left as it is: move it away, or put a backup in its place",
 }
 """What the operator can do, by SQLite's primary result code. Other errors are ours, not the machine's."""
+
+OF_THE_DATA = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError)
+"""What one record does to the driver whenever it is written: it breaks a constraint, is too long, has no such type."""
 
 REOPEN_AFTER = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
 """Failures after which the open connections are worthless: the file was damaged, replaced or removed."""
@@ -157,7 +160,7 @@ class Database:
         Who is cancelled meanwhile does not learn which of the two it was.
 
         Raises:
-            MemoryFault: nothing was written.
+            MemoryFault: nothing was written. A `DataFault`: nor will it be.
         """
         async with self._writing:
             writer = await self._ensure_open()
@@ -294,6 +297,15 @@ class Database:
             if advice:
                 self._errors[doing] = text
             self._must_reopen |= code in REOPEN_AFTER
-            raise MemoryFault(text) from cause
+            raise (DataFault if _is_of_the_data(cause) else MemoryFault)(text) from cause
         else:
             self._errors.pop(doing, None)
+
+
+def _is_of_the_data(cause: sqlite3.Error) -> bool:
+    text, code = str(cause), getattr(cause, "sqlite_errorcode", None)
+    if isinstance(cause, sqlite3.ProgrammingError):  # so is a connection that was closed
+        return "bind" in text
+    if code == sqlite3.SQLITE_ERROR:  # what a function makes of a value; so is a table that is gone
+        return not text.startswith("no such ") and "transaction" not in text
+    return isinstance(cause, OF_THE_DATA)

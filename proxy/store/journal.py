@@ -25,6 +25,7 @@ from proxy.domain import (
     Record,
     Role,
     Seen,
+    SetAside,
     StoredBlock,
 )
 from proxy.errors import MemoryFault
@@ -184,6 +185,17 @@ class SqliteJournal:
                 write_answers(transaction, answers)
 
         await self._database.transact(work)
+
+    async def set_aside(self, what: Sequence[SetAside]) -> None:
+        """Remember what could not be stored."""
+        await self._database.write(
+            (
+                (
+                    "INSERT INTO quarantine(turn, part, reason, chars, digest, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+                    [(one.turn_id, one.part, one.reason, one.chars, one.digest, one.created_at) for one in what],
+                ),
+            )
+        )
 
     async def check(self) -> None:
         """

@@ -177,6 +177,19 @@ CREATE INDEX reinforced_by_occurrence ON reinforced(occurrence);
 """
 
 
+M003 = r"""
+CREATE TABLE quarantine (                    -- what could not be stored, without a word of it, nor whose it was
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    turn TEXT NOT NULL,                      -- its key; in `turn` only where it was the answer that was set aside
+    part TEXT NOT NULL,                      -- 'request' or 'answer'
+    reason TEXT NOT NULL,
+    chars INTEGER NOT NULL,                  -- how much was said in it
+    digest BLOB NOT NULL,                    -- keyed hash: the same content set aside twice is known for it
+    created_at REAL NOT NULL
+);
+"""
+
+
 async def m001_journal(run: Run) -> None:
     """The first form."""
     for statement in statements(M001):
@@ -190,7 +203,13 @@ async def m002_rounds(run: Run) -> None:
         await run(statement)
 
 
-MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (m001_journal, m002_rounds)
+async def m003_quarantine(run: Run) -> None:
+    """Where the archive says what it could not store."""
+    for statement in statements(M003):
+        await run(statement)
+
+
+MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (m001_journal, m002_rounds, m003_quarantine)
 """In order; the number of those applied stands in `PRAGMA user_version`."""
 
 

@@ -18,6 +18,7 @@ COUNTS = {
     "contents": "SELECT count(*) FROM content",
     "memories": "SELECT count(*) FROM memory",
     "pending": "SELECT count(*) FROM unindexed",
+    "set_aside": "SELECT count(*) FROM quarantine",
     "bytes": "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
 }
 RECENT_TURNS = 2000  # whose searches are counted: enough for a 95th percentile, and read in well under a second

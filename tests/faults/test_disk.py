@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from proxy.scripted import ScriptedUpstream
-from tests.running import Conversation, Proxy, database, memory_in, stored_texts, until
+from tests.running import Conversation, Proxy, database, memory_in, rows, stored_texts, until
 
 IMPATIENT = {"archive": {"commit_wait_ms": 250.0}}  # a disk that does not answer would hold up each request for long
 FACT = "The archive room is number 3172, and its door opens to the left."
@@ -134,6 +134,27 @@ def test_database_that_breaks_under_way_stops_no_request(own_proxy: Proxy, upstr
     for number in range(4):
         assert_flows(talk, upstream, f"The archive is broken since just now, number {number}.")
     until(lambda: own_proxy.metric("palimpsest_faults_total") > 0, "the fault to be counted")
+
+
+def test_one_turn_that_cannot_be_stored_stops_no_other(own_proxy: Proxy, upstream: ScriptedUpstream) -> None:
+    own_proxy.start()
+    victim, evil = Conversation(own_proxy, "sk-victim"), Conversation(own_proxy, "sk-evil")
+    assert_flows(victim, upstream, FACT)
+    own_proxy.settle()
+    with closing(sqlite3.connect(database(own_proxy.data), isolation_level=None)) as other:
+        other.execute(
+            "CREATE TRIGGER refuse BEFORE INSERT ON content WHEN new.text LIKE '%poison%' BEGIN"
+            " SELECT RAISE(ABORT, 'no poison here'); END"
+        )
+    assert_flows(evil, upstream, "Whoever stores this text drinks poison.")
+    assert assert_flows(victim, upstream, "We went on and counted the boxes of shelf 1.") != "fault"
+    until(lambda: own_proxy.metric("palimpsest_queued") == 0, "all to be written or set aside")
+    assert "We went on and counted the boxes of shelf 1." in stored_texts(own_proxy.data)
+    assert own_proxy.metric("palimpsest_faults_total", where="quarantine") == 1
+    [(reason,)] = rows(own_proxy.data, "SELECT reason FROM quarantine")
+    assert reason.endswith("no poison here")
+    assert own_proxy.ready()["store"] == "ready"
+    assert_restores(victim, upstream)
 
 
 def test_second_process_on_the_same_database_continues_the_conversation(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.errors import MemoryFault
+from proxy.errors import DataFault, MemoryFault
 from proxy.store import connection
 from proxy.store.connection import READERS, Database
 from proxy.store.schema import MIGRATIONS
@@ -57,6 +57,30 @@ async def test_failed_transaction_writes_nothing(database: Database) -> None:
         await add(database, "acme", "acme")
     assert await names(database) == []
     assert database.is_healthy, "a wrong statement is no sick database"
+
+
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [
+        ("INSERT INTO tenant(name) VALUES (?)", None),
+        ("INSERT INTO tenant(id) VALUES (?)", "no number"),
+        ("INSERT INTO tenant(name) VALUES (?)", object()),
+        ("INSERT INTO tenant(name) VALUES (json_extract(?, '$'))", "no JSON"),
+        ("INSERT INTO tenant(name) VALUES (zeroblob(?))", 1 << 40),
+    ],
+)
+async def test_record_that_can_never_be_written_is_no_fault_of_the_machine(
+    database: Database, sql: str, value: object
+) -> None:
+    with pytest.raises(DataFault):
+        await database.write([(sql, [(value,)])])
+    assert database.is_healthy
+
+
+async def test_table_that_is_gone_is_no_fault_of_the_record(database: Database) -> None:
+    with pytest.raises(MemoryFault) as raised:
+        await database.write([("INSERT INTO nowhere VALUES (?)", [(1,)])])
+    assert not isinstance(raised.value, DataFault)
 
 
 async def test_cancelled_transaction_is_whole_and_the_next_one_works(database: Database) -> None:

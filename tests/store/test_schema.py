@@ -5,11 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from proxy.core.digest import scope_terms, terms
-from proxy.store.schema import M001, MEMORY_TEXT, statements
+from proxy.store.connection import Database
+from proxy.store.schema import APPLICATION_ID, M001, MEMORY_TEXT, MIGRATIONS, statements
 
 
 @pytest.fixture
@@ -45,6 +47,30 @@ def test_ids_are_never_given_twice(db: sqlite3.Connection) -> None:
     for table in ("tenant", "conversation", "content", "turn", "occurrence", "memory", "vector"):
         (sql,) = db.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
         assert "PRIMARY KEY AUTOINCREMENT" in sql, table
+
+
+@pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))
+async def test_database_of_an_older_version_keeps_what_it_holds_and_gets_the_rest(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "journal.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as old:
+
+        async def run(sql: str) -> None:
+            old.execute(sql)
+
+        for migrate in MIGRATIONS[:version]:
+            await migrate(run)
+        old.execute("INSERT INTO tenant(name) VALUES ('acme')")
+        old.execute(f"PRAGMA user_version = {version}")
+        old.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    for name in ("migrated", "new"):
+        database = Database(tmp_path / f"{name}.db" if name == "new" else path)
+        await database.open()
+        tables = await database.read("SELECT name, sql FROM sqlite_master ORDER BY name")
+        if name == "migrated":
+            migrated = tables
+            assert await database.read("SELECT name FROM tenant") == [("acme",)]
+        await database.close()
+    assert migrated == tables
 
 
 def test_statements_come_one_by_one() -> None:
