@@ -9,9 +9,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import re
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,17 @@ HELP_COLUMN = 20  # behind the longest name of a command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; what is wrong is said on standard error, without a trace."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    given = _parser(arguments).parse_args(arguments)
+    parser, commands = _parser(arguments)
+    if not arguments:
+        parser.print_help(sys.stderr)
+        return WRONG
+    if not arguments[0].startswith("-") and arguments[0] not in commands:
+        parser.error(f"there is no command {arguments[0]}{_nearest(arguments[0], commands)}")
+    given, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        command = commands.get(arguments[0], parser)
+        hint = _nearest(unknown[0].partition("=")[0], re.findall(r"--[\w-]+", command.format_help()))
+        command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     try:
         status: int = given.run(given)
         return status
@@ -44,13 +56,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
 
 
-def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+def _nearest(word: str, known: Iterable[str]) -> str:
+    near = get_close_matches(word, known, 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
+    """The parser of a command line, and those of its commands by name."""
     parser = argparse.ArgumentParser(
         "palimpsest",
         description="A transparent proxy that gives any LLM application memory.",
         epilog="Begin with: palimpsest demo. Then: palimpsest wrap -- COMMAND. More of each: palimpsest COMMAND --help",
         formatter_class=_Formatter,
     )
+    parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def command(name: str, run: object, about: str) -> argparse.ArgumentParser:
@@ -84,7 +103,9 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     _policy_flags(doctor)
     _listen_flags(doctor)
 
-    check = command("check-config", _check_config, "Judge a configuration, and say what it changes.")
+    check = command(
+        "check-config", _check_config, "Judge a configuration, try its data folder, and say what it changes."
+    )
     check.add_argument("config", nargs="?", type=Path, metavar="FILE", help="YAML file, or the name of a preset")
 
     model = command("model", _model_install, "Manage the embedding model.")
@@ -117,7 +138,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         add_arguments(bench, "".join(arguments[1:2]))
 
     command("version", _version, "Say which version this is.")
-    return parser
+    return parser, commands.choices
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -185,8 +206,16 @@ def _doctor(given: argparse.Namespace) -> int:
 
 
 def _check_config(given: argparse.Namespace) -> int:
+    from proxy.doctor import disk
+    from proxy.doctor.finding import State
+
     policy = _policy(given)
+    folder = disk.folder(policy.data)
+    if folder.state is State.FAILED:
+        raise PolicyError(f"data: {folder.found.removeprefix('data: ')}; {folder.advice}".removesuffix("; "))
     out = terminal.console()
+    if folder.state is State.WARNING:
+        out.print(terminal.safe(f"{folder.found}: {folder.advice}"))
     out.print(f"{given.config or os.environ.get(settings.CONFIG_ENV) or 'defaults'}: fine")
     if changes := settings.changes(policy):
         out.print(terminal.fields(changes))

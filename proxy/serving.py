@@ -5,9 +5,11 @@ How does the proxy run? uvicorn over the app, in one process or several that sha
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import time
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
 from types import FrameType
@@ -16,10 +18,10 @@ import structlog
 import uvicorn
 from starlette.types import ASGIApp
 
-from proxy import logs, settings
+from proxy import __version__, logs, settings
 from proxy.errors import PolicyError
-from proxy.policy import ListenPolicy, Policy
-from proxy.presence import claim
+from proxy.policy import ListenPolicy, Policy, UpstreamPolicy
+from proxy.presence import address, claim
 from proxy.store.location import make_folder
 from proxy.store.secret import load_secret
 
@@ -42,13 +44,13 @@ def serve(policy: Policy) -> None:
     settings.admin_token(os.environ)
     make_folder(policy.data)
     load_secret(policy.data, os.environ)
-    _claim(policy.listen)
+    policy = policy.model_copy(update={"listen": _claimed(policy.listen)})
     os.environ.update(settings.hand_over(policy))
     for stop in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises the signal again when all is done; that is no failure
         signal.signal(stop, _leave)
     if wrapper := os.environ.get(settings.WRAPPED_BY_ENV):
         Thread(target=_end_with, args=(int(wrapper),), daemon=True).start()
-    log.info("starting", host=policy.listen.host, port=policy.listen.port, workers=policy.listen.workers)
+    _introduce(policy)
     if policy.listen.workers == 1:
         _run(policy.listen)
         return
@@ -88,10 +90,36 @@ def _run(listen: ListenPolicy) -> None:
     )
 
 
-def _claim(listen: ListenPolicy) -> None:
-    """Try the address before anything is loaded: workers would only say that they could not start."""
+def _introduce(policy: Policy) -> None:
+    """Say what the operator needs next: where everything is kept, where requests go, what clients are to be told."""
+    listen = policy.listen
+    told = {"version": __version__, "folder": str(policy.data), "workers": listen.workers}
+    log.info("starting", host=listen.host, port=listen.port, **told)
+    for upstream in policy.upstreams:
+        log.info(f"{_requests_of(upstream)} go to {_destination(upstream)}", upstream=upstream.name)
+    url = address(listen)
+    log.info(f"for OpenAI clients: export OPENAI_BASE_URL={url}/v1")
+    log.info(f"for Anthropic ones: export ANTHROPIC_BASE_URL={url}")
+    command = Path(sys.executable).with_name("palimpsest")
+    if shutil.which(command.name) is None and command.exists():
+        log.info(f"for other commands: alias {command.name}={command}")
+
+
+def _requests_of(upstream: UpstreamPolicy) -> str:
+    whose = {"openai": "requests of OpenAI's API", "anthropic": "requests of Anthropic's API", "any": "requests"}
+    return whose[upstream.wire] + ("" if upstream.models == ("*",) else f" for {', '.join(upstream.models)}")
+
+
+def _destination(upstream: UpstreamPolicy) -> str:
+    if not upstream.litellm:
+        return upstream.url
+    return f"{upstream.litellm} by way of LiteLLM" + (f", at {upstream.url}" if upstream.url else "")
+
+
+def _claimed(listen: ListenPolicy) -> ListenPolicy:
+    """The address with its port, tried before anything is loaded: workers would only say that they could not start."""
     try:
-        claim(listen)
+        return listen.model_copy(update={"port": claim(listen)})
     except OSError as cause:
         reason = (cause.strerror or str(cause)).partition(" (")[0].lower()
         hint = "stop what listens there (palimpsest itself, perhaps), or choose another --port"

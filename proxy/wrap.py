@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from proxy import settings
 from proxy.child import Child
+from proxy.domain import Json
 from proxy.errors import MemoryFault, PolicyError
 from proxy.own_base import own_base
 from proxy.policy import ListenPolicy, Policy, UpstreamPolicy
@@ -61,10 +62,8 @@ def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str])
     table = settings.read_yaml(settings.shipped("wrap.yaml"))
     child = Child()
     with child.signalled(), _around(policy, environment) as url:
-        arguments = [_filled(text, url) for text in table["arguments"].get(Path(program).name, ())]
-        return child.run(
-            [program, *arguments, *command[1:]], {**environment, **variables(table["variables"], url, environment)}
-        )
+        words = [program, *arguments(table, Path(program).name, url, environment), *command[1:]]
+        return child.run(words, {**environment, **variables(table["variables"], url, environment)})
 
 
 def with_own_upstreams(policy: Policy, environment: Mapping[str, str]) -> Policy:
@@ -95,6 +94,29 @@ def variables(table: Mapping[str, str], url: str, environment: Mapping[str, str]
     own = environment.get("no_proxy") or environment.get("NO_PROXY")  # most programs read only one, this one first
     set_anew |= dict.fromkeys(NO_PROXY, ",".join(filter(None, (own, host))))
     return set_anew | {WRAPPED_AT_ENV: url}
+
+
+def arguments(table: Json, name: str, url: str, environment: Mapping[str, str]) -> list[str]:
+    """
+    What is put behind the name of a command that reads no variable.
+
+    Args:
+        table: `config/wrap.yaml`.
+        name: of the command, without its folder.
+    """
+    credential = ""
+    if told := table["credentials"].get(name):
+        has_login = any(_path(login, environment).is_file() for login in told["logins"])
+        credential = told["key" if environment.get(told["variable"]) and not has_login else "login"]
+    texts = table["arguments"].get(name, ())
+    return [_filled(text, url).replace("{credential}", credential) for text in texts]
+
+
+def _path(text: str, environment: Mapping[str, str]) -> Path:
+    """A path in which `~` stands for the home folder, and `$NAME` in front for what a variable holds."""
+    first, *rest = Path(text).parts
+    start = environment.get("HOME", "") if first == "~" else environment.get(first.removeprefix("$"), "")
+    return Path(start or os.devnull, *rest)
 
 
 def _filled(text: str, url: str) -> str:

@@ -26,10 +26,6 @@ def palimpsest(
     )
 
 
-def test_version_is_the_packages() -> None:
-    assert palimpsest("version").stdout == f"{__version__}\n"
-
-
 def test_help_names_the_commands_that_exist() -> None:
     said = palimpsest("--help").stdout
     commands = "serve wrap doctor demo check-config model index search explain stats bench version"
@@ -63,6 +59,45 @@ def test_check_config_without_a_file_checks_the_environment() -> None:
 def test_shipped_presets_are_fine() -> None:
     assert palimpsest("check-config", "default").stdout == "default: fine\n"
     assert "tenants.static" in palimpsest("check-config", "personal").stdout
+
+
+def test_check_config_tries_the_data_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = palimpsest("check-config", env={"PALIMPSEST_DATA": str(tmp_path / "file" / "data")})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"palimpsest: data: {tmp_path / 'file'} is a file")
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir(mode=0o755)
+    open_to_all.chmod(0o755)
+    done = palimpsest("check-config", env={"PALIMPSEST_DATA": str(open_to_all)})
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"others may look into {open_to_all}: chmod 700")
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["version"]])
+def test_version_is_the_packages(arguments: list[str]) -> None:
+    assert palimpsest(*arguments).stdout == f"{__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["serv"], "there is no command serv; did you mean serve?"),
+        (["serve", "--prot", "9000"], "unrecognized arguments: --prot 9000; did you mean --port?"),
+        (["wrap", "--upstreem=http://x", "--", "true"], "--upstreem=http://x; did you mean --upstream?"),
+        (["doctor", "now"], "unrecognized arguments: now\n"),
+    ],
+)
+def test_a_mistyped_word_is_answered_with_the_one_that_was_meant(arguments: list[str], meant: str) -> None:
+    done = palimpsest(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert meant in done.stderr
+
+
+def test_without_a_command_all_of_them_are_listed() -> None:
+    done = palimpsest()
+    assert done.returncode == 2
+    assert "check-config" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -199,6 +200,13 @@ def test_the_preferred_versions_are_what_the_project_allows() -> None:
     for text in (*project["dependencies"], *project["optional-dependencies"]["dev"]):
         wanted = Requirement(text)
         assert pins[canonicalize_name(wanted.name)] in wanted.specifier, text
+
+
+def test_what_is_advised_to_be_installed_is_this_distribution() -> None:
+    name = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["name"]
+    told = [*(ROOT / "proxy").rglob("*.py"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]
+    named = {found for file in told for found in re.findall(r"pip install '([\w-]+)\[", file.read_text())}
+    assert named == {name} == {"palimpsest-proxy"}  # `palimpsest` is another project of the package index
 
 
 @pytest.mark.parametrize(

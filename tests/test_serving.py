@@ -39,6 +39,20 @@ def test_the_log_names_the_address_and_holds_no_words_of_a_conversation(
         assert word not in said
 
 
+def test_the_start_says_where_everything_goes_and_what_clients_are_to_be_told(
+    tmp_path: Path, upstream: ScriptedUpstream
+) -> None:
+    plain = {"name": "plain", "models": ["gpt-*", "o1"], "wire": "openai", "url": upstream.url}
+    bridged = {"name": "bridged", "litellm": "ollama_chat/*", "url": "http://localhost:11434"}
+    with Proxy(tmp_path / "data", "", {"upstreams": [plain, bridged], "memory": {"mode": "off"}}) as proxy:
+        said = proxy.log.read_text()
+    assert f"folder={proxy.data}" in said
+    assert f"requests of OpenAI's API for gpt-*, o1 go to {upstream.url}" in said
+    assert "requests go to ollama_chat/* by way of LiteLLM, at http://localhost:11434" in said
+    assert f"export OPENAI_BASE_URL={proxy.url}\n" in said
+    assert f"export ANTHROPIC_BASE_URL={proxy.url.removesuffix('/v1')}\n" in said
+
+
 def test_several_workers_share_policy_database_and_metrics(tmp_path: Path, upstream: ScriptedUpstream) -> None:
     upstream.script = lambda body: f"I have read all {len(body['messages'])} messages and will keep them in mind."
     proxy = Proxy(tmp_path / "data", upstream.url, {"listen": {"workers": 2}, "memory": {"off_for_models": ["o1"]}})

@@ -19,7 +19,7 @@ from proxy.errors import PolicyError
 from proxy.policy import Policy
 from proxy.scripted import ScriptedUpstream
 from proxy.settings import read_yaml, shipped
-from proxy.wrap import variables, with_own_upstreams
+from proxy.wrap import arguments, variables, with_own_upstreams
 from tests.running import PATIENCE_SECONDS, ROOT, Proxy, free_port, request, until
 
 URL = "http://127.0.0.1:1"
@@ -202,6 +202,33 @@ def test_a_client_that_reads_no_variable_gets_arguments(tmp_path: Path) -> None:
     said = done.stdout.splitlines()
     assert said[-2:] == ["exec", "hi"]
     assert f'base_url="http://127.0.0.1:{wrapped.port}/v1"' in said[3]
+
+
+@pytest.mark.parametrize(
+    ("variables", "login", "credential"),
+    [
+        ({}, None, "requires_openai_auth=true"),
+        ({"OPENAI_API_KEY": "sk-x"}, None, 'env_key="OPENAI_API_KEY"'),
+        ({"OPENAI_API_KEY": "sk-x"}, ".codex/auth.json", "requires_openai_auth=true"),
+        ({"OPENAI_API_KEY": "sk-x", "CODEX_HOME": "elsewhere"}, "elsewhere/auth.json", "requires_openai_auth=true"),
+    ],
+    ids=["nothing", "key", "key and login", "key and login elsewhere"],
+)
+def test_codex_uses_its_login_and_without_one_the_key(
+    tmp_path: Path, variables: dict[str, str], login: str | None, credential: str
+) -> None:
+    environment = {"HOME": str(tmp_path)} | variables
+    if "CODEX_HOME" in variables:
+        environment["CODEX_HOME"] = str(tmp_path / "elsewhere")
+    if login:
+        (tmp_path / login).parent.mkdir()
+        (tmp_path / login).write_text("{}")
+    *_, provider = arguments(read_yaml(shipped("wrap.yaml")), "codex", URL, environment)
+    assert provider.endswith(f', wire_api="responses", {credential}}}')
+
+
+def test_a_command_that_reads_variables_gets_no_arguments() -> None:
+    assert arguments(read_yaml(shipped("wrap.yaml")), "claude", URL, {}) == []
 
 
 # --- what is set ---------------------------------------------------------------------------------

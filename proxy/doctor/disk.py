@@ -9,6 +9,7 @@ import shutil
 import stat
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from proxy.app import DATABASE_FILE
 from proxy.doctor.finding import Finding, failed, ok, refusal, warning
@@ -36,8 +37,11 @@ def folder(data: Path, mounts: str | None = None) -> Finding:
     place = _existing(data)
     if not place.is_dir():
         return failed(check, f"{place} is a file, so {data} cannot be a folder", "choose another --data")
-    if not os.access(place, os.W_OK | os.X_OK):
-        return failed(check, f"this user may not write to {place}", "change its owner, or choose another --data")
+    try:
+        TemporaryFile(dir=place).close()
+    except OSError as cause:
+        reason = (cause.strerror or str(cause)).lower()
+        return failed(check, f"nothing can be written to {place}: {reason}", "change that, or choose another --data")
     if place != data:
         return ok(check, f"{data} is not there yet; the first start makes it")
     if stat.S_IMODE(data.stat().st_mode) & _OTHERS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -37,6 +38,13 @@ def test_a_folder_below_a_file_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     found = disk.folder(tmp_path / "file" / "data")
     assert (found.state, found.advice) == (State.FAILED, "choose another --data")
+
+
+def test_a_folder_that_cannot_be_written_to_fails(small_disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    found = disk.folder(small_disk)
+    assert found.state is State.FAILED
+    assert found.found == f"nothing can be written to {small_disk}: read-only file system"
 
 
 def test_a_folder_that_others_may_read_is_told(data: Path) -> None:
