@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import socket
 import time
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ from proxy.domain import Turn
 from proxy.edge.access import Access
 from proxy.edge.admin_routes import admin_routes
 from proxy.edge.proxy_routes import ProxyRoutes
+from proxy.edge.web_pages import PageGuard, WebPages
 from proxy.errors import MemoryFault
 from proxy.index import tokens
 from proxy.index.embedder import MiniLM
@@ -149,7 +151,9 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
         ),
         lifespan=lifespan,
     )
-    return _Front(own, ProxyRoutes(policy, pipeline, upstreams, keyring))
+    front = _Front(own, ProxyRoutes(policy, pipeline, upstreams, keyring))
+    pages = WebPages(policy.listen, has_keys=bool(keyring), hostname=socket.gethostname())
+    return PageGuard(front, pages, metrics.refused)
 
 
 class _Front:

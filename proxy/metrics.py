@@ -50,6 +50,9 @@ class Metrics:
         self._responses = Counter(
             "palimpsest_upstream_responses", "Answers of the upstream.", ("status_class",), registry=own
         )
+        self._refused = Counter(
+            "palimpsest_refused", "Requests refused because a web page sent them.", ("kind",), registry=own
+        )
         self._added_tokens = Counter("palimpsest_added_tokens", "Tokens added to requests.", registry=own)
         self._turns_lost = Counter(
             "palimpsest_turns_lost", "Turns not archived: the queue was full or the store failed.", registry=own
@@ -80,6 +83,10 @@ class Metrics:
     def fault(self, where: str) -> None:
         """Memory could not do its work; `where` is a name of ours, never text from outside."""
         self._faults.labels(where).inc()
+
+    def refused(self, kind: str) -> None:
+        """A web page's request was refused; `kind` is a name of ours: `host`, `origin` or `site`."""
+        self._refused.labels(kind).inc()
 
     def turns_lost(self, turns: int = 1) -> None:
         """Turns that were not archived."""

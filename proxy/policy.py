@@ -28,6 +28,7 @@ _SAID_ELSEWHERE = {
     "base_url": "url",
     "model_list": "upstreams",
 }
+_ORIGIN = re.compile(r"[\w.+*-]+://[^/?#]+")
 VARIABLE_NAME = r"^([A-Za-z_][A-Za-z0-9_]*)?$"  # of the environment; a pasted key seldom looks like one
 
 Pattern = Annotated[str, Field(min_length=1)]
@@ -48,6 +49,30 @@ class ListenPolicy(_Part):
     shutdown_seconds: int = Field(
         20, ge=0, description="Longest that a stop waits for streams under way; what was heard is kept either way."
     )
+    allowed_hosts: tuple[Pattern, ...] = Field(
+        (),
+        description="Names (fnmatch, no port) that clients may call the proxy by, beside those of this machine. Off "
+        "loopback and with keys any name does until one is set here.",
+    )
+    allowed_origins: tuple[Pattern, ...] = Field(
+        (),
+        description="Web pages (fnmatch, as https://chat.example.com) that may use a proxy without keys, beside those "
+        "of localhost.",
+    )
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _are_names(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        if wrong := next((host for host in hosts if "/" in host or re.search(r"[^:\]]:\d*$", host)), None):
+            raise ValueError(f"{wrong} must be a name alone: no scheme, port or path")
+        return hosts
+
+    @field_validator("allowed_origins")
+    @classmethod
+    def _are_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        if wrong := next((o for o in origins if o not in ("*", "null") and not _ORIGIN.fullmatch(o)), None):
+            raise ValueError(f"{wrong} must be scheme://host, with a port if it is not the usual one, and no path")
+        return origins
 
     @property
     def is_loopback(self) -> bool:

@@ -22,15 +22,17 @@ def test_a_request_is_counted_with_its_role_event_and_note_and_nothing_else() ->
     assert "palimpsest_added_tokens_total 120.0" in text
 
 
-def test_faults_lost_turns_and_answers_are_counted() -> None:
+def test_faults_lost_turns_refusals_and_answers_are_counted() -> None:
     metrics = Metrics()
     metrics.fault("recall")
     metrics.turns_lost(3)
+    metrics.refused("origin")
     metrics.response(200)
     metrics.response(429)
     text = lines(metrics)
     assert 'palimpsest_faults_total{where="recall"} 1.0' in text
     assert "palimpsest_turns_lost_total 3.0" in text
+    assert 'palimpsest_refused_total{kind="origin"} 1.0' in text
     assert 'palimpsest_upstream_responses_total{status_class="2xx"} 1.0' in text
     assert 'palimpsest_upstream_responses_total{status_class="4xx"} 1.0' in text
 

@@ -155,3 +155,18 @@ def test_off_loopback_one_memory_for_everyone_is_refused() -> None:
     assert Policy(tenants=one, memory=shared)
     assert Policy(listen=everyone, tenants=one)
     assert Policy(listen=everyone, memory=shared)
+
+
+@pytest.mark.parametrize(
+    "listen",
+    [
+        {"allowed_hosts": ["http://proxy.lan"]},
+        {"allowed_hosts": ["proxy.lan:8484"]},
+        {"allowed_origins": ["chat.example.com"]},
+        {"allowed_origins": ["https://chat.example.com/"]},
+    ],
+)
+def test_names_and_origins_that_could_never_match_are_refused(listen: dict[str, list[str]]) -> None:
+    with pytest.raises(ValidationError, match="must be"):
+        ListenPolicy.model_validate(listen)
+    ListenPolicy(allowed_hosts=("proxy.lan", "*.lan", "[::1]"), allowed_origins=("null", "*", "https://*.lan:3000"))

@@ -85,8 +85,18 @@ def test_a_variable_that_is_set_but_empty_changes_nothing(tmp_path: Path) -> Non
     assert policy_of(tmp_path, "listen: {port: 1}", {"PALIMPSEST_LISTEN__PORT": ""}).listen.port == 1
 
 
-OTHERWISE = {"memory.off_for_roles": ("side", "subagent"), "model.folder": Path("/x"), "model.cache": Path("/x")}
-AS_TEXT = {"memory.off_for_roles": "side,subagent", "model.folder": "/x", "model.cache": "/x"}
+OTHERWISE = {
+    "listen.allowed_origins": ("http://a", "http://b"),
+    "memory.off_for_roles": ("side", "subagent"),
+    "model.folder": Path("/x"),
+    "model.cache": Path("/x"),
+}
+AS_TEXT = {
+    "listen.allowed_origins": "http://a, http://b",
+    "memory.off_for_roles": "side,subagent",
+    "model.folder": "/x",
+    "model.cache": "/x",
+}
 
 
 def value_at(policy: Any, path: str) -> Any:
