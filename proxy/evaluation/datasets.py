@@ -15,11 +15,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from proxy.domain import Json, ToolCall
 from proxy.errors import PolicyError, WireError
 from proxy.wire.message import read_message
+
+T = TypeVar("T")
 
 ENDINGS = (".jsonl", ".jsonl.gz")
 ISO_8601 = "ISO 8601"
@@ -111,6 +113,14 @@ def read(path: Path, limit: int = 0) -> list[Conversation]:
     return found
 
 
+def spread(items: Iterable[T], limit: int) -> Sequence[T]:
+    """So many of them (0: all), evenly: questions often stand in the order of their categories."""
+    every = list(items)
+    if not limit or limit >= len(every):
+        return every
+    return [every[at * len(every) // limit] for at in range(limit)]
+
+
 def _file(path: Path) -> Path:
     if not path.is_dir():
         return path
@@ -128,7 +138,7 @@ def _conversation(line: str, doing: str, limit: int) -> Conversation:
         sessions = told["sessions"]
         messages = tuple(_messages(sessions, doing))
         there = {said.id for said in messages}
-        questions = tuple(_question(asked, there) for asked in _spread(told.get("questions") or (), limit))
+        questions = tuple(_question(asked, there) for asked in spread(told.get("questions") or (), limit))
         return Conversation(str(told["id"]), messages, questions, len(sessions))
     except json.JSONDecodeError as cause:
         raise DatasetError(f"{doing}: {cause}; expected one JSON object a line") from cause
@@ -177,11 +187,3 @@ def _question(told: Mapping[str, Any], there: set[str]) -> Question:
         evidence=tuple(id for id in dict.fromkeys(map(str, told.get("evidence") or ())) if id in there),
         rubric=tuple(map(str, told.get("rubric") or ())),
     )
-
-
-def _spread(items: Iterable[Any], limit: int) -> Sequence[Any]:
-    """So many of them, evenly: questions often stand in the order of their categories."""
-    every = list(items)
-    if not limit or limit >= len(every):
-        return every
-    return [every[at * len(every) // limit] for at in range(limit)]

@@ -8,15 +8,19 @@ is in the environment. Nothing asks a model unless one is named.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
+import sqlite3
 from argparse import ArgumentParser, Namespace
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, closing, contextmanager, nullcontext
+from pathlib import Path
 from typing import Protocol
 
 import orjson
 
-from proxy.errors import UpstreamUnreachable
+from proxy.domain import Json
+from proxy.errors import UpstreamUnreachable, faults
 from proxy.policy import UpstreamPolicy
 from proxy.upstream.passthrough import Passthrough
 
@@ -25,6 +29,8 @@ TARGET = "/v1/chat/completions"
 REPLY_TOKENS = 2048  # LANTERN 4.5: of one extraction; more than any other call here needs
 AT_ONCE = 8  # calls under way: any provider takes so many
 HEADERS = ((b"content-type", b"application/json"), (b"accept-encoding", b"identity"))
+BUSY_SECONDS = 60.0  # several runs may share the file of answers
+TABLE = "CREATE TABLE IF NOT EXISTS answer(prompt TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID"
 
 
 class Model(Protocol):
@@ -38,29 +44,54 @@ class Model(Protocol):
 
 
 class ChatModel:
-    """One chat completion a call, temperature 0. The same prompt is asked once in a run."""
+    """One chat completion a call, temperature 0. The same messages are asked once in a run; with a cache, once."""
 
-    def __init__(self, passthrough: Passthrough, upstream: UpstreamPolicy, name: str) -> None:
+    def __init__(
+        self,
+        passthrough: Passthrough,
+        upstream: UpstreamPolicy,
+        name: str,
+        cache: sqlite3.Connection | None = None,
+    ) -> None:
         self.name = name
         self.calls = 0
         self._passthrough = passthrough
         self._upstream = upstream
-        self._answers: dict[tuple[str, int], str] = {}
+        self._answers: dict[str, str] = {}
+        self._cache = cache
         self._free = asyncio.Semaphore(AT_ONCE)
 
     async def complete(self, prompt: str, max_tokens: int = REPLY_TOKENS) -> str:
         """See `Model`."""
-        asked = (prompt, max_tokens)
-        if asked not in self._answers:
-            async with self._free:
-                self._answers[asked] = await self._ask(prompt, max_tokens)
-        return self._answers[asked]
+        return await self.answer([{"role": "user", "content": prompt}], max_tokens)
 
-    async def _ask(self, prompt: str, max_tokens: int) -> str:
+    async def answer(self, messages: Sequence[Json], max_tokens: int = REPLY_TOKENS) -> str:
+        """
+        What it says to these chat messages; "" where it says nothing.
+
+        Raises:
+            UpstreamUnreachable: no answer, or none that can be read.
+        """
+        body = orjson.dumps({"model": self.name, "messages": messages, "temperature": 0, "max_tokens": max_tokens})
+        prompt = hashlib.sha256(self._upstream.url.encode() + b" " + body).hexdigest()
+        if (known := self._known(prompt)) is not None:
+            return known
+        async with self._free:
+            self._answers[prompt] = answer = await self._ask(body)
+        if self._cache is not None:
+            with self._cache:
+                self._cache.execute("INSERT OR REPLACE INTO answer VALUES (?, ?)", (prompt, answer))
+        return answer
+
+    def _known(self, prompt: str) -> str | None:
+        if prompt in self._answers or self._cache is None:
+            return self._answers.get(prompt)
+        row = self._cache.execute("SELECT text FROM answer WHERE prompt = ?", (prompt,)).fetchone()
+        return None if row is None else str(row[0])
+
+    async def _ask(self, body: bytes) -> str:
         self.calls += 1
-        message = {"role": "user", "content": prompt}
-        body = {"model": self.name, "messages": [message], "temperature": 0, "max_tokens": max_tokens}
-        sending = self._passthrough.send(self._upstream, "POST", TARGET, HEADERS, orjson.dumps(body))
+        sending = self._passthrough.send(self._upstream, "POST", TARGET, HEADERS, body)
         async with aclosing(await sending) as answer:
             said = b"".join([piece async for piece in answer])
         doing = f"asking {self.name} at {self._upstream.url}"
@@ -79,13 +110,34 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 @asynccontextmanager
-async def opened(given: Namespace, environment: Mapping[str, str] = os.environ) -> AsyncIterator[ChatModel | None]:
-    """The model that was asked for, None where none was."""
+async def opened(
+    given: Namespace, environment: Mapping[str, str] = os.environ, file: Path | None = None
+) -> AsyncIterator[ChatModel | None]:
+    """
+    The model that was asked for, None where none was.
+
+    Args:
+        file: keeps answers from one run to the next, by address, name and prompt; None: they are not kept.
+
+    Raises:
+        MemoryFault: the file cannot be opened.
+    """
     if not given.model:
         yield None
         return
     url = given.upstream or UpstreamPolicy().url
     held = {"auth": "held", "key_env": KEY_ENV} if environment.get(KEY_ENV) else {}
     upstream = UpstreamPolicy.model_validate({"url": url, **held})
-    async with Passthrough([upstream], environment) as passthrough:
-        yield ChatModel(passthrough, upstream, given.model)
+    with _kept(file) if file else nullcontext() as cache:
+        async with Passthrough([upstream], environment) as passthrough:
+            yield ChatModel(passthrough, upstream, given.model, cache)
+
+
+@contextmanager
+def _kept(file: Path) -> Iterator[sqlite3.Connection]:
+    with faults((OSError, sqlite3.Error), f"opening the cache of answers {file}"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        cache = sqlite3.connect(file, timeout=BUSY_SECONDS)
+    with closing(cache), faults(sqlite3.Error, f"using the cache of answers {file}; it may be deleted"):
+        cache.execute(TABLE)
+        yield cache

@@ -1,4 +1,4 @@
-"""Is one system better than another, or was it luck? Both answered the same questions, so their scores are paired."""
+"""Is one system better than another, or was it luck? All answered the same questions, so their scores are paired."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from proxy.errors import PolicyError
 
@@ -64,3 +65,59 @@ def compare(a: Sequence[float], b: Sequence[float], seed: int = SEED) -> Compari
         low, high = float(interval.low), float(interval.high)
     p = float(stats.wilcoxon(difference).pvalue)
     return Comparison(len(difference), mean, low, high, p, mean / spread if spread else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A figure with the bounds of a percentile bootstrap over questions. None where it cannot be said."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+    def to_json(self) -> dict[str, float | None]:
+        return {name: None if value is None else round(value, 4) for name, value in asdict(self).items()}
+
+
+def mean(scores: Sequence[float], seed: int = SEED) -> Interval:
+    """
+    Args:
+        scores: of at least one question.
+    """
+    return _interval(float(np.mean(scores)), _resampled([scores], seed)[0])
+
+
+def gap_closed(low: Sequence[float], middle: Sequence[float], high: Sequence[float], seed: int = SEED) -> Interval:
+    """
+    How much of the way from `low` to `high` does `middle` cover? Of the means: (middle - low) / (high - low).
+
+    Args:
+        low, middle, high: scores of the same questions, in the same order, shape (n,), n >= 1.
+
+    Returns:
+        None where `high` is no better than `low`; without bounds where that is so in some of the resamples.
+    """
+    gap = float(np.mean(high) - np.mean(low))
+    if gap <= 0:
+        return Interval(None)
+    value = float(np.mean(middle) - np.mean(low)) / gap
+    lows, middles, highs = _resampled([low, middle, high], seed)
+    gaps = highs - lows
+    return _interval(value, (middles - lows) / gaps) if (gaps > 0).all() else Interval(value)
+
+
+def _resampled(columns: Sequence[Sequence[float]], seed: int) -> NDArray[np.float64]:
+    """Means of each column over the same resamples of its rows, shape (columns, RESAMPLES)."""
+    scores = np.asarray(columns, np.float64)
+    random, count = np.random.default_rng(seed), scores.shape[1]
+    parts = [
+        scores[:, random.integers(0, count, (RESAMPLES_AT_ONCE, count))].mean(axis=2)
+        for _ in range(RESAMPLES // RESAMPLES_AT_ONCE)
+    ]
+    return np.concatenate(parts, axis=1)
+
+
+def _interval(value: float, resampled: NDArray[np.float64]) -> Interval:
+    beside = (1 - CONFIDENCE) / 2 * 100
+    low, high = np.percentile(resampled, (beside, 100 - beside))
+    return Interval(value, float(low), float(high))

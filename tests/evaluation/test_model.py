@@ -1,10 +1,11 @@
 """Which language model writes or reads, where a benchmark needs one?"""
 
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 
 import pytest
 
-from proxy.errors import UpstreamUnreachable
+from proxy.errors import MemoryFault, UpstreamUnreachable
 from proxy.evaluation import model as models
 from proxy.scripted import Reply, ScriptedUpstream
 
@@ -63,3 +64,19 @@ async def test_what_is_no_answer_says_what_to_check(reply: Reply, words: str) ->
         assert model is not None
         with pytest.raises(UpstreamUnreachable, match=words):
             await model.complete("x")
+
+
+async def test_answers_that_are_kept_are_not_asked_again(tmp_path: Path) -> None:
+    async with ScriptedUpstream(lambda _: "Orsolya") as upstream:
+        for name in ("m", "m", "other"):
+            asked = given("--model", name, "--upstream", upstream.url)
+            async with models.opened(asked, {}, tmp_path / "cache" / "answers.db") as model:
+                assert model is not None and await model.complete("Who?") == "Orsolya"
+        assert [request.model for request in upstream.received] == ["m", "other"]
+
+
+async def test_a_file_that_keeps_no_answers_is_named(tmp_path: Path) -> None:
+    (tmp_path / "answers.db").write_text("no database, and longer than the head of one")
+    with pytest.raises(MemoryFault, match=r"answers\.db; it may be deleted"):
+        async with models.opened(given("--model", "m"), {}, tmp_path / "answers.db"):
+            pass

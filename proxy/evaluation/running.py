@@ -1,0 +1,151 @@
+"""
+A running proxy between a client and a provider that writes down what reaches it.
+
+The proxy is `palimpsest serve` as a process of its own, with an empty data folder that is gone afterwards; settings in
+the environment count. What it forwards is taken from the provider's socket, so it is what a model would have seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from proxy.domain import Json
+from proxy.errors import MemoryFault
+from proxy.scripted import Reply, ScriptedUpstream
+
+LOOK_SECONDS = 0.1
+START_SECONDS = 120.0  # a busy machine loads the embedding model in half a minute
+INDEX_SECONDS = 900.0  # some thousand passages on one busy core
+STOP_SECONDS = 30.0
+PATIENT = {  # what is measured is what memory says, not whether this machine is quick
+    "PALIMPSEST_MEMORY__DEADLINE_MS": "20000",
+    "PALIMPSEST_ARCHIVE__COMMIT_WAIT_MS": "20000",
+    "PALIMPSEST_MODEL__DOWNLOAD": "never",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarded:
+    """What the provider got of one request."""
+
+    messages: list[Json]
+    recalled: int  # passages in the newest block: `x-palimpsest-recalled`
+
+
+class RunningProxy:
+    """Open it with `opened`."""
+
+    def __init__(self, http: aiohttp.ClientSession, upstream: ScriptedUpstream, model: str) -> None:
+        self._http = http
+        self._upstream = upstream
+        self._model = model
+
+    async def send(self, messages: Sequence[Json], says: Reply | str, **named: str) -> Forwarded:
+        """
+        One chat completion.
+
+        Args:
+            messages: of the request.
+            says: what the provider answers.
+            named: headers, with `_` for `-`; `authorization` is the tenant.
+
+        Raises:
+            MemoryFault: the proxy or the provider did not answer as they should.
+        """
+        self._upstream.play(says)
+        headers = {name.replace("_", "-"): value for name, value in named.items()}
+        body = {"model": self._model, "messages": list(messages)}
+        async with self._http.post("/v1/chat/completions", json=body, headers=headers) as answer:
+            await answer.read()
+            if answer.status != 200:
+                raise MemoryFault(f"sending a chat through the proxy: it answers with status {answer.status}")
+            recalled = int(answer.headers.get("x-palimpsest-recalled", "0"))
+        return Forwarded(self._upstream.received[-1].json["messages"], recalled)
+
+    async def indexed(self) -> None:
+        """
+        Wait until everything that was sent is found by words and by meaning.
+
+        Raises:
+            MemoryFault: it takes too long.
+        """
+        await self._until(lambda state: state["pending"] == 0, INDEX_SECONDS, "waiting for the index")
+
+    async def started(self) -> None:
+        """
+        Wait until memory and its embedding model are up.
+
+        Raises:
+            MemoryFault: it takes too long.
+        """
+        doing = "starting the proxy with its embedding model (palimpsest model install)"
+        await self._until(lambda state: state["embedder"] == "ready", START_SECONDS, doing)
+
+    async def _until(self, holds: Any, seconds: float, doing: str) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                while not await self._is(holds):  # noqa: ASYNC110 (all there is)
+                    await asyncio.sleep(LOOK_SECONDS)
+        except TimeoutError as cause:
+            raise MemoryFault(f"{doing}: it took more than {seconds:.0f} seconds") from cause
+
+    async def _is(self, holds: Any) -> bool:
+        with suppress(aiohttp.ClientError):
+            async with self._http.get("/readyz") as answer:
+                return bool(holds(await answer.json()))
+        return False
+
+
+@asynccontextmanager
+async def opened(model: str) -> AsyncIterator[RunningProxy]:
+    """
+    A proxy that is up.
+
+    Args:
+        model: the name that requests ask for: the proxy sizes blocks by the window of that model.
+
+    Raises:
+        MemoryFault: it does not start.
+    """
+    patience = aiohttp.ClientTimeout(total=INDEX_SECONDS)
+    with tempfile.TemporaryDirectory(prefix="palimpsest-bench-") as folder:
+        async with (
+            ScriptedUpstream() as upstream,
+            _serving(upstream.url, Path(folder)) as url,
+            aiohttp.ClientSession(url, timeout=patience) as http,
+        ):
+            proxy = RunningProxy(http, upstream, model)
+            await proxy.started()
+            yield proxy
+
+
+@asynccontextmanager
+async def _serving(upstream: str, folder: Path) -> AsyncIterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = ["-m", "proxy", "serve", "--port", str(port), "--upstream", upstream, "--data", str(folder)]
+    with (folder / "log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *command, env={**PATIENT, **os.environ}, stdout=log, stderr=log
+        )
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), STOP_SECONDS)
+        except TimeoutError:
+            process.kill()
+            await process.wait()

@@ -1,0 +1,25 @@
+"""A running proxy between a client and a provider that writes down what reaches it."""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.errors import MemoryFault
+from proxy.evaluation import running
+from proxy.scripted import Reply
+
+HEADERS = {"authorization": "Bearer sk-1", "x_palimpsest_user": "one"}
+
+
+@pytest.mark.usefixtures("model_folder")
+async def test_what_was_said_before_is_forwarded_to_another_conversation_of_the_user() -> None:
+    told = [{"role": "user", "content": "The gate code of the allotment is 4471."}]
+    asked = [{"role": "user", "content": "What is the gate code of the allotment?"}]
+    async with running.opened("m-1") as proxy:
+        first = await proxy.send(told, "All right.", **HEADERS)
+        assert (first.messages, first.recalled) == (told, 0)
+        await proxy.indexed()
+        second = await proxy.send(asked, "?", **HEADERS, x_palimpsest_conversation="other")
+        assert second.recalled > 0 and "4471" in second.messages[-1]["content"]
+        with pytest.raises(MemoryFault, match="it answers with status 500"):
+            await proxy.send(told, Reply("no", status=500), **HEADERS)
