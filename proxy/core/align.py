@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 
 from proxy.domain import Fingerprint, Head, HeadFlag, Link, LinkKind, Message, Shape
 
@@ -35,13 +36,16 @@ def align(history: Sequence[Message], prints: Sequence[Fingerprint], head: Head)
         start += 1
     for index in range(start, len(fulls)):
         places[fulls[index]].append(index)
+    passed: dict[int, deque[int]] = defaultdict(deque)  # places that the cursor went by: taken only where none is ahead
     cursor = start - 1
     for at in range(start, len(prints)):
-        waiting = places.get(prints[at].full)
-        if not waiting:
+        full = prints[at].full
+        ahead, behind = places.get(full), passed[full]
+        while ahead and ahead[0] <= cursor:
+            behind.append(ahead.popleft())
+        if not (waiting := ahead or behind):
             continue
-        index = next((index for index in waiting if index > cursor), waiting[0])
-        waiting.remove(index)
+        index = waiting.popleft()
         kept[at] = index
         cursor = max(cursor, index)
     taken = set(kept)
@@ -91,8 +95,12 @@ def new_places(prints: Sequence[Fingerprint], shape: Shape, head: Head, kept: Se
 
 def moved_summaries(head: Head, kept: Sequence[int]) -> tuple[int, ...]:
     """Indexes into the history of summaries that stand behind what they stood in front of: the same words once more."""
-    summaries = (at for at, index in enumerate(kept) if index >= 0 and head.flags[index] & HeadFlag.SUMMARY)
-    return tuple(at for at in summaries if max(kept[:at], default=-1) > kept[at])
+    furthest = accumulate(kept, max, initial=-1)  # of what stands before each
+    return tuple(
+        at
+        for at, (index, before) in enumerate(zip(kept, furthest, strict=False))
+        if index >= 0 and head.flags[index] & HeadFlag.SUMMARY and before > index
+    )
 
 
 def closest(

@@ -49,7 +49,7 @@ STOP_WORDS = frozenset(
 TIMES = frozenset((*MONTHS, "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"))
 
 # A line break of a text that is quoted in JSON or source code: "first\nsecond" are two words, C:\new\tools is a path.
-_QUOTED_BREAK = re.compile(r"\b[A-Za-z]:\\[^\s\"']*|\\+[nrt]")
+_QUOTED_BREAK = re.compile(r"\b[A-Za-z]:\\[^\s\"']*|(?<!\\)\\+[nrt]")
 _RUN = re.compile(r"\w+(?:['./:@\\#+-]+\w+)*")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # written without spaces: pairs of characters are terms
 _PART = re.compile(r"[A-Z]+(?![a-z])[\d]*|[A-Z]?[a-z\d]+|[^\W_A-Za-z]+")
@@ -222,7 +222,11 @@ def _windows(text: str, window_chars: int) -> Iterator[tuple[int, int]]:
 
 def _space_before(text: str, lowest: int, highest: int) -> int:
     """Offset just behind the last white space in text[lowest:highest], 0 if there is none."""
-    return next((i for i in range(highest, lowest, -1) if text[i - 1].isspace()), 0)
+    piece = text[lowest:highest]
+    if piece[-1:].isspace():
+        return highest
+    end = piece.rsplit(None, 1)[-1:]
+    return highest - len(end[0]) if end and len(end[0]) < len(piece) else 0
 
 
 @lru_cache(STEM_CACHE_WORDS)

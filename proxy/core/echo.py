@@ -15,6 +15,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from proxy.core.pieces import pieces
+
 SHINGLE_WORDS = 8  # long enough that two texts share one by quoting, not by chance
 SAMPLE = 4  # one in four: a text of thirty words keeps one with probability 0.999
 MAX_WORDS = 20_000  # a longer text is read from its start; transcripts repeat their evidence many times
@@ -34,7 +36,12 @@ def shingles(text: str, key: bytes) -> list[int]:
     Returns:
         Distinct 63-bit integers in order of appearance; none for fewer than eight words.
     """
-    words = _WORD.findall(_TAG.sub(" ", text).lower())[:MAX_WORDS]
+    words: list[str] = []
+    for start, stop in pieces(text):
+        words += _WORD.findall(_TAG.sub(" ", text[start:stop]).lower())
+        if len(words) >= MAX_WORDS:
+            break
+    del words[MAX_WORDS:]
     if len(words) < SHINGLE_WORDS:
         return []
     multiplier, mixer, seed = _constants(key)

@@ -16,6 +16,7 @@ from itertools import islice
 import orjson
 
 from proxy.core.echo import shingles
+from proxy.core.pieces import squeezed
 from proxy.domain import (
     Chat,
     Clues,
@@ -82,9 +83,7 @@ def answer_links(message: Message, print: Fingerprint, turn: Turn, key: bytes) -
     for call in message.calls:
         if call.id:
             links.append((LinkKind.CALL, id_print(key, "call", call.id)))
-        links += [
-            (LinkKind.TASK, id_print(key, "task", " ".join(value.split()))) for value in _sentences(call.arguments)
-        ]
+        links += [(LinkKind.TASK, id_print(key, "task", squeezed(value))) for value in _sentences(call.arguments)]
     links += [(LinkKind.PHRASE, value) for value in _sample(message.text, KEPT_PHRASES, key)]
     return tuple(dict.fromkeys(links))
 
@@ -173,7 +172,7 @@ def further_clues(chat: Chat, lineage: Lineage, speaker: Speaker, key: bytes) ->
             room -= len(message.text)
     echoes = list(dict.fromkeys(echoes))[:ECHO_PRINTS]
     told = [text for m in history[:TASK_MESSAGES] if m.role == "user" for text in _behind_asides(m.text)]
-    tasks = [id_print(key, "task", " ".join(text.split())) for text in told]
+    tasks = [id_print(key, "task", squeezed(text)) for text in told]
     parents = [id_print(key, "client", value) for value in speaker.parent_ids]
     found = {LinkKind.ECHO: echoes, LinkKind.TASK: tasks, LinkKind.CLIENT_ID: parents}
     if lineage.head is None:

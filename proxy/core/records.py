@@ -15,7 +15,8 @@ from proxy.core.links import answer_links, flags_of, reply_links
 from proxy.domain import Answer, Completion, Ending, Entry, HeadFlag, Heard, LinkKind, NewMessage, Record, Role, Turn
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import read_message
-from proxy.wire.stored import Clean, cleaned, dumps, to_stored
+from proxy.wire.stored import Clean, cleaned, to_stored
+from proxy.wire.values import dumps
 
 DIGEST_BYTES = 16  # of a tenant's messages: no two ever share one
 REMEMBERED_INSTRUCTIONS = 64  # system prompts are long and come with every request; at most some megabytes

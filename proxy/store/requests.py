@@ -14,7 +14,7 @@ from proxy.store.heads import Listed, Parent, parent_of, to_listing, to_lost, to
 from proxy.store.standing import Standing, ids, last_ids, write_standing
 from proxy.store.tree import encode_kept
 from proxy.store.visit import Transaction
-from proxy.wire.stored import dumps
+from proxy.wire.values import dumps
 
 MAX_HEADS = 16  # of one conversation: parallel branches, and the states before compactions, newest first
 

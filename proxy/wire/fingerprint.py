@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 import orjson
 
+from proxy.core.pieces import pieces, squeezed
 from proxy.domain import Fingerprint, Message, ToolCall
 
 OPENING_CHARS = 32  # enough to tell messages apart by their start, short enough to stay clear of what is glued behind
 LEFT_CHARS = 60  # of a result, at least, in front of a reminder: a document may be nothing but a tag and what it holds
 REMEMBERED = 8192  # fingerprints: clients send their whole history each time, and looking one up costs a tenth
 REMEMBERED_CHARS = 4096  # of a text; so they take 5 MB as people write, and 40 MB at worst
-_CLOSING = re.compile(r"</([\w-]{1,40})>\s*\Z")
+REMEMBERED_LARGE = 16_384  # larger ones are remembered by a hash, in 5 MB: to hash a text costs a tenth of reading it
+TAG_CHARS = 40  # of the name of a tag that clients put reminders between
+_TAG_NAME = re.compile(r"[\w-]{1,40}")
 _CLOCK_HINT = re.compile(r":[0-5]\d")  # a literal first character: ten times faster than the whole pattern
 _CLOCK = re.compile(  # the first digit stands before what must precede it: a set of characters is searched for fast
     r"\d(?:(?<=\dT\d)|(?<![\w:.]\d))\d?:[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?"
@@ -48,7 +52,11 @@ def fingerprint(message: Message, key: bytes) -> Fingerprint:
 
     `opening` covers the role and the first characters of the text; of a message that only calls tools, the calls.
     """
-    if message.calls or message.media or message.opaque or message.refers or len(message.text) > REMEMBERED_CHARS:
+    parts = [part for call in message.calls for part in (call.name, call.arguments)]
+    parts += (*message.media, *message.opaque, *message.refers)
+    if len(message.text) + sum(map(len, parts)) > REMEMBERED_CHARS:
+        return _of_large(_Large(message), key)
+    if parts or message.calls:
         return _fingerprint(normalise(message), bool(message.calls), key)
     return _of_text(message.role, _told(message), key)
 
@@ -56,6 +64,32 @@ def fingerprint(message: Message, key: bytes) -> Fingerprint:
 @lru_cache(REMEMBERED)
 def _of_text(role: str, text: str, key: bytes) -> Fingerprint:
     return _fingerprint(f"{_role(role)}\n{_squeezed(text)}", False, key)
+
+
+class _Large:
+    """A large message, known by a hash of what it says. Once it is fingerprinted only the hash is kept."""
+
+    __slots__ = ("_hash", "message")
+
+    def __init__(self, message: Message) -> None:
+        self.message: Message | None = message
+        calls = (part for call in message.calls for part in (call.name, call.arguments))
+        counts = map(len, (message.calls, message.media, message.opaque, message.refers))
+        parts = (message.role, message.text, *calls, *message.media, *message.opaque, *message.refers)
+        self._hash = _digest([*map(str, counts), *(f"{len(part)}" for part in parts), *parts], 16)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Large) and self._hash == other._hash
+
+    def __hash__(self) -> int:
+        return hash(self._hash)
+
+
+@lru_cache(REMEMBERED_LARGE)
+def _of_large(large: _Large, key: bytes) -> Fingerprint:
+    message, large.message = large.message, None
+    assert message is not None
+    return _fingerprint(normalise(message), bool(message.calls), key)
 
 
 def _fingerprint(normal: str, calls: bool, key: bytes) -> Fingerprint:
@@ -69,12 +103,25 @@ def _told(message: Message) -> str:
     text = message.text
     if message.role != "tool":
         return text
-    while (closing := _CLOSING.search(text)) is not None:
-        start = text.rfind(f"\n\n<{closing[1]}>", 0, closing.start())
+    stop = len(text)
+    while True:
+        end = _without_space(text, stop)
+        closing = text.rfind("</", max(0, end - TAG_CHARS - len("</>")), end)
+        name = text[closing + 2 : end - 1]
+        if closing < 0 or text[end - 1] != ">" or not _TAG_NAME.fullmatch(name):
+            break
+        start = text.rfind(f"\n\n<{name}>", 0, closing)
         if start < LEFT_CHARS:
             break
-        text = text[:start]
-    return text
+        stop = start
+    return text[:stop]
+
+
+def _without_space(text: str, stop: int) -> int:
+    """Where the text before `stop` ends, white space left out."""
+    while stop and text[stop - 1].isspace():
+        stop -= 1
+    return stop
 
 
 def _role(role: str) -> str:
@@ -82,8 +129,9 @@ def _role(role: str) -> str:
 
 
 def _squeezed(text: str) -> str:
-    squeezed = " ".join(text.split())
-    return _CLOCK.sub("", squeezed) if _CLOCK_HINT.search(squeezed) else squeezed
+    text = squeezed(text)
+    parts = (text[start:stop] for start, stop in pieces(text))
+    return "".join(_CLOCK.sub("", part) if _CLOCK_HINT.search(part) else part for part in parts)
 
 
 def _call(call: ToolCall) -> str:
@@ -96,5 +144,13 @@ def _call(call: ToolCall) -> str:
 
 def _hash(text: str, key: bytes) -> int:
     """63 bits, so that SQLite's signed integers hold it."""
-    digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8, key=key).digest()
-    return int.from_bytes(digest, "big") >> 1
+    return int.from_bytes(_digest([text], 8, key), "big") >> 1
+
+
+def _digest(parts: Iterable[str], size: int, key: bytes = b"") -> bytes:
+    """One hash of the texts, one behind the other."""
+    digest = hashlib.blake2b(digest_size=size, key=key)
+    for part in parts:
+        for start, stop in pieces(part):
+            digest.update(part[start:stop].encode(errors="surrogatepass"))
+    return digest.digest()

@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-import orjson
-
 from proxy.domain import BLOCK_CLOSE, BLOCK_OPEN, Json, Message, ToolCall
 from proxy.errors import WireError
+from proxy.wire.values import dumps
 
 TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}  # type to its field
 OPAQUE_PART = "compaction"  # in the type of a part: what a provider made of a history, for itself to read
@@ -28,9 +27,7 @@ REFERRED_FIELDS = ("url", "data", "file_data", "file_id")
 THOUGHTS = ("thinking", "redacted_thinking")  # go back to the provider and to nobody else
 QUOTED = ("document", "search_result")  # texts that somebody hands over, in `content`, or in a `source` of some kind
 
-_ASIDE = re.compile(  # a name is short, and whole: else any length of it is tried, in the square of the text's own
-    r"\s*<([\w-]{1,64})(?![\w-])[^<>]*>.*</\1>\s*", re.DOTALL
-)
+_TAG = re.compile(r"<([\w-]{1,64})(?![\w-])[^<>]{0,4096}>")  # a name is short, and whole
 
 
 def read_message(raw: Any) -> Message:
@@ -78,7 +75,9 @@ def parts_by_id(message: Message) -> dict[str, Json]:
 
 def is_aside(text: str) -> bool:
     """Whether a text stands between tags as a whole, as clients put what they add beside results of tools."""
-    return _ASIDE.fullmatch(text) is not None
+    inner = text.strip()
+    opening = _TAG.match(inner)
+    return opening is not None and inner.endswith(f"</{opening[1]}>", opening.end())
 
 
 def is_opaque(part: Json) -> bool:
@@ -203,10 +202,7 @@ class _Said:
 
     def _call(self, id: Any, name: Any, arguments: Any) -> None:
         if not isinstance(arguments, str):
-            try:
-                arguments = orjson.dumps(arguments).decode()
-            except orjson.JSONEncodeError as cause:
-                raise WireError(f"reading a tool call: {cause}") from cause
+            arguments = dumps(arguments)
         self.calls.append(ToolCall(id=text_of(id), name=text_of(name), arguments=arguments))
 
     def _medium(self, part: Json, kind: str) -> None:

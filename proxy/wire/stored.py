@@ -7,8 +7,9 @@ reference and hash, blocks of ours are taken out.
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -16,12 +17,17 @@ import orjson
 from proxy.core.digest import readable
 from proxy.domain import Json, Message
 from proxy.wire.message import INLINED_FIELDS, TEXT_PARTS, inline_reference, without_blocks
+from proxy.wire.values import changed, dumps
 
 Clean = Callable[[str], str]
 """Takes credentials out of a text."""
 
 DRAWN, DRAWN_FIELD = "image_generation_call", "result"  # results of other calls are for people to read
 OPAQUE_FIELDS = ("encrypted_content", "signature")  # for the provider to read, large, and no use to anybody else
+NAMED_CHARS = 4096  # a longer text is no password
+REMEMBERED_NAMES = 4096  # of fields: messages have some thirty
+LIKE_A_SECRET = "YW5uOmExQjJjM0Q0ZTVGNg=="  # to find out whether a name alone makes a secret of a text
+_QUOTED = re.compile(r'["\\\n]')
 
 
 def to_stored(message: Message, clean: Clean) -> tuple[str, str]:
@@ -54,31 +60,43 @@ def from_stored(text: str, rest: str) -> Json:
 
 
 def cleaned(value: Any, clean: Clean) -> Any:
-    """A JSON value with every text in it cleaned, and blocks of ours taken out."""
-    if isinstance(value, str):
-        return clean(without_blocks(value))
-    if isinstance(value, list):
-        return [cleaned(item, clean) for item in value]
-    if isinstance(value, dict):
-        return {key: cleaned(item, clean) for key, item in value.items()}
-    return value
+    """A JSON value with every text in it cleaned, names of fields too, and blocks of ours taken out."""
+
+    def text(said: str, name: str, _: Json) -> str:
+        said = without_blocks(said)
+        found = clean(said)
+        if found == said and len(said) <= NAMED_CHARS and _names_secret(name, clean) and not _QUOTED.search(said):
+            return _cleaned_under(name, said, clean)
+        return found
+
+    return changed(value, text, lambda name: _name(name, clean))
 
 
-def dumps(value: Any) -> str:
-    """JSON text of any value, however deep."""
-    try:
-        return orjson.dumps(value).decode()
-    except orjson.JSONEncodeError:  # deeper than 254
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+@lru_cache(REMEMBERED_NAMES)
+def _name(name: str, clean: Clean) -> str:
+    return clean(name)
 
 
-def _without_media(value: Any, is_inlined: bool = False) -> Any:
+@lru_cache(REMEMBERED_NAMES)
+def _names_secret(name: str, clean: Clean) -> bool:
+    """Whether a text that says nothing by itself is a secret under this name."""
+    return _cleaned_under(name, LIKE_A_SECRET, clean) != LIKE_A_SECRET
+
+
+def _cleaned_under(name: str, said: str, clean: Clean) -> str:
+    before = f'"{name}": "'
+    found = clean(f'{before}{said}"')
+    return found[len(before) : -1] if found.startswith(before) and found.endswith('"') else said
+
+
+def _without_media(value: Any) -> Any:
     """A content part with inlined data replaced by reference and hash."""
-    if isinstance(value, str):
-        return inline_reference(value) if is_inlined or value[:5].lower() == "data:" else value
-    if isinstance(value, list):
-        return [_without_media(item) for item in value]
-    if isinstance(value, dict) and (kind := str(value.get("type"))) not in TEXT_PARTS:
-        inlined = (*INLINED_FIELDS, *OPAQUE_FIELDS, *((DRAWN_FIELD,) if kind == DRAWN else ()))
-        return {name: _without_media(item, name in inlined) for name, item in value.items()}
-    return value
+
+    def text(said: str, name: str, owner: Json) -> str:
+        kind = str(owner.get("type"))
+        if kind in TEXT_PARTS:
+            return said
+        is_inlined = name in INLINED_FIELDS or name in OPAQUE_FIELDS or (kind == DRAWN and name == DRAWN_FIELD)
+        return inline_reference(said) if is_inlined or said[:5].lower() == "data:" else said
+
+    return changed(value, text)

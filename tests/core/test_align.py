@@ -6,10 +6,11 @@ import pytest
 
 from proxy.core.align import align
 from proxy.core.links import flags_of
-from proxy.domain import Head, Json, Role
+from proxy.domain import Fingerprint, Head, Json, Role
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import read_message
 from tests.core.watching import KEY, assistant, calling, prose, tool, user
+from tests.growing import exponent
 
 A, B, C, D = (user(prose(20, "a")), assistant(prose(20, "b")), user(prose(20, "c")), assistant(prose(20, "d")))
 OK = assistant("Ok.")
@@ -65,3 +66,14 @@ def test_results_and_calls_count_whole_only():
     long = prose(30)
     assert kept([tool("c", long)], [tool("c", long[:60] + "...")]) == [-1]
     assert kept([calling(("c", "f", {"x": 1}), text=long)], [calling(("c", "f", {"x": 2}), text=long)]) == [-1]
+
+
+def test_many_equal_messages_behind_one_that_moved_are_aligned_in_linear_time() -> None:
+    def work(size: int) -> tuple[int, ...]:
+        ok, moved = Fingerprint(1, 1), Fingerprint(2, 2)
+        head = Head("c", 1, Role.MAIN, [1] * size + [2], [1] * size + [2], range(size + 1), [0] * (size + 1))
+        messages = [read_message(user("ok"))] * (size + 1)
+        return align(messages, [moved, *[ok] * size], head)
+
+    assert work(3) == (3, 0, 1, 2)
+    assert exponent(lambda text: work(len(text)), lambda size: "x" * size, 2_000, 20_000) < 1.5

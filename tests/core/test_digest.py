@@ -26,6 +26,7 @@ from proxy.core.digest import (
     without_names,
 )
 from proxy.domain import ToolCall
+from tests.growing import seconds
 
 PROSE = "The quick brown fox jumps over the lazy dog and runs into the dark green forest. "
 
@@ -224,3 +225,8 @@ def test_a_text_without_its_names_says_the_rest():
 def test_a_text_without_its_names_has_none_of_those_words(text: str):
     left = re.findall(r"\w+", without_names(text))
     assert len(left) <= len(re.findall(r"\w+", text)) and (names(text) or without_names(text) == text)
+
+
+def test_a_long_run_of_backslashes_costs_no_more_than_words() -> None:
+    words = seconds(lambda text: digest(text, "user"), "some words of text " * 5_000)
+    assert seconds(lambda text: digest(text, "user"), "\\" * 95_000) < 2 * words

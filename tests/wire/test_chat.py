@@ -126,15 +126,18 @@ def test_fields_of_the_wrong_type_that_we_do_not_need_are_read_as_absent() -> No
         b'{"messages": [{"role": "user", "content": "x", "tool_calls": {"a": 1}}]}',
         b'{"messages": [{"role": "user", "content": "x", "tool_calls": [7]}]}',
         b"[" * 100_000,
-        b'{"messages": [{"role": "user", "content": "x", "tool_calls": [{"function": {"arguments": '
-        + b"[" * 500
-        + b"]" * 500
-        + b"}}]}]}",
     ],
 )
 def test_what_is_no_chat_request_is_said_to_be_none(body: bytes) -> None:
     with pytest.raises(WireError):
         parse(body)
+
+
+def test_arguments_nested_by_the_hundred_are_read() -> None:
+    arguments = "[" * 500 + "]" * 500
+    call = f'{{"function": {{"name": "f", "arguments": {arguments}}}}}'
+    body = f'{{"messages": [{{"role": "assistant", "content": null, "tool_calls": [{call}]}}]}}'
+    assert parse(body.encode()).messages[0].calls[0].arguments == arguments
 
 
 # --- render --------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import orjson
@@ -10,8 +12,10 @@ import pytest
 from proxy.domain import Fingerprint
 from proxy.wire.fingerprint import OPENING_CHARS, fingerprint, normalise
 from proxy.wire.message import read_message
+from tests.growing import exponent, repeated, seconds
 
 KEY = b"k" * 32
+FRESH = count()
 CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a", "line": 1}'}}
 
 
@@ -110,3 +114,58 @@ def test_arguments_that_no_json_writer_takes_are_squeezed() -> None:
     deep = "[" * 500 + "]" * 500
     orjson.loads(deep)
     assert of(calling(deep)) == of(calling(f" {deep} "))
+
+
+LONG = "x" * 100
+REMINDERS = repeated("\n\n<a>y</a>", before=LONG)
+
+
+@pytest.mark.parametrize(
+    "text_of",
+    [
+        REMINDERS,
+        repeated("</a> ", before=LONG),
+        repeated("</a>\n\n<a>", before=LONG),
+        repeated(" ", before=f"{LONG}\n\n<a>", behind="</a>"),
+        repeated("1:00", before=LONG),
+        repeated("1:00:00.1", before=LONG),
+    ],
+    ids=["reminders", "ends of tags", "tags", "spaces", "clocks", "parts of seconds"],
+)
+def test_the_time_grows_as_the_text_does(text_of: Callable[[int], str]) -> None:
+    def work(text: str) -> Fingerprint:
+        return of({"role": "tool", "content": text + str(next(FRESH))})  # else it would be remembered
+
+    assert exponent(work, lambda size: text_of(size), 10_000, 100_000) < 1.5
+
+
+def test_reminders_of_any_number_are_left_out() -> None:
+    many = REMINDERS(11 * 2000 + len(LONG))
+    assert of({"role": "tool", "content": many}) == of({"role": "tool", "content": LONG})
+
+
+@pytest.mark.parametrize("role", ["user", "tool"])
+def test_a_large_message_that_comes_again_is_not_read_again(role: str) -> None:
+    text = "some words at 10:35 <a>or</a> so,  " * 30_000
+    first = seconds(lambda text: of({"role": role, "content": text}), text, repeats=1)
+    again = seconds(lambda text: of({"role": role, "content": text}), text)
+    assert again < first / 3
+
+
+def test_large_messages_that_differ_anywhere_have_other_fingerprints() -> None:
+    text = "words " * 2000
+    call = {"id": "c", "function": {"name": "f", "arguments": text}}
+    messages = [
+        user(text),
+        user(text + "x"),
+        {"role": "assistant", "content": text},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "assistant", "content": text, "tool_calls": [call]},
+        {"role": "assistant", "content": text, "tool_calls": [call, call]},
+    ]
+    assert len({of(message).full for message in messages}) == len(messages)
+
+
+def test_a_long_text_has_the_fingerprint_of_its_squeezed_form() -> None:
+    text = "a line of words at 10:30  \n" * 10_000
+    assert of(user(text)) == of(user(" ".join(text.split()))) == of(user(text.replace("10:30", "11:45")))

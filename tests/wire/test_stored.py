@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,12 +102,42 @@ def test_blocks_of_ours_are_not_stored(form: str) -> None:
     assert from_stored(text, rest)["content"] in ("hello", [{"type": "text", "text": "hello"}])
 
 
-def test_a_message_deeper_than_the_writer_goes_is_stored() -> None:
-    deep: Any = "bottom"
-    for _ in range(300):
-        deep = [deep]
-    raw = {"role": "user", "content": "x", "deep": deep}
+def nested(depth: int) -> Any:
+    deep: Any = "bottom hunter2"
+    for level in range(depth):
+        deep = [deep] if level % 2 else {"a": deep}
+    return deep
+
+
+@pytest.mark.parametrize("depth", [300, 490])
+def test_a_message_deeper_than_the_writer_goes_is_stored(depth: int) -> None:
+    raw = {"role": "user", "content": "x", "deep": nested(depth)}
     assert there_and_back(raw) == raw
+
+
+@pytest.mark.parametrize("depth", [600, 1000, 1020])
+@pytest.mark.parametrize("field", ["deep", "content"])
+def test_what_is_nested_deeper_still_is_stored_as_text(depth: int, field: str) -> None:
+    said = {"content": [{"type": "odd", "x": nested(depth)}]} if field == "content" else {"deep": nested(depth)}
+    text, rest = to_stored(read_message({"role": "user", "content": "x", **said}), hide)
+    back = from_stored(text, rest)
+    assert "bottom [hidden]" in rest and "hunter2" not in rest
+    assert back["role"] == "user"
+
+
+def test_a_credential_is_cleaned_where_only_the_name_of_its_field_tells() -> None:
+    def named(text: str) -> str:
+        return re.sub(r'(?<="password": ")[^"]+', "[hidden]", text)
+
+    part = {"type": "tool_use", "id": "c", "name": "login", "input": {"password": "swordfish", "user": "ann"}}
+    _, rest = to_stored(read_message({"role": "assistant", "content": [part]}), named)
+    assert orjson.loads(rest)["content"][0]["input"] == {"password": "[hidden]", "user": "ann"}
+
+
+def test_names_of_fields_are_cleaned() -> None:
+    _, rest = to_stored(read_message({"role": "user", "content": "x", "by key": {"hunter2": 1, "a hunter2": 2}}), hide)
+    assert "hunter2" not in rest
+    assert orjson.loads(rest)["by key"] == {"[hidden]": 1, "a [hidden]": 2}
 
 
 VALUES = st.recursive(

@@ -1,0 +1,47 @@
+"""
+Pieces of a long text.
+
+One call of `re` or `str` holds the interpreter until it returns. Over a text of megabytes that is a second in which no
+other request is served; over a piece it is a millisecond, and others get their turn in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+PIECE_CHARS = 64 * 1024
+
+
+def pieces(text: str) -> Iterator[tuple[int, int]]:
+    """
+    Where the pieces of a text start and stop.
+
+    Each ends behind the last line break in it, else behind its last space, else after 65,536 characters. A shorter text
+    is one piece; an empty one has none.
+    """
+    start = 0
+    while len(text) - start > PIECE_CHARS:
+        full = start + PIECE_CHARS
+        stop = text.rfind("\n", start, full) + 1 or text.rfind(" ", start, full) + 1 or full
+        yield start, stop
+        start = stop
+    if start < len(text):
+        yield start, len(text)
+
+
+def squeezed(text: str) -> str:
+    """The text with each run of white space as one space, and none at its ends."""
+    if len(text) <= PIECE_CHARS:
+        return " ".join(text.split())
+    parts: list[str] = []
+    follows = False  # the word before goes on here: it was cut
+    for start, stop in pieces(text):
+        piece = text[start:stop]
+        if words := piece.split():
+            if parts and not (follows and not piece[0].isspace()):
+                parts.append(" ")
+            parts.append(" ".join(words))
+            follows = not piece[-1].isspace()
+        else:
+            follows = False
+    return "".join(parts)

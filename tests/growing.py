@@ -1,0 +1,36 @@
+"""How the cost of a function grows with its text: processor time of this thread, which other work does not disturb."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from time import thread_time
+
+FLOOR_SECONDS = 0.002  # less is noise
+REPEATS = 3
+
+
+def seconds(work: Callable[[str], object], text: str, repeats: int = REPEATS) -> float:
+    """The least processor time that the work took; the floor where it took less."""
+    least = math.inf
+    for _ in range(repeats):
+        started = thread_time()
+        work(text)
+        least = min(least, thread_time() - started)
+    return max(least, FLOOR_SECONDS)
+
+
+def exponent(work: Callable[[str], object], text_of: Callable[[int], str], small: int, large: int) -> float:
+    """The power of the size with which the time grows: 1 is linear, 2 quadratic."""
+    times = [seconds(work, text_of(size)) for size in (small, large)]
+    return math.log(times[1] / times[0]) / math.log(large / small)
+
+
+def repeated(fragment: str, before: str = "", behind: str = "") -> Callable[[int], str]:
+    """Texts of so many characters: a fragment again and again, between two others."""
+
+    def text_of(size: int) -> str:
+        room = max(0, size - len(before) - len(behind))
+        return before + (fragment * (room // len(fragment) + 1))[:room] + behind
+
+    return text_of
