@@ -24,9 +24,10 @@ import structlog
 from proxy.archivist import Archivist
 from proxy.core import roles
 from proxy.core.chain import inherited
+from proxy.core.credentials import forwarded
 from proxy.core.diagnose import diagnose, newest_question, newly_lost
 from proxy.core.explain import explanation
-from proxy.core.identity import credential_of, identify, is_rotating, tenant_key
+from proxy.core.identity import identify, is_rotating, tenant_key
 from proxy.core.keyring import Keyring
 from proxy.core.lineage import trace
 from proxy.core.links import (
@@ -165,11 +166,13 @@ class Pipeline:
         chat = await self._run(len(body), wire.parse, body)  # 1 read
         if len(chat.messages) > limits.memory_messages:
             return Prepared(body, _headers(note=Note.TOO_LARGE), chat.model)
+        credentials = forwarded(headers)
+        key = self._keyring.find(headers)
         speaker = identify(
-            named, chat.raw, self._signals, self._policy.tenants, self._secret, self._keyring.find(headers)
+            named, credentials, chat.raw, self._signals, self._policy.tenants, self._secret, key
         )  # 2 who
         if not speaker.tenant:
-            self._warn_of_rotation(named)
+            self._warn_of_rotation(credentials)
             return Prepared(body, _headers(note=Note.NO_TENANT), chat.model)
         if self._excluded(chat, speaker):
             return Prepared(body, OFF, chat.model)
@@ -407,8 +410,8 @@ class Pipeline:
         log.warning("memory skipped", where=where, reason="deadline" if late else str(fault))
         return Note.DEADLINE if late else Note.FAULT
 
-    def _warn_of_rotation(self, named: Mapping[str, str]) -> None:
-        if not self._warned_of_rotation and is_rotating(credential_of(named)):
+    def _warn_of_rotation(self, credentials: Sequence[bytes]) -> None:
+        if not self._warned_of_rotation and any(map(is_rotating, credentials)):
             self._warned_of_rotation = True
             log.warning(
                 "no memory: bearers that change by themselves name no tenant; set tenants.static", note="no-tenant"

@@ -6,17 +6,19 @@ The widest reach there is (`tenant`) makes it as hard as it can be: everything o
 
 from __future__ import annotations
 
+import http.client
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
+import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.domain import Json
 from proxy.scripted import ScriptedUpstream
-from tests.running import Answered, Conversation, Proxy, memory_in, request
+from tests.running import PATIENCE_SECONDS, Answered, Conversation, Proxy, memory_in, request
 
 FACTS = {
     "4471": "The door code of the northern archive is 4471, and it changes every spring.",
@@ -143,3 +145,34 @@ def test_requests_without_any_credential_have_no_memory(wide: Proxy, upstream: S
     assert answered.status == 200 and answered.said("note") == "no-tenant"
     assert answered.said("conversation") == ""
     assert upstream.received[-1].body == body
+
+
+@pytest.mark.parametrize(
+    "claimed",
+    [
+        [("authorization", "Bearer {theirs}"), ("connection", "authorization"), ("x-api-key", "{own}")],
+        [("authorization", "Bearer {theirs}"), ("x-api-key", "{own}")],
+        [("authorization", "Bearer {own}"), ("authorization", "Bearer {theirs}")],
+        [("authorization", "Bearer {theirs}"), ("authorization", "Bearer {own}")],
+    ],
+    ids=["not forwarded", "beside an own one", "behind an own one", "before an own one"],
+)
+def test_a_credential_of_somebody_else_beside_an_own_one_opens_nothing(
+    wide: Proxy, upstream: ScriptedUpstream, claimed: list[tuple[str, str]]
+) -> None:
+    one, theirs = Tenant(wide), Tenant(wide)
+    theirs.act("tell", "Okapi")
+    connection = http.client.HTTPConnection("127.0.0.1", wide.port, timeout=PATIENCE_SECONDS)
+    connection.putrequest("POST", "/v1/chat/completions")
+    for name, value in claimed:
+        connection.putheader(name, value.format(own=one.talk.key, theirs=theirs.talk.key))
+    body = orjson.dumps(one.talk.body({"role": "user", "content": QUESTIONS["Okapi"]}))
+    connection.putheader("content-length", str(len(body)))
+    connection.endheaders(body)
+    answered = connection.getresponse()
+    assert answered.status == 200 and answered.read()
+    connection.close()
+    assert facts_in(upstream.received[-1].json) == set()
+    theirs.act("leave", "")
+    theirs.act("ask", "Okapi")
+    assert facts_in(upstream.received[-1].json) == {"Okapi"}

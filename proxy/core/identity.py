@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from proxy.core.signals import Headers, Signals, first, first_named
 from proxy.domain import Json, Speaker
 from proxy.policy import KeyPolicy, TenantPolicy
 
-CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key")  # in this order: only one of them names the tenant
 _ROTATING = re.compile(
     r"eyJ[\w-]+\.[\w-]+\.[\w-]+"  # header and payload of a JSON web token start with {
     r"|sk-ant-oat\d+-.+"  # what a Claude subscription is used with, another one every few hours
@@ -23,13 +23,20 @@ _ROTATING = re.compile(
 
 
 def identify(
-    headers: Headers, body: Json, signals: Signals, policy: TenantPolicy, secret: bytes, key: KeyPolicy | None = None
+    headers: Headers,
+    credentials: Sequence[bytes],
+    body: Json,
+    signals: Signals,
+    policy: TenantPolicy,
+    secret: bytes,
+    key: KeyPolicy | None = None,
 ) -> Speaker:
     """
     Read from one request who sent it.
 
     Args:
         headers: lower-case names to values.
+        credentials: those that are forwarded (`core.credentials`).
         body: the parsed request.
         key: the proxy key that the caller presented, where the proxy holds the credentials.
         secret: shared by all workers; keys the tenant's name, so that no credential can be guessed from the store.
@@ -41,7 +48,7 @@ def identify(
     may_name_conversation = key is None or key.may_name_conversation
     parents = first_named(signals.parent_ids, headers, body) if may_name_conversation else ()
     return Speaker(
-        tenant=_tenant(headers, policy, secret, key),
+        tenant=_tenant(credentials, policy, secret, key),
         user=first(signals.user_ids, headers, body) if may_name_user else "",
         scope=first(signals.scope_ids, headers, body) if may_name_user else "",
         client_ids=first_named(signals.conversation_ids, headers, body) if may_name_conversation else (),
@@ -51,18 +58,9 @@ def identify(
     )
 
 
-def credential_of(headers: Headers) -> str:
-    """The one credential that the request carries, scheme word removed, or ""."""
-    for name in CREDENTIAL_HEADERS:
-        if value := headers.get(name, "").strip():
-            scheme, _, rest = value.partition(" ")
-            return rest.strip() if rest and scheme.lower() in ("bearer", "basic") else value
-    return ""
-
-
-def is_rotating(credential: str) -> bool:
+def is_rotating(credential: bytes) -> bool:
     """These change within hours: a tenant named after one would forget its owner every time."""
-    return _ROTATING.fullmatch(credential) is not None
+    return _ROTATING.fullmatch(credential.decode("latin-1")) is not None
 
 
 @lru_cache(maxsize=1024)
@@ -71,12 +69,14 @@ def tenant_key(secret: bytes, tenant: str) -> bytes:
     return hashlib.blake2b(tenant.encode(), key=secret[:64], digest_size=32).digest()
 
 
-def _tenant(headers: Headers, policy: TenantPolicy, secret: bytes, key: KeyPolicy | None) -> str:
+def _tenant(credentials: Sequence[bytes], policy: TenantPolicy, secret: bytes, key: KeyPolicy | None) -> str:
     if key is not None:
         return f"key:{key.name}"
     if policy.static:
         return f"static:{policy.static}"
-    credential = credential_of(headers)
-    if not credential or is_rotating(credential):
+    if not credentials or any(map(is_rotating, credentials)):
         return ""
-    return "hmac:" + hmac.new(secret, b"tenant\0" + credential.encode(), hashlib.sha256).hexdigest()[:32]
+    # Of several, only the provider knows which it goes by: who shows all of them is somebody else than who shows one,
+    # or a key that is no longer good would open its owner's memory beside one that is.
+    shown = b"\0".join(credential.decode("latin-1").encode() for credential in sorted(credentials))
+    return "hmac:" + hmac.new(secret, b"tenant\0" + shown, hashlib.sha256).hexdigest()[:32]

@@ -7,11 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hmac import compare_digest
 
-from proxy.core.identity import CREDENTIAL_HEADERS
+from proxy.core.credentials import presented, secret_in
 from proxy.domain import RawHeaders
 from proxy.policy import KeyPolicy
-
-CREDENTIALS = frozenset(name.encode() for name in CREDENTIAL_HEADERS)
 
 
 class Keyring:
@@ -29,12 +27,14 @@ class Keyring:
 
     def find(self, headers: RawHeaders) -> KeyPolicy | None:
         """What the caller's key opens, in whichever credential header it stands; None: no key of ours."""
-        return next((key for name, value in headers if name in CREDENTIALS and (key := self.opens(value))), None)
+        return next((key for secret in presented(headers) if (key := self._find(secret))), None)
 
     def opens(self, credential: bytes) -> KeyPolicy | None:
-        """What one header value opens, with or without `Bearer`. Every key is compared, so that time tells nothing."""
-        scheme, _, rest = credential.strip().partition(b" ")
-        shown = rest.strip() if scheme.lower() == b"bearer" else credential.strip()
+        """What one header value opens, with or without `Bearer`."""
+        return self._find(secret_in(credential))
+
+    def _find(self, shown: bytes) -> KeyPolicy | None:
+        """Every key is compared, so that time tells nothing."""
         found = None
         for key, policy in self._keys:
             if compare_digest(key, shown):

@@ -7,15 +7,24 @@ rebinding) is recognised by its `Host`; a reverse proxy that would let the world
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hmac import compare_digest
 
+from proxy.core.credentials import presented
+from proxy.domain import RawHeaders
+
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
-FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
-
-CREDENTIALS = ("authorization", "x-api-key", "api-key")
+# What reverse proxies, tunnels and content networks add, unless they are set up not to.
+FORWARDED = frozenset(
+    {
+        *(b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-forwarded-port"),
+        *(b"x-forwarded-server", b"x-original-forwarded-for", b"x-real-ip", b"x-client-ip", b"x-cluster-client-ip"),
+        *(b"cf-connecting-ip", b"cf-ray", b"true-client-ip", b"fastly-client-ip", b"fly-client-ip"),
+        *(b"x-envoy-external-address", b"tailscale-user-login"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +54,12 @@ class Access:
     tenants: Mapping[str, str]
     is_loopback: bool
 
-    def caller(self, headers: Mapping[str, str]) -> Caller | Refusal:
+    def caller(self, headers: RawHeaders) -> Caller | Refusal:
         """Who sends these headers (lower-case names)? Takes as long for a wrong secret as for a right one."""
-        shown = _credential(headers).encode()
-        opened = [name for key, name in self.tenants.items() if compare_digest(key.encode(), shown)]
+        shown = presented(headers)
+        opened = [name for key, name in self.tenants.items() if _is_among(key, shown)]
         if self.token is not None:
-            if compare_digest(self.token.encode(), shown):
+            if _is_among(self.token, shown):
                 return Caller()
             return Caller(opened[0]) if opened else Refusal(401, "send the admin token as authorization: Bearer")
         if opened:
@@ -62,14 +71,17 @@ class Access:
         return Caller()
 
 
-def is_local(headers: Mapping[str, str]) -> bool:
+def is_local(headers: RawHeaders) -> bool:
     """Whether a request that came in over loopback was also meant for it."""
-    host = headers.get("host", "").lower()
-    origin = headers.get("origin")
+    hosts, origins = (
+        [value.decode("latin-1").lower() for name, value in headers if name == wanted]
+        for wanted in (b"host", b"origin")
+    )
     return (
-        _without_port(host) in LOCAL_NAMES
-        and (origin is None or origin.lower().partition("://")[2] == host)
-        and not any(name in headers for name in FORWARDED)
+        len(hosts) == 1
+        and _without_port(hosts[0]) in LOCAL_NAMES
+        and all(origin.partition("://")[2] == hosts[0] for origin in origins)
+        and not any(name in FORWARDED for name, _ in headers)
     )
 
 
@@ -78,9 +90,5 @@ def _without_port(host: str) -> str:
     return name if colon and port.isdigit() else host
 
 
-def _credential(headers: Mapping[str, str]) -> str:
-    for name in CREDENTIALS:
-        if value := headers.get(name):
-            scheme, _, rest = value.partition(" ")
-            return rest.strip() if scheme.lower() == "bearer" else value
-    return ""
+def _is_among(secret: str, shown: Iterable[bytes]) -> bool:
+    return any([compare_digest(secret.encode(), one) for one in shown])

@@ -1,8 +1,8 @@
 """
 What can the operator ask a running proxy? Whether it lives, whether it is ready, how it fares, and what it decided.
 
-`/healthz` and `/readyz` answer everyone: states and numbers only. So does `/metrics` where the proxy is bound to
-loopback; elsewhere it wants the admin token, as everything under `/memory/` does (`access.py`).
+`/healthz` and `/readyz` answer everyone: states and numbers only. `/metrics` answers this machine; whoever asks from
+elsewhere needs the admin token, as for everything under `/memory/` (`access.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from proxy.domain import Candidate, Query, Reach
-from proxy.edge.access import Access, Caller, Refusal
+from proxy.edge.access import Access, Caller, Refusal, is_local
 from proxy.errors import MemoryFault
 from proxy.metrics import CONTENT_TYPE, Metrics
 from proxy.ports import Embedder, Journal, Remembering
@@ -124,7 +124,8 @@ class _Admin:
         return _json(state, 200 if up else 503)
 
     async def metrics(self, request: Request) -> Response:
-        caller = Caller() if self._access.is_loopback else self._access.caller(request.headers)
+        is_here = self._access.is_loopback and is_local(request.scope["headers"])
+        caller = Caller() if is_here else self._access.caller(request.scope["headers"])
         if isinstance(caller, Refusal):
             return _error(caller.status, caller.text)
         if caller.tenant:
@@ -135,7 +136,7 @@ class _Admin:
         """Ask who is calling first; say a fault of memory as the 503 that it is."""
 
         async def endpoint(request: Request) -> Response:
-            caller = self._access.caller(request.headers)
+            caller = self._access.caller(request.scope["headers"])
             if isinstance(caller, Refusal):
                 return _error(caller.status, caller.text)
             try:

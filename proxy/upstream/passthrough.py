@@ -14,7 +14,8 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from proxy.core.keyring import CREDENTIALS, Keyring
+from proxy.core.credentials import NAMES, of_this_hop
+from proxy.core.keyring import Keyring
 from proxy.domain import RawHeaders
 from proxy.errors import UpstreamUnreachable
 from proxy.policy import UpstreamPolicy
@@ -155,15 +156,15 @@ class Passthrough:
 
     def _request_headers(self, upstream: UpstreamPolicy, headers: RawHeaders, body: Body) -> CIMultiDict[str]:
         held = self._held.get(upstream.name)
-        named = _named_by_connection(headers)
+        named = of_this_hop(headers)
         dropped = NOT_FORWARDED | named
         if held is not None:
-            dropped |= CREDENTIALS
+            dropped |= NAMES
         kept: CIMultiDict[str] = CIMultiDict()
         for name, value in headers:
             if name in dropped or name.startswith(OURS):
                 continue
-            if name in CREDENTIALS and self._keyring.opens(value):
+            if name in NAMES and self._keyring.opens(value):
                 continue
             kept.add(name.decode("latin-1"), _text(value))
         kept.extend(held or ())
@@ -208,7 +209,7 @@ async def _slices(body: bytes) -> AsyncIterator[bytes]:
 
 def _answer_headers(response: aiohttp.ClientResponse) -> list[tuple[bytes, bytes]]:
     raw = response.raw_headers
-    dropped = HOP_BY_HOP | _named_by_connection(raw)
+    dropped = HOP_BY_HOP | of_this_hop(raw)
     if response.status in BODILESS:
         dropped |= {b"content-length"}  # our server would wait for that many bytes
     return [(name, value) for name, value in raw if name.lower() not in dropped]
@@ -218,12 +219,6 @@ def _is_clean(response: aiohttp.ClientResponse) -> bool:
     """aiohttp lets more in than our server lets out."""
     values = b"\t".join([value for _, value in response.raw_headers])
     return _CONTROL.search(values) is None
-
-
-def _named_by_connection(headers: RawHeaders) -> frozenset[bytes]:
-    """Headers that `connection` declares to be of this hop only."""
-    named = [value for name, value in headers if len(name) == 10 and name.lower() == b"connection"]
-    return frozenset(token.strip() for value in named for token in value.lower().split(b","))
 
 
 def _text(value: bytes) -> str:

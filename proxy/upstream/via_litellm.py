@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Self
 
 import structlog
 
-from proxy.core.identity import credential_of
+from proxy.core.credentials import forwarded
 from proxy.core.keyring import Keyring
 from proxy.domain import Json, RawHeaders
 from proxy.errors import NotServed, WireError
@@ -211,8 +211,8 @@ class ViaLitellm:
         return native is not None and not raw.get("conversation")  # this LiteLLM does not know
 
     def _credential(self, headers: RawHeaders) -> str:
-        key = credential_of({name.decode("latin-1"): value.decode("latin-1") for name, value in headers})
-        return "" if self._keyring.opens(key.encode()) else key
+        own = (secret for secret in forwarded(headers) if not self._keyring.opens(secret))
+        return next(own, b"").decode("latin-1")
 
 
 class Library(NamedTuple):

@@ -135,7 +135,7 @@ class Watch:
         """
         chat = wire.parse(orjson.dumps(body))
         sent = {name.lower(): value for name, value in (headers or {}).items()}
-        speaker = identify(sent, chat.raw, self.signals, TenantPolicy(static="one"), KEY)
+        speaker = identify(sent, (), chat.raw, self.signals, TenantPolicy(static="one"), KEY)
         prints = [fingerprint(message, KEY) for message in chat.history]
         instructions = [fingerprint(message, KEY) for message in chat.messages if message.is_instruction]
         shape = leads.shape_of(chat, instructions, sent.get("user-agent", ""))

@@ -148,7 +148,9 @@ async def test_without_the_store_it_is_not_ready_and_tells_no_path(house: House)
 
 
 async def test_metrics_are_open_on_loopback_and_the_operators_elsewhere(house: House, public: House) -> None:
-    assert "palimpsest_requests" in (await house.ask("/metrics", {}))[1]
+    assert "palimpsest_requests" in (await house.ask("/metrics"))[1]
+    for elsewhere in ({"host": "proxy.example"}, {**LOCAL, "via": "1.1 gate"}, {**LOCAL, "origin": "http://a.example"}):
+        assert (await house.ask("/metrics", elsewhere))[0] == 403
     assert (await public.ask("/metrics", {}))[0] == 401
     assert (await public.ask("/metrics", ACME))[0] == 403
     assert "palimpsest_requests" in (await public.ask("/metrics", ADMIN))[1]
