@@ -26,7 +26,7 @@ from proxy.core.keyring import Keyring
 from proxy.core.signals import read_signals
 from proxy.domain import Turn
 from proxy.edge.access import Access
-from proxy.edge.admin_routes import admin_routes
+from proxy.edge.admin_routes import Archive, admin_routes
 from proxy.edge.proxy_routes import ProxyRoutes
 from proxy.edge.web_pages import PageGuard, WebPages
 from proxy.errors import MemoryFault
@@ -146,8 +146,12 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
             access=access,
             default_tenant=default_tenant,
             self_description=self_description(policy, environment),
-            backlog=lambda: archivist.backlog,
-            troubles=lambda: supervisor.troubles,
+            archive=lambda: Archive(
+                archivist.backlog,
+                archivist.is_failing,
+                (*supervisor.troubles, *archivist.troubles),
+                is_off=policy.memory.mode == "off",
+            ),
         ),
         lifespan=lifespan,
     )

@@ -3,8 +3,9 @@ How does what passed become a record? Overhear, journal, then index in the backg
 
 The edge hands over synchronously and goes on; one task writes everything that waits in one transaction, another embeds.
 Nothing here delays a reply but the commit of its own end, and that for `commit_wait_ms` at most. While the store fails,
-turns wait in memory, up to `queue_turns`; beyond, they are counted as lost. What itself cannot be stored, however well
-the store is, is set aside (`quarantine`), and the rest is written.
+turns wait in memory, up to `queue_turns` and `queue_bytes`; beyond, they are counted as lost. What itself cannot be
+stored, however well the store is, is set aside (`quarantine`), and the rest is written. No tenant waits for the texts
+of another (`readers.py`).
 """
 
 from __future__ import annotations
@@ -12,12 +13,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
-from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any
 
 import structlog
@@ -29,8 +28,10 @@ from proxy.domain import Completion, Ending, Heard, RawHeaders, Record, SetAside
 from proxy.errors import DataFault, MemoryFault
 from proxy.policy import ArchivePolicy
 from proxy.ports import Clock, Counts, Embedder, Journal, Wire
+from proxy.readers import SLOW_SECONDS, Readers
 from proxy.store.derived import Derived
 from proxy.wire.overhear import Ear
+from proxy.wire.values import chars_of
 
 FIRST_RETRY_SECONDS = 0.05  # a lock is gone in milliseconds
 LAST_RETRY_SECONDS = 5.0  # a full disk is not
@@ -39,11 +40,28 @@ LOOK_SECONDS = 5.0  # between looks for passages that another worker or an earli
 GATHER_SECONDS = 0.003  # a request waits so long for a fast answer, to be written with it, in half the time
 REFUSING_STATUS = 400
 DIGEST_BYTES = 16  # of what was set aside, so that equal content can be told
-INLINE_CHARS = 8 * 1024  # read in 2 ms; less than that is no worth waking a thread, which costs 0.5 ms where it slept
+BATCH_CHARS = 1024 * 1024  # of one transaction, written in some 100 ms: others wait for it
+STUCK_SECONDS = 5.0  # a text or a transaction that takes longer is said: the largest ones take less
 
 WARMING = "api_key=none"  # whatever a rule might look at
 
 log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request, not yet read."""
+
+    turn: Turn
+    chars: int
+
+    @property
+    def tenant(self) -> str:
+        return self.turn.tenant
+
+    @property
+    def conversation(self) -> str:
+        return self.turn.conversation
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +75,43 @@ class _Ended:
     ending: Ending
     at: float
     committed: asyncio.Future[None]
+    chars: int
+
+    @property
+    def tenant(self) -> str:
+        return self.turn.tenant
+
+    @property
+    def conversation(self) -> str:
+        return self.turn.conversation
+
+
+_Item = _Asked | _Ended
+_Read = Record | Heard | Exception
+"""What became of an item; an exception where it cannot be read."""
 
 
 @dataclass(slots=True)
 class _Batch:
     """What is written in one transaction."""
 
-    records: list[Record] = field(default_factory=list)
+    records: list[tuple[_Asked, Record]] = field(default_factory=list)
     heard: list[tuple[_Ended, Heard]] = field(default_factory=list)
-    broken: list[SetAside] = field(default_factory=list)  # what could not be read
-    turns: int = 0  # that were taken for it
+    broken: list[tuple[_Item, Exception]] = field(default_factory=list)  # what could not be read
+    turns: int = 0
+    chars: int = 0
+
+    def add(self, item: _Item, result: _Read) -> None:
+        self.turns += isinstance(item, _Asked)
+        self.chars += item.chars
+        if isinstance(result, Exception):
+            self.broken.append((item, result))
+        elif isinstance(item, _Asked):
+            assert isinstance(result, Record)
+            self.records.append((item, result))
+        else:
+            assert isinstance(result, Heard)
+            self.heard.append((item, result))
 
     def __len__(self) -> int:
         return len(self.records) + len(self.heard)
@@ -108,18 +153,21 @@ class Archivist:
         self._clock = clock
         self._on_usage = on_usage
         self._clean = redact if policy.redact else str
-        self._waiting: deque[Turn | _Ended] = deque()
+        self._readers = Readers[_Item, _Read](self._read, self._wake_from_thread)
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._turns = 0  # that wait or are being written
+        self._chars = 0  # of what waits or is being written
         self._unanswered: set[str] = set()  # turns that were taken and whose answer is still to come
         self._writing = 0  # requests and answers that are being written
+        self._writing_since: float | None = None
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
         self._fresh = asyncio.Event()
         self._lost = 0
-        self.is_failing = False  # the last attempt to write was in vain; later answers say so
+        self._is_set_aside = False
+        self._cannot_write = False  # the last attempt was in vain
         self._worker = secrets.token_hex(8)
-        self._thread = ThreadPoolExecutor(1, "archivist")
 
     def __repr__(self) -> str:
         return f"<Archivist [{self._turns} queued, {len(self._unanswered)} unanswered, {self._lost} lost]>"
@@ -127,17 +175,48 @@ class Archivist:
     @property
     def backlog(self) -> int:
         """Requests and answers that were taken and are not on the disk yet."""
-        return len(self._waiting) + self._writing
+        return len(self._readers) + self._writing
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether nothing can be written now, or is written much too slowly; answers say so, and do not wait."""
+        return self._cannot_write or self._is_stuck or self._readers.is_exhausted
+
+    def is_behind(self, tenant: str) -> bool:
+        """Whether what this tenant said before is not on the disk though it should be."""
+        return self.is_failing or tenant in self._readers.held_up(STUCK_SECONDS)
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """What keeps turns from the disk, and what was kept from it; in words that name nobody."""
+        held_up = self._readers.held_up(STUCK_SECONDS)
+        told = (
+            (self._cannot_write, "turns cannot be written and wait in memory; the log says why"),
+            (self._is_stuck, f"writing turns has taken longer than {STUCK_SECONDS:g} s, and the rest wait in memory"),
+            (self._readers.is_exhausted, "slow texts hold up the archive, and turns wait in memory"),
+            (
+                bool(held_up),
+                f"a text has been read for the archive for {max(held_up.values(), default=0.0):.0f} s; "
+                "turns of its conversation wait in memory",
+            ),
+            (self._is_set_aside, "turns that cannot be stored were set aside since the start; the log says why"),
+        )
+        return tuple(words for holds, words in told if holds)
+
+    @property
+    def _is_stuck(self) -> bool:
+        return self._writing_since is not None and monotonic() - self._writing_since > STUCK_SECONDS
 
     def note(self, turn: Turn) -> None:
         """Take a request to be written; returns at once."""
-        if self._turns >= self._policy.queue_turns:
+        chars = sum(chars_of(new.message.raw) for new in turn.new)
+        if self._turns >= self._policy.queue_turns or not self._has_room(chars):
             self._lose(1)
             return
         self._turns += 1
         self._unanswered.add(turn.id)
         self._counts.gauge("queued", self._turns)
-        self._put(turn)
+        self._put(_Asked(turn, chars))
 
     def listen(self, turn: Turn, wire: Wire, status: int, headers: RawHeaders) -> Listening:
         """Overhear the answer to a turn; status 0: nobody answered."""
@@ -154,28 +233,70 @@ class Archivist:
         if ear.deaf_because and ending is not Ending.REFUSED:
             self._counts.fault("overhear")
             log.warning("an answer could not be overheard", reason=ear.deaf_because)
-        self._put(_Ended(turn, wire, payloads, streamed, ending, self._clock(), committed))
+        chars = sum(map(len, payloads))
+        if not self._has_room(chars):
+            self._counts.fault("queue")
+            payloads, chars, ending = [], 0, Ending.TOO_LARGE
+        self._put(_Ended(turn, wire, payloads, streamed, ending, self._clock(), committed, chars))
         return committed
 
     async def write(self) -> None:
         """Write what waits, all of it at once; forever."""
-        # the rules of redaction take a third of a second to load: not while the first answer waits for its commit
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._clean, WARMING)
+        self._loop = asyncio.get_running_loop()
+        await self._warm()
         while True:
-            await self._wake.wait()
-            batch = await self._take(_Batch())
-            if not batch.heard:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(GATHER_SECONDS):
-                        await self._wake.wait()
-                    batch = await self._take(batch)
-            await self._archive(batch)
-            self._writing = 0
-            self._turns -= batch.turns
-            self._counts.gauge("queued", self._turns)
+            # a thread that is held up is looked after even where nothing else happens
+            await self._woken(SLOW_SECONDS if self._readers.is_busy else None)
+            batch = self._collected(_Batch())
+            if batch.turns and not batch.heard:
+                await self._woken(GATHER_SECONDS)
+                batch = self._collected(batch)
+            if not batch.turns and not batch.heard:
+                continue
+            self._writing_since = monotonic()
+            try:
+                await self._archive(batch)
+            except Exception:  # a bug of ours: run again by the supervisor, without what brought it about
+                self._lose(batch.turns)
+                raise
+            finally:
+                self._writing_since = None
+                self._writing = 0
+                self._turns -= batch.turns
+                self._chars -= batch.chars
+                self._counts.gauge("queued", self._turns)
             self._fresh.set()
-            if not self._waiting:
+            if not self._readers:
                 self._idle.set()
+
+    async def _warm(self) -> None:
+        """The rules of redaction take a third of a second to load: not while the first answer waits for its commit."""
+        try:
+            await asyncio.to_thread(self._clean, WARMING)
+        except Exception:  # a guard: each turn that needs them is set aside with the reason
+            self._counts.fault("archivist")
+            log.exception("the rules of redaction cannot be loaded")
+
+    async def _woken(self, seconds: float | None) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        self._wake.clear()
+
+    def _wake_from_thread(self) -> None:
+        with suppress(RuntimeError):  # the app has ended meanwhile
+            assert self._loop is not None
+            self._loop.call_soon_threadsafe(self._wake.set)
+
+    def _collected(self, batch: _Batch) -> _Batch:
+        """The batch and what has been read by now."""
+        self._readers.work()
+        for item, result in self._readers.collect(BATCH_CHARS - batch.chars):
+            batch.add(item, result)
+            self._writing += 1
+        if self._readers.has_results:
+            self._wake.set()  # for the next batch
+        return batch
 
     async def index(self) -> None:
         """Embed what has no vector yet; forever. A rebuild that was begun anywhere goes on here."""
@@ -209,44 +330,32 @@ class Archivist:
         except TimeoutError:
             self._lose(self._turns)
         finally:
-            self._thread.shutdown(wait=False, cancel_futures=True)
+            self._readers.close()
 
-    async def _take(self, batch: _Batch) -> _Batch:
-        """The batch and all that waits."""
-        self._wake.clear()
-        taken = list(self._waiting)
-        self._waiting.clear()
-        self._writing += len(taken)
-        if sum(map(_size, taken)) <= INLINE_CHARS:
-            return self._read(batch, taken)
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._read, batch, taken)
-
-    def _read(self, batch: _Batch, taken: Sequence[Turn | _Ended]) -> _Batch:
+    def _read(self, item: _Item) -> _Read:
         """Everything that takes time and no I/O: redaction, passages, answers put together."""
-        for item in taken:
-            batch.turns += isinstance(item, Turn)
-            try:
-                if isinstance(item, Turn):
-                    batch.records.append(record_of(item, tenant_key(self._secret, item.tenant), self._clean))
-                else:
-                    completion = item.wire.reply(item.payloads, item.streamed) if item.payloads else Completion()
-                    key = tenant_key(self._secret, item.turn.tenant)
-                    batch.heard.append((item, heard_of(item.turn, completion, item.ending, item.at, key, self._clean)))
-            except Exception as failure:  # a guard: one turn that breaks something must not take the others with it
-                batch.broken.append(self._set_aside(item, "reading", failure))
-        return batch
+        try:
+            key = tenant_key(self._secret, item.turn.tenant)
+            if isinstance(item, _Asked):
+                return record_of(item.turn, key, self._clean)
+            completion = item.wire.reply(item.payloads, item.streamed) if item.payloads else Completion()
+            return heard_of(item.turn, completion, item.ending, item.at, key, self._clean)
+        except Exception as failure:  # a guard: one turn that breaks something must not take the others with it
+            return failure
 
     async def _archive(self, batch: _Batch) -> None:
         """Write all of it, or, where one thing breaks, all but that."""
-        await self._quarantine(batch.broken)
+        await self._quarantine([self._set_aside(item, "reading", failure) for item, failure in batch.broken])
+        records, heard = [record for _, record in batch.records], [said for _, said in batch.heard]
         try:
-            await self._until_written(lambda: self._journal.write(batch.records, [said for _, said in batch.heard]))
+            await self._until_written(lambda: self._journal.write(records, heard))
         except Exception as failure:  # a guard, as above
             if len(batch) > 1:
                 for half in batch.halves():
                     await self._archive(half)
             else:
-                items = [record.turn for record in batch.records] + [ended for ended, _ in batch.heard]
+                items: list[_Item] = [item for item, _ in batch.records]
+                items += [item for item, _ in batch.heard]
                 await self._quarantine([self._set_aside(item, "writing", failure) for item in items])
             return
         for ended, said in batch.heard:
@@ -262,21 +371,21 @@ class Archivist:
             self._counts.fault("usage")
             log.exception("reported usage could not be taken in")
 
-    def _set_aside(self, item: Turn | _Ended, doing: str, failure: Exception) -> SetAside:
+    def _set_aside(self, item: _Item, doing: str, failure: Exception) -> SetAside:
         """Count a turn that cannot be stored, and say of it what can be said without its words."""
-        turn = item if isinstance(item, Turn) else item.turn
+        turn, self._is_set_aside = item.turn, True
         reason = str(failure) if isinstance(failure, MemoryFault) else f"{doing}: {type(failure).__name__}"
         self._counts.fault("quarantine")
         log.error("a turn cannot be stored and is set aside", reason=reason, turn=turn.id, exc_info=failure)
         self._lose(1)
         said = hashlib.blake2b(key=self._secret[:64], digest_size=DIGEST_BYTES)
-        if isinstance(item, Turn):
-            for new in item.new:
+        if isinstance(item, _Asked):
+            for new in turn.new:
                 said.update(new.print.full.to_bytes(8, "big"))
-            return SetAside(turn.id, "request", reason, _size(item), said.digest(), self._clock())
+            return SetAside(turn.id, "request", reason, item.chars, said.digest(), self._clock())
         for payload in item.payloads:
             said.update(payload)
-        return SetAside(turn.id, "answer", reason, _size(item), said.digest(), self._clock())
+        return SetAside(turn.id, "answer", reason, item.chars, said.digest(), self._clock())
 
     async def _quarantine(self, broken: Sequence[SetAside]) -> None:
         if not broken:
@@ -303,13 +412,13 @@ class Archivist:
             except MemoryFault as fault:
                 self._counts.fault("journal")
                 self._counts.gauge("store_up", 0)
-                self.is_failing = True
+                self._cannot_write = True
                 log.warning("the journal cannot be written, it is tried again", reason=str(fault), turns=self._turns)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LAST_RETRY_SECONDS)
             else:
                 self._counts.gauge("store_up", 1)
-                self.is_failing = False
+                self._cannot_write = False
                 self._counts.observe("journal", perf_counter() - started)
                 return
 
@@ -327,8 +436,12 @@ class Archivist:
         self._counts.observe("index", perf_counter() - started)
         return True
 
-    def _put(self, item: Turn | _Ended) -> None:
-        self._waiting.append(item)
+    def _has_room(self, chars: int) -> bool:
+        return self._chars + chars <= self._policy.queue_bytes
+
+    def _put(self, item: _Item) -> None:
+        self._chars += item.chars
+        self._readers.put(item)
         self._idle.clear()
         self._wake.set()
 
@@ -337,13 +450,6 @@ class Archivist:
             self._lost += turns
             self._counts.turns_lost(turns)
             log.error("turns are lost: they could not be written", turns=turns)
-
-
-def _size(taken: Turn | _Ended) -> int:
-    """Characters or bytes that are to be read."""
-    if isinstance(taken, _Ended):
-        return sum(map(len, taken.payloads))
-    return sum(len(new.message.text) + sum(len(call.arguments) for call in new.message.calls) for new in taken.new)
 
 
 class Listening:
@@ -357,7 +463,7 @@ class Listening:
         self._wire = wire
         self._is_refused = status == 0 or status >= REFUSING_STATUS
         self._ear = Ear(headers, policy.answer_bytes)
-        self._patience_seconds = policy.commit_wait_ms / 1000
+        self._commit_wait_seconds = policy.commit_wait_ms / 1000
 
     def feed(self, data: bytes) -> int:
         """How many leading bytes may be forwarded now."""
@@ -369,7 +475,9 @@ class Listening:
             ending = Ending.REFUSED
         elif ending is Ending.COMPLETE and self._ear.overflowed:
             ending = Ending.TOO_LARGE
-        return Patience(self._archivist.hear(self._turn, self._wire, self._ear, ending), self._patience_seconds)
+        is_behind = self._archivist.is_behind(self._turn.tenant)  # then its commit will not come in time anyway
+        seconds = 0.0 if is_behind else self._commit_wait_seconds
+        return Patience(self._archivist.hear(self._turn, self._wire, self._ear, ending), seconds)
 
 
 class Patience:

@@ -193,7 +193,7 @@ class Pipeline:
             self._archivist.note(turn)
             listen = functools.partial(self._archivist.listen, turn, wire)
         note = said.note or (Note.READ_ONLY if mode is Mode.READ_ONLY else None)
-        if self._archivist.is_failing and mode is Mode.ON:
+        if mode is Mode.ON and self._archivist.is_behind(speaker.tenant):
             note = Note.FAULT  # what was said before is still not on the disk: more urgent than why we are silent
         lineage = traced.lineage
         self._metrics.request(lineage.role.value, lineage.event.value, note.value if note else "", added)

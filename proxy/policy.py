@@ -374,6 +374,11 @@ class ArchivePolicy(_Part):
         ge=1,
         description="Turns that may wait to be written, so that a stuck disk fills no memory; more count as lost.",
     )
+    queue_bytes: int = Field(
+        128 * 1024 * 1024,
+        ge=1,
+        description="What these turns and their answers may hold together, for the same reason: four of the largest.",
+    )
     answer_bytes: int = Field(
         8 * 1024 * 1024,
         ge=0,

@@ -7,22 +7,25 @@ import hashlib
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
 import pytest
 
 from proxy.archivist import Archivist
-from proxy.domain import Ending, Json, RawHeaders, Turn
+from proxy.domain import Completion, Ending, Json, RawHeaders, Turn
 from proxy.errors import MemoryFault
 from proxy.policy import ArchivePolicy
 from proxy.ports import Vectors
+from proxy.readers import INLINE_CHARS
 from proxy.store.connection import Database
 from proxy.store.derived import Derived
 from proxy.store.journal import SqliteJournal
@@ -235,6 +238,7 @@ async def test_store_that_cannot_be_opened_loses_nothing_and_is_opened_later(hou
         listener = house.archivist.listen(turn, chat, 200, STREAM)
         listener.feed(events("hi")[0])
         await listener.finish(Ending.COMPLETE)
+        await until(lambda: house.archivist.backlog == 0)
         assert await house.turn() == "complete"
         assert house.counts.gauges["store_up"] == 1
     assert house.counts.lost == 0
@@ -286,7 +290,7 @@ async def test_turn_that_cannot_be_stored_is_set_aside_and_takes_no_other_with_i
     assert "NOT NULL constraint failed: conversation.created_at" in reasons[unwritable.id]
     assert reasons[too_large.id] == "writing: OverflowError"
     assert {(part, digest) for _, part, _, _, digest in listed} == {("request", 16)}
-    assert [chars for *_, chars, _ in listed] == [5, 3, 3, 3]
+    assert [chars for *_, chars, _ in listed] == [9, 7, 7, 7], "with the roles"
 
 
 async def test_answer_that_cannot_be_stored_is_set_aside_and_its_request_is_kept(house: House) -> None:
@@ -321,6 +325,111 @@ async def test_whoever_is_told_of_usage_cannot_stop_the_archive(house: House) ->
                 listener.feed(event)
             await listener.finish(Ending.COMPLETE)
         assert house.counts.faults["usage"] == 2
+
+
+async def test_what_waits_is_bounded_in_size_with_all_that_is_sent_and_answered(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file stands in the way")
+    house = House(tmp_path / "data" / "journal.db", queue_bytes=10_000)
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 8_000}}
+    kept, refused = turn_of({"role": "user", "content": [picture]}), turn_of(user("x" * 4_000))
+    house.archivist.note(kept)
+    house.archivist.note(replace(refused, conversation="c-2"))
+    assert house.counts.lost == 1
+    async with house.running():
+        listener = house.archivist.listen(kept, chat, 200, STREAM)
+        for event in events("word " * 1_000):
+            listener.feed(event)
+        listener.finish(Ending.COMPLETE)
+        (tmp_path / "data").unlink()
+        await until(lambda: house.archivist.backlog == 0)
+        assert await house.turn() == "too-large", "the request is there, and says that its answer is not"
+        assert house.counts.faults["queue"] == 1
+        third = replace(refused, id="third", conversation="c-3")
+        house.archivist.note(third)
+        await until(lambda: house.archivist.backlog == 0)
+        assert house.counts.lost == 1, "there is room again"
+    await house.database.close()
+
+
+async def test_answers_do_not_wait_for_a_store_that_fails(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file stands in the way")
+    house = House(tmp_path / "data" / "journal.db", commit_wait_ms=3_600_000)
+    async with house.running():
+        house.archivist.note(turn_of(user("hello")))
+        await until(lambda: house.archivist.is_failing)
+        assert house.archivist.troubles == ("turns cannot be written and wait in memory; the log says why",)
+        turn = replace(turn_of(user("and again")), conversation="c-2")
+        house.archivist.note(turn)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await house.archivist.listen(turn, chat, 200, STREAM).finish(Ending.COMPLETE)
+        (tmp_path / "data").unlink()
+        await until(lambda: not house.archivist.is_failing)
+        assert house.archivist.troubles == ()
+    await house.database.close()
+
+
+class SlowWire:
+    """The chat wire, but that answers cannot be read before they may be."""
+
+    def __init__(self) -> None:
+        self.may_go_on = threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(chat, name)
+
+    def reply(self, payloads: Sequence[bytes], streamed: bool) -> Completion:
+        assert self.may_go_on.wait(PATIENCE_SECONDS)
+        return chat.reply(payloads, streamed)
+
+
+async def test_slow_texts_of_one_tenant_hold_up_no_turn_of_another(house: House) -> None:
+    slow = SlowWire()
+    async with house.running():
+        for n in range(5):
+            turn = replace(turn_of(user("evil")), tenant="evil", conversation=f"c-evil-{n}")
+            house.archivist.note(turn)
+            listener = house.archivist.listen(turn, slow, 200, STREAM)
+            for event in events("word " * (INLINE_CHARS if n % 2 else INLINE_CHARS // 20)):  # heavy and light ones
+                listener.feed(event)
+            listener.finish(Ending.COMPLETE)
+        await asyncio.sleep(0)
+        for n in range(3):
+            turn = replace(turn_of(user(f"hello {n}" + INLINE_CHARS * "!")), conversation=f"c-{n}")
+            house.archivist.note(turn)
+            listener = house.archivist.listen(turn, chat, 200, STREAM)
+            for event in events(f"answer{n}"):
+                listener.feed(event)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await listener.finish(Ending.COMPLETE)
+            assert f"answer{n}" in await house.texts()
+        assert not house.archivist.is_failing
+        slow.may_go_on.set()
+        await until(lambda: house.archivist.backlog == 0)
+        assert len(await house.database.read("SELECT 1 FROM turn WHERE ending = 'complete'")) == 8
+
+
+async def test_text_that_takes_too_long_is_said_and_its_tenants_answers_do_not_wait(tmp_path: Path) -> None:
+    house = House(tmp_path / "journal.db", commit_wait_ms=3_600_000)
+    slow = SlowWire()
+    async with house.running():
+        for n in range(2):
+            turn = replace(turn_of(user("evil")), tenant="evil", conversation=f"c-{n}")
+            house.archivist.note(turn)
+            listener = house.archivist.listen(turn, slow, 200, STREAM)
+            for event in events("word " * INLINE_CHARS):
+                listener.feed(event)
+            if n == 0:
+                listener.finish(Ending.COMPLETE)
+        await until(lambda: house.archivist.is_behind("evil"))
+        assert not house.archivist.is_behind("acme") and not house.archivist.is_failing
+        (trouble,) = house.archivist.troubles
+        assert trouble.startswith("a text has been read for the archive for 5 s")
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await listener.finish(Ending.COMPLETE)
+        slow.may_go_on.set()
+        await until(lambda: house.archivist.backlog == 0)
+        assert house.archivist.troubles == ()
+    await house.database.close()
 
 
 async def test_drain_counts_what_could_not_be_written(tmp_path: Path) -> None:

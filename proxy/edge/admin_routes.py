@@ -8,7 +8,8 @@ elsewhere needs the admin token, as for everything under `/memory/` (`access.py`
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -32,7 +33,19 @@ LONGEST_NUMBER_DIGITS = 9  # more turns than a conversation has, and fewer than 
 
 log = structlog.get_logger()
 
+OFF = "memory is off (memory.mode): requests pass, and nothing is read or written"
+
 Handler = Callable[[Request, Caller], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """What the services say of the archive."""
+
+    backlog: int = 0  # requests and answers that were taken and are not journalled yet; they are pending too
+    is_failing: bool = False
+    troubles: tuple[str, ...] = ()  # reasons, in words that name nobody
+    is_off: bool = False  # by policy
 
 
 def admin_routes(
@@ -44,8 +57,7 @@ def admin_routes(
     access: Access,
     default_tenant: str = "",
     self_description: Mapping[str, Any] = MappingProxyType({}),
-    backlog: Callable[[], int] = lambda: 0,
-    troubles: Callable[[], Sequence[str]] = lambda: (),
+    archive: Callable[[], Archive] = lambda: Archive(),
 ) -> list[BaseRoute]:
     """
     The proxy's own endpoints, for `app.py` to mount in front of the proxied ones.
@@ -53,10 +65,9 @@ def admin_routes(
     Args:
         default_tenant: whom the operator's search means when it names no tenant: `tenants.static`.
         self_description: what `/healthz` says beside being alive.
-        backlog: how much was taken and is not journalled yet; it is pending too.
-        troubles: what else `/readyz` gives as reasons, in words of ours.
+        archive: how it stands now.
     """
-    admin = _Admin(journal, embedder, remembering, metrics, access, default_tenant, self_description, backlog, troubles)
+    admin = _Admin(journal, embedder, remembering, metrics, access, default_tenant, self_description, archive)
     return [
         Route("/healthz", admin.healthz),
         Route("/readyz", admin.readyz),
@@ -83,8 +94,7 @@ class _Admin:
         access: Access,
         default_tenant: str,
         self_description: Mapping[str, Any],
-        backlog: Callable[[], int],
-        troubles: Callable[[], Sequence[str]],
+        archive: Callable[[], Archive],
     ) -> None:
         self._journal = journal
         self._embedder = embedder
@@ -93,23 +103,26 @@ class _Admin:
         self._access = access
         self._default_tenant = default_tenant
         self._alive = {"alive": True, **self_description}
-        self._backlog = backlog
-        self._troubles = troubles
+        self._archive = archive
 
     async def healthz(self, _request: Request) -> Response:
         return _json(self._alive)
 
     async def readyz(self, _request: Request) -> Response:
-        pending, reasons = None, list(self._troubles())
+        archive = self._archive()
+        if archive.is_off:
+            state = {"ready": True, "store": "off", "embedder": "off", "pending": 0, "reasons": [OFF]}
+            return _json(state)
+        pending, reasons = None, list(archive.troubles)
         try:
             async with asyncio.timeout(READY_SECONDS):
-                pending = self._backlog() + await self._journal.pending()
+                pending = archive.backlog + await self._journal.pending()
         except (MemoryFault, TimeoutError) as fault:
             log.warning("the store does not answer", exc_info=fault)
             reasons.append("the store does not answer: requests pass without memory; the log says why")
         if not self._embedder.ready:
             reasons.append("the embedding model is missing: recall is lexical only; run palimpsest model install")
-        up = pending is not None
+        up = pending is not None and not archive.is_failing
         self._metrics.gauge("store_up", up)
         self._metrics.gauge("embedder_ready", self._embedder.ready)
         if pending is not None:

@@ -7,7 +7,7 @@ from starlette.applications import Starlette
 
 from proxy.domain import Candidate, Memory, Message, Query, Reach, Recalled
 from proxy.edge.access import Access
-from proxy.edge.admin_routes import admin_routes
+from proxy.edge.admin_routes import Archive, admin_routes
 from proxy.errors import MemoryFault
 from proxy.metrics import Metrics
 from proxy.ports import Embedder, Journal, Remembering
@@ -68,6 +68,7 @@ class House:
     """The routes over parts that a test may change, asked as an ASGI server would ask."""
 
     def __init__(self, access: Access, default_tenant: str = "") -> None:
+        self.archive = Archive()
         self.journal, self.model, self.remembers, self.metrics = OneTurn(), Model(), Remembers(), Metrics()
         self.app = Starlette(
             routes=admin_routes(
@@ -77,6 +78,7 @@ class House:
                 metrics=self.metrics,
                 access=access,
                 default_tenant=default_tenant,
+                archive=lambda: self.archive,
             )
         )
 
@@ -145,6 +147,25 @@ async def test_without_the_store_it_is_not_ready_and_tells_no_path(house: House)
     assert (status, said["ready"], said["store"], said["pending"]) == (503, False, "failed", None)
     assert "/data" not in str(said)
     assert "palimpsest_store_up 0.0" in house.metrics.render().decode()
+
+
+async def test_archive_that_fails_makes_it_not_ready_and_the_reasons_are_given(house: House) -> None:
+    house.archive = Archive(3, is_failing=True, troubles=("turns cannot be written",))
+    status, said = await house.ask("/readyz", {})
+    assert (status, said["ready"], said["store"], said["pending"]) == (503, False, "failed", 3)
+    assert said["reasons"] == ["turns cannot be written"]
+    house.archive = Archive(troubles=("index failed",))
+    status, said = await house.ask("/readyz", {})
+    assert (status, said["ready"], said["reasons"]) == (200, True, ["index failed"])
+
+
+async def test_memory_that_is_off_is_no_failure(house: House) -> None:
+    house.journal.broken = True
+    house.model.ready = False
+    house.archive = Archive(is_off=True)
+    status, said = await house.ask("/readyz", {})
+    assert (status, said["ready"], said["store"], said["embedder"]) == (200, True, "off", "off")
+    assert "memory.mode" in said["reasons"][0]
 
 
 async def test_metrics_are_open_on_loopback_and_the_operators_elsewhere(house: House, public: House) -> None:

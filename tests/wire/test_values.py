@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.wire.values import DEEPEST, changed, dumps
+from proxy.wire.values import DEEPEST, changed, chars_of, dumps
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -72,3 +72,8 @@ def test_what_is_nested_too_deep_becomes_its_json(depth: int) -> None:
         assert copy == nested(depth, "found")
     else:
         assert "found" in dumps(copy) and "bottom" not in dumps(copy)
+
+
+def test_all_texts_of_a_value_are_measured_however_deep() -> None:
+    assert chars_of({"role": "user", "content": [{"data": "x" * 100, "n": 1}], "none": None}) == 104
+    assert chars_of(nested(5000, "found")) >= len("found")
