@@ -124,8 +124,13 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     _policy_flags(search)
 
     explain = command("explain", _explain, "Say what one request decided, and why.")
-    explain.add_argument("conversation", metavar="CONVERSATION", help="x-palimpsest-conversation of the answer")
-    explain.add_argument("turn", nargs="?", type=int, metavar="TURN", help="counted from 1; the newest if left out")
+    explain.add_argument(
+        "named",
+        nargs="?",
+        metavar="TURN|CONVERSATION",
+        help="x-palimpsest-turn or x-palimpsest-conversation of the answer; the newest turn of all if left out",
+    )
+    explain.add_argument("number", nargs="?", type=int, metavar="N", help="n-th turn of it, from 1; else its newest")
     _policy_flags(explain)
 
     stats = command("stats", _stats, "Say how much is stored, indexed and searched.")
@@ -265,7 +270,7 @@ def _explain(given: argparse.Namespace) -> int:
 
     async def run(policy: Policy) -> offline.Explained:
         async with offline.opened(policy) as archive:
-            return await archive.explain(given.conversation, given.turn)
+            return await archive.explain(given.named, given.number)
 
     explained = asyncio.run(run(_quiet_policy(given)))
     out = terminal.console()

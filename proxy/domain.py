@@ -452,6 +452,9 @@ class NewMessage:
     tokens: int = 0
 
 
+TURN_PREFIX = "t-"  # of a turn's id: tells it from a conversation's
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """
@@ -584,10 +587,12 @@ class Prepared:
 
     `body` goes upstream; `headers` are added to whatever answer the client gets. `model` chooses the upstream, "" where
     none can be read. `listen` is called exactly once, when status and headers of the answer arrive, and its listener's
-    `finish` too; status 0: no upstream answered, because none could be reached or the client went before.
+    `finish` too; status 0: no upstream answered, because none could be reached or the client went before. `told` is for
+    the log: names and numbers of ours, nobody's words.
     """
 
     body: bytes
     headers: tuple[tuple[bytes, bytes], ...] = ()
     model: str = ""
     listen: Callable[[int, RawHeaders], Listener] | None = None
+    told: Mapping[str, str | int | float] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.app import DATABASE_FILE
-from proxy.domain import Query, Reach, Recalled
+from proxy.domain import TURN_PREFIX, Query, Reach, Recalled
 from proxy.errors import MemoryFault, PolicyError
 from proxy.index.embedder import MiniLM
 from proxy.index.vector import Shelves
@@ -58,17 +58,25 @@ class Archive:
         self._journal = SqliteJournal(self.database)
         self._derived = Derived(self.database, time.time)
 
-    async def explain(self, conversation: str, number: int | None) -> Explained:
+    async def explain(self, named: str | None, number: int | None) -> Explained:
         """
-        The n-th turn of a conversation, the newest where `number` is None.
+        One turn.
+
+        Args:
+            named: a turn, or a conversation; None: the newest turn of all.
+            number: of a conversation's turn, from 1; None: its newest.
 
         Raises:
             MemoryFault: there is no such turn.
         """
-        turn = await self._journal.turn(None, conversation, number)
+        if named is None or (number is None and named.startswith(TURN_PREFIX)):
+            turn = await self._journal.turn_named(None, named)
+        else:
+            turn = await self._journal.turn(None, named, number)
         if turn is None:
             which = "newest turn" if number is None else f"turn {number}"
-            raise MemoryFault(f"looking for the {which} of {conversation}: there is none in {self.database.path}")
+            which = named if named and named.startswith(TURN_PREFIX) else f"{which} of {named or 'all'}"
+            raise MemoryFault(f"looking for {which}: there is none in {self.database.path}")
         asked = [candidate["occurrence"] for candidate in turn["explain"].get("candidates", ())]
         stored = await self._journal.messages(turn["tenant"], asked)
         return Explained(turn, {occurrence: message.text for occurrence, message in stored.items()})

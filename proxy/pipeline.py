@@ -45,6 +45,7 @@ from proxy.core.placement import Replay, insertions, place, replay
 from proxy.core.pressure import pressure, reply_room
 from proxy.core.signals import Signals
 from proxy.domain import (
+    TURN_PREFIX,
     Block,
     Chat,
     Diagnosis,
@@ -76,7 +77,6 @@ from proxy.wire.message import parts_by_id, with_referred
 
 INLINE_BYTES = 64 * 1024  # more work than this at once stalls every other request: off the event loop
 RECALL_LIMIT = 100  # candidates that packing may choose from; a block holds some forty short messages
-OFF = ((b"x-palimpsest-note", Note.OFF.value.encode()),)
 
 T = TypeVar("T")
 log = structlog.get_logger()
@@ -143,29 +143,30 @@ class Pipeline:
         named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
         mode = self._mode(named)
         if mode is Mode.OFF:
-            return Prepared(body, OFF, self._model(body))
+            return _untouched(body, Note.OFF, self._model(body))
         started = perf_counter()
         try:
             prepared = await self._remember(headers, named, body, wire, mode)
         except WireError:  # what we cannot read, the upstream may: it will say so itself
             self._metrics.fault("unreadable")
-            prepared = Prepared(body, _headers(note=Note.FAULT), self._model(body))
+            prepared = _untouched(body, Note.FAULT, self._model(body))
         except Exception as fault:  # the one broad guard: memory may fail, the request may not
             self._metrics.fault("pipeline")
             log.error("memory failed, the request goes on", where="pipeline", fault=type(fault).__name__, exc_info=True)
-            prepared = Prepared(body, _headers(note=Note.FAULT), self._model(body))
-        self._metrics.observe("memory", perf_counter() - started)
-        return prepared
+            prepared = _untouched(body, Note.FAULT, self._model(body))
+        seconds = perf_counter() - started
+        self._metrics.observe("memory", seconds)
+        return replace(prepared, told={**prepared.told, "memory_ms": round(seconds * 1000)})
 
     async def _remember(
         self, headers: RawHeaders, named: Mapping[str, str], body: bytes, wire: Wire, mode: Mode
     ) -> Prepared:
         limits = self._policy.limits
         if len(body) > limits.memory_body_bytes:
-            return Prepared(body, _headers(note=Note.TOO_LARGE), self._model(body))
+            return _untouched(body, Note.TOO_LARGE, self._model(body))
         chat = await self._run(len(body), wire.parse, body)  # 1 read
         if len(chat.messages) > limits.memory_messages:
-            return Prepared(body, _headers(note=Note.TOO_LARGE), chat.model)
+            return _untouched(body, Note.TOO_LARGE, chat.model)
         credentials = forwarded(headers)
         key = self._keyring.find(headers)
         speaker = identify(
@@ -173,23 +174,24 @@ class Pipeline:
         )  # 2 who
         if not speaker.tenant:
             self._warn_of_rotation(credentials)
-            return Prepared(body, _headers(note=Note.NO_TENANT), chat.model)
+            return _untouched(body, Note.NO_TENANT, chat.model)
         if self._excluded(chat, speaker):
-            return Prepared(body, OFF, chat.model)
+            return _untouched(body, Note.OFF, chat.model)
         deadline = asyncio.get_running_loop().time() + self._policy.memory.deadline_ms / 1000
         if any(message.refers for message in chat.messages):
             chat = await self._completed(chat, speaker, deadline)
         traced = await self._trace(chat, speaker, named.get("user-agent", ""), deadline)  # 3 history
         if traced.lineage.role in self._policy.memory.off_for_roles:
-            return Prepared(body, OFF, chat.model)
+            return _untouched(body, Note.OFF, chat.model)
         said = await self._speak(chat, speaker, traced, deadline)  # 4 decide, 5 remember
         replayed = Replay() if said.block and said.diagnosis.sheds else traced.said
         new = (said.anchor, said.block) if said.block else None
         out = await self._run(len(body), wire.render, chat, insertions(replayed, new))  # 6 speak
         added = replayed.tokens + (said.block.tokens if said.block else 0)
-        listen = None
+        listen, turn_id = None, ""
         if mode is Mode.ON:
             turn = self._turn(chat, speaker, traced, said)
+            turn_id = turn.id
             self._archivist.note(turn)
             listen = functools.partial(self._archivist.listen, turn, wire)
         note = said.note or (Note.READ_ONLY if mode is Mode.READ_ONLY else None)
@@ -197,10 +199,16 @@ class Pipeline:
             note = Note.FAULT  # what was said before is still not on the disk: more urgent than why we are silent
         lineage = traced.lineage
         self._metrics.request(lineage.role.value, lineage.event.value, note.value if note else "", added)
+        told: dict[str, str | int | float] = {"request": turn_id} if turn_id else {}
+        told |= {"conversation": traced.conversation, "role": lineage.role.value, "history": lineage.event.value}
+        if added:
+            tokens = said.diagnosis.pressure.prompt_tokens + (said.block.tokens if said.block else 0)
+            told |= {"added_tokens": added, "added_share": round(added / max(added, tokens), 3)}
         return Prepared(
             out,
             _headers(
                 conversation=traced.conversation,
+                turn=turn_id,
                 role=lineage.role.value,
                 event=lineage.event.value,
                 pressure=f"{said.diagnosis.pressure.ratio:.2f}",
@@ -210,6 +218,7 @@ class Pipeline:
             ),
             chat.model,
             listen,
+            told | ({"note": note.value} if note else {}),
         )
 
     async def _completed(self, chat: Chat, speaker: Speaker, deadline: float) -> Chat:
@@ -345,7 +354,7 @@ class Pipeline:
             else request_links(chat.history, past, fresh, speaker, tenant_key(self._secret, speaker.tenant))
         )
         return Turn(
-            id=secrets.token_hex(8),
+            id=TURN_PREFIX + secrets.token_hex(8),
             tenant=speaker.tenant,
             conversation=traced.conversation,
             role=lineage.role,
@@ -433,9 +442,15 @@ def _past(chat: Chat, prints: Sequence[Fingerprint]) -> tuple[Fingerprint, ...]:
     return tuple(p for p, message in zip(prints, chat.messages, strict=True) if not message.is_instruction)
 
 
+def _untouched(body: bytes, note: Note, model: str) -> Prepared:
+    """A request that passes as it came, and why memory has no part in it."""
+    return Prepared(body, _headers(note=note), model, told={"note": note.value})
+
+
 def _headers(
     *,
     conversation: str = "",
+    turn: str = "",
     role: str = "",
     event: str = "",
     pressure: str = "",
@@ -445,6 +460,7 @@ def _headers(
 ) -> tuple[tuple[bytes, bytes], ...]:
     values = {
         "conversation": conversation,
+        "turn": turn,
         "role": role,
         "event": event,
         "pressure": pressure,

@@ -87,6 +87,9 @@ class Journal(Protocol):
     async def turn(self, tenant: str | None, conversation: str, number: int | None) -> Mapping[str, Any] | None:
         """The record behind `explain`: the n-th turn (1-based; None = newest) of a conversation."""
 
+    async def turn_named(self, tenant: str | None, key: str | None) -> Mapping[str, Any] | None:
+        """The same, by what `x-palimpsest-turn` said; None: the newest turn of all."""
+
     async def pending(self) -> int:
         """How many passages are journalled and not yet indexed."""
 

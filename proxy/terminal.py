@@ -68,6 +68,7 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
     query, gate, block = told.get("query", {}), told.get("gate", {}), told.get("block")
     yield fields(
         [
+            ("turn", _place(turn)),
             ("role", told.get("role", "")),
             ("event", told.get("event", "")),
             *(("because", reason) for reason in told.get("evidence", ())),
@@ -89,6 +90,11 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
     )
     if candidates := told.get("candidates", ()):
         yield _candidate_table(candidates, texts)
+
+
+def _place(turn: Mapping[str, Any]) -> str:
+    place = f"{turn['key']}: {turn['number']} of {turn['turns']} of {turn['conversation']}"
+    return f"{place}, {_when(turn['created_at'])}"
 
 
 def numbers(stats: Mapping[str, Any], now: float) -> RenderableType:
@@ -136,8 +142,15 @@ def _scores(candidate: Candidate, recalled: Recalled) -> list[str]:
 
 def _source(candidate: Candidate) -> list[RenderableType]:
     memory = candidate.memory
-    when = datetime.fromtimestamp(memory.created_at).astimezone().strftime("%Y-%m-%d %H:%M")
-    return [when, safe(f"{memory.conversation} {memory.position} {memory.role}"), excerpt(memory.text)]
+    return [
+        _when(memory.created_at),
+        safe(f"{memory.conversation} {memory.position} {memory.role}"),
+        excerpt(memory.text),
+    ]
+
+
+def _when(at: float) -> str:
+    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _candidate_table(candidates: Iterable[Mapping[str, Any]], texts: Mapping[int, str]) -> Table:

@@ -64,7 +64,18 @@ def test_explain_shows_the_newest_turn_of_a_conversation_or_the_nth(data: Path) 
     assert "compaction" not in palimpsest("explain", "c-1", "1", "--data", str(data)).stdout
 
 
-@pytest.mark.parametrize("arguments", [["c-1", "3"], ["c-1", "0"], ["c-9"]])
+def test_explain_shows_the_newest_turn_of_all_and_any_by_its_name(data: Path) -> None:
+    newest = palimpsest("explain", "--data", str(data))
+    assert newest.returncode == 0, newest.stderr
+    assert ": 1 of 1 of c-2, " in newest.stdout
+    with closing(sqlite3.connect(data / "palimpsest.db")) as db:
+        ((number,),) = db.execute("SELECT min(id) FROM turn").fetchall()
+        db.execute("UPDATE turn SET key = 't-first' WHERE id = ?", (number,))
+        db.commit()
+    assert "t-first: 1 of 2 of c-1, " in palimpsest("explain", "t-first", "--data", str(data)).stdout
+
+
+@pytest.mark.parametrize("arguments", [["c-1", "3"], ["c-1", "0"], ["c-9"], ["t-9"]])
 def test_explain_says_that_there_is_no_such_turn(data: Path, arguments: list[str]) -> None:
     done = palimpsest("explain", *arguments, "--data", str(data))
     assert done.returncode == 1

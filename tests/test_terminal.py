@@ -43,6 +43,9 @@ TOLD: dict[str, Any] = {
 }
 
 
+TURN: dict[str, Any] = {"key": "t-0a", "number": 5, "turns": 7, "conversation": "c-1", "created_at": 0.0}
+
+
 def shown(parts: Iterable[RenderableType]) -> str:
     out = io.StringIO()
     console = Console(file=out, width=160, markup=False, highlight=False, force_terminal=False)
@@ -52,7 +55,7 @@ def shown(parts: Iterable[RenderableType]) -> str:
 
 
 def explained(texts: Mapping[int, str], **told: Any) -> str:
-    return shown(explanation({"explain": TOLD | told}, texts))
+    return shown(explanation(TURN | {"explain": TOLD | told}, texts))
 
 
 @pytest.mark.parametrize(
@@ -81,6 +84,7 @@ def test_an_excerpt_is_one_line_of_limited_length() -> None:
 
 def test_explanation_shows_event_evidence_tier_budget_and_query() -> None:
     text = explained({10: "port 7431", 11: "hello"})
+    assert "t-0a: 5 of 7 of c-1, 19" in text
     for words in (
         "compaction:summary",
         "12 old messages are gone",
@@ -110,7 +114,7 @@ def test_a_candidate_that_was_forgotten_since_is_said_to_be() -> None:
 
 def test_explanation_of_silence_says_why() -> None:
     told: dict[str, Any] = {"event": "append", "role": "main", "evidence": [], "note": "calm", "kind": None}
-    text = shown(explanation({"explain": told}, {}))
+    text = shown(explanation(TURN | {"explain": told}, {}))
     assert "nothing said" in text
     assert "calm" in text
     assert "budget" not in text

@@ -77,6 +77,7 @@ def admin_routes(
             routes=[
                 Route("/v1/conversations/{conversation}/turns", admin.guarded(admin.turn)),
                 Route("/v1/conversations/{conversation}/turns/{number}", admin.guarded(admin.turn)),
+                Route("/v1/turns/{key}", admin.guarded(admin.turn)),
                 Route("/v1/search", admin.guarded(admin.search)),
                 Route("/v1/stats", admin.guarded(admin.stats)),
             ],
@@ -164,8 +165,12 @@ class _Admin:
         number = request.path_params.get("number")
         if number is not None and not _is_number(number):
             return _error(404, "no such turn: turns are numbered from 1")
-        conversation = request.path_params["conversation"]
-        found = await self._journal.turn(caller.tenant or None, conversation, None if number is None else int(number))
+        tenant, key = caller.tenant or None, request.path_params.get("key")
+        if key is not None:
+            found = await self._journal.turn_named(tenant, key)
+        else:
+            conversation = request.path_params["conversation"]
+            found = await self._journal.turn(tenant, conversation, None if number is None else int(number))
         if found is None:
             return _error(404, "no such turn")
         candidates = found["explain"].get("candidates", [])

@@ -17,7 +17,9 @@ from starlette.types import Receive, Scope, Send
 
 from proxy.core.keyring import Keyring
 from proxy.domain import Ending, Mode, Prepared, RawHeaders
+from proxy.edge.http import CUT
 from proxy.edge.relay import Relay
+from proxy.edge.request_log import RequestLog
 from proxy.edge.tunnel import can_switch, tunnel
 from proxy.edge.upload import BodyTooLarge, ClientGone, Upload
 from proxy.errors import NotServed, UpstreamUnreachable, WireError
@@ -55,8 +57,15 @@ class ProxyRoutes:
         self._keyring = keyring
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path, headers = scope["raw_path"].decode("latin-1"), scope["headers"]
-        relay, upload = Relay(send, refusal_of(path, headers)), Upload(receive, self._limit_bytes)
+        path = scope["raw_path"].decode("latin-1")
+        line, relay = RequestLog(scope["method"], path), Relay(send, refusal_of(path, scope["headers"]))
+        try:
+            await self._answer(scope, path, Upload(receive, self._limit_bytes), relay)
+        finally:
+            line.write(relay)
+
+    async def _answer(self, scope: Scope, path: str, upload: Upload, relay: Relay) -> None:
+        headers = scope["headers"]
         if _STRANGE_PATH.search(path):
             text = "the path holds //, dot segments or backslashes, or no / in front; send it plain"
             await relay.refuse(400, "invalid_path", text)
@@ -95,7 +104,9 @@ class ProxyRoutes:
                 raise upload.failure from broken
             relay.end(Ending.UPSTREAM_BROKE)
             log.warning("upstream unreachable", reason=str(broken), has_begun=relay.has_begun)
-            if not relay.has_begun:  # else the server cuts the client's stream, as the upstream cut ours
+            if relay.has_begun:
+                scope.get("extensions", {}).get(CUT, _nothing)()  # the client's stream, as the upstream cut ours
+            else:
                 code = "upstream_timeout" if broken.http_status == 504 else "upstream_unreachable"
                 await relay.refuse(broken.http_status, code, str(broken))
         finally:
@@ -118,6 +129,10 @@ class ProxyRoutes:
             return Prepared(sent, model=model), headers, sent
         first = await upload.piece()
         return Prepared(first), headers, first if upload.has_arrived else upload.rest(first)
+
+
+def _nothing() -> None:
+    """What other servers do at once: they cut what was not ended, when the application has returned."""
 
 
 async def _plain(sent: bytes, headers: RawHeaders, limit_bytes: int) -> bytes:

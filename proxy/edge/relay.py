@@ -4,7 +4,8 @@ How does an answer reach the client? Chunk by chunk as it comes; only its end wa
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from time import perf_counter
 
 from starlette.types import Send
 
@@ -20,6 +21,11 @@ class Relay:
 
     def __init__(self, send: Send, refusal: Refusal) -> None:
         self.has_begun = False
+        self.status = 0  # that the client got; 0: none yet
+        self.begun_at = 0.0  # by `perf_counter`
+        self.code = ""  # of our own refusal
+        self.ending: Ending | None = None
+        self.told: Mapping[str, str | int | float] = {}
         self._send = send
         self._refusal = refusal
         self._added: RawHeaders = ()
@@ -28,7 +34,7 @@ class Relay:
 
     def take(self, prepared: Prepared) -> None:
         """Add these headers to the answer, and let this listener hear it. From here on call `end`, whatever happens."""
-        self._added, self._listen = prepared.headers, prepared.listen
+        self._added, self._listen, self.told = prepared.headers, prepared.listen, prepared.told
 
     async def forward(self, answer: Answer) -> None:
         """
@@ -52,6 +58,7 @@ class Relay:
 
     async def refuse(self, status: int, code: str, text: str) -> None:
         """Answer in the upstream's place, in the shape that the client's wire gives its errors."""
+        self.code = code
         body = self._refusal(status, code, text)
         described = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         await self._start(status, [*described, *self._added])
@@ -60,6 +67,7 @@ class Relay:
     def end(self, ending: Ending) -> Awaitable[None] | None:
         """Tell the listener how it ended; only the first call counts. Await the result to know it committed."""
         self._begin(0, ())
+        self.ending = self.ending or ending
         listener, self._listener = self._listener, None
         return None if listener is None else listener.finish(ending)
 
@@ -72,7 +80,7 @@ class Relay:
             self._listener, self._listen = self._listen(status, headers), None
 
     async def _start(self, status: int, headers: RawHeaders) -> None:
-        self.has_begun = True
+        self.has_begun, self.status, self.begun_at = True, status, perf_counter()
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def _pass(self, data: bytes, more: bool = True) -> None:

@@ -91,13 +91,20 @@ CROSS JOIN content ON content.id = occurrence.content
 TURN = """
 SELECT conversation.public, tenant.name, turn.id, turn.role, turn.event, turn.ending, turn.model, turn.messages,
     turn.prompt_tokens, turn.created_at, turn.explain, conversation.user, conversation.scope, conversation.parent,
+    turn.key,
     (SELECT count(*) FROM turn AS other WHERE other.conversation = turn.conversation),
     (SELECT count(*) FROM turn AS other WHERE other.conversation = turn.conversation AND other.id <= turn.id)
 FROM conversation JOIN tenant ON tenant.id = conversation.tenant JOIN turn ON turn.conversation = conversation.id
-WHERE conversation.id = (
+WHERE """
+IN_CONVERSATION = """conversation.id = (
     SELECT max(c.id) FROM conversation AS c JOIN tenant AS t ON t.id = c.tenant
     WHERE c.public = ?1 AND (?2 IS NULL OR t.name = ?2))
 ORDER BY turn.id
+"""
+BY_KEY = "turn.key = ?1 AND (?2 IS NULL OR tenant.name = ?2)"
+NEWEST = """turn.id = (
+    SELECT max(n.id) FROM turn AS n JOIN conversation AS c ON c.id = n.conversation JOIN tenant AS t ON t.id = c.tenant
+    WHERE ?1 IS NULL OR t.name = ?1)
 """
 
 
@@ -209,17 +216,18 @@ class SqliteJournal:
     async def turn(self, tenant: str | None, conversation: str, number: int | None) -> Mapping[str, Any] | None:
         """The record behind `explain`: the n-th turn (1-based; None = newest) of a conversation."""
         if number is None:
-            rows = await self._database.read(f"{TURN} DESC LIMIT 1", (conversation, tenant))
+            rows = await self._database.read(f"{TURN}{IN_CONVERSATION} DESC LIMIT 1", (conversation, tenant))
         else:
-            rows = await self._database.read(f"{TURN} LIMIT 1 OFFSET ?3", (conversation, tenant, number - 1))
-        if not rows or number == 0:
-            return None
-        names = (
-            *("conversation", "tenant", "turn", "role", "event", "ending", "model", "messages", "prompt_tokens"),
-            *("created_at", "explain", "user", "scope", "parent", "turns", "number"),
-        )
-        found = dict(zip(names, rows[0], strict=True))
-        return found | {"explain": orjson.loads(found["explain"])}
+            rows = await self._database.read(
+                f"{TURN}{IN_CONVERSATION} LIMIT 1 OFFSET ?3", (conversation, tenant, number - 1)
+            )
+        return None if number == 0 else _turn(rows)
+
+    async def turn_named(self, tenant: str | None, key: str | None) -> Mapping[str, Any] | None:
+        """The same, by what `x-palimpsest-turn` said; None: the newest turn of all."""
+        if key is None:
+            return _turn(await self._database.read(TURN + NEWEST, (tenant,)))
+        return _turn(await self._database.read(TURN + BY_KEY, (key, tenant)))
 
     async def pending(self) -> int:
         """
@@ -236,6 +244,17 @@ class SqliteJournal:
     async def stats(self) -> Mapping[str, Any]:
         """Counts, sizes, lag and search times: see `usage.py`."""
         return await self._database.ask(usage)
+
+
+def _turn(rows: Sequence[Row]) -> Mapping[str, Any] | None:
+    names = (
+        *("conversation", "tenant", "turn", "role", "event", "ending", "model", "messages", "prompt_tokens"),
+        *("created_at", "explain", "user", "scope", "parent", "key", "turns", "number"),
+    )
+    if not rows:
+        return None
+    found = dict(zip(names, rows[0], strict=True))
+    return found | {"explain": orjson.loads(found["explain"])}
 
 
 def _likeliest(rows: Sequence[Row]) -> list[int]:

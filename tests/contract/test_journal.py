@@ -332,6 +332,19 @@ async def test_turns_are_numbered_in_journal_order_and_the_newest_is_the_default
     assert (await journal.turn(None, "c-1", 1) or {})["conversation"] == "c-1"
 
 
+async def test_a_turn_is_found_by_its_id_and_the_newest_of_all_without_one(journal: SqliteJournal) -> None:
+    asked = record(HELLO)
+    await journal.write([asked, record((user("newer"),), tenant="other", conversation="c-2")])
+    found = [await journal.turn_named(tenant, asked.turn.id) for tenant in ("acme", None)]
+    assert [turn and (turn["key"], turn["conversation"], turn["number"]) for turn in found] == [
+        (asked.turn.id, "c-1", 1),
+        (asked.turn.id, "c-1", 1),
+    ]
+    assert await journal.turn_named("other", asked.turn.id) is None
+    newest = [await journal.turn_named(tenant, None) for tenant in ("acme", None, "nobody")]
+    assert [turn and turn["conversation"] for turn in newest] == ["c-1", "c-2", None]
+
+
 async def test_conversation_learns_its_role_and_user_late(journal: SqliteJournal) -> None:
     await journal.write([record((user("Title?"),), role=Role.SIDE, links=())])
     await journal.write([record(HELLO, user="ann", scope="shop")])

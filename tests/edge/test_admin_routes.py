@@ -37,6 +37,9 @@ class OneTurn:
         explain = {"event": "append", "candidates": candidates}
         return {"number": 1, "tenant": "acme", "explain": explain} if mine else None
 
+    async def turn_named(self, tenant: str | None, key: str | None) -> Mapping[str, Any] | None:
+        return await self.turn(tenant, "c1" if key == "t-1" else "", None)
+
     async def messages(self, tenant: str, occurrences: Sequence[int]) -> Mapping[int, Message]:
         assert tenant == "acme"
         return {70: Message("user", "port 7431", {})}
@@ -177,9 +180,9 @@ async def test_metrics_are_open_on_loopback_and_the_operators_elsewhere(house: H
     assert "palimpsest_requests" in (await public.ask("/metrics", ADMIN))[1]
 
 
-@pytest.mark.parametrize("path", ["/memory/v1/conversations/c1/turns/1", "/memory/v1/conversations/c1/turns"])
-async def test_a_turn_is_shown_by_number_or_the_newest(house: House, path: str) -> None:
-    status, said = await house.ask(path)
+@pytest.mark.parametrize("path", ["conversations/c1/turns/1", "conversations/c1/turns", "turns/t-1"])
+async def test_a_turn_is_shown_by_number_or_name_or_the_newest(house: House, path: str) -> None:
+    status, said = await house.ask(f"/memory/v1/{path}")
     assert (status, said["number"], said["explain"]["event"]) == (200, 1, "append")
     assert house.headers[b"cache-control"] == b"no-store"
     assert b"access-control-allow-origin" not in house.headers

@@ -1,0 +1,46 @@
+"""
+The log line of a request: what was asked, what memory made of it, how it was answered, and how long that took.
+
+One line for each request that is not for our own endpoints, a warning where it failed. Nothing in it is anybody's
+words: the path is the client's, but without its query, escaped and cut short.
+"""
+
+from __future__ import annotations
+
+import secrets
+from time import perf_counter
+from typing import Any
+
+import structlog
+
+from proxy.domain import Ending
+from proxy.edge.relay import FIRST_ERROR_STATUS, Relay
+
+PATH_CHARS = 120  # those of the APIs are shorter; what follows would only fill the log
+MILLISECONDS = 1000
+
+log = structlog.get_logger()
+
+
+class RequestLog:
+    """One request, from its first byte to its last."""
+
+    def __init__(self, method: str, path: str) -> None:
+        self._started = perf_counter()
+        self._asked = {"method": method, "path": path[:PATH_CHARS].encode("ascii", "backslashreplace").decode()}
+
+    def write(self, relay: Relay) -> None:
+        """Say how it went; nobody need read the answer to its end for that."""
+        line: dict[str, Any] = {"request": f"r-{secrets.token_hex(4)}", **self._asked, **relay.told}
+        line |= {"status": relay.status or None, "reason": relay.code or None}
+        if relay.status:
+            line["first_byte_ms"] = self._milliseconds(relay.begun_at)
+        line["total_ms"] = self._milliseconds(perf_counter())
+        if relay.ending not in (None, Ending.COMPLETE, Ending.REFUSED):
+            line["ending"] = relay.ending
+        has_failed = relay.status >= FIRST_ERROR_STATUS or relay.ending is Ending.UPSTREAM_BROKE
+        write = log.warning if has_failed else log.info
+        write("request", **{name: value for name, value in line.items() if value is not None})
+
+    def _milliseconds(self, at: float) -> int:
+        return round((at - self._started) * MILLISECONDS)
