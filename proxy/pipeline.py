@@ -138,10 +138,12 @@ class Pipeline:
         self._warned_of_rotation = False
         self._needs_model = needs_model(policy.upstreams)
 
-    async def prepare(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
-        """What to forward for one request of a memory endpoint, and what to say of it; never raises."""
+    async def prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire) -> Prepared:
+        """What to forward for one request of a memory endpoint, and what to say of it; see `Preparing`."""
         named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
         mode = self._mode(named)
+        if body is None:
+            return _untouched(b"", Note.OFF if mode is Mode.OFF else Note.TOO_LARGE, "")
         if mode is Mode.OFF:
             return _untouched(body, Note.OFF, self._model(body))
         started = perf_counter()

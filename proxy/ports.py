@@ -223,8 +223,13 @@ class Sending(Protocol):
 class Preparing(Protocol):
     """One request, before it goes upstream; implemented by the pipeline."""
 
-    async def prepare(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
-        """What to forward instead, what to add to the answer, and who listens to it. Never raises."""
+    async def prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire) -> Prepared:
+        """
+        What to forward instead, what to add to the answer, and who listens to it. Never raises.
+
+        Args:
+            body: None where it is larger than memory reads; it is forwarded as it was sent.
+        """
 
 
 class Counts(Protocol):

@@ -7,9 +7,9 @@ Everything goes through here that no endpoint of our own takes: `/v1/...`, and u
 
 from __future__ import annotations
 
-import asyncio
 import re
 from contextlib import aclosing
+from dataclasses import replace
 from urllib.parse import parse_qs
 
 import structlog
@@ -17,18 +17,18 @@ from starlette.types import Receive, Scope, Send
 
 from proxy.core.keyring import Keyring
 from proxy.domain import Ending, Mode, Prepared, RawHeaders
+from proxy.edge.copies import Copies
 from proxy.edge.http import CUT
 from proxy.edge.relay import Relay
 from proxy.edge.request_log import RequestLog
 from proxy.edge.tunnel import can_switch, tunnel
 from proxy.edge.upload import BodyTooLarge, ClientGone, Upload
-from proxy.errors import NotServed, UpstreamUnreachable, WireError
+from proxy.errors import NotServed, UpstreamUnreachable
 from proxy.policy import Policy
 from proxy.ports import Body, Preparing, Sending
 from proxy.upstream.choice import needs_model
 from proxy.upstream.switched import SwitchedAnswer
 from proxy.wire.body import model_of
-from proxy.wire.encoding import decoded
 from proxy.wire.refusal import refusal_of
 from proxy.wire.wires import wire_of
 
@@ -52,6 +52,7 @@ class ProxyRoutes:
         self._needs_model = needs_model(policy.upstreams)
         self._declines_sockets = policy.memory.websockets == "decline" and policy.memory.mode is not Mode.OFF
         self._limit_bytes = policy.limits.body_bytes
+        self._copies = Copies(policy.limits.memory_body_bytes, policy.memory.deadline_ms / 1000)
         self._pipeline = pipeline
         self._upstreams = upstreams
         self._keyring = keyring
@@ -80,10 +81,10 @@ class ProxyRoutes:
                 await self._forward(scope, path, headers, upload, relay)
             except ClientGone:
                 pass
-            except BodyTooLarge:
+            except BodyTooLarge as too_large:
                 if not relay.has_begun:
                     text = f"the request is larger than {self._limit_bytes} bytes (limits.body_bytes); send less"
-                    await relay.refuse(413, "request_too_large", text)
+                    await relay.refuse(413, "request_too_large", str(too_large) or text)
 
     async def _forward(self, scope: Scope, path: str, headers: RawHeaders, upload: Upload, relay: Relay) -> None:
         prepared, headers, body = await self._prepare(scope["method"], path, headers, upload)
@@ -94,6 +95,7 @@ class ProxyRoutes:
                 target = f"{path}?{query}" if query else path
                 model = prepared.model or (_model_in(query) if self._needs_model else "")
                 sending = self._upstreams.send(model, scope["method"], target, headers, body)
+                del body, prepared  # an answer may take minutes
                 async with aclosing(await sending) as answer:
                     await (tunnel(scope, answer) if isinstance(answer, SwitchedAnswer) else relay.forward(answer))
         except NotServed as refused:
@@ -118,32 +120,32 @@ class ProxyRoutes:
             raise BodyTooLarge
         if (wire := wire_of(method, path)) is not None:
             sent = await upload.whole()
-            body = await _plain(sent, headers, self._limit_bytes)
-            prepared = await self._pipeline.prepare(headers, body, wire)
-            if prepared.body == body:
-                return prepared, headers, sent
+            async with self._copies.copy(sent, headers) as body:
+                if body is None and self._needs_model:
+                    raise _unreadable()
+                prepared = await self._pipeline.prepare(headers, body, wire)
+                if prepared.body == (body or b""):
+                    return replace(prepared, body=b""), headers, sent
             return prepared, [h for h in headers if h[0] != b"content-encoding"], prepared.body
         if self._needs_model and _is_json(headers):
             sent = await upload.whole()
-            model = model_of(await _plain(sent, headers, self._limit_bytes))
-            return Prepared(sent, model=model), headers, sent
+            async with self._copies.copy(sent, headers) as body:
+                if body is None:
+                    raise _unreadable()
+                return Prepared(b"", model=model_of(body)), headers, sent
         first = await upload.piece()
-        return Prepared(first), headers, first if upload.has_arrived else upload.rest(first)
+        return Prepared(b""), headers, first if upload.has_arrived else upload.rest(first)
 
 
 def _nothing() -> None:
     """What other servers do at once: they cut what was not ended, when the application has returned."""
 
 
-async def _plain(sent: bytes, headers: RawHeaders, limit_bytes: int) -> bytes:
-    """The body decoded; as it was sent where that cannot be done, and nobody will be able to read it."""
-    encoding = next((value for name, value in headers if name == b"content-encoding"), b"").decode("latin-1")
-    if not encoding:
-        return sent
-    try:
-        return await asyncio.to_thread(decoded, sent, encoding, limit_bytes)
-    except WireError:
-        return sent
+def _unreadable() -> BodyTooLarge:
+    return BodyTooLarge(
+        "the compressed request holds more than is read at once (limits.memory_body_bytes), and its model decides "
+        "where it goes: send it uncompressed"
+    )
 
 
 def _model_in(query: str) -> str:

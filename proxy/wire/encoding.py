@@ -18,6 +18,11 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
+
+class TooLarge(WireError):
+    """A body holds more than anybody wants to read."""
+
+
 Decode = Callable[[bytes], bytes]
 """The next piece decoded. Raises `WireError` when it cannot be."""
 
@@ -50,7 +55,8 @@ def decoded(body: bytes, content_encoding: str, limit_bytes: int) -> bytes:
     A whole body, decoded.
 
     Raises:
-        WireError: it is larger than the limit, nobody knows its encoding, or it is not in it.
+        TooLarge: it is larger than the limit.
+        WireError: nobody knows its encoding, or it is not in it.
     """
     decode = decoder(content_encoding, limit_bytes)
     if decode is None:
@@ -116,8 +122,8 @@ class _Zstandard:
         return decoded
 
 
-def _too_large(limit_bytes: int) -> WireError:
-    return WireError(f"decoding a copy: one piece holds more than {limit_bytes} bytes")
+def _too_large(limit_bytes: int) -> TooLarge:
+    return TooLarge(f"decoding a copy: one piece holds more than {limit_bytes} bytes")
 
 
 _UNPACK: dict[str, Callable[[int], Decode]] = {

@@ -56,16 +56,16 @@ class ScriptedPipeline:
 
     body: bytes | None = None  # to forward instead
     model: str = ""
-    prepared: list[tuple[RawHeaders, bytes]] = field(default_factory=list)
+    prepared: list[tuple[RawHeaders, bytes | None]] = field(default_factory=list)
     listeners: list[ScriptedListener] = field(default_factory=list)
     permit: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self.permit.set()
 
-    async def prepare(self, headers: RawHeaders, body: bytes, wire: Wire) -> Prepared:
+    async def prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire) -> Prepared:
         self.prepared.append((headers, body))
-        return Prepared(body if self.body is None else self.body, (NOTE,), self.model, self._listen)
+        return Prepared(body or b"" if self.body is None else self.body, (NOTE,), self.model, self._listen)
 
     def _listen(self, status: int, headers: RawHeaders) -> ScriptedListener:
         self.listeners.append(ScriptedListener(status, headers, self.permit))

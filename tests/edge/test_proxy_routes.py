@@ -8,13 +8,15 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from typing import ClassVar
 
 import brotli  # type: ignore[import-untyped]
 import orjson
 import pytest
 
-from proxy.domain import Ending, Json
+from proxy.domain import Ending, Json, Prepared, RawHeaders
 from proxy.policy import KeyPolicy
+from proxy.ports import Wire
 from tests.edge.serving import NOTE, ScriptedPipeline, edge
 from tests.running import PATIENCE_SECONDS, free_port
 from tests.wirelevel import Headers, HttpMessage, Line, RawUpstream, answer, chunk, chunked_head, connected, request
@@ -156,6 +158,64 @@ async def test_a_compressed_body_is_read_and_loses_its_encoding_only_where_it_is
     assert upstream.requests[1].body == BODY + b" "
     assert upstream.requests[1].values(b"content-length") == [b"%d" % len(BODY + b" ")]
     assert upstream.requests[1].values(b"content-encoding") == []
+
+
+async def test_what_decodes_to_more_than_memory_reads_passes_as_it_was_sent(
+    upstream: RawUpstream, pipeline: ScriptedPipeline
+) -> None:
+    bomb, encoded = gzip.compress(bytes(10_000_000)), [(b"content-encoding", b"gzip")]
+    with edge([{"url": upstream.url}], pipeline, limit_bytes=1_000_000) as port:
+        assert NOTE in (await told(port, request(CHAT, bomb, headers=encoded))).headers
+    assert [body for _, body in pipeline.prepared] == [None]
+    assert (upstream.requests[0].body, upstream.requests[0].values(b"content-encoding")) == (bomb, [b"gzip"])
+
+
+@pytest.mark.parametrize("target", [CHAT, b"/v1/embeddings"])
+async def test_where_the_model_decides_what_cannot_be_read_is_refused(
+    upstream: RawUpstream, pipeline: ScriptedPipeline, target: bytes
+) -> None:
+    encoded = [(b"content-encoding", b"gzip"), (b"content-type", b"application/json")]
+    with edge([{"url": upstream.url, "models": ["gpt-*"]}], pipeline, limit_bytes=1_000_000) as port:
+        got = await told(port, request(target, gzip.compress(bytes(10_000_000)), headers=encoded))
+    assert (got.status, error(got)["code"]) == (413, "request_too_large")
+    assert "limits.memory_body_bytes" in error(got)["message"]
+    assert (upstream.requests, pipeline.prepared) == ([], [])
+
+
+class Watched(bytes):
+    """A body that says when nobody holds it any more."""
+
+    gone: ClassVar[threading.Event]
+
+    def __del__(self) -> None:
+        self.gone.set()
+
+
+class Rewriting(ScriptedPipeline):
+    """Forwards a watched body, of which it keeps nothing."""
+
+    async def prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire) -> Prepared:
+        return Prepared(Watched(BODY + b" "), (NOTE,))
+
+
+async def test_a_body_is_not_kept_while_its_answer_is_awaited(upstream: RawUpstream) -> None:
+    Watched.gone = threading.Event()
+    permit = asyncio.Event()
+
+    async def script(_: HttpMessage, line: Line) -> None:
+        await line.send(chunked_head() + chunk(EVENT))
+        await patiently(permit)
+        await line.send(chunk(DONE) + chunk(b""))
+
+    upstream.script = script
+    with edge([{"url": upstream.url}], Rewriting()) as port:
+        async with asked(port, request(CHAT, BODY)) as line:
+            await line.head()
+            assert await line.piece() == EVENT
+            assert await asyncio.to_thread(Watched.gone.wait, PATIENCE_SECONDS)
+            permit.set()
+            assert await line.body() == DONE
+    assert upstream.requests[0].body == BODY + b" "
 
 
 @pytest.mark.parametrize("target", [CHAT, b"/v1/files"])

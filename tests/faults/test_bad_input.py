@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import orjson
@@ -146,3 +147,8 @@ def test_body_too_large_for_memory_passes_without(tmp_path: Path, upstream: Scri
         answered = request(proxy.port, "POST", CHAT, body, as_headers("sk-one", {}))
         assert (answered.status, answered.said("note")) == (200, "too-large")
         assert upstream.received[-1].body == body
+        headers = as_headers("sk-one", {"content-encoding": "gzip"})
+        packed = request(proxy.port, "POST", CHAT, gzip.compress(body), headers)
+        assert (packed.status, packed.said("note")) == (200, "too-large")
+        silent = request(proxy.port, "POST", CHAT, gzip.compress(body), headers | {"x-palimpsest-memory": "off"})
+        assert (silent.status, silent.said("note")) == (200, "off")

@@ -1,0 +1,64 @@
+"""Compressed bodies are decoded as far as memory reads, small ones at once and large ones in turn."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+
+from proxy.edge.copies import LARGE_AT_ONCE, SMALL_BYTES, Copies
+from tests.running import PATIENCE_SECONDS
+
+GZIP = [(b"content-encoding", b"gzip")]
+LIMIT_BYTES = 4 * SMALL_BYTES
+SMALL, LARGE, BOMB = (gzip.compress(bytes(size)) for size in (1000, LIMIT_BYTES - 1, 16 * LIMIT_BYTES))
+
+
+def copies(patience_seconds: float = PATIENCE_SECONDS) -> Copies:
+    return Copies(LIMIT_BYTES, patience_seconds)
+
+
+async def test_what_fits_is_decoded() -> None:
+    for sent, size in ((SMALL, 1000), (LARGE, LIMIT_BYTES - 1)):
+        async with copies().copy(sent, GZIP) as body:
+            assert body == bytes(size)
+
+
+async def test_what_is_not_compressed_or_not_understood_is_as_it_was_sent() -> None:
+    for sent, headers in ((b"{}", []), (b"{}", [(b"content-encoding", b"rot13")]), (b"no gzip", GZIP)):
+        async with copies().copy(sent, headers) as body:
+            assert body == sent
+
+
+async def test_what_holds_more_than_memory_reads_is_not_decoded() -> None:
+    for limit_bytes in (LIMIT_BYTES, 100):
+        async with Copies(limit_bytes, PATIENCE_SECONDS).copy(BOMB, GZIP) as body:
+            assert body is None
+
+
+async def test_large_ones_wait_for_their_turn_and_small_ones_do_not() -> None:
+    shared, inside, full, leave = copies(), 0, asyncio.Event(), asyncio.Event()
+
+    async def read() -> None:
+        nonlocal inside
+        async with shared.copy(LARGE, GZIP):
+            inside += 1
+            if inside == LARGE_AT_ONCE:
+                full.set()
+            await leave.wait()
+
+    async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
+        for _ in range(3 * LARGE_AT_ONCE):
+            tasks.create_task(read())
+        await full.wait()
+        async with shared.copy(SMALL, GZIP) as body:
+            assert body is not None and inside == LARGE_AT_ONCE
+        leave.set()
+    assert inside == 3 * LARGE_AT_ONCE
+
+
+async def test_who_waits_too_long_is_not_decoded() -> None:
+    shared = copies(patience_seconds=0.01)
+    async with shared.copy(LARGE, GZIP), shared.copy(LARGE, GZIP), shared.copy(LARGE, GZIP) as body:
+        assert body is None
+    async with shared.copy(LARGE, GZIP) as body:
+        assert body is not None
