@@ -1,5 +1,6 @@
 """
-What does the server leave out that we need? The whole request target, and the connection itself for a WebSocket.
+What does the server leave out that we need? The whole request target, the connection itself for a WebSocket, and an end
+to clients that stop in the middle of a request.
 """
 
 from __future__ import annotations
@@ -7,7 +8,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import structlog
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from proxy.wire.refusal import openai
+
+HEAD_SECONDS = 60.0  # from a connection, or a request's first byte, to the end of its headers; nginx waits as long
+SILENCE_SECONDS = 60.0  # between two pieces of a body, however long all of it takes; nginx again
+LOOKS = 2  # in either of these, per connection: it may last half as long again, and costs next to nothing
+HEAD_BYTES = 256 * 1024  # request line and headers; nginx takes 32 kB, Node 16, and what is larger no provider reads
 
 SWITCH = "palimpsest.switch"
 """
@@ -25,13 +34,52 @@ The client sees that the answer is not whole. An application that merely returne
 """
 
 
+log = structlog.get_logger()
+
+
 class Connection(HttpToolsProtocol):
     """uvicorn's protocol (`http=` of its configuration), for which `GET http://elsewhere/path` is not `GET /path`."""
 
+    head_seconds = HEAD_SECONDS
+    silence_seconds = SILENCE_SECONDS
     _is_switched = False
+    _is_in_head = True  # headers are awaited, though perhaps not one byte of them is here
+    _is_in_body = False
+    _head_bytes = 0
+    _began_at = _heard_at = 0.0
+    _watch: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._began_at = self._heard_at = self.loop.time()
+        self._watch_on()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._heard_at = self.loop.time()
+        if not (self._is_in_head or self._is_in_body):
+            self._await_head()  # also for bytes that begin no request
+        super().data_received(data)
+        if self._is_in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
+                self._refuse_head()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._await_head()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._is_in_body = False
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
+        self._is_in_head, self._is_in_body = False, True
         extensions: dict[str, Any] = {CUT: self._cut}
         self.scope["extensions"] = extensions
         if not self.url.startswith(b"/"):
@@ -48,6 +96,35 @@ class Connection(HttpToolsProtocol):
             self.transport.close()  # it has no end of its own that could be waited for
         else:
             super().shutdown()
+
+    def _await_head(self) -> None:
+        self._is_in_head, self._head_bytes, self._began_at = True, 0, self._heard_at
+
+    def _watch_on(self) -> None:
+        self._watch = self.loop.call_later(min(self.head_seconds, self.silence_seconds) / LOOKS, self._look)
+
+    def _look(self) -> None:
+        """Close the connection of a client that stopped in the middle of a request."""
+        if self._is_switched or self.transport.is_closing():
+            return
+        now = self.loop.time()
+        is_answered = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
+        if is_answered or self.flow.read_paused:  # we are the ones who do not read on
+            self._began_at = self._heard_at = now
+        is_late_head = self._is_in_head and now - self._began_at > self.head_seconds
+        if is_late_head or (self._is_in_body and now - self._heard_at > self.silence_seconds):
+            log.info("a client stopped in the middle of a request; its connection is closed")
+            self.transport.close()
+        else:
+            self._watch_on()
+
+    def _refuse_head(self) -> None:
+        body = openai(431, "headers_too_large", f"the headers are larger than {HEAD_BYTES} bytes; send less")
+        head = (
+            b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\nconnection: close\r\n"
+        )
+        self.transport.write(head + b"content-length: %d\r\n\r\n" % len(body) + body)
+        self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:
         """It advises to install what would not be used here."""

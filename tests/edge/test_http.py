@@ -1,0 +1,132 @@
+"""A client that stops in the middle of a request is let go; one that is slow is served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from proxy.edge.http import HEAD_BYTES, Connection
+from tests.edge.serving import edge
+from tests.wirelevel import HttpMessage, Line, RawUpstream, answer, chunk, chunked_head, connected, request
+
+FILES = b"/v1/files"
+LISTING = request(b"/v1/models", method=b"GET")
+MOMENT_SECONDS = 0.3
+
+
+class Impatient(Connection):
+    """Waits for moments instead of minutes."""
+
+    head_seconds = 5 * MOMENT_SECONDS
+    silence_seconds = 5 * MOMENT_SECONDS
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[RawUpstream]:
+    async with RawUpstream() as running:
+        yield running
+
+
+@pytest.fixture
+def port(upstream: RawUpstream) -> Iterator[int]:
+    with edge([{"url": upstream.url}], http=Impatient) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"\r\n",
+        b"GET /v1/mod",
+        LISTING[:-2],
+        LISTING + b"\r\n",
+        LISTING + LISTING[:-2],
+        request(FILES, headers=[(b"content-length", b"100")]) + b"half",
+        request(b"/v1/chat/completions", headers=[(b"content-length", b"100")]) + b"half",
+        request(FILES, headers=[(b"transfer-encoding", b"chunked")]) + chunk(b"half"),
+    ],
+    ids=[
+        "nothing",
+        "a line end",
+        "a line",
+        "headers",
+        "a line end behind",
+        "headers behind",
+        "a body",
+        "read",
+        "chunks",
+    ],
+)
+async def test_a_client_that_stops_in_the_middle_is_let_go(port: int, sent: bytes) -> None:
+    async with connected(port) as line:
+        await line.send(sent)
+        await line.closed()
+    async with connected(port) as line:
+        await line.send(LISTING)
+        assert (await line.message()).status == 200
+
+
+async def test_headers_that_come_byte_by_byte_do_not_hold_a_connection(port: int) -> None:
+    async with connected(port) as line:
+        closed = asyncio.create_task(line.closed())
+        while not closed.done():
+            await line.send(b"a")
+            await asyncio.wait([closed], timeout=MOMENT_SECONDS)
+
+
+async def test_a_slow_body_takes_as_long_as_it_takes(upstream: RawUpstream, port: int) -> None:
+    pieces = [b"%d" % number for number in range(8)]
+    async with connected(port) as line:
+        await line.send(request(FILES, headers=[(b"content-length", b"%d" % len(pieces))]))
+        for piece in pieces:
+            await asyncio.sleep(MOMENT_SECONDS)
+            await line.send(piece)
+        assert (await line.message()).status == 200
+    assert upstream.requests[0].body == b"".join(pieces)
+
+
+async def test_a_slow_answer_takes_as_long_as_it_takes(upstream: RawUpstream, port: int) -> None:
+    async def script(_: HttpMessage, line: Line) -> None:
+        await asyncio.sleep(6 * MOMENT_SECONDS)
+        await line.send(chunked_head() + chunk(b"one"))
+        await asyncio.sleep(6 * MOMENT_SECONDS)
+        await line.send(chunk(b"two") + chunk(b""))
+
+    upstream.script = script
+    async with connected(port) as line:
+        await line.send(LISTING)
+        assert (await line.message()).body == b"onetwo"
+
+
+async def test_an_upstream_that_reads_slowly_is_not_the_clients_silence(upstream: RawUpstream, port: int) -> None:
+    body = bytes(20_000_000)
+
+    async def script(_: HttpMessage, line: Line) -> None:
+        await asyncio.sleep(10 * MOMENT_SECONDS)
+        assert await line.exactly(len(body)) == body
+        await line.send(answer())
+
+    upstream.script, upstream.reads_bodies = script, False
+    async with connected(port) as line:
+        await line.send(request(FILES, body))
+        assert (await line.message()).status == 200
+
+
+async def test_headers_without_end_are_refused(upstream: RawUpstream, port: int) -> None:
+    for header in (b"x: " + b"y" * HEAD_BYTES * 2, b"x: y\r\n" * (HEAD_BYTES // 3)):
+        async with connected(port) as line:
+            await line.send(LISTING[:-2] + header)
+            got = await line.message()
+            assert got.status == 431 and b'"code":"headers_too_large"' in got.body
+    assert upstream.requests == []
+
+
+async def test_long_headers_pass(upstream: RawUpstream, port: int) -> None:
+    long = [(b"x-%d" % number, b"y" * 4000) for number in range(30)]
+    async with connected(port) as line:
+        await line.send(request(b"/v1/models", method=b"GET", headers=long))
+        assert (await line.message()).status == 200
+    assert set(long) <= set(upstream.requests[0].headers)
