@@ -38,7 +38,8 @@ LAST_RETRY_SECONDS = 5.0  # a full disk is not
 LEASE_SECONDS = 30.0  # a batch takes a second or two; a worker that died holds it up for so long
 LOOK_SECONDS = 5.0  # between looks for passages that another worker or an earlier run left, and for a missing model
 GATHER_SECONDS = 0.003  # a request waits so long for a fast answer, to be written with it, in half the time
-REFUSING_STATUS = 400
+FIRST_ERROR_STATUS = 400
+DENIED = (401, 403)  # nobody vouches for this credential: it makes no tenant
 DIGEST_BYTES = 16  # of what was set aside, so that equal content can be told
 BATCH_CHARS = 1024 * 1024  # of one transaction, written in some 100 ms: others wait for it
 STUCK_SECONDS = 5.0  # a text or a transaction that takes longer is said: the largest ones take less
@@ -229,8 +230,9 @@ class Archivist:
             committed.set_result(None)
             return committed
         self._unanswered.remove(turn.id)
-        payloads, streamed = ([], False) if ending is Ending.REFUSED else ear.heard()
-        if ear.deaf_because and ending is not Ending.REFUSED:
+        has_failed = ending in (Ending.REFUSED, Ending.UNANSWERED)
+        payloads, streamed = ([], False) if has_failed else ear.heard()
+        if ear.deaf_because and not has_failed:
             self._counts.fault("overhear")
             log.warning("an answer could not be overheard", reason=ear.deaf_because)
         chars = sum(map(len, payloads))
@@ -461,18 +463,19 @@ class Listening:
         self._archivist = archivist
         self._turn = turn
         self._wire = wire
-        self._is_refused = status == 0 or status >= REFUSING_STATUS
+        self._failed = Ending.REFUSED if status in DENIED else Ending.UNANSWERED
+        self._has_failed = status == 0 or status >= FIRST_ERROR_STATUS
         self._ear = Ear(headers, policy.answer_bytes)
         self._commit_wait_seconds = policy.commit_wait_ms / 1000
 
     def feed(self, data: bytes) -> int:
         """How many leading bytes may be forwarded now."""
-        return len(data) if self._is_refused else self._ear.feed(data)
+        return len(data) if self._has_failed else self._ear.feed(data)
 
     def finish(self, ending: Ending) -> Patience:
         """Hand over what was heard; awaiting the result waits for the commit."""
-        if self._is_refused:
-            ending = Ending.REFUSED
+        if self._has_failed:
+            ending = self._failed
         elif ending is Ending.COMPLETE and self._ear.overflowed:
             ending = Ending.TOO_LARGE
         is_behind = self._archivist.is_behind(self._turn.tenant)  # then its commit will not come in time anyway

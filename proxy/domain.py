@@ -529,7 +529,8 @@ class Ending(StrEnum):
     CLIENT_GONE = "client-gone"
     UPSTREAM_BROKE = "upstream-broke"
     TOO_LARGE = "too-large"
-    REFUSED = "refused"  # the upstream answered with an error: the turn leaves no content
+    UNANSWERED = "unanswered"  # with an error, or nobody answered: what it says is kept, if its tenant is known
+    REFUSED = "refused"  # its credential was not accepted: the turn leaves no content
 
 
 @dataclass(frozen=True, slots=True)

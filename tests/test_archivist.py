@@ -109,6 +109,16 @@ class House:
             for task in running:
                 task.cancel()
 
+    async def exchange(self, turn: Turn, status: int) -> None:
+        """A whole turn that the upstream answers with this status."""
+        self.archivist.note(turn)
+        is_well = 0 < status < 400
+        headers: RawHeaders = STREAM if is_well else ((b"content-type", b"application/json"),)
+        listener = self.archivist.listen(turn, chat, status, headers)
+        for chunk in events("hi") if is_well else [b'{"error": {}}'] if status else []:
+            assert listener.feed(chunk) == len(chunk) or is_well
+        await listener.finish(Ending.COMPLETE)
+
     async def turn(self, number: int = 1) -> str:
         """How the n-th turn ended."""
         found = await self.journal.turn("acme", "c-1", number)
@@ -167,15 +177,24 @@ async def test_result_of_finish_need_not_be_awaited(house: House) -> None:
     assert await house.texts() == ["hello", "half"]
 
 
-@pytest.mark.parametrize("status", [400, 429, 500, 0])
-async def test_refused_request_leaves_nothing(house: House, status: int) -> None:
+@pytest.mark.parametrize("status", [401, 403])
+async def test_request_whose_credential_is_not_accepted_leaves_nothing(house: House, status: int) -> None:
     async with house.running():
-        turn = turn_of(user("hello"))
-        house.archivist.note(turn)
-        listener = house.archivist.listen(turn, chat, status, ((b"content-type", b"application/json"),))
-        assert listener.feed(b'{"error": {}}') == 13
-        await listener.finish(Ending.COMPLETE)
+        await house.exchange(turn_of(user("hello")), 200)
+        await house.exchange(replace(turn_of(user("secret plans")), conversation="c-2"), status)
+        assert await house.texts() == ["hello", "hi"]
+
+
+@pytest.mark.parametrize("status", [400, 404, 413, 422, 429, 500, 503, 0])
+async def test_request_without_an_answer_is_kept_for_a_known_tenant_and_for_no_other(house: House, status: int) -> None:
+    async with house.running():
+        await house.exchange(turn_of(user("hello")), status)
         assert await house.texts() == []
+        await house.exchange(turn_of(user("hello")), 200)
+        await house.exchange(replace(turn_of(user("the newest result")), conversation="c-2"), status)
+        assert await house.texts() == ["hello", "hi", "the newest result"]
+        found = await house.journal.turn("acme", "c-2", 1)
+        assert found is not None and found["ending"] == "unanswered"
 
 
 async def test_answer_longer_than_the_limit_is_kept_as_far_as_it_was_heard(tmp_path: Path) -> None:

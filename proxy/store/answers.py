@@ -1,5 +1,8 @@
 """
-How is an answer written, and how is a refused request taken back?
+How is an answer written, and how is a request taken back that was refused?
+
+One that has no answer is kept where its tenant had one before: it may hold what the client drops next, as it is too
+long. Of a tenant whose credential nobody has vouched for yet, nothing is kept.
 """
 
 from __future__ import annotations
@@ -42,7 +45,14 @@ def write_answers(transaction: Transaction, answers: Sequence[Heard]) -> None:
     )
     open = {key: _Open(*row) for key, *row in rows}
     heard_of = {heard.answer.turn_id: heard for heard in answers if heard.answer.turn_id in open}
-    ended = [(open[key], heard) for key, heard in heard_of.items() if heard.answer.ending is not Ending.REFUSED]
+    refused = [
+        open[key]
+        for key, heard in heard_of.items()
+        if heard.answer.ending is Ending.REFUSED
+        or (heard.answer.ending is Ending.UNANSWERED and not _is_known(transaction, open[key].tenant))
+    ]
+    taken_back = {turn.number for turn in refused}
+    ended = [(open[key], heard) for key, heard in heard_of.items() if open[key].number not in taken_back]
     last = last_ids(transaction)
     standing = [
         Standing(id, turn.tenant, turn.conversation, turn.number, turn.messages, entry, heard.answer.created_at)
@@ -85,9 +95,18 @@ def write_answers(transaction: Transaction, answers: Sequence[Heard]) -> None:
             for kind, print in heard.answer.links
         ],
     )
-    for key, heard in heard_of.items():
-        if heard.answer.ending is Ending.REFUSED:
-            _take_back(transaction, open[key])
+    for turn in refused:
+        _take_back(transaction, turn)
+
+
+def _is_known(transaction: Transaction, tenant: int) -> bool:
+    """Whether the upstream has answered this tenant, and so accepted its credential."""
+    (answered,) = transaction.read(
+        "SELECT EXISTS (SELECT 1 FROM conversation JOIN turn ON turn.conversation = conversation.id"
+        " WHERE conversation.tenant = ? AND turn.ending NOT IN ('open', ?, ?))",
+        (tenant, Ending.REFUSED, Ending.UNANSWERED),
+    )
+    return bool(answered[0])
 
 
 def _take_back(transaction: Transaction, turn: _Open) -> None:

@@ -193,7 +193,7 @@ async def test_equal_messages_share_their_content_and_nothing_else(journal: Sqli
     assert await journal.request("acme", "c-1") == (user("ok"), assistant("sure"), user("ok"))
 
 
-@pytest.mark.parametrize("ending", [e for e in Ending if e is not Ending.REFUSED])
+@pytest.mark.parametrize("ending", [e for e in Ending if e not in (Ending.REFUSED, Ending.UNANSWERED)])
 async def test_what_was_heard_is_kept_however_it_ended(journal: SqliteJournal, ending: Ending) -> None:
     asked = record(HELLO)
     await journal.write([asked])
@@ -300,6 +300,32 @@ async def test_what_another_request_carries_of_a_refused_one_stays_with_it(journ
 
 def second_list(talk: Talk) -> tuple[dict[str, object], ...]:
     return (*talk.history, user("two"), user("three"))
+
+
+async def test_request_without_an_answer_is_what_the_next_one_is_compared_with(journal: SqliteJournal) -> None:
+    talk = Talk(journal)
+    await talk.say("one")
+    before = talk.history
+    too_long = record((*before, user("two")), talk.head)
+    await journal.write([too_long])
+    await journal.write(answers=[heard(too_long, None, Ending.UNANSWERED)])
+    (head,) = (await look(journal, [*before, user("two")])).heads
+    assert list(head.fulls) == [print_of("acme", raw).full for raw in (*before, user("two"))]
+    again = record((*before, user("two")), head)
+    await journal.write([again])
+    await journal.write(answers=[heard(again, "at last")])
+    assert (await journal.request("acme", "c-1"))[-1] == user("two")
+    (head,) = (await look(journal, [*before, user("two")])).heads
+    assert len(head.fulls) == len(before) + 2
+
+
+async def test_unanswered_tenant_is_known_by_no_other_requests_that_were_not_answered(journal: SqliteJournal) -> None:
+    for conversation in ("c-1", "c-2"):
+        asked = record(HELLO, conversation=conversation)
+        await journal.write([asked])
+        await journal.write(answers=[heard(asked, None, Ending.UNANSWERED)])
+    stats = await journal.stats()
+    assert (stats["tenants"], stats["messages"]) == (0, 0)
 
 
 async def test_both_of_two_requests_on_each_other_can_be_refused(journal: SqliteJournal) -> None:

@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from proxy.scripted import Reply, ScriptedUpstream
-from tests.running import Conversation, Proxy, as_headers, free_port, rows, stored_texts, until
+from tests.running import Conversation, Proxy, as_headers, free_port, memory_in, rows, stored_texts, until
 
 IMPATIENT = {"upstreams": [{"silence_timeout_seconds": 0.5, "connect_timeout_seconds": 0.5}]}
 ENDINGS = "SELECT ending FROM turn ORDER BY id"
@@ -47,6 +47,35 @@ def test_dead_upstream_is_a_502_that_an_openai_client_understands(tmp_path: Path
         assert answered.status == 502
         assert set(answered.json["error"]) >= {"message", "type", "code"}
         assert proxy.get("/healthz").status == 200
+
+
+@pytest.mark.parametrize("status", [400, 413, 422, 429, 503])
+def test_what_was_too_long_for_the_model_is_there_when_the_client_has_compacted(
+    conversation: Conversation, upstream: ScriptedUpstream, status: int
+) -> None:
+    talk, script = conversation, upstream.script
+    talk.say("Let us plan the move of the archive to its new building.")
+    talk.say("First of all we need somebody who counts the shelves.")
+    upstream.script = lambda body: Reply("This model's maximum context length is 128000 tokens.", status=status)
+    answered = talk.say("The inspector found that the freight elevator takes 3172 kilograms, not more.")
+    assert answered.status == status
+    upstream.script = script
+    talk.proxy.settle(vectors=False)
+    del talk.messages[-1]
+    talk.keep_last(1, "They plan to move an archive.")
+    talk.ask("How many kilograms does the freight elevator take?")
+    assert "3172 kilograms" in memory_in(upstream.received[-1].json)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_what_came_with_a_credential_that_is_not_accepted_is_not_kept(
+    conversation: Conversation, upstream: ScriptedUpstream, status: int
+) -> None:
+    conversation.say("Let us plan the move of the archive to its new building.")
+    upstream.script = lambda body: Reply("Incorrect API key provided.", status=status)
+    conversation.say("The inspector found that nobody may read this sentence again.")
+    conversation.proxy.settle(vectors=False)
+    assert not any("nobody may read this" in text for text in stored_texts(conversation.proxy.data))
 
 
 def test_silent_upstream_is_a_504(tmp_path: Path, upstream: ScriptedUpstream) -> None:
