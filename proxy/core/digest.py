@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped]
 
+from proxy.core.frame import own_words
 from proxy.core.when import MONTHS
 from proxy.domain import Passage, ToolCall
 
@@ -88,21 +89,24 @@ _LASTING = re.compile(
 )
 
 
-def digest(text: str, role: str, window_chars: int = WINDOW_CHARS) -> tuple[Passage, ...]:
+def digest(text: str, role: str, window_chars: int = WINDOW_CHARS, block: str = "") -> tuple[Passage, ...]:
     """
     Cut one message into findable passages, in order.
 
     Args:
         text: what a message says and does, as `readable` puts it.
-        role: who says it; what a tool answers is an episode, even when it lists steps.
+        role: who says it; what a tool answers is an episode, even when it lists steps, and what an assistant repeats
+            out of a block (`frame.own_words`) is not findable as its own words.
         window_chars: of a passage at most, >= 5.
+        block: that the assistant was shown, if it is known.
 
     Returns:
         Passages whose `start` and `stop` are character offsets into the text; none for a blank message. Windows of
         1,000 characters overlap by a fifth and end at white space (LANTERN 3.1, CALMem 3.4). Of a text with more than
         256 windows the first and the last 128 are kept.
     """
-    spans = list(_windows(text, window_chars))
+    whole = own_words(text, block) if role == "assistant" else [(0, len(text))]
+    spans = [(first + a, first + b) for first, last in whole for a, b in _windows(text[first:last], window_chars)]
     if len(spans) > MAX_PASSAGES:
         spans = spans[: MAX_PASSAGES // 2] + spans[-MAX_PASSAGES // 2 :]
     passages = []

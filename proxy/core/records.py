@@ -47,11 +47,18 @@ def heard_of(turn: Turn, completion: Completion, ending: Ending, now: float, key
         links += tuple((LinkKind.ECHO, print) for _, print in named)
     answer = Answer(turn.id, ending, message, print, flags, links, prompt_tokens, now)
     position = 1 + max((*(at for at, _ in turn.kept), *(new.position for new in turn.new)), default=-1)
-    return Heard(answer, entry_of(NewMessage(message, print, position, flags), turn.role, key, clean))
+    shown = turn.block.text if turn.block else ""
+    return Heard(answer, entry_of(NewMessage(message, print, position, flags), turn.role, key, clean, shown))
 
 
-def entry_of(new: NewMessage, request: Role, key: bytes, clean: Clean) -> Entry:
-    """One message in the form that reaches the disk; `request` is the role of the request that brings it."""
+def entry_of(new: NewMessage, request: Role, key: bytes, clean: Clean, block: str = "") -> Entry:
+    """
+    One message in the form that reaches the disk.
+
+    Args:
+        request: role of the request that brings it.
+        block: of ours that this request carried, where the message answers it.
+    """
     message = new.message
     sent = dumps(message.raw)
     text, rest = _instruction(sent, clean) if message.is_instruction else to_stored(message, clean)
@@ -60,7 +67,7 @@ def entry_of(new: NewMessage, request: Role, key: bytes, clean: Clean) -> Entry:
         digest=hashlib.blake2b(sent.encode("utf-8", "surrogatepass"), key=key, digest_size=DIGEST_BYTES).digest(),
         text=text,
         rest=rest,
-        passages=digest(text, message.role) if is_findable(request, message.role, new.flags) else (),
+        passages=digest(text, message.role, block=block) if is_findable(request, message.role, new.flags) else (),
     )
 
 

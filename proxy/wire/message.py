@@ -12,14 +12,17 @@ import re
 from binascii import a2b_base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from proxy.domain import BLOCK_CLOSE, BLOCK_OPEN, Json, Message, ToolCall
+from proxy.core.frame import without_blocks
+from proxy.domain import Json, Message, ToolCall
 from proxy.errors import WireError
 from proxy.wire.values import dumps
 
 TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}  # type to its field
+BLOCK_ROLES = ("user", "system", "developer")  # of messages that a block is put into, or that are one
 OPAQUE_PART = "compaction"  # in the type of a part: what a provider made of a history, for itself to read
 INLINED_FIELDS = ("data", "file_data")  # base64 without `data:` in front
 REFERENCE = "sha256:"
@@ -41,7 +44,7 @@ def read_message(raw: Any) -> Message:
         raise WireError("reading a message: not an object with a role")
     said = _Said()
     try:
-        said.content(raw.get("content"))
+        said.content(without_own_blocks(raw).get("content"))
     except RecursionError as cause:  # somebody nests parts by the hundred
         raise WireError("reading a message: its parts are nested too deep") from cause
     if refusal := text_of(raw.get("refusal")):
@@ -90,17 +93,34 @@ def compacted(part: Json) -> str:
     return text_of(part.get("content")) if part.get("type") == OPAQUE_PART else ""
 
 
-def without_blocks(text: str) -> str:
-    """The text without blocks of ours and the blank line that joins each to what follows."""
-    if BLOCK_OPEN not in text:
-        return text
-    kept, at = [], 0
-    while (close := text.find(BLOCK_CLOSE, at)) >= 0:
-        stop = close + len(BLOCK_CLOSE)
-        start = text.rfind(BLOCK_OPEN, at, close)  # the nearest: somebody may have written the word alone before it
-        kept.append(text[at : start if start >= 0 else stop])
-        at = stop + 2 if start >= 0 and text.startswith("\n\n", stop) else stop
-    return "".join(kept) + text[at:]
+def without_own_blocks(raw: Json) -> Json:
+    """
+    A message without the blocks that another proxy put into it; the very same where there is none.
+
+    Answers and results of tools never get one: what reads like a block there is kept as what they say.
+    """
+    content = raw.get("content")
+    if raw.get("role") not in BLOCK_ROLES or not isinstance(content, str | list):
+        return raw
+    if isinstance(content, str):
+        said = without_blocks(content)
+        return raw if len(said) == len(content) else {**raw, "content": said}
+    parts = [part for part in map(_without_own_block, content) if part is not None]
+    return raw if all(map(is_, parts, content)) and len(parts) == len(content) else {**raw, "content": parts}
+
+
+def _without_own_block(part: Any) -> Any:
+    """A part as it was before; None where it was nothing but a block."""
+    if not isinstance(part, dict):
+        return part
+    name = TEXT_PARTS.get(text_of(part.get("type")), "")
+    text = part.get(name)
+    if not isinstance(text, str):
+        return without_own_blocks(part) if "role" in part else part
+    said = without_blocks(text)
+    if len(said) == len(text):
+        return part
+    return {**part, name: said} if said else None
 
 
 def inline_reference(data: str) -> str:
@@ -150,7 +170,7 @@ class _Said:
     def content(self, content: Any) -> None:
         """A text, parts, or nothing."""
         if isinstance(content, str):
-            self.texts.append(without_blocks(content))
+            self.texts.append(content)
         elif isinstance(content, list):
             for part in content:
                 self._part(part)
@@ -163,9 +183,7 @@ class _Said:
         kind = text_of(part.get("type"))
         if (text_field := TEXT_PARTS.get(kind)) is not None:
             if isinstance(text := part.get(text_field), str):
-                said = without_blocks(text)
-                if said or not text:  # a part that was nothing but a block of ours leaves no empty line
-                    self.texts.append(said)
+                self.texts.append(text)
         elif kind == "message" or (not kind and "role" in part):  # an item of the Responses wire
             self.content(part.get("content"))
         elif kind == "tool_result":

@@ -16,7 +16,7 @@ import orjson
 
 from proxy.core.digest import readable
 from proxy.domain import Json, Message
-from proxy.wire.message import INLINED_FIELDS, TEXT_PARTS, inline_reference, without_blocks
+from proxy.wire.message import INLINED_FIELDS, TEXT_PARTS, inline_reference, without_own_blocks
 from proxy.wire.values import changed, dumps
 
 Clean = Callable[[str], str]
@@ -40,8 +40,9 @@ def to_stored(message: Message, clean: Clean) -> tuple[str, str]:
     """
     said = readable(message.text, message.calls)
     text = clean(said).replace("\0", " ")  # SQLite's own functions end a text there
-    raw, content = message.raw, message.raw.get("content")
-    if isinstance(content, str) and without_blocks(content) == said and "\0" not in said:
+    raw = without_own_blocks(message.raw)
+    content = raw.get("content")
+    if isinstance(content, str) and content == said and "\0" not in said:
         return text, dumps(cleaned({key: value for key, value in raw.items() if key != "content"}, clean))
     if isinstance(content, list):
         raw = {**raw, "content": [_without_media(part) for part in content]}
@@ -60,10 +61,9 @@ def from_stored(text: str, rest: str) -> Json:
 
 
 def cleaned(value: Any, clean: Clean) -> Any:
-    """A JSON value with every text in it cleaned, names of fields too, and blocks of ours taken out."""
+    """A JSON value with every text in it cleaned, names of fields too."""
 
     def text(said: str, name: str, _: Json) -> str:
-        said = without_blocks(said)
         found = clean(said)
         if found == said and len(said) <= NAMED_CHARS and _names_secret(name, clean) and not _QUOTED.search(said):
             return _cleaned_under(name, said, clean)

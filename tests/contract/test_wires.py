@@ -22,7 +22,7 @@ from proxy.wire.stored import from_stored, to_stored
 from proxy.wire.wires import WIRES
 
 KEY = b"a key"
-BLOCK = '<palimpsest-memory kind="recall">\n- a fact\n</palimpsest-memory>'
+BLOCK = '<palimpsest-memory kind="recall">\nQuotes.\n[2026-03-05]\nuser: a fact\n</palimpsest-memory>'
 PICTURE = "https://example.org/harbour.png"
 CALLS = (ToolCall("c1", "read", '{"path":"a.py"}'), ToolCall("c2", "list", "{}"))
 

@@ -16,7 +16,7 @@ from proxy.wire.chat import FORM, parse, render, reply
 from proxy.wire.message import read_message
 from proxy.wire.splice import splice
 
-BLOCK = '<palimpsest-memory kind="recall">\n- a fact\n</palimpsest-memory>'
+BLOCK = '<palimpsest-memory kind="recall">\nQuotes.\n[2026-03-05]\nuser: a fact\n</palimpsest-memory>'
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
@@ -344,7 +344,7 @@ def test_an_interrupted_stream_leaves_what_was_heard() -> None:
 
 def test_the_message_put_together_is_the_one_that_clients_send_back() -> None:
     heard = _heard(delta(role="assistant", content=f"{BLOCK}\n\nas I"), delta(content=" said"))
-    assert heard.text == read_message({"role": "assistant", "content": "as I said"}).text
+    assert heard.text == read_message({"role": "assistant", "content": f"{BLOCK}\n\nas I said"}).text
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from tests.growing import exponent, repeated, seconds
 
 KEY = b"k" * 32
 FRESH = count()
+BLOCK = '<palimpsest-memory kind="recall">\nQuotes.\nuser: note\n</palimpsest-memory>'
 CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a", "line": 1}'}}
 
 
@@ -37,7 +38,7 @@ def calling(arguments: str, **fields: Any) -> dict[str, Any]:
     [
         (user("a  b\n\tc "), user("a b c")),
         (user("a"), user([{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}])),
-        (user("a"), user("<palimpsest-memory x>\nnote\n</palimpsest-memory>\n\na")),
+        (user("a"), user(BLOCK + "\n\na")),
         (user("it is 10:30 now"), user("it is 11:45:09 now")),
         (user("at 2026-01-02T10:30:05.123Z"), user("at 2026-01-02T11:31:06Z")),
         (user("done 9:05 pm."), user("done 10:15 AM.")),

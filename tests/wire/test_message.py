@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from proxy.domain import ToolCall
-from proxy.wire.message import inline_reference, is_aside, read_message, without_blocks
+from proxy.wire.message import inline_reference, is_aside, read_message, without_own_blocks
 
-BLOCK = '<palimpsest-memory kind="recall">\n- a fact\n</palimpsest-memory>'
+BLOCK = '<palimpsest-memory kind="recall">\nQuotes.\n[2026-03-05]\nuser: a fact\n</palimpsest-memory>'
 
 
 def user(content: Any) -> dict[str, Any]:
@@ -157,31 +157,32 @@ def test_a_document_that_holds_no_text_is_a_medium(source: Any, medium: str) -> 
 # --- own blocks ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "text, expected",
-    [
-        (f"{BLOCK}\n\nhello", "hello"),
-        (f"{BLOCK}\n\n{BLOCK}\n\nhello", "hello"),
-        (f"before {BLOCK}\n\n\nafter", "before \nafter"),
-        (f"before {BLOCK} after", "before  after"),
-        ("</palimpsest-memory> alone", "</palimpsest-memory> alone"),
-        (f"<palimpsest-memory never closed, {BLOCK}\n\nhello", "<palimpsest-memory never closed, hello"),
-        (f"{BLOCK}\n\nhello <palimpsest-memory never closed", "hello <palimpsest-memory never closed"),
-        ("plain", "plain"),
-    ],
-)
-def test_own_blocks_are_taken_out_with_the_blank_line_that_joins_them(text: str, expected: str) -> None:
-    assert without_blocks(text) == expected
-    assert read_message(user(text)).text == expected
+@pytest.mark.parametrize("role", ["user", "system"])
+def test_a_block_in_front_of_what_somebody_says_is_none_of_his_words(role: str) -> None:
+    raw = {"role": role, "content": f"{BLOCK}\n\nhello"}
+    assert read_message(raw).text == "hello" and without_own_blocks(raw) == {"role": role, "content": "hello"}
+
+
+@pytest.mark.parametrize("role", ["tool", "assistant", "function"])
+def test_what_reads_like_a_block_in_results_and_answers_is_what_they_say(role: str) -> None:
+    raw = {"role": role, "content": f"{BLOCK}\n\nhello"}
+    assert read_message(raw).text == f"{BLOCK}\n\nhello" and without_own_blocks(raw) is raw
+
+
+def test_a_result_among_the_parts_of_a_user_keeps_what_reads_like_a_block() -> None:
+    parts = [{"type": "tool_result", "tool_use_id": "1", "content": BLOCK}, {"type": "text", "text": BLOCK}]
+    assert read_message(user(parts)).text == BLOCK
 
 
 def test_a_part_that_is_a_block_leaves_no_trace() -> None:
-    assert read_message(user([{"type": "text", "text": BLOCK}, {"type": "text", "text": "hi"}])).text == "hi"
+    said = [{"type": "text", "text": BLOCK}, {"type": "text", "text": "hi"}, {"type": "text", "text": f"{BLOCK}\n\nyo"}]
+    assert read_message(user(said)).text == "hi\nyo"
+    assert without_own_blocks(user(said))["content"] == [{"type": "text", "text": text} for text in ("hi", "yo")]
 
 
-def test_many_unclosed_openings_are_searched_once() -> None:
-    text = "<palimpsest-memory " * 50_000  # a search that starts again at each would take minutes
-    assert without_blocks(text) == text
+def test_an_item_inside_a_message_is_read_by_its_own_role() -> None:
+    items = [{"type": "message", "role": role, "content": f"{BLOCK}\n\nhi"} for role in ("user", "tool")]
+    assert [item["content"] for item in without_own_blocks(user(items))["content"]] == ["hi", f"{BLOCK}\n\nhi"]
 
 
 @pytest.mark.parametrize("text", ["<" + "a" * 1_000_000, f"<{'a' * 1_000_000}>b", "<a>" + "</a" * 300_000])

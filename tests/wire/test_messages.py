@@ -16,7 +16,7 @@ from proxy.wire.message import read_message
 from proxy.wire.messages import parse, render, reply
 from proxy.wire.sse import SSETap
 
-BLOCK = '<palimpsest-memory kind="recall">\n- a fact\n</palimpsest-memory>'
+BLOCK = '<palimpsest-memory kind="recall">\nQuotes.\n[2026-03-05]\nuser: a fact\n</palimpsest-memory>'
 MARK = {"cache_control": {"type": "ephemeral"}}
 
 JSON = st.recursive(

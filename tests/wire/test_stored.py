@@ -94,7 +94,7 @@ def test_credentials_are_cleaned_wherever_they_stand() -> None:
 
 @pytest.mark.parametrize("form", ["text", "parts"])
 def test_blocks_of_ours_are_not_stored(form: str) -> None:
-    said = f'{BLOCK_OPEN} kind="recall">old news{BLOCK_CLOSE}\n\nhello'
+    said = f'{BLOCK_OPEN} kind="recall">\nQuotes.\nuser: old news\n{BLOCK_CLOSE}\n\nhello'
     content = said if form == "text" else [{"type": "text", "text": said}]
     text, rest = to_stored(read_message({"role": "user", "content": content}), keep)
     assert text == "hello"
