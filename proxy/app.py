@@ -27,6 +27,7 @@ from proxy.core.signals import read_signals
 from proxy.domain import Turn
 from proxy.edge.access import Access
 from proxy.edge.admin_routes import Archive, admin_routes
+from proxy.edge.provider_state import ProviderState
 from proxy.edge.proxy_routes import ProxyRoutes
 from proxy.edge.web_pages import PageGuard, WebPages
 from proxy.errors import MemoryFault
@@ -155,7 +156,9 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
         ),
         lifespan=lifespan,
     )
-    front = _Front(own, ProxyRoutes(policy, pipeline, upstreams, keyring))
+    is_shared = len(keyring) > 1 and not policy.tenants.share_provider_state
+    state = ProviderState(journal, keyring, secret) if is_shared else None
+    front = _Front(own, ProxyRoutes(policy, pipeline, upstreams, keyring, state))
     pages = WebPages(policy.listen, has_keys=bool(keyring), hostname=socket.gethostname())
     return PageGuard(front, pages, metrics.refused)
 

@@ -222,6 +222,11 @@ class TenantPolicy(_Part):
     """Whose memory is it?"""
 
     keys: tuple[KeyPolicy, ...] = Field((), description="With keys, unknown callers get 401.")
+    share_provider_state: bool = Field(
+        False,
+        description="Whether callers with several keys may ask for what the provider keeps (files, stored answers, "
+        "conversations): it has one account for all.",
+    )
     static: str = Field(
         "",
         description="One tenant for every caller. For one person's machine, or bearers that rotate (JWT, Claude "

@@ -6,7 +6,7 @@ What the services need from the adapters: protocols, no code.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -62,6 +62,9 @@ class Journal(Protocol):
 
     async def answers(self, tenant: str, prints: Sequence[int]) -> tuple[Message, ...]:
         """The answers that left these links of kind `REPLY`."""
+
+    async def handed_out(self, tenant: str, prints: Collection[int]) -> frozenset[int]:
+        """Those of these links of kind `REPLY` that an answer to this tenant left."""
 
     async def occurrences(self, tenant: str, conversation: str) -> frozenset[int]:
         """Every message that stands in this conversation, in any of its branches."""

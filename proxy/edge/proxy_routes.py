@@ -19,6 +19,7 @@ from proxy.core.keyring import Keyring
 from proxy.domain import Ending, Mode, Prepared, RawHeaders
 from proxy.edge.copies import Copies
 from proxy.edge.http import CUT
+from proxy.edge.provider_state import ProviderState, Refused
 from proxy.edge.relay import Relay
 from proxy.edge.request_log import RequestLog
 from proxy.edge.tunnel import can_switch, tunnel
@@ -43,11 +44,19 @@ log = structlog.get_logger()
 class ProxyRoutes:
     """The ASGI application behind our own endpoints: one call a request, no middleware, no request object."""
 
-    def __init__(self, policy: Policy, pipeline: Preparing, upstreams: Sending, keyring: Keyring) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        pipeline: Preparing,
+        upstreams: Sending,
+        keyring: Keyring,
+        state: ProviderState | None = None,
+    ) -> None:
         """
         Args:
             upstreams: opened before and closed after this application's life, by whoever made it.
             keyring: with keys in it, callers without one are refused.
+            state: where callers share what the provider keeps; None: they do not, or may.
         """
         self._needs_model = needs_model(policy.upstreams)
         self._declines_sockets = policy.memory.websockets == "decline" and policy.memory.mode is not Mode.OFF
@@ -56,6 +65,7 @@ class ProxyRoutes:
         self._pipeline = pipeline
         self._upstreams = upstreams
         self._keyring = keyring
+        self._state = state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["raw_path"].decode("latin-1")
@@ -78,9 +88,13 @@ class ProxyRoutes:
             await relay.refuse(426, "websocket_declined", text)
         else:
             try:
+                if self._state is not None:
+                    self._state.check_path(scope["method"], path, switches=can_switch(scope))
                 await self._forward(scope, path, headers, upload, relay)
             except ClientGone:
                 pass
+            except Refused as refused:
+                await relay.refuse(refused.status, refused.code, str(refused))
             except BodyTooLarge as too_large:
                 if not relay.has_begun:
                     text = f"the request is larger than {self._limit_bytes} bytes (limits.body_bytes); send less"
@@ -123,16 +137,21 @@ class ProxyRoutes:
             async with self._copies.copy(sent, headers) as body:
                 if body is None and self._needs_model:
                     raise _unreadable()
+                if self._state is not None:
+                    await self._state.check_body(headers, body)
                 prepared = await self._pipeline.prepare(headers, body, wire)
                 if prepared.body == (body or b""):
                     return replace(prepared, body=b""), headers, sent
             return prepared, [h for h in headers if h[0] != b"content-encoding"], prepared.body
-        if self._needs_model and _is_json(headers):
+        checks = self._state if method == "POST" and not _is_form(headers) else None
+        if checks is not None or (self._needs_model and _is_json(headers)):
             sent = await upload.whole()
             async with self._copies.copy(sent, headers) as body:
+                if checks is not None:
+                    await checks.check_body(headers, body)
                 if body is None:
                     raise _unreadable()
-                return Prepared(b"", model=model_of(body)), headers, sent
+                return Prepared(b"", model=model_of(body) if self._needs_model else ""), headers, sent
         first = await upload.piece()
         return Prepared(b""), headers, first if upload.has_arrived else upload.rest(first)
 
@@ -155,6 +174,11 @@ def _model_in(query: str) -> str:
 
 def _declared_bytes(headers: RawHeaders) -> int:
     return next((int(value) for name, value in headers if name == b"content-length" and value.isdigit()), 0)
+
+
+def _is_form(headers: RawHeaders) -> bool:
+    """An upload, which names nothing by an id."""
+    return any(name == b"content-type" and value.lower().startswith(b"multipart/") for name, value in headers)
 
 
 def _is_json(headers: RawHeaders) -> bool:

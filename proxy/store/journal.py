@@ -8,7 +8,7 @@ stands in every question.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -156,6 +156,16 @@ class SqliteJournal:
         """The answers that were handed out under these names."""
         rows = await self._database.read(ANSWERS, (ids(prints), tenant, LinkKind.REPLY))
         return tuple(read_message(from_stored(text, rest)) for text, rest in rows)
+
+    async def handed_out(self, tenant: str, prints: Collection[int]) -> frozenset[int]:
+        """Those of these names under which an answer was handed out."""
+        rows = await self._database.read(
+            "SELECT DISTINCT link.print FROM json_each(?1) AS asked"
+            " CROSS JOIN link ON link.tenant = (SELECT id FROM tenant WHERE name = ?2)"
+            " AND link.print = asked.value AND link.kind = ?3",
+            (ids(list(prints)), tenant, LinkKind.REPLY),
+        )
+        return frozenset(row[0] for row in rows)
 
     async def occurrences(self, tenant: str, conversation: str) -> frozenset[int]:
         """Every message that stands in this conversation, in any of its branches."""

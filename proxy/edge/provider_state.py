@@ -1,0 +1,103 @@
+"""
+The provider's own memory, where several tenants share one account: who may ask for what the provider keeps.
+
+With a key of the proxy's own the provider cannot tell the callers apart, and would list and hand out to each what it
+keeps for all. So only what leaves nothing behind is forwarded, and of earlier answers only those that the journal knows
+to be the caller's own. Here doubt is refused, unlike everywhere else: it is about what others said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from proxy.core.identity import tenant_key
+from proxy.core.keyring import Keyring
+from proxy.core.links import reply_links
+from proxy.domain import RawHeaders
+from proxy.errors import MemoryFault, WireError
+from proxy.ports import Journal
+from proxy.wire.kept import is_stateless, kept
+
+CHECK_SECONDS = 5.0  # for the journal to answer; without it the request is refused, so it may take longer than recall
+LATE_SECONDS = 1.0  # an answer's commit may still be under way when it is named; a busy disk takes that long
+SETTING = "tenants.share_provider_state of the proxy"
+
+
+class Refused(Exception):
+    """The request is not forwarded; status and code as providers have them, the text says why."""
+
+    def __init__(self, status: int, code: str, text: str) -> None:
+        super().__init__(text)
+        self.status, self.code = status, code
+
+
+class ProviderState:
+    """The rules of a proxy whose keys share the provider's account."""
+
+    def __init__(self, journal: Journal, keyring: Keyring, secret: bytes) -> None:
+        """
+        Args:
+            journal: knows which answers a tenant was given.
+            secret: as `core.identity` takes it.
+        """
+        self._journal = journal
+        self._keyring = keyring
+        self._secret = secret
+
+    def check_path(self, method: str, path: str, *, switches: bool) -> None:
+        """
+        Raises:
+            Refused: the path leads to what the provider keeps, or a WebSocket would, unseen.
+        """
+        if switches or not is_stateless(method, path):
+            raise Refused(
+                403,
+                "provider_state_refused",
+                f"{method} {path}{' as a WebSocket' if switches else ''} may lead to what the provider keeps for other "
+                f"keys of this proxy; if they may see each other's, set {SETTING}",
+            )
+
+    async def check_body(self, headers: RawHeaders, body: bytes | None) -> None:
+        """
+        Args:
+            body: decoded; None where it is too large for that.
+
+        Raises:
+            Refused: it names what the provider keeps, and not for this caller, or cannot be read.
+        """
+        if body is None:
+            raise Refused(413, "request_too_large", "the compressed request is too large to be checked; send less")
+        try:
+            named = await asyncio.to_thread(kept, body)
+        except WireError as cause:
+            raise Refused(400, "invalid_request_error", str(cause)) from cause
+        if named.fields:
+            raise Refused(
+                403,
+                "provider_state_refused",
+                f"{', '.join(named.fields)} would name what the provider keeps for any key of this proxy; send the "
+                f"content itself, or set {SETTING}",
+            )
+        if named.answers and not await self._are_own(headers, named.answers):
+            raise Refused(
+                400,
+                "previous_response_not_found",
+                "an id in this request names no answer that this key was given by this proxy, or none that was "
+                f"archived; send the history itself, or set {SETTING}",
+            )
+
+    async def _are_own(self, headers: RawHeaders, ids: tuple[str, ...]) -> bool:
+        key = self._keyring.find(headers)
+        if key is None:
+            return False
+        tenant = f"key:{key.name}"
+        prints = {print for _, print in reply_links(ids, tenant_key(self._secret, tenant))}
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                if await self._journal.handed_out(tenant, prints) == prints:
+                    return True
+                await asyncio.sleep(LATE_SECONDS)
+                return await self._journal.handed_out(tenant, prints) == prints
+        except (MemoryFault, TimeoutError) as fault:
+            text = "the ids in this request cannot be checked now: the archive does not answer; try again"
+            raise Refused(503, "archive_unavailable", text) from fault
