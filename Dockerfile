@@ -1,14 +1,17 @@
 # docker build -t palimpsest . && docker run -p 127.0.0.1:8484:8484 -v palimpsest:/data palimpsest
-FROM python:3.12-slim AS build
+# The base is named exactly. To hold it to the byte, build with the digest that your registry shows for it:
+#   docker build --build-arg PYTHON=python:3.12.13-slim-bookworm@sha256:... -t palimpsest .
+ARG PYTHON=python:3.12.13-slim-bookworm
+FROM ${PYTHON} AS build
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE scripts/constraints.txt ./
 COPY proxy proxy
 COPY config config
-RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir .
+RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --constraint constraints.txt .
 # The model goes into the image, so that a container needs no network but its upstream.
 RUN PALIMPSEST_MODEL__CACHE=/model /venv/bin/palimpsest model install
 
-FROM python:3.12-slim
+FROM ${PYTHON}
 COPY --from=build /venv /venv
 COPY --from=build /model /model
 RUN useradd --create-home palimpsest && install -d -o palimpsest -m 700 /data

@@ -209,6 +209,15 @@ def test_what_is_advised_to_be_installed_is_this_distribution() -> None:
     assert named == {name} == {"palimpsest-proxy"}  # `palimpsest` is another project of the package index
 
 
+def test_the_image_is_built_from_exact_versions() -> None:
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    bases = [line.split()[1] for line in lines if line.startswith("FROM ")]
+    (named,) = [line.partition("=")[2] for line in lines if line.startswith("ARG PYTHON=")]
+    assert set(bases) == {"${PYTHON}"} and re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", named)
+    installs = [line for line in lines if "pip install" in line]
+    assert installs and all("--constraint constraints.txt" in line for line in installs)
+
+
 @pytest.mark.parametrize(
     ("lacks", "words"),
     [

