@@ -35,6 +35,7 @@ from proxy.index import tokens
 from proxy.index.embedder import MiniLM
 from proxy.index.tokens import TokenCounter
 from proxy.index.vector import Shelves
+from proxy.index.windows import Windows
 from proxy.metrics import Metrics
 from proxy.pipeline import Pipeline
 from proxy.policy import Policy
@@ -76,6 +77,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
     derived = Derived(database, time.time)
     embedder = MiniLM(policy.model, metrics)
     counter = TokenCounter(policy.pressure)
+    windows = Windows(policy.pressure, time.time)
     recall = Recall(
         database,
         Shelves(embedder.name),
@@ -87,7 +89,8 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
     )
 
     def learn(turn: Turn, prompt_tokens: int) -> None:
-        counter.learn(turn.model, turn.explain["pressure"]["prompt_tokens"], prompt_tokens)
+        counter.learn(turn.model, turn.tokens, prompt_tokens)
+        windows.answered(turn.upstream, turn.model, prompt_tokens)
 
     archivist = Archivist(journal, derived, embedder, policy.archive, metrics, secret, time.time, learn)
     heavy = ThreadPoolExecutor(HEAVY_THREADS, "heavy")
@@ -100,6 +103,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
         remembering=recall,
         archivist=archivist,
         tokens=counter,
+        windows=windows,
         metrics=metrics,
         keyring=keyring,
         clock=time.time,

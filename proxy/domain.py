@@ -64,6 +64,7 @@ class Note(StrEnum):
     NO_TENANT = "no-tenant"
     WINDOW_FULL = "window-full"
     TOO_LARGE = "too-large"
+    TOO_LONG = "too-long"
 
 
 class Mode(StrEnum):
@@ -438,6 +439,19 @@ class StoredBlock:
     block: Block
 
 
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What memory adds to one request, blocks of before included, and what the client itself sends; in tokens."""
+
+    tokens: int
+    own_tokens: int
+
+    @property
+    def share(self) -> float:
+        """Of the client's own; 0 of nothing."""
+        return self.tokens / self.own_tokens if self.own_tokens else 0.0
+
+
 # --- what is written -----------------------------------------------------------------------------
 
 
@@ -489,6 +503,8 @@ class Turn:
     summarises: bool = False
     last_full: int = 0  # fingerprint of the last message: a short answer is known only together with it
     tokens: int = 0  # of the prompt as it is sent, what the provider holds included
+    upstream: str = ""  # name of the one that it is for; "" unknown
+    is_bare: bool = False  # sent once more as the client sent it: its blocks were too much, and are not to be repeated
     explain: Json = field(default_factory=dict)
 
 
@@ -546,6 +562,14 @@ class SetAside:
 
 
 @dataclass(frozen=True, slots=True)
+class Bare:
+    """A turn as it was sent in the end: what was added to it made it too long. Tokens of the prompt, and the record."""
+
+    tokens: int
+    explain: Json
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What was heard of the answer to one turn. `message` is None when nothing could be read."""
 
@@ -557,6 +581,7 @@ class Answer:
     links: tuple[tuple[LinkKind, int], ...] = ()
     prompt_tokens: int | None = None  # as the upstream counted
     created_at: float = 0.0
+    bare: Bare | None = None  # the request went without what was added to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -582,6 +607,19 @@ class Insertion:
 
 
 @dataclass(frozen=True, slots=True)
+class TooLong:
+    """
+    A provider's refusal of a prompt for its length.
+
+    `window_tokens` is the window that it names, None where it names none; `is_of_model` False: whoever refused counted
+    bytes and knows of no model.
+    """
+
+    window_tokens: int | None = None
+    is_of_model: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """
     What memory made of one request.
@@ -590,6 +628,9 @@ class Prepared:
     none can be read. `listen` is called exactly once, when status and headers of the answer arrive, and its listener's
     `finish` too; status 0: no upstream answered, because none could be reached or the client went before. `told` is for
     the log: names and numbers of ours, nobody's words.
+
+    `without` is there where something was added: call it where the upstream refuses `body` for its length. What it
+    returns takes the place of this, with the request as the client sent it; `listen` of this is then not called.
     """
 
     body: bytes
@@ -597,3 +638,4 @@ class Prepared:
     model: str = ""
     listen: Callable[[int, RawHeaders], Listener] | None = None
     told: Mapping[str, str | int | float] = field(default_factory=dict)
+    without: Callable[[TooLong], Prepared] | None = None

@@ -54,6 +54,17 @@ class Metrics:
             "palimpsest_refused", "Requests refused because a web page sent them.", ("kind",), registry=own
         )
         self._added_tokens = Counter("palimpsest_added_tokens", "Tokens added to requests.", registry=own)
+        self._own_tokens = Counter(
+            "palimpsest_own_tokens", "Tokens of those requests as their clients sent them.", registry=own
+        )
+        self._too_long = Counter(
+            "palimpsest_too_long",
+            "Requests that were refused for their length, and sent once more without what was added.",
+            registry=own,
+        )
+        self._too_long_tokens = Counter(
+            "palimpsest_too_long_tokens", "Tokens that were taken out of those requests again.", registry=own
+        )
         self._turns_lost = Counter(
             "palimpsest_turns_lost", "Turns not archived: the queue was full or the store failed.", registry=own
         )
@@ -71,10 +82,16 @@ class Metrics:
         if not self._shared:
             ProcessCollector(registry=own)
 
-    def request(self, role: str, event: str, note: str = "", added_tokens: int = 0) -> None:
+    def request(self, role: str, event: str, note: str = "", added_tokens: int = 0, own_tokens: int = 0) -> None:
         """One request of a memory endpoint; `event` and `note` are "" where its headers have none."""
         self._requests.labels(role, event, note).inc()
         self._added_tokens.inc(added_tokens)
+        self._own_tokens.inc(own_tokens)
+
+    def too_long(self, refused_tokens: int) -> None:
+        """One request was refused for its length with so many tokens of ours, and goes once more without them."""
+        self._too_long.inc()
+        self._too_long_tokens.inc(refused_tokens)
 
     def response(self, status: int) -> None:
         """One answer of the upstream, by its HTTP status; 502 and 504 of our own count where nobody answered."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
+import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -46,11 +47,14 @@ from proxy.core.pressure import pressure, reply_room
 from proxy.core.signals import Signals
 from proxy.domain import (
     TURN_PREFIX,
+    Added,
     Block,
     Chat,
     Diagnosis,
+    Ending,
     Fingerprint,
     HeadFlag,
+    Json,
     Lineage,
     Mode,
     NewMessage,
@@ -63,22 +67,32 @@ from proxy.domain import (
     Seen,
     Shape,
     Speaker,
+    TooLong,
     Turn,
 )
 from proxy.errors import MemoryFault, WireError
 from proxy.index.tokens import TokenCounter
+from proxy.index.windows import Windows
 from proxy.metrics import Metrics
 from proxy.policy import Policy
-from proxy.ports import Clock, Journal, Remembering, Wire
-from proxy.upstream.choice import needs_model
+from proxy.ports import Clock, Journal, Listener, Remembering, Wire
+from proxy.upstream.choice import choose, needs_model
+from proxy.wire import messages as messages_wire
 from proxy.wire.body import model_of
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import parts_by_id, with_referred
+from proxy.wire.model_list import windows_in
+from proxy.wire.overhear import Ear
+from proxy.wire.refusal import speaks_anthropic
 
 INLINE_BYTES = 64 * 1024  # more work than this at once stalls every other request: off the event loop
 RECALL_LIMIT = 100  # candidates that packing may choose from; a block holds some forty short messages
+MODEL_LIST_BYTES = 4 * 1024 * 1024  # the longest list that is known, OpenRouter's, takes a tenth of it
+_LISTS_MODELS = re.compile(r"/models(?:/|$)")
 
 T = TypeVar("T")
+Headers = tuple[tuple[bytes, bytes], ...]
+Told = dict[str, str | int | float]
 log = structlog.get_logger()
 
 
@@ -99,11 +113,18 @@ class Said:
     """What is added to a request."""
 
     diagnosis: Diagnosis
+    own_tokens: int  # of the request as the client sent it, what the provider holds included
+    replayed: Replay = field(default_factory=Replay)
+    drops_blocks: bool = False  # those of before do not fit any more
     block: Block | None = None
     anchor: int = -1
     note: Note | None = None
     recalled: Recalled | None = None
     cut: Mapping[int, str] = field(default_factory=dict)  # memory id: why it was not packed
+
+    @property
+    def added(self) -> Added:
+        return Added(self.replayed.tokens + (self.block.tokens if self.block else 0), self.own_tokens)
 
 
 class Pipeline:
@@ -119,6 +140,7 @@ class Pipeline:
         remembering: Remembering,
         archivist: Archivist,
         tokens: TokenCounter,
+        windows: Windows,
         metrics: Metrics,
         keyring: Keyring,
         clock: Clock,
@@ -131,6 +153,7 @@ class Pipeline:
         self._remembering = remembering
         self._archivist = archivist
         self._tokens = tokens
+        self._windows = windows
         self._metrics = metrics
         self._keyring = keyring
         self._clock = clock
@@ -185,43 +208,94 @@ class Pipeline:
         traced = await self._trace(chat, speaker, named.get("user-agent", ""), deadline)  # 3 history
         if traced.lineage.role in self._policy.memory.off_for_roles:
             return _untouched(body, Note.OFF, chat.model)
-        said = await self._speak(chat, speaker, traced, deadline)  # 4 decide, 5 remember
-        replayed = Replay() if said.block and said.diagnosis.sheds else traced.said
+        upstream = self._upstream(chat.model, wire, headers)
+        said = await self._speak(chat, speaker, traced, upstream, deadline)  # 4 decide, 5 remember
         new = (said.anchor, said.block) if said.block else None
-        out = await self._run(len(body), wire.render, chat, insertions(replayed, new))  # 6 speak
-        added = replayed.tokens + (said.block.tokens if said.block else 0)
-        listen, turn_id = None, ""
+        out = await self._run(len(body), wire.render, chat, insertions(said.replayed, new))  # 6 speak
+        listen = turn = None
         if mode is Mode.ON:
-            turn = self._turn(chat, speaker, traced, said)
-            turn_id = turn.id
+            turn = self._turn(chat, speaker, traced, said, upstream)
             self._archivist.note(turn)
             listen = functools.partial(self._archivist.listen, turn, wire)
         note = said.note or (Note.READ_ONLY if mode is Mode.READ_ONLY else None)
         if mode is Mode.ON and self._archivist.is_behind(speaker.tenant):
             note = Note.FAULT  # what was said before is still not on the disk: more urgent than why we are silent
-        lineage = traced.lineage
-        self._metrics.request(lineage.role.value, lineage.event.value, note.value if note else "", added)
-        told: dict[str, str | int | float] = {"request": turn_id} if turn_id else {}
-        told |= {"conversation": traced.conversation, "role": lineage.role.value, "history": lineage.event.value}
-        if added:
-            tokens = said.diagnosis.pressure.prompt_tokens + (said.block.tokens if said.block else 0)
-            told |= {"added_tokens": added, "added_share": round(added / max(added, tokens), 3)}
-        return Prepared(
-            out,
-            _headers(
-                conversation=traced.conversation,
-                turn=turn_id,
-                role=lineage.role.value,
-                event=lineage.event.value,
-                pressure=f"{said.diagnosis.pressure.ratio:.2f}",
-                added_tokens=added,
-                recalled=len(said.block.occurrences) if said.block else 0,
-                note=note,
-            ),
-            chat.model,
-            listen,
-            told | ({"note": note.value} if note else {}),
+        lineage, added = traced.lineage, said.added
+        self._metrics.request(
+            lineage.role.value, lineage.event.value, note.value if note else "", added.tokens, added.own_tokens
         )
+        without = None
+        if out != body:
+            without = functools.partial(self._without, chat.model, traced, said, wire, upstream, turn)
+        told_headers, told = _said_of(traced, said, turn, note)
+        return Prepared(out, told_headers, chat.model, listen, told, without)
+
+    def _without(
+        self,
+        model: str,
+        traced: Traced,
+        said: Said,
+        wire: Wire,
+        upstream: str,
+        turn: Turn | None,
+        refused: TooLong,
+    ) -> Prepared:
+        """The request as the client sent it, since the upstream finds it too long with what was added; never raises."""
+        try:
+            self._metrics.too_long(said.added.tokens)
+            window = self._learn_window(model, said, upstream, refused)
+            own, reply = said.own_tokens, said.diagnosis.pressure.reply_tokens
+            log.warning(
+                "too long with what memory added, sent once more without it",
+                upstream=upstream,
+                added_tokens=said.added.tokens,
+                own_tokens=own,
+                window_tokens=window,
+            )
+            now = pressure(own, window, reply, self._policy.pressure)
+            bare = Said(replace(said.diagnosis, pressure=now), own, note=Note.TOO_LONG, recalled=said.recalled)
+            listen = None
+            if turn is not None:
+                turn = replace(turn, block=None, quoted=(), tokens=own, is_bare=True, explain=_explained(bare))
+                listen = functools.partial(self._archivist.listen, turn, wire)
+            headers, told = _said_of(traced, bare, turn, Note.TOO_LONG)
+            return Prepared(b"", headers, model, listen, told)
+        except Exception as fault:  # a guard, as in `prepare`
+            self._metrics.fault("pipeline")
+            log.error("memory failed, the request goes on", where="pipeline", fault=type(fault).__name__, exc_info=True)
+            return _untouched(b"", Note.FAULT, model)
+
+    def _learn_window(self, model: str, said: Said, upstream: str, refused: TooLong) -> int:
+        """
+        The window that a refusal shows.
+
+        Where it names none, or one that by our count would have been enough, the client's own prompt is what fits.
+        """
+        if refused.is_of_model:
+            sent = said.own_tokens + said.added.tokens + said.diagnosis.pressure.reply_tokens
+            named = refused.window_tokens
+            most = named or self._windows.of(upstream, model)
+            tokens = most if named and sent > named else min(most, said.own_tokens)
+            self._windows.refused(upstream, model, max(1, tokens))
+        return self._windows.of(upstream, model)
+
+    def overhears(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
+        """Who listens to the answer to a request that memory does not act on: lists of models name their windows."""
+        if self._policy.memory.mode is Mode.OFF or method != "GET" or not _LISTS_MODELS.search(path):
+            return None
+        return functools.partial(_ListHeard, self._listed)
+
+    def _listed(self, body: bytes) -> None:
+        for model, tokens in windows_in(body).items():
+            for is_anthropic in (False, True):
+                if (upstream := choose(self._policy.upstreams, model, is_anthropic=is_anthropic)) is not None:
+                    self._windows.listed(upstream.name, model, tokens)
+
+    def _upstream(self, model: str, wire: Wire, headers: RawHeaders) -> str:
+        """Name of the upstream that such a request goes to; "" where nobody serves it."""
+        is_anthropic = wire is messages_wire or speaks_anthropic("", headers)
+        upstream = choose(self._policy.upstreams, model, is_anthropic=is_anthropic)
+        return upstream.name if upstream else ""
 
     async def _completed(self, chat: Chat, speaker: Speaker, deadline: float) -> Chat:
         """The request with what it only names by an id; the client's bytes stay as they are."""
@@ -268,13 +342,17 @@ class Pipeline:
         shape = inherited(chat, shape, lineage.head)
         return Traced(prints, shape, lineage, self._conversation(speaker, lineage), said, note)
 
-    async def _speak(self, chat: Chat, speaker: Speaker, traced: Traced, deadline: float) -> Said:
+    async def _speak(self, chat: Chat, speaker: Speaker, traced: Traced, upstream: str, deadline: float) -> Said:
         """Decide what to say, look it up, and fit it into the budget."""
         counted = await self._count(chat, traced)
         policy = self._policy
-        window = self._tokens.window(chat.model)
+        window = self._windows.of(upstream, chat.model)
         reply = reply_room(counted, window, chat.max_reply_tokens, policy.pressure)
-        now = pressure(counted + traced.said.tokens, window, reply, policy.pressure)
+        replayed = traced.said
+        drops_blocks = bool(replayed.tokens) and counted + replayed.tokens + reply > window
+        if drops_blocks:
+            replayed = replace(replayed, said=())
+        now = pressure(counted + replayed.tokens, window, reply, policy.pressure)
         diagnosis = diagnose(
             chat,
             _past(chat, traced.prints),
@@ -282,31 +360,35 @@ class Pipeline:
             traced.lineage,
             traced.conversation,
             now,
-            traced.said.standing_tokens,
+            replayed.standing_tokens,
             policy,
-            traced.said.occurrences,
+            replayed.occurrences,
         )
+        said = Said(diagnosis, counted, replayed, drops_blocks)
         kind, budget = diagnosis.kind, diagnosis.budget
         if traced.note is not None or diagnosis.query is None or budget is None or kind is None:
-            return Said(diagnosis, note=traced.note or diagnosis.note)
+            return replace(said, note=traced.note or diagnosis.note)
         try:
             async with asyncio.timeout_at(deadline):
                 if diagnosis.ask_journal:
                     diagnosis = await self._with_journal(diagnosis)
+                    said = replace(said, diagnosis=diagnosis)
                 assert diagnosis.query is not None
                 recalled = await self._remembering.recall(diagnosis.query, RECALL_LIMIT)
         except (TimeoutError, MemoryFault) as fault:
-            return Said(diagnosis, note=self._skipped("recall", fault))
+            return replace(said, note=self._skipped("recall", fault))
         if not recalled.admitted:
-            return Said(diagnosis, note=Note.NOTHING_RELEVANT, recalled=recalled)
+            return replace(said, note=Note.NOTHING_RELEVANT, recalled=recalled)
         anchor, role = place(chat, diagnosis.anchor, policy.recall.placement)
         block, cut = pack(recalled.candidates, budget, kind, diagnosis.query.text)
         if block is None:
-            return Said(diagnosis, note=Note.NOTHING_RELEVANT, recalled=recalled, cut=cut)
+            return replace(said, note=Note.NOTHING_RELEVANT, recalled=recalled, cut=cut)
         block = replace(block, role=role, tokens=self._tokens.text(block.text, chat.model))
         if now.prompt_tokens + block.tokens + reply > now.window_tokens:
-            return Said(diagnosis, note=Note.WINDOW_FULL, recalled=recalled, cut=cut)
-        return Said(diagnosis, block, anchor, recalled=recalled, cut=cut)
+            return replace(said, note=Note.WINDOW_FULL, recalled=recalled, cut=cut)
+        if diagnosis.sheds:
+            said = replace(said, replayed=Replay())
+        return replace(said, block=block, anchor=anchor, recalled=recalled, cut=cut)
 
     async def _count(self, chat: Chat, traced: Traced) -> int:
         """Tokens of the prompt without the blocks that are said again; with those that the provider holds."""
@@ -324,7 +406,7 @@ class Pipeline:
         asked = "\n".join(message.text for message in stored.values())
         return replace(diagnosis, query=replace(diagnosis.query, text=f"{asked}\n{diagnosis.query.text}".strip()))
 
-    def _turn(self, chat: Chat, speaker: Speaker, traced: Traced, said: Said) -> Turn:
+    def _turn(self, chat: Chat, speaker: Speaker, traced: Traced, said: Said, upstream: str) -> Turn:
         """The request as a diff against the head that it continues, behind what the provider holds of it."""
         lineage, query = traced.lineage, said.diagnosis.query
         head = lineage.head if lineage.role is not Role.SIDE else None
@@ -375,13 +457,14 @@ class Pipeline:
             quoted=said.block.occurrences if said.block else (),
             reach=query.reach if query else Reach.CONVERSATION,
             anchor=len(held) + said.anchor if said.anchor >= 0 else -1,
-            replaces_blocks=said.diagnosis.sheds and said.block is not None,
+            replaces_blocks=said.drops_blocks or (said.diagnosis.sheds and said.block is not None),
             compactions=(head.compactions if head else 0) + lineage.event.is_compaction,
             lost=(*(head.lost if head is not None and held else ()), *newly_lost(lineage)),
             summarises=lineage.summarises,
             last_full=behind,
-            tokens=said.diagnosis.pressure.prompt_tokens + (said.block.tokens if said.block else 0),
-            explain=explanation(said.diagnosis, said.note, said.recalled, said.block, said.cut),
+            tokens=said.added.own_tokens + said.added.tokens,
+            upstream=upstream,
+            explain=_explained(said),
         )
 
     def _conversation(self, speaker: Speaker, lineage: Lineage) -> str:
@@ -449,6 +532,50 @@ def _untouched(body: bytes, note: Note, model: str) -> Prepared:
     return Prepared(body, _headers(note=note), model, told={"note": note.value})
 
 
+def _explained(said: Said) -> Json:
+    return explanation(said.diagnosis, said.note, said.recalled, said.block, said.cut, said.added)
+
+
+def _said_of(traced: Traced, said: Said, turn: Turn | None, note: Note | None) -> tuple[Headers, Told]:
+    """What the client and the log are told."""
+    lineage, added, turn_id = traced.lineage, said.added, turn.id if turn else ""
+    headers = _headers(
+        conversation=traced.conversation,
+        turn=turn_id,
+        role=lineage.role.value,
+        event=lineage.event.value,
+        pressure=f"{said.diagnosis.pressure.ratio:.2f}",
+        added_tokens=added.tokens,
+        added_share=f"{added.share:.2f}",
+        recalled=len(said.block.occurrences) if said.block else 0,
+        note=note,
+    )
+    told: Told = {"request": turn_id} if turn_id else {}
+    told |= {"conversation": traced.conversation, "role": lineage.role.value, "history": lineage.event.value}
+    if added.tokens:
+        told |= {"added_tokens": added.tokens, "added_share": round(added.share, 3)}
+    return headers, told | ({"note": note.value} if note else {})
+
+
+class _ListHeard:
+    """A `Listener` to a list of models; holds nothing back."""
+
+    def __init__(self, take: Callable[[bytes], None], status: int, headers: RawHeaders) -> None:
+        self._take = take
+        self._ear = Ear(headers, MODEL_LIST_BYTES)
+
+    def feed(self, data: bytes) -> int:
+        self._ear.feed(data)
+        return len(data)
+
+    def finish(self, ending: Ending) -> asyncio.Future[None]:
+        if ending is Ending.COMPLETE:
+            self._take(b"".join(self._ear.heard()[0]))
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done.set_result(None)
+        return done
+
+
 def _headers(
     *,
     conversation: str = "",
@@ -457,6 +584,7 @@ def _headers(
     event: str = "",
     pressure: str = "",
     added_tokens: int = 0,
+    added_share: str = "",
     recalled: int = 0,
     note: Note | None = None,
 ) -> tuple[tuple[bytes, bytes], ...]:
@@ -467,6 +595,7 @@ def _headers(
         "event": event,
         "pressure": pressure,
         "added-tokens": str(added_tokens),
+        "added-share": added_share,
         "recalled": str(recalled),
         "note": note.value if note else "",
     }

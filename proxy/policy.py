@@ -283,10 +283,13 @@ class PressurePolicy(_Part):
     tight_passages: int = Field(2, ge=0, description="Passages from `tight`.")
     tight_passage_chars: int = Field(250, ge=0, description="Characters of each.")
     default_window_tokens: int = Field(
-        128_000, gt=0, description="For models that no table knows; most current ones take at least this."
+        128_000,
+        gt=0,
+        description="For models that no table knows, until their upstream shows another window by refusing or listing.",
     )
     window_tokens: dict[Pattern, Annotated[int, Field(gt=0)]] = Field(
-        {}, description="Model pattern (fnmatch) to input window, before the built-in table."
+        {},
+        description="Model pattern (fnmatch) to input window, before what upstreams show and the built-in table.",
     )
     reply_reserve_tokens: int = Field(
         4096,

@@ -234,6 +234,9 @@ class Preparing(Protocol):
             body: None where it is larger than memory reads; it is forwarded as it was sent.
         """
 
+    def overhears(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
+        """Who listens to the answer to a request that memory does not act on; None: nobody."""
+
 
 class Counts(Protocol):
     """What the operator can see of the services' work; implemented by `metrics.Metrics`."""

@@ -64,7 +64,7 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
         texts: what is stored, by occurrence; candidates that are not in it were forgotten since.
     """
     told = turn["explain"]
-    pressure, budget = told.get("pressure", {}), told.get("budget", {})
+    pressure, budget, added = told.get("pressure", {}), told.get("budget", {}), told.get("added")
     query, gate, block = told.get("query", {}), told.get("gate", {}), told.get("block")
     yield fields(
         [
@@ -85,6 +85,7 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
             ("model", "missing: searched by words alone" if told.get("lexical_only") else ""),
             ("took", ", ".join(f"{stage} {ms:g} ms" for stage, ms in told.get("elapsed_ms", {}).items())),
             ("said", f"{told.get('kind')}: {block['chars']:,} characters, {block['tokens']:,} tokens" if block else ""),
+            ("added", f"{added['tokens']:,} tokens, {added['share']:.0%} of the client's own" if added else ""),
             ("nothing said", told.get("note") or ""),
         ]
     )

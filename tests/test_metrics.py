@@ -14,12 +14,21 @@ def lines(metrics: Metrics) -> list[str]:
 
 def test_a_request_is_counted_with_its_role_event_and_note_and_nothing_else() -> None:
     metrics = Metrics()
-    metrics.request("main", "compaction:summary", "", added_tokens=120)
+    metrics.request("main", "compaction:summary", "", added_tokens=120, own_tokens=900)
     metrics.request("main", "append", "calm")
     text = lines(metrics)
     assert 'palimpsest_requests_total{event="compaction:summary",note="",role="main"} 1.0' in text
     assert 'palimpsest_requests_total{event="append",note="calm",role="main"} 1.0' in text
     assert "palimpsest_added_tokens_total 120.0" in text
+    assert "palimpsest_own_tokens_total 900.0" in text
+
+
+def test_tokens_that_were_refused_are_counted_beside_those_that_were_added() -> None:
+    metrics = Metrics()
+    metrics.request("main", "append", "", added_tokens=120, own_tokens=900)
+    metrics.too_long(120)
+    text = lines(metrics)
+    assert "palimpsest_too_long_total 1.0" in text and "palimpsest_too_long_tokens_total 120.0" in text
 
 
 def test_faults_lost_turns_refusals_and_answers_are_counted() -> None:

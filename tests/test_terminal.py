@@ -39,6 +39,7 @@ TOLD: dict[str, Any] = {
             "why": "budget",
         },
     ],
+    "added": {"tokens": 1502, "share": 0.125},
     "block": {"chars": 5811, "tokens": 1402, "occurrences": [10]},
 }
 
@@ -95,6 +96,7 @@ def test_explanation_shows_event_evidence_tier_budget_and_query() -> None:
         "open: cosine 0.61",
         "recall 12.5 ms",
         "restore: 5,811 characters, 1,402 tokens",
+        "1,502 tokens, 12% of the client's own",
     ):
         assert words in text
 

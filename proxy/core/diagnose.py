@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proxy.core.digest import query_terms, readable, tags
-from proxy.core.pressure import recall_budget, restore_budget
+from proxy.core.pressure import beside_own, recall_budget, restore_budget
 from proxy.domain import (
     BlockKind,
     Chat,
@@ -90,6 +90,7 @@ def diagnose(
             return silent(Note.PRESSURE)
         if at_cap:
             return silent(Note.WINDOW_FULL)
+        budget = beside_own(budget, _chars(chat))
     text, ask_journal = _question(chat, lineage, newest, human_speaks, restores)
     asks = not restores or _asks(chat, lineage, newest, human_speaks)
     held = () if lineage.head is None else (lineage.head.fulls[index] for index in lineage.held)
@@ -215,6 +216,11 @@ def _begins_compacted(chat: Chat) -> bool:
 def _speaks_last(chat: Chat, newest: int) -> bool:
     """Nothing follows but instructions: clients put lists of skills and reminders behind the question."""
     return newest >= 0 and all(message.is_instruction for message in chat.messages[newest + 1 :])
+
+
+def _chars(chat: Chat) -> int:
+    """Characters of what the client sends."""
+    return sum(len(m.text) + sum(len(call.arguments) for call in m.calls) for m in chat.messages)
 
 
 def _is_human(message: Message) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from proxy.domain import Block, Diagnosis, Json, Note, Recalled
+from proxy.domain import Added, Block, Diagnosis, Json, Note, Recalled
 
 CANDIDATES = 40  # a block holds some forty short messages; the rest was cut and says little
 
@@ -19,12 +19,14 @@ def explanation(
     recalled: Recalled | None,
     block: Block | None,
     cut: Mapping[int, str],
+    added: Added | None = None,
 ) -> Json:
     """
     What `explain` shows of one turn.
 
     Args:
         cut: memory id to the reason why it was not packed; a candidate that is not in it was.
+        added: what all blocks of the request cost.
     """
     lineage, now = diagnosis.lineage, diagnosis.pressure
     told: Json = {
@@ -40,6 +42,8 @@ def explanation(
         "note": note.value if note else None,
         "kind": diagnosis.kind.value if diagnosis.kind else None,
     }
+    if added is not None:
+        told["added"] = {"tokens": added.tokens, "share": round(added.share, 4)}
     if diagnosis.budget is not None and diagnosis.query is not None:
         told["budget"] = {"chars": diagnosis.budget.chars, "passage_chars": diagnosis.budget.passage_chars}
         told["query"] = {"text": diagnosis.query.text}

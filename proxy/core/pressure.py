@@ -13,6 +13,11 @@ from proxy.domain import Budget, Pressure, Tier
 from proxy.policy import PressurePolicy, RestorePolicy
 
 CHARS_PER_TOKEN = 3.0  # cautious: English runs at 4, code and JSON at 3; used only to keep a block inside the window
+SMALL_WINDOW_REPLY_SHARE = 0.25  # kept for the answer where a window is too small for the policy's reserve
+# A block costs its client money and attention at every further request, so it stays small beside what the client itself
+# sends: a quarter of that, and one long passage or a few short ones where a conversation has only begun.
+OWN_SHARE = 0.25
+FREE_CHARS = 1500
 TIERS = (Tier.CALM, Tier.WARM, Tier.TIGHT, Tier.FULL)
 
 
@@ -44,7 +49,7 @@ def reply_room(prompt_tokens: int, window_tokens: int, wanted_tokens: int | None
         wanted_tokens: the longest answer that it asks for. Where that is more than fits anyway, we can break nothing by
             adding: such a provider cuts answers short, and its clients ask for the most there is.
     """
-    reserve = policy.reply_reserve_tokens
+    reserve = min(policy.reply_reserve_tokens, int(window_tokens * SMALL_WINDOW_REPLY_SHARE))
     wanted = wanted_tokens or reserve
     return wanted if prompt_tokens + wanted <= window_tokens else min(wanted, reserve)
 
@@ -58,6 +63,17 @@ def recall_budget(tier: Tier, policy: PressurePolicy) -> Budget | None:
         Tier.FULL: (0, 0),
     }[tier]
     return Budget(passages * chars, chars) if passages * chars else None
+
+
+def beside_own(budget: Budget, own_chars: int) -> Budget:
+    """
+    The budget, or less: a block is never longer than a quarter of what the client itself sent, and 1,500 characters.
+
+    Args:
+        own_chars: of all messages of the request as the client sent it.
+    """
+    chars = min(budget.chars, int(own_chars * OWN_SHARE) + FREE_CHARS)
+    return Budget(chars, min(chars, budget.passage_chars))
 
 
 def restore_budget(now: Pressure, policy: RestorePolicy) -> Budget | None:

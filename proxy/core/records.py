@@ -12,7 +12,20 @@ import orjson
 
 from proxy.core.digest import digest
 from proxy.core.links import answer_links, flags_of, reply_links
-from proxy.domain import Answer, Completion, Ending, Entry, HeadFlag, Heard, LinkKind, NewMessage, Record, Role, Turn
+from proxy.domain import (
+    Answer,
+    Bare,
+    Completion,
+    Ending,
+    Entry,
+    HeadFlag,
+    Heard,
+    LinkKind,
+    NewMessage,
+    Record,
+    Role,
+    Turn,
+)
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import read_message
 from proxy.wire.stored import Clean, cleaned, to_stored
@@ -38,14 +51,15 @@ def heard_of(turn: Turn, completion: Completion, ending: Ending, now: float, key
     """What was heard of the answer to a turn, ready to commit."""
     message, prompt_tokens = completion.message, completion.prompt_tokens
     named = reply_links((completion.id, *completion.part_ids), key)
+    bare = Bare(turn.tokens, cleaned(turn.explain, clean)) if turn.is_bare else None
     if message is None:
-        return Heard(Answer(turn.id, ending, links=named, prompt_tokens=prompt_tokens, created_at=now), None)
+        return Heard(Answer(turn.id, ending, links=named, prompt_tokens=prompt_tokens, created_at=now, bare=bare), None)
     print = fingerprint(message, key)
     flags = flags_of(message) | HeadFlag.OURS
     links = (*named, *answer_links(message, print, turn, key))
     if message.opaque and turn.role is Role.SIDE:  # a compaction comes back by its name, too
         links += tuple((LinkKind.ECHO, print) for _, print in named)
-    answer = Answer(turn.id, ending, message, print, flags, links, prompt_tokens, now)
+    answer = Answer(turn.id, ending, message, print, flags, links, prompt_tokens, now, bare)
     position = 1 + max((*(at for at, _ in turn.kept), *(new.position for new in turn.new)), default=-1)
     shown = turn.block.text if turn.block else ""
     return Heard(answer, entry_of(NewMessage(message, print, position, flags), turn.role, key, clean, shown))

@@ -8,8 +8,9 @@ Everything goes through here that no endpoint of our own takes: `/v1/...`, and u
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qs
 
 import structlog
@@ -18,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 from proxy.core.keyring import Keyring
 from proxy.domain import Ending, Mode, Prepared, RawHeaders
 from proxy.edge.copies import Copies
+from proxy.edge.first_look import LookedAt
 from proxy.edge.http import CUT
 from proxy.edge.provider_state import ProviderState, Refused
 from proxy.edge.relay import Relay
@@ -26,7 +28,7 @@ from proxy.edge.tunnel import can_switch, tunnel
 from proxy.edge.upload import BodyTooLarge, ClientGone, Upload
 from proxy.errors import NotServed, UpstreamUnreachable
 from proxy.policy import Policy
-from proxy.ports import Body, Preparing, Sending
+from proxy.ports import Answer, Body, Preparing, Sending
 from proxy.upstream.choice import needs_model
 from proxy.upstream.switched import SwitchedAnswer
 from proxy.wire.body import model_of
@@ -36,7 +38,16 @@ from proxy.wire.wires import wire_of
 # Readers disagree on what these mean: what is checked here might not be what is opened there.
 _STRANGE_PATH = re.compile(r"^[^/]|//|\\|%5[cC]|(?:/|%2[fF])(?:\.|%2[eE]){1,2}(?:/|%2[fF]|;|$)")
 
-Outgoing = tuple[Prepared, RawHeaders, Body]
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """What goes upstream. `sent` is what the client sent, headers and body; None where that is the same."""
+
+    prepared: Prepared
+    headers: RawHeaders
+    body: Body
+    sent: tuple[RawHeaders, Body] | None = None
+
 
 log = structlog.get_logger()
 
@@ -101,16 +112,20 @@ class ProxyRoutes:
                     await relay.refuse(413, "request_too_large", str(too_large) or text)
 
     async def _forward(self, scope: Scope, path: str, headers: RawHeaders, upload: Upload, relay: Relay) -> None:
-        prepared, headers, body = await self._prepare(scope["method"], path, headers, upload)
+        outgoing = await self._prepare(scope["method"], path, headers, upload)
         query = scope["query_string"].decode("latin-1")
-        relay.take(prepared)
+        relay.take(outgoing.prepared)
         try:
             async with upload.attended():
                 target = f"{path}?{query}" if query else path
-                model = prepared.model or (_model_in(query) if self._needs_model else "")
-                sending = self._upstreams.send(model, scope["method"], target, headers, body)
-                del body, prepared  # an answer may take minutes
-                async with aclosing(await sending) as answer:
+                model = outgoing.prepared.model or (_model_in(query) if self._needs_model else "")
+
+                def send(headers: RawHeaders, body: Body) -> Awaitable[Answer]:
+                    return self._upstreams.send(model, scope["method"], target, headers, body)
+
+                answering = _answer(outgoing, send, relay)
+                del outgoing  # an answer may take minutes
+                async with aclosing(await answering) as answer:
                     await (tunnel(scope, answer) if isinstance(answer, SwitchedAnswer) else relay.forward(answer))
         except NotServed as refused:
             relay.end(Ending.REFUSED)
@@ -141,8 +156,9 @@ class ProxyRoutes:
                     await self._state.check_body(headers, body)
                 prepared = await self._pipeline.prepare(headers, body, wire)
                 if prepared.body == (body or b""):
-                    return replace(prepared, body=b""), headers, sent
-            return prepared, [h for h in headers if h[0] != b"content-encoding"], prepared.body
+                    return Outgoing(replace(prepared, body=b""), headers, sent)
+            plain = [header for header in headers if header[0] != b"content-encoding"]
+            return Outgoing(replace(prepared, body=b""), plain, prepared.body, (headers, sent))
         checks = self._state if method == "POST" and not _is_form(headers) else None
         if checks is not None or (self._needs_model and _is_json(headers)):
             sent = await upload.whole()
@@ -151,9 +167,31 @@ class ProxyRoutes:
                     await checks.check_body(headers, body)
                 if body is None:
                     raise _unreadable()
-                return Prepared(b"", model=model_of(body) if self._needs_model else ""), headers, sent
+                return Outgoing(Prepared(b"", model=model_of(body) if self._needs_model else ""), headers, sent)
         first = await upload.piece()
-        return Prepared(b""), headers, first if upload.has_arrived else upload.rest(first)
+        prepared = Prepared(b"", listen=self._pipeline.overhears(method, path))
+        return Outgoing(prepared, headers, first if upload.has_arrived else upload.rest(first))
+
+
+async def _answer(outgoing: Outgoing, send: Callable[[RawHeaders, Body], Awaitable[Answer]], relay: Relay) -> Answer:
+    """The upstream's; where what was added made the prompt too long, that to the request as the client sent it."""
+    prepared, sent = outgoing.prepared, outgoing.sent
+    sending = send(outgoing.headers, outgoing.body)
+    del outgoing
+    answer = await sending
+    if prepared.without is None or sent is None:
+        return answer
+    looked_at = LookedAt(answer)
+    try:
+        refused = await looked_at.look()
+    except BaseException:
+        await looked_at.aclose()
+        raise
+    if refused is None:
+        return looked_at
+    await looked_at.aclose()
+    relay.take(prepared.without(refused))
+    return await send(*sent)
 
 
 def _nothing() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from proxy.domain import Json
 from proxy.scripted import responses
@@ -18,13 +18,14 @@ class Provider:
     """The state that OpenAI keeps: responses by their id, and conversations."""
 
     def __init__(self) -> None:
+        self.windows: dict[str, int] = {}  # of models that the list has besides, as vLLM names them
         self._objects: dict[str, Json] = {}  # responses and conversations, by id
         self._windows: dict[str, tuple[Json, ...]] = {}  # the items behind each
 
     def answer(self, got: Received, number: int) -> tuple[int, Json | bytes] | None:
         """Status and body of what needs no script, or None; `number` makes new ids."""
         if got.endpoint.endswith("/models"):
-            return 200, _models(got)
+            return 200, _models(got, self.windows)
         if got.method in ("GET", "DELETE") and (named := _STORED.search(got.endpoint)):
             return self._stored(got.method, named[1], named[2])
         if got.method != "POST":
@@ -112,7 +113,7 @@ def _conversation(asked: Json) -> str:
     return (conversation.get("id") if isinstance(conversation, dict) else conversation) or ""
 
 
-def _models(got: Received) -> Json:
+def _models(got: Received, windows: Mapping[str, int]) -> Json:
     """The list, in the shape of the wire that the caller speaks."""
     if "anthropic-version" in {name.lower() for name in got.headers}:
         data = [
@@ -120,4 +121,5 @@ def _models(got: Received) -> Json:
         ]
         return {"data": data, "has_more": False, "first_id": MODELS[0], "last_id": MODELS[-1]}
     listing = [{"id": name, "object": "model", "created": 0, "owned_by": "script"} for name in MODELS]
+    listing += [{"id": name, "object": "model", "max_model_len": tokens} for name, tokens in windows.items()]
     return {"object": "list", "data": listing}

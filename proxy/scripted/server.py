@@ -61,6 +61,11 @@ class ScriptedUpstream:
         return f"<ScriptedUpstream [{len(self.received)} received, {self.abandoned} abandoned] {self.url}>"
 
     @property
+    def windows(self) -> dict[str, int]:
+        """Windows in tokens that `/v1/models` names; empty at first."""
+        return self._provider.windows
+
+    @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
@@ -130,7 +135,7 @@ class ScriptedUpstream:
             reply = Reply(reply)
         wire = next((wire for ending, wire in WIRES.items() if got.endpoint.endswith(ending)), None)
         if reply.body is not None:
-            return reply, JSON, _halves(reply.body)
+            return reply, dict(reply.headers).get("content-type", JSON), _halves(reply.body)
         if reply.status >= 400:
             return reply, JSON, _halves((wire or chat).refused(reply))
         if wire is None:

@@ -14,12 +14,13 @@ from math import ceil
 import orjson
 
 from proxy.core.pressure import CHARS_PER_TOKEN
-from proxy.domain import Ending, Heard
+from proxy.domain import Bare, Ending, Heard
 from proxy.store.heads import to_listing
 from proxy.store.requests import write_links
 from proxy.store.standing import Standing, forget_occurrences, last_ids, write_standing
 from proxy.store.tree import carried, decode_kept, encode_kept
 from proxy.store.visit import Transaction
+from proxy.wire.values import dumps
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ def write_answers(transaction: Transaction, answers: Sequence[Heard]) -> None:
     )
     open = {key: _Open(*row) for key, *row in rows}
     heard_of = {heard.answer.turn_id: heard for heard in answers if heard.answer.turn_id in open}
+    bare = [(open[key], heard.answer.bare) for key, heard in heard_of.items() if heard.answer.bare]
+    _write_bare(transaction, bare)
     refused = [
         open[key]
         for key, heard in heard_of.items()
@@ -107,6 +110,27 @@ def _is_known(transaction: Transaction, tenant: int) -> bool:
         (tenant, Ending.REFUSED, Ending.UNANSWERED),
     )
     return bool(answered[0])
+
+
+def _write_bare(transaction: Transaction, bare: Sequence[tuple[_Open, Bare]]) -> None:
+    """
+    Record that these requests went without what was added to them: it made them too long.
+
+    The new block was never seen, and is gone. Those of before would be too much again at the next request: from here on
+    they are not repeated.
+    """
+    transaction.write("DELETE FROM block WHERE turn = ?", [(turn.number,) for turn, _ in bare])
+    transaction.write(
+        "UPDATE block SET shed = ?1 WHERE conversation = ?2 AND turn < ?1 AND shed = 0",
+        [(turn.number, turn.conversation) for turn, _ in bare],
+    )
+    transaction.write(
+        "UPDATE turn SET explain = ? WHERE id = ?", [(dumps(sent.explain), turn.number) for turn, sent in bare]
+    )
+    transaction.write(
+        "UPDATE head SET state = json_set(state, '$.tokens', ?) WHERE turn = ?",
+        [(sent.tokens, turn.number) for turn, sent in bare],
+    )
 
 
 def _take_back(transaction: Transaction, turn: _Open) -> None:

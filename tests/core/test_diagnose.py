@@ -135,11 +135,18 @@ def test_a_conversation_that_lost_nothing_is_calm(event: Event) -> None:
 
 def test_a_later_human_message_recalls_what_was_lost() -> None:
     lineage = Lineage(Event.APPEND, Role.MAIN, head(lost=(7, 8)), kept=(0, 1, 2, 3, -1))
-    request = chat(("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d"), ("user", QUESTION))
+    request = chat(("user", "a"), ("assistant", "b" * 6000), ("user", "c"), ("assistant", "d"), ("user", QUESTION))
     found = decide(request, lineage)
     assert (found.kind, found.budget) == (BlockKind.RECALL, Budget(3000, 600))
     assert found.query is not None
     assert found.query.lost == {7, 8}
+
+
+def test_a_recall_block_is_shorter_where_the_client_itself_sends_little() -> None:
+    lineage = Lineage(Event.APPEND, Role.MAIN, head(lost=(7, 8)), kept=(0, 1, 2, 3, -1))
+    texts = ("a" * 399, "b", "c", "d", QUESTION)
+    request = chat(*zip(("user", "assistant", "user", "assistant", "user"), texts, strict=True))
+    assert decide(request, lineage).budget == Budget(1500 + sum(map(len, texts)) // 4, 600)
 
 
 def test_inside_a_tool_loop_nothing_new_is_said() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.core.pressure import free_tokens, pressure, recall_budget, reply_room, restore_budget
+from proxy.core.pressure import beside_own, free_tokens, pressure, recall_budget, reply_room, restore_budget
 from proxy.domain import Budget, Tier
 from proxy.policy import PressurePolicy, RestorePolicy
 
@@ -54,6 +54,20 @@ def test_a_window_without_tokens_is_refused() -> None:
 def test_a_recall_block_says_less_on_each_tier_and_nothing_when_full() -> None:
     budgets = [recall_budget(tier, POLICY) for tier in (Tier.CALM, Tier.WARM, Tier.TIGHT, Tier.FULL)]
     assert budgets == [Budget(3000, 600), Budget(1200, 400), Budget(500, 250), None]
+
+
+@pytest.mark.parametrize(("own_chars", "chars"), [(0, 1500), (400, 1600), (6000, 3000), (10**6, 3000)])
+def test_a_block_stays_within_a_quarter_of_what_the_client_sends_and_a_little(own_chars: int, chars: int) -> None:
+    assert beside_own(Budget(3000, 600), own_chars) == Budget(chars, 600)
+
+
+def test_a_passage_is_never_longer_than_its_block() -> None:
+    assert beside_own(Budget(4000, 2000), 0) == Budget(1500, 1500)
+
+
+@pytest.mark.parametrize(("window_tokens", "kept_tokens"), [(2048, 512), (16_384, 4096), (200_000, 4096)])
+def test_a_small_window_keeps_a_quarter_for_an_answer_of_unknown_length(window_tokens: int, kept_tokens: int) -> None:
+    assert reply_room(100, window_tokens, None, POLICY) == kept_tokens
 
 
 def test_a_restore_block_has_its_budget_at_any_tier() -> None:

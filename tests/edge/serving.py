@@ -67,6 +67,9 @@ class ScriptedPipeline:
         self.prepared.append((headers, body))
         return Prepared(body or b"" if self.body is None else self.body, (NOTE,), self.model, self._listen)
 
+    def overhears(self, method: str, path: str) -> None:
+        return None
+
     def _listen(self, status: int, headers: RawHeaders) -> ScriptedListener:
         self.listeners.append(ScriptedListener(status, headers, self.permit))
         return self.listeners[-1]

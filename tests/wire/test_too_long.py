@@ -1,0 +1,68 @@
+"""Refusals for a prompt's length are known in every provider's words, and no other error is taken for one."""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.domain import TooLong
+from proxy.scripted.too_long import PROVIDERS
+from proxy.wire.too_long import too_long, too_long_event
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_refusal_is_known_in_the_words_of_every_provider(provider: str) -> None:
+    words = PROVIDERS[provider]
+    told = too_long(words.status, words.said(2345, 2048))
+    assert told is not None
+    assert told.window_tokens == (2048 if words.names_window else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "window"),
+    [
+        ("This model's maximum context length is 131,072 tokens. However, you requested", 131_072),
+        ("This model's maximum prompt length is 131072 but the request contains 537812 tokens.", 131_072),
+        ("Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 315199.", 272_000),
+        (
+            "input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000, decrease input length or "
+            "`max_tokens` and try again",
+            200_000,
+        ),
+        ("request (9999 tokens) exceeds the available context size (4096 tokens), try increasing it", 4096),
+        ("The decoder prompt (length 9999) is longer than the maximum model length of 4096.", 4096),
+    ],
+)
+def test_window_is_read_from_the_words_that_name_it(text: str, window: int) -> None:
+    assert too_long(400, text.encode()) == TooLong(window)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"error":{"message":"Invalid value: \'tool\'.","code":"invalid_value"}}',
+        '{"error":{"message":"The maximum tokens you requested exceeds the model limit of 2048."}}',
+        '{"error":{"message":"max_tokens for `m` must be less than or equal to 8000"}}',
+        '{"error":{"message":"Rate limit reached for gpt-4o on requests per min. Limit: 3 / min."}}',
+        '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}',
+        "",
+    ],
+)
+def test_other_errors_are_not_taken_for_it(text: str) -> None:
+    assert too_long(400, text.encode()) is None and too_long(500, text.encode()) is None
+
+
+def test_status_that_no_provider_uses_for_it_is_not_read() -> None:
+    words = PROVIDERS["openai"]
+    assert too_long(200, words.said(9, 8)) is None and too_long(401, words.said(9, 8)) is None
+
+
+def test_body_that_a_web_server_finds_too_large_teaches_no_window() -> None:
+    assert too_long(413, b"<html>413 Request Entity Too Large</html>") == TooLong(is_of_model=False)
+
+
+def test_error_inside_a_stream_is_known_and_an_answer_that_quotes_one_is_not() -> None:
+    failed = b'{"type":"response.failed","response":{"error":{"code":"context_length_exceeded","message":"x"}}}'
+    assert too_long_event(failed) == TooLong()
+    assert too_long_event(PROVIDERS["openai"].said(9, 2048)) == TooLong(2048)
+    assert too_long_event(b'{"choices":[{"delta":{"content":"context_length_exceeded"}}]}') is None
+    assert too_long_event(b"not JSON: context_length_exceeded") is None
