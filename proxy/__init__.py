@@ -8,8 +8,8 @@ The map of the house; imports point down only (`scripts/check` asks import-linte
     doctor/ evaluation/        what is in place; what memory is worth, measured: maps of their own
     edge/                   4  HTTP routes: the proxied paths, the operator's paths
     pipeline, recall,       3  services: one request in one paragraph; ask the indexes;
-    archivist, readers,        overhear, journal, index in the background
-    supervision
+    archivist, readers,        overhear, journal, index in the background;
+    supervision, forgetting    erase on request, and prove it
     store/ index/ upstream/ 2  adapters: SQLite, vectors and text, the provider
     core/ wire/             1  pure: values in, decisions out; no I/O, no clock
     domain errors policy    0  vocabulary: what everything above speaks in

@@ -27,10 +27,12 @@ from proxy.core.signals import read_signals
 from proxy.domain import Turn
 from proxy.edge.access import Access
 from proxy.edge.admin_routes import Archive, admin_routes
+from proxy.edge.forget_routes import ForgetRoutes
 from proxy.edge.provider_state import ProviderState
 from proxy.edge.proxy_routes import ProxyRoutes
 from proxy.edge.web_pages import PageGuard, WebPages
 from proxy.errors import MemoryFault
+from proxy.forgetting import Following, Forgetting
 from proxy.index import tokens
 from proxy.index.embedder import MiniLM
 from proxy.index.tokens import TokenCounter
@@ -88,6 +90,9 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
         reinforcement=policy.reinforcement,
     )
 
+    forgetting = Forgetting(database, secret, time.time)
+    following = Following(database, [embedder.forget])
+
     def learn(turn: Turn, prompt_tokens: int) -> None:
         counter.learn(turn.model, turn.tokens, prompt_tokens)
         windows.answered(turn.upstream, turn.model, prompt_tokens)
@@ -129,6 +134,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
                     ("model", embedder.watch),
                     ("archivist", archivist.write),
                     ("index", archivist.index),
+                    ("forgetting", following.follow),
                 ):
                     supervisor.start(name, work)  # after the above, as a model takes the machine
                 opened.push_async_callback(archivist.drain, DRAIN_SECONDS)
@@ -157,6 +163,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
                 (*supervisor.troubles, *archivist.troubles),
                 is_off=policy.memory.mode == "off",
             ),
+            forgetting=ForgetRoutes(forgetting, time.time),
         ),
         lifespan=lifespan,
     )

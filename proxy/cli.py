@@ -26,6 +26,16 @@ from proxy.policy import Policy
 DONE, FAILED, WRONG = 0, 1, 2
 
 RESULTS = 20  # a screenful
+FORGETTABLE = (
+    ("conversation", "ID", "one conversation, and those of its sub-agents (x-palimpsest-conversation)"),
+    ("turn", "ID", "what one request brought, and its answer: x-palimpsest-turn, or CONVERSATION/N"),
+    ("user", "NAME", "all conversations of a user"),
+    ("scope", "NAME", "all conversations of a project"),
+    ("tenant", "NAME", "all of a tenant; beside others: only there"),
+    ("older-than", "AGE", "what was said before that: 90d, 12h, 4w"),
+    ("matching", "TEXT", "messages that hold these words, in any case"),
+)
+"""What `forget` takes: option, what stands behind it, help. Several restrict one another."""
 HELP_COLUMN = 20  # behind the longest name of a command
 
 
@@ -132,6 +142,13 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     )
     explain.add_argument("number", nargs="?", type=int, metavar="N", help="n-th turn of it, from 1; else its newest")
     _policy_flags(explain)
+
+    forget = command("forget", _forget, "Erase from the archive, look whether it is gone, and print a receipt.")
+    for name, metavar, about in FORGETTABLE:
+        forget.add_argument(f"--{name}", metavar=metavar, help=about)
+    forget.add_argument("--dry-run", action="store_true", help="only count what would go")
+    forget.add_argument("--yes", action="store_true", help="do not ask first")
+    _policy_flags(forget)
 
     stats = command("stats", _stats, "Say how much is stored, indexed and searched.")
     _policy_flags(stats)
@@ -277,6 +294,46 @@ def _explain(given: argparse.Namespace) -> int:
     for part in terminal.explanation(explained.turn, explained.texts):
         out.print(part)
     return DONE
+
+
+def _forget(given: argparse.Namespace) -> int:
+    from proxy import offline
+    from proxy.forgetting import target_of
+
+    named = {name.replace("-", "_"): getattr(given, name.replace("-", "_")) for name, _, _ in FORGETTABLE}
+    target = target_of({name: value for name, value in named.items() if value is not None}, time.time())
+    policy = _quiet_policy(given)
+    out, aside = terminal.console(), Console(stderr=True, markup=False, highlight=False)
+
+    async def run() -> int:
+        async with offline.opened(policy) as archive:
+            preview = await archive.preview(target)
+            if preview is None:
+                aside.print("nothing that is stored is meant: nothing was erased")
+                return FAILED
+            (out if given.dry_run else aside).print(terminal.fields(terminal.would_go(preview.counts)))
+            if given.dry_run:
+                return DONE
+            if not given.yes and not _is_sure(aside):
+                aside.print("nothing was erased")
+                return FAILED
+            receipt = await archive.erase(target)
+            if receipt is None:  # somebody else was faster
+                aside.print("nothing that is stored is meant any more")
+                return FAILED
+            out.print_json(data=receipt)
+            if receipt["check"]["clean"]:
+                return DONE
+            aside.print("erased, but the disk still holds some of it: see check in the receipt, and try again")
+            return FAILED
+
+    return asyncio.run(run())
+
+
+def _is_sure(console: Console) -> bool:
+    if not sys.stdin.isatty():
+        raise PolicyError("forget: nobody is there to be asked; add --yes")
+    return console.input("This cannot be undone. Erase it? Type yes: ").strip().lower() == "yes"
 
 
 def _stats(given: argparse.Namespace) -> int:

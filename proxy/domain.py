@@ -222,6 +222,7 @@ class HeadFlag:
     OURS = 32  # an answer that passed through this proxy
     CALLS = 64  # an assistant message that calls tools
     COMPACTED = 128  # the provider put something of its own in place of what stood before it
+    ERASED = 256  # its text was erased: only its fingerprints are left
 
 
 @dataclass(frozen=True, slots=True)
@@ -536,6 +537,7 @@ class Record:
 
     turn: Turn
     entries: tuple[Entry, ...]
+    scopes: tuple[int, ...] = ()  # `core.tombstones.scope_prints` of what it belongs to, its conversation first
 
 
 class Ending(StrEnum):

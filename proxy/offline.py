@@ -1,5 +1,5 @@
 """
-What can be asked of a data folder without the proxy? Explain, search, numbers, and indexing anew; it may run meanwhile.
+Commands on a data folder: explain, search, numbers, indexing anew, forgetting. A proxy may run on it meanwhile.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxy.app import DATABASE_FILE
-from proxy.domain import TURN_PREFIX, Query, Reach, Recalled
+from proxy.domain import TURN_PREFIX, Json, Query, Reach, Recalled
 from proxy.errors import MemoryFault, PolicyError
+from proxy.forgetting import Forgetting, Preview
 from proxy.index.embedder import MiniLM
 from proxy.index.vector import Shelves
 from proxy.metrics import Metrics
@@ -23,6 +24,8 @@ from proxy.recall import Recall
 from proxy.store.connection import Database
 from proxy.store.derived import Derived
 from proxy.store.journal import SqliteJournal
+from proxy.store.secret import load_secret
+from proxy.store.selection import Target
 
 LEASE_SECONDS = 120.0  # a batch takes seconds; if we are killed, others take it up after this
 LOOK_SECONDS = 0.5  # between looks while a running proxy indexes the rest
@@ -103,6 +106,23 @@ class Archive:
             return Searched(recalled)
         open_gate = self._policy.recall.model_copy(update=OPEN_GATE)
         return Searched(recalled, await self._recall(open_gate).recall(query, limit))
+
+    async def preview(self, target: Target) -> Preview | None:
+        """What an erasure would take; None: nothing that is stored is meant."""
+        return await self._forgetting().preview(target)
+
+    async def erase(self, target: Target) -> Json | None:
+        """
+        Erase beside a proxy that may run on the same folder; the signed receipt. None: nothing that is stored is meant.
+
+        Raises:
+            MemoryFault: it was not finished, and can be asked for again.
+            PolicyError: several tenants could be meant, or the secret is not to be had.
+        """
+        return await self._forgetting().erase(target)
+
+    def _forgetting(self) -> Forgetting:
+        return Forgetting(self.database, load_secret(self._policy.data, os.environ), time.time)
 
     async def stats(self) -> Mapping[str, Any]:
         return await self._journal.stats()

@@ -118,6 +118,12 @@ def numbers(stats: Mapping[str, Any], now: float) -> RenderableType:
     )
 
 
+def would_go(counts: Mapping[str, int]) -> Iterable[tuple[str, str]]:
+    """What an erasure would take, as `fields` takes it."""
+    for name, count in counts.items():
+        yield name.replace("_", " "), f"{count:,}"
+
+
 def found(recalled: Recalled, behind: Recalled | None = None) -> Iterable[RenderableType]:
     """What a search found, best first; `behind`: what stood behind a gate that was shut, so that no request got it."""
     yield fields(

@@ -28,7 +28,7 @@ def palimpsest(
 
 def test_help_names_the_commands_that_exist() -> None:
     said = palimpsest("--help").stdout
-    commands = "serve wrap doctor demo check-config model index search explain stats bench version"
+    commands = "serve wrap doctor demo check-config model index search explain forget stats bench version"
     for command in commands.split():
         assert command in said
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import orjson
 import pytest
 
 from proxy.index.model import locate
@@ -155,3 +156,34 @@ def test_a_folder_without_a_database_is_named_and_left_as_it_is(tmp_path: Path, 
         == f"palimpsest: opening {tmp_path}/palimpsest.db: it is not there yet; --data names another folder\n"
     )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_forget_counts_first_and_erases_only_when_it_is_told_to(data: Path) -> None:
+    forget = ("forget", "--conversation", "c-1", "--data", str(data))
+    counted = palimpsest(*forget, "--dry-run")
+    assert counted.returncode == 0, counted.stderr
+    assert ["messages", "4"] in [line.split() for line in counted.stdout.splitlines()]
+    unasked = palimpsest(*forget)
+    assert (unasked.returncode, unasked.stdout) == (2, "")
+    assert "nobody is there to be asked; add --yes" in unasked.stderr
+    assert b"zebrafish" in (data / "palimpsest.db").read_bytes()
+    done = palimpsest(*forget, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert orjson.loads(done.stdout)["check"]["clean"]
+    assert b"zebrafish" not in (data / "palimpsest.db").read_bytes()
+    again = palimpsest(*forget, "--yes")
+    assert (again.returncode, again.stdout) == (1, "")
+    assert "nothing that is stored is meant" in again.stderr
+
+
+@pytest.mark.parametrize("arguments", [[], ["--older-than", "soon"], ["--turn", "c-1/0"]])
+def test_forget_says_what_it_cannot_read(data: Path, arguments: list[str]) -> None:
+    done = palimpsest("forget", *arguments, "--yes", "--data", str(data))
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_an_erased_turn_can_still_be_explained(data: Path) -> None:
+    assert palimpsest("forget", "--turn", "c-1/2", "--yes", "--data", str(data)).returncode == 0
+    told = palimpsest("explain", "c-1", "2", "--data", str(data))
+    assert told.returncode == 0, told.stderr
+    assert "the broker's port" not in told.stdout

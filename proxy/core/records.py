@@ -12,6 +12,7 @@ import orjson
 
 from proxy.core.digest import digest
 from proxy.core.links import answer_links, flags_of, reply_links
+from proxy.core.tombstones import scope_prints
 from proxy.domain import (
     Answer,
     Bare,
@@ -44,7 +45,8 @@ def record_of(turn: Turn, key: bytes, clean: Clean) -> Record:
         clean: takes credentials out of a text.
     """
     said = replace(turn, explain=cleaned(turn.explain, clean))
-    return Record(said, tuple(entry_of(new, turn.role, key, clean) for new in turn.new))
+    entries = tuple(entry_of(new, turn.role, key, clean) for new in turn.new)
+    return Record(said, entries, scope_prints(turn, key))
 
 
 def heard_of(turn: Turn, completion: Completion, ending: Ending, now: float, key: bytes, clean: Clean) -> Heard:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-import orjson
 import structlog
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,6 +20,8 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from proxy.domain import Candidate, Query, Reach
 from proxy.edge.access import Access, Caller, Refusal, is_local
+from proxy.edge.forget_routes import ForgetRoutes
+from proxy.edge.replies import error_reply, json_reply
 from proxy.errors import MemoryFault
 from proxy.metrics import CONTENT_TYPE, Metrics
 from proxy.ports import Embedder, Journal, Remembering
@@ -36,6 +37,7 @@ log = structlog.get_logger()
 OFF = "memory is off (memory.mode): requests pass, and nothing is read or written"
 
 Handler = Callable[[Request, Caller], Awaitable[Response]]
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ def admin_routes(
     default_tenant: str = "",
     self_description: Mapping[str, Any] = MappingProxyType({}),
     archive: Callable[[], Archive] = lambda: Archive(),
+    forgetting: ForgetRoutes | None = None,
 ) -> list[BaseRoute]:
     """
     The proxy's own endpoints, for `app.py` to mount in front of the proxied ones.
@@ -66,6 +69,7 @@ def admin_routes(
         default_tenant: whom the operator's search means when it names no tenant: `tenants.static`.
         self_description: what `/healthz` says beside being alive.
         archive: how it stands now.
+        forgetting: None: nothing can be erased here.
     """
     admin = _Admin(journal, embedder, remembering, metrics, access, default_tenant, self_description, archive)
     return [
@@ -75,6 +79,7 @@ def admin_routes(
         Mount(
             "/memory",  # with all methods and whatever is below: nothing of ours ever goes upstream
             routes=[
+                *_forget_routes(forgetting, admin.guarded),
                 Route("/v1/conversations/{conversation}/turns", admin.guarded(admin.turn)),
                 Route("/v1/conversations/{conversation}/turns/{number}", admin.guarded(admin.turn)),
                 Route("/v1/turns/{key}", admin.guarded(admin.turn)),
@@ -82,6 +87,23 @@ def admin_routes(
                 Route("/v1/stats", admin.guarded(admin.stats)),
             ],
         ),
+    ]
+
+
+def _forget_routes(forgetting: ForgetRoutes | None, guarded: Callable[[Handler], Endpoint]) -> list[BaseRoute]:
+    if forgetting is None:
+        return []
+    delete = guarded(forgetting.delete)
+    paths = (
+        "/v1/conversations/{conversation}/turns/{number}",
+        "/v1/conversations/{conversation}",
+        "/v1/turns/{turn}",
+        "/v1/users/{user:path}",
+        "/v1/tenants/{tenant:path}",
+    )
+    return [
+        Route("/v1/forget", guarded(forgetting.forget), methods=["POST"]),
+        *(Route(path, delete, methods=["DELETE"]) for path in paths),
     ]
 
 
@@ -107,13 +129,13 @@ class _Admin:
         self._archive = archive
 
     async def healthz(self, _request: Request) -> Response:
-        return _json(self._alive)
+        return json_reply(self._alive)
 
     async def readyz(self, _request: Request) -> Response:
         archive = self._archive()
         if archive.is_off:
             state = {"ready": True, "store": "off", "embedder": "off", "pending": 0, "reasons": [OFF]}
-            return _json(state)
+            return json_reply(state)
         pending, reasons = None, list(archive.troubles)
         try:
             async with asyncio.timeout(READY_SECONDS):
@@ -135,36 +157,36 @@ class _Admin:
             "pending": pending,
             "reasons": reasons,
         }
-        return _json(state, 200 if up else 503)
+        return json_reply(state, 200 if up else 503)
 
     async def metrics(self, request: Request) -> Response:
         is_here = self._access.is_loopback and is_local(request.scope["headers"])
         caller = Caller() if is_here else self._access.caller(request.scope["headers"])
         if isinstance(caller, Refusal):
-            return _error(caller.status, caller.text)
+            return error_reply(caller.status, caller.text)
         if caller.tenant:
-            return _error(403, "these are numbers of all tenants: send the admin token")
+            return error_reply(403, "these are numbers of all tenants: send the admin token")
         return Response(self._metrics.render(), media_type=CONTENT_TYPE)
 
-    def guarded(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    def guarded(self, handler: Handler) -> Endpoint:
         """Ask who is calling first; say a fault of memory as the 503 that it is."""
 
         async def endpoint(request: Request) -> Response:
             caller = self._access.caller(request.scope["headers"])
             if isinstance(caller, Refusal):
-                return _error(caller.status, caller.text)
+                return error_reply(caller.status, caller.text)
             try:
                 return await handler(request, caller)
             except MemoryFault as fault:
                 log.warning("an operator's question failed", exc_info=fault)
-                return _error(fault.http_status, "the store or an index could not be asked; the log says why")
+                return error_reply(fault.http_status, "the store or an index could not be asked; the log says why")
 
         return endpoint
 
     async def turn(self, request: Request, caller: Caller) -> Response:
         number = request.path_params.get("number")
         if number is not None and not _is_number(number):
-            return _error(404, "no such turn: turns are numbered from 1")
+            return error_reply(404, "no such turn: turns are numbered from 1")
         tenant, key = caller.tenant or None, request.path_params.get("key")
         if key is not None:
             found = await self._journal.turn_named(tenant, key)
@@ -172,33 +194,33 @@ class _Admin:
             conversation = request.path_params["conversation"]
             found = await self._journal.turn(tenant, conversation, None if number is None else int(number))
         if found is None:
-            return _error(404, "no such turn")
+            return error_reply(404, "no such turn")
         candidates = found["explain"].get("candidates", [])
         stored = await self._journal.messages(found["tenant"], [candidate["occurrence"] for candidate in candidates])
         for candidate in candidates:  # None: forgotten since
             message = stored.get(candidate["occurrence"])
             candidate["text"] = None if message is None else message.text[:EXCERPT_CHARS]
-        return _json(found)
+        return json_reply(found)
 
     async def search(self, request: Request, caller: Caller) -> Response:
         asked = request.query_params
         tenant = asked.get("tenant") or caller.tenant or self._default_tenant
         if caller.tenant and tenant != caller.tenant:
-            return _error(403, "a proxy key searches its own tenant only")
+            return error_reply(403, "a proxy key searches its own tenant only")
         if not tenant:
-            return _error(400, "tenant must be given: whose memory is searched")
+            return error_reply(400, "tenant must be given: whose memory is searched")
         text, limit = asked.get("q", ""), asked.get("limit", str(SEARCH_RESULTS))
         if not text.strip():
-            return _error(400, "q must be given: what is searched for")
+            return error_reply(400, "q must be given: what is searched for")
         if not (_is_number(limit) and 1 <= int(limit) <= MOST_RESULTS):
-            return _error(400, f"limit must be a number from 1 to {MOST_RESULTS}")
+            return error_reply(400, f"limit must be a number from 1 to {MOST_RESULTS}")
         conversation = asked.get("conversation", "")
         query = Query(tenant, "", text, reach=Reach.TENANT)
         if conversation:
             all_of_it = await self._journal.occurrences(tenant, conversation)
             query = Query(tenant, conversation, text, reach=Reach.CONVERSATION, lost=all_of_it)
         recalled = await self._remembering.recall(query, int(limit))
-        return _json(
+        return json_reply(
             {
                 "admitted": recalled.admitted,
                 "reason": recalled.reason,
@@ -210,8 +232,8 @@ class _Admin:
 
     async def stats(self, _request: Request, caller: Caller) -> Response:
         if caller.tenant:
-            return _error(403, "these are numbers of all tenants: send the admin token")
-        return _json(dict(await self._journal.stats()))
+            return error_reply(403, "these are numbers of all tenants: send the admin token")
+        return json_reply(dict(await self._journal.stats()))
 
 
 def _is_number(text: str) -> bool:
@@ -231,15 +253,3 @@ def _result(candidate: Candidate) -> dict[str, Any]:
         "score": candidate.score,
         "signals": candidate.signals,
     }
-
-
-def _json(value: Any, status: int = 200) -> Response:
-    # Stored text is untrusted: never to be taken for a page, nor kept by a cache.
-    headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
-    body = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
-    return Response(body, status, headers, "application/json")
-
-
-def _error(status: int, text: str) -> Response:
-    """An error in the shape that OpenAI clients know."""
-    return _json({"error": {"message": text, "type": "palimpsest_error", "code": status}}, status)

@@ -72,6 +72,10 @@ class MiniLM:
             raise MemoryFault(f"embedding passages: {self.status}")
         return await asyncio.get_running_loop().run_in_executor(self._passage_thread, self._passages.embed, texts)
 
+    def forget(self) -> None:
+        """Drop the questions that are kept in memory."""
+        self._remembered.clear()
+
     async def warm(self) -> bool:
         """Load the model, if this machine has one. Returns `ready`."""
         try:

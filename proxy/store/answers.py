@@ -18,6 +18,7 @@ from proxy.domain import Bare, Ending, Heard
 from proxy.store.heads import to_listing
 from proxy.store.requests import write_links
 from proxy.store.standing import Standing, forget_occurrences, last_ids, write_standing
+from proxy.store.tombstones import ERASED_TURN, without_text
 from proxy.store.tree import carried, decode_kept, encode_kept
 from proxy.store.visit import Transaction
 from proxy.wire.values import dumps
@@ -32,17 +33,18 @@ class _Open:
     tenant: int
     parent: int | None
     messages: int
+    was_erased: bool  # while its answer was on its way
 
 
 def write_answers(transaction: Transaction, answers: Sequence[Heard]) -> None:
     """Write the answers of turns that are open; those of others were written before, or their request never was."""
     keys = orjson.dumps([heard.answer.turn_id for heard in answers]).decode()
     rows = transaction.read(
-        "SELECT turn.key, turn.id, turn.conversation, conversation.tenant, turn.parent, turn.messages"
+        "SELECT turn.key, turn.id, turn.conversation, conversation.tenant, turn.parent, turn.messages, turn.explain = ?"
         " FROM json_each(?) AS asked JOIN turn ON turn.key = asked.value"
         " JOIN conversation ON conversation.id = turn.conversation"
         " WHERE turn.ending = 'open'",
-        (keys,),
+        (ERASED_TURN, keys),
     )
     open = {key: _Open(*row) for key, *row in rows}
     heard_of = {heard.answer.turn_id: heard for heard in answers if heard.answer.turn_id in open}
@@ -60,7 +62,8 @@ def write_answers(transaction: Transaction, answers: Sequence[Heard]) -> None:
     standing = [
         Standing(id, turn.tenant, turn.conversation, turn.number, turn.messages, entry, heard.answer.created_at)
         for id, (turn, heard, entry) in enumerate(
-            ((t, h, h.entry) for t, h in ended if h.entry), last["occurrence"] + 1
+            ((t, h, without_text(h.entry) if t.was_erased else h.entry) for t, h in ended if h.entry),
+            last["occurrence"] + 1,
         )
     ]
     write_standing(transaction, standing, last["memory"])

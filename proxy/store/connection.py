@@ -30,6 +30,8 @@ READER_BUSY_MS = 100  # a reader waits only while the log is recovered; well bel
 WRITER_BUSY_MS = 2000  # another process's batch takes milliseconds; the archivist tries again after this
 CHECKPOINT_SECONDS = 1.0  # after a write; what is written meanwhile is moved with it
 CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"  # waits for nobody, and nobody for it
+TRUNCATE_ATTEMPTS = 20
+TRUNCATE_PAUSE_SECONDS = 0.1  # between two attempts to empty the log; each waits `WRITER_BUSY_MS` for readers itself
 LONG_LOG_PAGES = 4000  # 16 MB; while writes never pause, a log is never moved whole, and grows
 CACHE_KB = (
     16_000  # of each connection: the inner pages of the full-text index of a million passages; the default is 2 MB
@@ -169,6 +171,40 @@ class Database:
         self._checkpoint_soon()
         return result
 
+    async def truncate_log(self, attempts: int = TRUNCATE_ATTEMPTS) -> bool:
+        """
+        Move the whole log into the file and empty it, so that no old page is left in either; False: others read on.
+
+        Raises:
+            MemoryFault: it could not be tried.
+        """
+        for _ in range(attempts):
+            async with self._writing:
+                writer = await self._ensure_open()
+                with self._watch("writing"):
+                    try:
+                        ((busy, *_),) = await writer.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+                    except sqlite3.OperationalError as cause:
+                        if _code(cause) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                            raise
+                        busy = 1
+            if not busy:
+                return True
+            await asyncio.sleep(TRUNCATE_PAUSE_SECONDS)
+        return False
+
+    async def vacuum(self) -> None:
+        """
+        Write the whole file anew; everybody else's writes wait.
+
+        Raises:
+            MemoryFault: it could not be done.
+        """
+        async with self._writing:
+            writer = await self._ensure_open()
+            with self._watch("writing"):
+                await writer.execute_fetchall("VACUUM")
+
     def _checkpoint_soon(self) -> None:
         """
         Move the log into the file a while after a write, on a connection of its own.
@@ -238,6 +274,7 @@ class Database:
         await writer.execute_fetchall(f"PRAGMA synchronous = {self._synchronous}")
         await writer.execute_fetchall("PRAGMA foreign_keys = ON")
         await writer.execute_fetchall("PRAGMA temp_store = MEMORY")
+        await writer.execute_fetchall("PRAGMA secure_delete = ON")  # overwrite what is deleted: not every build does
         await self._migrate(writer)
 
     async def _migrate(self, writer: aiosqlite.Connection) -> None:
@@ -291,7 +328,7 @@ class Database:
                 self._errors[doing] = str(fault)
             raise
         except sqlite3.Error as cause:
-            code = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+            code = _code(cause)
             advice = ADVICE.get(code)
             text = f"{doing} {self.path}: {cause}" + (f"; {advice}" if advice else "")
             if advice:
@@ -300,6 +337,12 @@ class Database:
             raise (DataFault if _is_of_the_data(cause) else MemoryFault)(text) from cause
         else:
             self._errors.pop(doing, None)
+
+
+def _code(cause: sqlite3.Error) -> int:
+    """SQLite's primary result code."""
+    code: int = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return code & 0xFF
 
 
 def _is_of_the_data(cause: sqlite3.Error) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 
 from proxy.core.digest import digest
 from proxy.core.records import is_findable
-from proxy.domain import Role
+from proxy.domain import HeadFlag, Role
 from proxy.ports import Clock, Row, Vectors
 from proxy.store.connection import Database
 from proxy.store.schema import MEMORY_TEXT
@@ -150,9 +150,10 @@ def _rebuild(task: list[Row], findable: Sequence[Findable], done: int | None, tr
     if done is None:
         transaction.write("DELETE FROM task WHERE name = ?", [(REBUILD,)])
         return False
-    # what was taken back since it was read finds nothing to stand on
+    # what was taken back or erased since it was read finds nothing to stand on
     still = transaction.read(
-        "SELECT occurrence.id FROM json_each(?) AS asked JOIN occurrence ON occurrence.id = asked.value",
+        "SELECT occurrence.id FROM json_each(?) AS asked JOIN occurrence ON occurrence.id = asked.value"
+        f" WHERE occurrence.flags & {HeadFlag.ERASED} = 0",
         (ids(f.occurrence for f in findable),),
     )
     there = {row[0] for row in still}

@@ -5,13 +5,15 @@ How is a request written? As a diff against the head that it continues, with all
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
-from proxy.domain import LinkKind, Record, Role, Turn
+from proxy.core.tombstones import Sent, resends
+from proxy.domain import HeadFlag, LinkKind, Record, Role, Turn
 from proxy.store.heads import Listed, Parent, parent_of, to_listing, to_lost, to_state
 from proxy.store.standing import Standing, ids, last_ids, write_standing
+from proxy.store.tombstones import has_erasures, tombstones, uncovered, without_query, without_text
 from proxy.store.tree import encode_kept
 from proxy.store.visit import Transaction
 from proxy.wire.values import dumps
@@ -30,6 +32,9 @@ def write_requests(transaction: Transaction, records: Sequence[Record]) -> None:
     fresh = {record.turn.id: record for record in records if record.turn.id not in written}
     if not fresh:
         return
+    was_erased = has_erasures(transaction.read)
+    if was_erased:
+        fresh = {key: uncovered(transaction.read, record) for key, record in fresh.items()}
     turns = [record.turn for record in fresh.values()]
     tenants = _tenants(transaction, turns)
     conversations = _conversations(transaction, turns, tenants)
@@ -51,7 +56,8 @@ def write_requests(transaction: Transaction, records: Sequence[Record]) -> None:
         listed = (parent.listing or {}) if parent else {}
         kept = {at: o for at, o in turn.kept if o in listed or loose.get(o, (0,))[0] == tenant}
         placed = {at: listed[o] if o in listed else loose[o][1] for at, o in kept.items()}
-        requests.append(_Request(number, tenant, conversation, turn, parent, listed, kept, placed, new))
+        request = _Request(number, tenant, conversation, turn, parent, listed, kept, placed, new)
+        requests.append(_without_erased(transaction, request, record) if was_erased else request)
     _write(transaction, requests, last["memory"])
 
 
@@ -72,6 +78,43 @@ class _Request:
     @property
     def messages(self) -> int:
         return 1 + max([*self.kept, *(s.position for s in self.new)], default=-1)
+
+
+def _without_erased(transaction: Transaction, r: _Request, record: Record) -> _Request:
+    """The request without the texts that were erased before and come by again."""
+    new = {standing.position: standing for standing in r.new}
+    places = sorted({*new, *(position for position, row in r.placed.items() if row is not None)})
+    sent = [_sent(new.get(position), r.placed.get(position)) for position in places]
+    stones = tombstones(transaction.read, (standing.entry.new.print for standing in r.new))
+    gone = {places[at] for at in resends(sent, stones, record.scopes[0] if record.scopes else 0, r.turn.created_at)}
+    turn = r.turn
+    if gone or any(message.is_erased for message in sent):
+        texts = [standing.entry.text for position, standing in new.items() if position not in gone]
+        turn = replace(turn, explain=without_query(turn.explain, texts))
+    if turn.block is not None and not _all_stand(transaction, turn.block.occurrences):
+        turn = replace(turn, block=None)
+    standing = [replace(s, entry=without_text(s.entry)) if s.position in gone else s for s in r.new]
+    return replace(r, turn=turn, new=standing)
+
+
+def _sent(new: Standing | None, kept: Listed | None) -> Sent:
+    if new is not None:
+        said = new.entry.new
+        is_assistant = said.message.role == "assistant"
+        return Sent(said.print.full, said.print.opening, said.message.is_instruction, is_assistant, True)
+    assert kept is not None
+    full, opening, _, flags = kept
+    return Sent(full, opening, False, bool(flags & HeadFlag.ASSISTANT), False, bool(flags & HeadFlag.ERASED))
+
+
+def _all_stand(transaction: Transaction, occurrences: Sequence[int]) -> bool:
+    """Whether all of what a block quotes is still there."""
+    ((count,),) = transaction.read(
+        "SELECT count(*) FROM json_each(?) AS quoted JOIN occurrence ON occurrence.id = quoted.value"
+        f" WHERE occurrence.flags & {HeadFlag.ERASED} = 0",
+        (ids(set(occurrences)),),
+    )
+    return bool(count == len(set(occurrences)))
 
 
 def _write(transaction: Transaction, requests: Sequence[_Request], last_memory: int) -> None:

@@ -189,6 +189,26 @@ CREATE TABLE quarantine (                    -- what could not be stored, withou
 );
 """
 
+M004 = r"""
+CREATE TABLE erased (                        -- fingerprints of what was erased: a resend is not kept again
+    full INTEGER NOT NULL,
+    after INTEGER NOT NULL,                  -- `full` of the message in front of it; 0 none
+    conversation INTEGER NOT NULL,           -- keyed hash: core/tombstones.scope_print
+    opening INTEGER NOT NULL,
+    at REAL NOT NULL,
+    PRIMARY KEY (full, after, conversation)
+) WITHOUT ROWID;
+CREATE INDEX erased_by_opening ON erased(opening);
+CREATE TABLE erased_scope (                  -- whose past was erased: requests that came before it leave no text either
+    print INTEGER PRIMARY KEY,               -- keyed hash, as above
+    at REAL NOT NULL
+);
+CREATE TABLE erasure (                       -- one row for each; caches in every worker read on from here
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at REAL NOT NULL
+);
+"""
+
 
 async def m001_journal(run: Run) -> None:
     """The first form."""
@@ -209,7 +229,13 @@ async def m003_quarantine(run: Run) -> None:
         await run(statement)
 
 
-MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (m001_journal, m002_rounds, m003_quarantine)
+async def m004_erasures(run: Run) -> None:
+    """What is left of what was erased."""
+    for statement in statements(M004):
+        await run(statement)
+
+
+MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (m001_journal, m002_rounds, m003_quarantine, m004_erasures)
 """In order; the number of those applied stands in `PRAGMA user_version`."""
 
 

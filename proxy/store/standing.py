@@ -103,6 +103,29 @@ def forget_occurrences(transaction: Transaction, tenant: int, occurrences: Seque
     if not occurrences:
         return
     which = ids(occurrences)
+    forget_derived(transaction, tenant, which)
+    contents = contents_of(transaction, which)
+    transaction.write("DELETE FROM occurrence WHERE id IN (SELECT value FROM json_each(?))", [(which,)])
+    forget_unused(transaction, contents)
+
+
+def contents_of(transaction: Transaction, which: str) -> str:
+    """Contents of these occurrences, as a JSON list."""
+    sql = "SELECT DISTINCT content FROM occurrence WHERE id IN (SELECT value FROM json_each(?))"
+    return ids(row[0] for row in transaction.read(sql, (which,)))
+
+
+def forget_unused(transaction: Transaction, contents: str) -> None:
+    """Remove those of these contents (a JSON list) that stand nowhere any more."""
+    transaction.write(
+        "DELETE FROM content WHERE id IN (SELECT value FROM json_each(?))"
+        " AND NOT EXISTS (SELECT 1 FROM occurrence WHERE occurrence.content = content.id)",
+        [(contents,)],
+    )
+
+
+def forget_derived(transaction: Transaction, tenant: int, which: str) -> None:
+    """Remove the passages of these occurrences (a JSON list), and the blocks that stand in them."""
     memories = ids(
         row[0]
         for row in transaction.read(
@@ -120,19 +143,12 @@ def forget_occurrences(transaction: Transaction, tenant: int, occurrences: Seque
     transaction.write(
         "DELETE FROM term WHERE tenant = ? AND term = ? AND memories <= 0", [(tenant, term) for term in counted]
     )
+    transaction.write(  # the trigger says it of vectors; caches hold passages without one, too
+        "INSERT INTO forgotten(memory) SELECT value FROM json_each(?)"
+        " WHERE NOT EXISTS (SELECT 1 FROM vector WHERE vector.memory = value)",
+        [(memories,)],
+    )
     for table, key in (("memory_text", "rowid"), ("unindexed", "memory"), ("vector", "memory"), ("memory", "id")):
         transaction.write(f"DELETE FROM {table} WHERE {key} IN (SELECT value FROM json_each(?))", [(memories,)])
-    contents = ids(
-        row[0]
-        for row in transaction.read(
-            "SELECT DISTINCT content FROM occurrence WHERE id IN (SELECT value FROM json_each(?))", (which,)
-        )
-    )
     for table in ("block", "reinforced"):
         transaction.write(f"DELETE FROM {table} WHERE occurrence IN (SELECT value FROM json_each(?))", [(which,)])
-    transaction.write("DELETE FROM occurrence WHERE id IN (SELECT value FROM json_each(?))", [(which,)])
-    transaction.write(
-        "DELETE FROM content WHERE id IN (SELECT value FROM json_each(?))"
-        " AND NOT EXISTS (SELECT 1 FROM occurrence WHERE occurrence.content = content.id)",
-        [(contents,)],
-    )

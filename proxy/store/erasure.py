@@ -1,0 +1,236 @@
+"""
+Erasing messages and conversations: the transactions, and the texts that each takes away.
+
+What is erased goes from everything in `holdings.WORDS`. A conversation that lives on keeps its tree, with a content
+without text in the place of each erased message; one that is erased as a whole keeps no row. Both leave tombstones.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from proxy.core.digest import SCOPE_MARK
+from proxy.core.reinforcement import scope_name
+from proxy.domain import HeadFlag, Reach
+from proxy.store.heads import WIDTH
+from proxy.store.standing import contents_of, forget_derived, forget_unused, ids
+from proxy.store.tombstones import ERASED_DIGEST, ERASED_REASON, ERASED_TURN
+from proxy.store.visit import Transaction
+
+IN = "IN (SELECT value FROM json_each(?))"
+FLAGS_AT = 3  # in a row of a listing
+
+MARK = """
+INSERT OR REPLACE INTO erased(full, after, conversation, opening, at)
+SELECT full, before, ?1, opening, ?2 FROM (
+    SELECT id, full, opening, lag(full, 1, 0) OVER (ORDER BY id) AS before FROM occurrence
+    WHERE conversation = ?3 AND role NOT IN ('system', 'developer'))
+WHERE ?4 = '' OR id IN (SELECT value FROM json_each(?4))
+"""
+MARK_INSTRUCTIONS = """
+INSERT OR REPLACE INTO erased(full, after, conversation, opening, at)
+SELECT full, 0, ?1, opening, ?2 FROM occurrence
+WHERE conversation = ?3 AND role IN ('system', 'developer') AND (?4 = '' OR id IN (SELECT value FROM json_each(?4)))
+"""
+SAID_SINCE = f"""
+SELECT EXISTS (SELECT 1 FROM turn WHERE conversation = ?1 AND created_at > ?2)
+OR EXISTS (SELECT 1 FROM occurrence WHERE conversation = ?1 AND flags & {HeadFlag.ERASED} = 0)
+"""
+
+
+@dataclass(slots=True)
+class Erased:
+    """What was taken away so far: rows by store, and every text, for whoever looks whether it is really gone."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    texts: list[str] = field(default_factory=list)
+    words: set[str] = field(default_factory=set)  # of the full-text index
+
+    def take(self, name: str, rows: Iterable[tuple[str, ...]]) -> None:
+        for row in rows:
+            self.counts[name] += 1
+            self.texts += row
+
+
+def mark_scopes(transaction: Transaction, prints: Sequence[int], at: float) -> None:
+    """From now on, what came before `at` and belongs to one of these leaves no text, whenever it is written."""
+    transaction.write("INSERT INTO erasure(at) VALUES (?)", [(at,)])
+    transaction.write(
+        "INSERT INTO erased_scope(print, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
+        [(print, at) for print in prints],
+    )
+
+
+def mark_messages(
+    transaction: Transaction, conversation: int, print: int, at: float, occurrences: Sequence[int] | None = None
+) -> None:
+    """
+    Leave tombstones.
+
+    Args:
+        conversation: its row, and its `scope_print`.
+        occurrences: None: all of the conversation.
+    """
+    which = "" if occurrences is None else ids(occurrences)
+    for sql in (MARK, MARK_INSTRUCTIONS):
+        transaction.write(sql, [(print, at, conversation, which)])
+
+
+def erase_quotes(transaction: Transaction, tenant: int, occurrences: Sequence[int], erased: Erased) -> None:
+    """Remove every block of the tenant that quotes one of these, wherever it was said."""
+    gone = set(occurrences)
+    quoting = [
+        (anchor, text)
+        for anchor, text, quoted in transaction.read(
+            "SELECT block.occurrence, block.text, block.occurrences FROM block"
+            " JOIN conversation ON conversation.id = block.conversation WHERE conversation.tenant = ?",
+            (tenant,),
+        )
+        if not gone.isdisjoint(_numbers(quoted))
+    ]
+    erased.take("blocks", ((text,) for _, text in quoting))
+    transaction.write("DELETE FROM block WHERE occurrence = ?", [(anchor,) for anchor, _ in quoting])
+
+
+def erase_messages(transaction: Transaction, tenant: int, occurrences: Sequence[int], erased: Erased) -> None:
+    """Take the text of these messages, of one tenant, and all that was derived from it."""
+    which = ids(occurrences)
+    _take_texts(transaction, which, erased)
+    erased.counts["messages"] += len(occurrences)
+    forget_derived(transaction, tenant, which)
+    contents = contents_of(transaction, which)
+    digest = f"CAST('{ERASED_DIGEST.decode()}' || role AS BLOB)"
+    transaction.write(
+        "INSERT INTO content(tenant, digest, text, rest)"
+        f" SELECT DISTINCT ?, {digest}, '', json_object('role', role) FROM occurrence WHERE id {IN}"
+        " ON CONFLICT DO NOTHING",
+        [(tenant, which)],
+    )
+    transaction.write(
+        f"UPDATE occurrence SET content = (SELECT id FROM content WHERE tenant = ? AND digest = {digest}),"
+        f" flags = flags | {HeadFlag.ERASED} WHERE id {IN}",
+        [(tenant, which)],
+    )
+    forget_unused(transaction, contents)
+    conversations = ids(
+        row[0] for row in transaction.read(f"SELECT DISTINCT conversation FROM occurrence WHERE id {IN}", (which,))
+    )
+    _mark_heads(transaction, conversations, set(occurrences))
+    _erase_queries(transaction, conversations, min(occurrences, default=0), erased)
+    transaction.write(
+        f"UPDATE turn SET explain = ? WHERE ending = 'open' AND id IN (SELECT turn FROM occurrence WHERE id {IN})",
+        [(ERASED_TURN, which)],
+    )
+
+
+def erase_conversation(transaction: Transaction, conversation: int, at: float, erased: Erased) -> None:
+    """Remove a conversation whose messages were erased, unless something was said in it since it was looked at."""
+    if transaction.read(SAID_SINCE, (conversation, at)) != [(0,)]:
+        return
+    rows = transaction.read("SELECT tenant, public, user, scope FROM conversation WHERE id = ?", (conversation,))
+    for tenant, public, user, scope in rows:
+        mine = [(conversation,)]
+        erased.take("blocks", transaction.read("SELECT text FROM block WHERE conversation = ?", (conversation,)))
+        transaction.write(
+            "UPDATE turn SET parent = NULL WHERE conversation <> ?1 AND parent IN"
+            " (SELECT id FROM turn WHERE conversation = ?1)",
+            mine,
+        )
+        contents = contents_of(
+            transaction,
+            ids(row[0] for row in transaction.read("SELECT id FROM occurrence WHERE conversation = ?", mine[0])),
+        )
+        for table in ("block", "link", "head", "occurrence"):
+            transaction.write(f"DELETE FROM {table} WHERE conversation = ?", mine)
+        forget_unused(transaction, contents)
+        ((turns,),) = transaction.read("SELECT count(*) FROM turn WHERE conversation = ?", mine[0])
+        transaction.write("DELETE FROM turn WHERE conversation = ?", mine)
+        transaction.write("DELETE FROM conversation WHERE id = ?", mine)
+        name = scope_name(Reach.CONVERSATION, public, "", "")
+        for table in ("round", "reinforced"):
+            transaction.write(f"DELETE FROM {table} WHERE tenant = ? AND scope = ?", [(tenant, name)])
+        erased.counts["conversations"] += 1
+        erased.counts["turns"] += turns
+        _erase_person(transaction, tenant, user, scope)
+
+
+def erase_tenant_if_empty(transaction: Transaction, tenant: int) -> None:
+    """Remove a tenant of whom nothing is stored."""
+    if transaction.read("SELECT 1 FROM conversation WHERE tenant = ? LIMIT 1", (tenant,)):
+        return
+    for table in ("term", "round", "reinforced", "content"):
+        transaction.write(f"DELETE FROM {table} WHERE tenant = ?", [(tenant,)])
+    transaction.write("DELETE FROM tenant WHERE id = ?", [(tenant,)])
+
+
+def _take_texts(transaction: Transaction, which: str, erased: Erased) -> None:
+    read = transaction.read
+    erased.take(
+        "texts",
+        read(
+            "SELECT text, rest FROM content WHERE id IN"
+            f" (SELECT content FROM occurrence WHERE id {IN}) AND NOT EXISTS"
+            " (SELECT 1 FROM occurrence WHERE content = content.id AND id NOT IN (SELECT value FROM json_each(?)))",
+            (which, which),
+        ),
+    )
+    passages = ids(row[0] for row in read(f"SELECT id FROM memory WHERE occurrence {IN}", (which,)))
+    erased.take("passages", read(f"SELECT tags FROM memory WHERE id {IN}", (passages,)))
+    tokens = read(f"SELECT tokens FROM memory_text WHERE rowid {IN}", (passages,))
+    erased.take("full_text", tokens)
+    erased.words.update(word for (row,) in tokens for word in row.split(" ") if not word.startswith(SCOPE_MARK))
+    erased.take("blocks", read(f"SELECT text FROM block WHERE occurrence {IN}", (which,)))
+    ((vectors,),) = read(f"SELECT count(*) FROM vector WHERE memory {IN}", (passages,))
+    erased.counts["vectors"] += vectors
+
+
+def _mark_heads(transaction: Transaction, conversations: str, gone: set[int]) -> None:
+    """Say in the listings of these conversations (a JSON list) what of them is erased."""
+    changed = []
+    for turn, listing in transaction.read(f"SELECT turn, listing FROM head WHERE conversation {IN}", (conversations,)):
+        numbers = array("q")
+        numbers.frombytes(listing)
+        for start in range(0, len(numbers), WIDTH):
+            if numbers[start + WIDTH - 2] in gone:
+                numbers[start + FLAGS_AT] |= HeadFlag.ERASED
+        changed.append((numbers.tobytes(), turn))
+    transaction.write("UPDATE head SET listing = ? WHERE turn = ?", changed)
+
+
+def _erase_queries(transaction: Transaction, conversations: str, since: int, erased: Erased) -> None:
+    """Take what was looked for from the turns that may have looked for the words of occurrence `since` or later."""
+    where = (
+        f"conversation {IN} AND id >= (SELECT turn FROM occurrence WHERE id = ?)"
+        " AND json_extract(explain, '$.query') IS NOT NULL"
+    )
+    found = transaction.read(
+        "SELECT json_extract(explain, '$.query.text'), ifnull(json_extract(explain, '$.gate.reason'), '')"
+        f" FROM turn WHERE {where}",
+        (conversations, since),
+    )
+    erased.take("queries", found)
+    if found:
+        transaction.write(
+            "UPDATE turn SET explain = json_replace(json_remove(explain, '$.query'), '$.gate.reason', ?)"
+            f" WHERE {where}",
+            [(ERASED_REASON, conversations, since)],
+        )
+
+
+def _erase_person(transaction: Transaction, tenant: int, user: str, scope: str) -> None:
+    """What is counted for a user goes with the last conversation of theirs."""
+    if not user or transaction.read(
+        "SELECT 1 FROM conversation WHERE tenant = ? AND user = ? AND scope = ? LIMIT 1", (tenant, user, scope)
+    ):
+        return
+    name = scope_name(Reach.USER, "", user, scope)
+    for table in ("round", "reinforced"):
+        transaction.write(f"DELETE FROM {table} WHERE tenant = ? AND scope = ?", [(tenant, name)])
+
+
+def _numbers(listed: str) -> list[int]:
+    """A JSON list of numbers, as `ids` writes it."""
+    return [int(number) for number in listed.strip("[]").split(",") if number]

@@ -1,0 +1,36 @@
+"""
+The erasure registry: every table, and what it holds of what people said.
+
+Erasing removes the rows of `WORDS`, reads the columns named there to know what must not be left on the disk, and looks
+for it afterwards. A table that is not declared here fails the tests: whoever adds one decides what becomes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "content": ("text", "rest"),
+    "block": ("text",),
+    "turn": ("explain", "model"),
+    "memory": ("tags",),
+    "memory_text": ("tokens",),  # a view on its shadow tables: the index itself is read as bytes
+    "term": ("term",),
+    "conversation": ("user", "scope"),
+    "head": ("state",),  # names of tools and of the client; its listing holds fingerprints
+    "tenant": ("name",),  # a keyed hash, or a name that the operator chose
+    "round": ("scope",),
+    "reinforced": ("scope",),
+}
+"""Tables with words of a conversation or names of its people, and the columns that hold them."""
+
+DERIVED = frozenset({"vector", "unindexed", "forgotten"})
+"""Tables with numbers that follow from words: their rows go with those, or name ids of rows that are gone."""
+
+FINGERPRINTS = frozenset({"occurrence", "link", "erased", "erased_scope", "quarantine"})
+"""Tables with keyed hashes of messages, and their places. What an erased message leaves stands here."""
+
+PLAIN = frozenset({"task", "erasure"})
+"""Tables with nothing of a conversation in them."""
+
+FULL_TEXT = ("memory_text",)  # their shadow tables, NAME_data and so on, are theirs
