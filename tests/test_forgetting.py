@@ -13,7 +13,7 @@ import pytest
 from proxy.core.identity import tenant_key
 from proxy.core.receipt import is_genuine
 from proxy.core.tombstones import scope_prints
-from proxy.domain import Block, BlockKind, Json, Record
+from proxy.domain import Bare, Block, BlockKind, Json, Record, Role
 from proxy.errors import PolicyError
 from proxy.forgetting import CACHES_OF_WORDS, Following, Forgetting, target_of
 from proxy.store.connection import Database
@@ -299,6 +299,21 @@ async def test_the_answer_to_a_turn_that_was_erased_meanwhile_is_not_kept(
     assert await texts(database) == {""}
 
 
+async def test_what_was_looked_for_does_not_come_back_with_a_request_that_was_sent_once_more(
+    database: Database, journal: SqliteJournal, forgetting: Forgetting
+) -> None:
+    talk = Talk(journal)
+    await talk.say(CANARY)
+    told = {"query": {"text": CANARY}, "gate": {"admitted": True, "reason": CANARY}}
+    asked = said_by("acme", record([*talk.history, user("go on")], talk.head, explain=told))
+    await journal.write([asked])
+    await erased(forgetting, Target(conversation="c-1", number=1))
+    said = heard(asked, "on it goes")
+    await journal.write(answers=[replace(said, answer=replace(said.answer, bare=Bare(7, told)))])
+    assert "on it goes" in await texts(database)
+    assert not is_on_disk(database)
+
+
 async def test_what_was_looked_for_goes_with_the_words(
     database: Database, journal: SqliteJournal, forgetting: Forgetting
 ) -> None:
@@ -312,6 +327,21 @@ async def test_what_was_looked_for_goes_with_the_words(
     again = said_by("acme", record([*talk.history, user("yes?")], talk.head, explain=told))
     await journal.write([again])
     assert not is_on_disk(database)
+
+
+async def test_a_request_beside_a_conversation_that_lost_something_keeps_no_text(
+    database: Database, journal: SqliteJournal, forgetting: Forgetting
+) -> None:
+    await Talk(journal).say(CANARY)
+    await Talk(journal, conversation="c-2").say("hello there")
+    await erased(forgetting, Target(conversation="c-1", number=1))
+    for conversation in ("c-1", "c-2"):
+        words = f"Summarise for {conversation}: user: {CANARY}" if conversation == "c-1" else "A title for hello there"
+        beside = said_by("acme", record([user(words)], conversation=conversation, role=Role.SIDE, created_at=LATER))
+        await journal.write([beside])
+        await journal.write(answers=[heard(beside, f"Summed up: {words}")])
+    assert not is_on_disk(database)
+    assert "Summed up: A title for hello there" in await texts(database)
 
 
 async def test_conversations_of_sub_agents_go_with_the_one_that_they_serve(

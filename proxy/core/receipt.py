@@ -21,7 +21,7 @@ NOT_COVERED = (
     "the provider: it has seen every request, and keeps them by its own rules",
     "the client's own history: it may send it again, which is recognised and not kept",
     "what was said anew after the erasure, by a model, too, that the client showed the text to",
-    "transcripts and summaries that a client made of the conversation, where they hold it in other words or company",
+    "messages that hold it among other words, such as summaries that a client makes of the conversation later",
     "memory of processes, until they use it again",
 )
 SIGNATURE = "signature"

@@ -18,7 +18,7 @@ from proxy.domain import Bare, Ending, Heard
 from proxy.store.heads import to_listing
 from proxy.store.requests import write_links
 from proxy.store.standing import Standing, forget_occurrences, last_ids, write_standing
-from proxy.store.tombstones import ERASED_TURN, without_text
+from proxy.store.tombstones import ERASED_TURN, without_query, without_text
 from proxy.store.tree import carried, decode_kept, encode_kept
 from proxy.store.visit import Transaction
 from proxy.wire.values import dumps
@@ -127,8 +127,12 @@ def _write_bare(transaction: Transaction, bare: Sequence[tuple[_Open, Bare]]) ->
         "UPDATE block SET shed = ?1 WHERE conversation = ?2 AND turn < ?1 AND shed = 0",
         [(turn.number, turn.conversation) for turn, _ in bare],
     )
-    transaction.write(
-        "UPDATE turn SET explain = ? WHERE id = ?", [(dumps(sent.explain), turn.number) for turn, sent in bare]
+    transaction.write(  # what was looked for may have been erased meanwhile
+        "UPDATE turn SET explain = iif(json_extract(explain, '$.query') IS NULL, ?, ?) WHERE id = ? AND explain <> ?",
+        [
+            (dumps(without_query(sent.explain, ())), dumps(sent.explain), turn.number, ERASED_TURN)
+            for turn, sent in bare
+        ],
     )
     transaction.write(
         "UPDATE head SET state = json_set(state, '$.tokens', ?) WHERE turn = ?",

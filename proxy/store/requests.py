@@ -13,7 +13,15 @@ from proxy.core.tombstones import Sent, resends
 from proxy.domain import HeadFlag, LinkKind, Record, Role, Turn
 from proxy.store.heads import Listed, Parent, parent_of, to_listing, to_lost, to_state
 from proxy.store.standing import Standing, ids, last_ids, write_standing
-from proxy.store.tombstones import has_erasures, tombstones, uncovered, without_query, without_text
+from proxy.store.tombstones import (
+    ERASED_TURN,
+    has_erasures,
+    holds_erased,
+    tombstones,
+    uncovered,
+    without_query,
+    without_text,
+)
 from proxy.store.tree import encode_kept
 from proxy.store.visit import Transaction
 from proxy.wire.values import dumps
@@ -81,7 +89,15 @@ class _Request:
 
 
 def _without_erased(transaction: Transaction, r: _Request, record: Record) -> _Request:
-    """The request without the texts that were erased before and come by again."""
+    """
+    The request without the texts that were erased before and come by again.
+
+    One beside a conversation of which something was erased keeps no text at all: a summariser gets all that was said,
+    often as one message.
+    """
+    if r.turn.role is Role.SIDE and holds_erased(transaction.read, r.conversation):
+        standing = [replace(s, entry=without_text(s.entry)) for s in r.new]
+        return replace(r, turn=replace(r.turn, explain=orjson.loads(ERASED_TURN)), new=standing)
     new = {standing.position: standing for standing in r.new}
     places = sorted({*new, *(position for position, row in r.placed.items() if row is not None)})
     sent = [_sent(new.get(position), r.placed.get(position)) for position in places]

@@ -34,6 +34,12 @@ def has_erasures(ask: Ask) -> bool:
     return bool(ask("SELECT EXISTS (SELECT 1 FROM erasure)")[0][0])
 
 
+def holds_erased(ask: Ask, conversation: int) -> bool:
+    """Whether something of a conversation was erased."""
+    sql = f"SELECT EXISTS (SELECT 1 FROM occurrence WHERE conversation = ? AND flags & {HeadFlag.ERASED})"
+    return bool(ask(sql, (conversation,))[0][0])
+
+
 def tombstones(ask: Ask, prints: Iterable[Fingerprint]) -> list[Tombstone]:
     """Those that share a fingerprint with one of these."""
     listed = list(prints)
