@@ -117,6 +117,8 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
 
     supervisor = Supervisor(metrics)
 
+    uncounted: list[str] = []  # why tokens are not, once that is known
+
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         async with AsyncExitStack() as opened:
@@ -128,7 +130,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
             if policy.memory.mode != "off":
                 warming = asyncio.get_running_loop().run_in_executor(heavy, _warm_tokens)
                 await _open(database)
-                await warming
+                uncounted.append(await warming)
                 opened.push_async_callback(supervisor.stop)
                 for name, work in (
                     ("model", embedder.watch),
@@ -160,7 +162,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
             archive=lambda: Archive(
                 archivist.backlog,
                 archivist.is_failing,
-                (*supervisor.troubles, *archivist.troubles),
+                (*supervisor.troubles, *archivist.troubles, *filter(None, [windows.trouble, *uncounted])),
                 is_off=policy.memory.mode == "off",
             ),
             forgetting=ForgetRoutes(forgetting, time.time),
@@ -200,8 +202,11 @@ async def _open(database: Database) -> None:
         log.error("the store cannot be opened, requests pass without memory until it can", reason=str(fault))
 
 
-def _warm_tokens() -> None:
+def _warm_tokens() -> str:
+    """Why tokens cannot be counted; "" where they can."""
     try:
         tokens.warm()
     except MemoryFault as fault:
         log.error("tokens cannot be counted, requests pass without memory", reason=str(fault))
+        return f"tokens cannot be counted, requests pass without memory: {fault}"
+    return ""

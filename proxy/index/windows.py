@@ -12,10 +12,12 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 import orjson
 import structlog
 
+from proxy.errors import MemoryFault, faults
 from proxy.index.tokens import litellm_folder
 from proxy.policy import PressurePolicy
 from proxy.ports import Clock
@@ -38,10 +40,20 @@ class _Learnt:
 class Windows:
     """Windows by upstream and model. Threads may share it."""
 
-    def __init__(self, policy: PressurePolicy, clock: Clock) -> None:
+    def __init__(self, policy: PressurePolicy, clock: Clock, file: Path | None = None) -> None:
+        """
+        Args:
+            file: the table; None: LiteLLM's.
+        """
+        self.trouble = ""  # why there is no table
         self._policy = policy
         self._clock = clock
-        self._table = table()
+        self._table: Mapping[str, int] = {}
+        try:
+            self._table = table(file or litellm_folder() / TABLE_FILE)
+        except MemoryFault as fault:
+            self.trouble = f"{fault}; models count as {policy.default_window_tokens:,} tokens until they show otherwise"
+            log.error("the windows of models are not known", reason=self.trouble)
         self._learnt: OrderedDict[tuple[str, str], _Learnt] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -93,16 +105,17 @@ class Windows:
                 self._learnt.popitem(last=False)
 
 
-def table() -> Mapping[str, int]:
-    """Model to input window, from the file that litellm carries; empty, and said so in the log, without it."""
-    path = litellm_folder() / TABLE_FILE
-    try:
-        rows = orjson.loads(path.read_bytes())
-    except (OSError, orjson.JSONDecodeError) as cause:
-        log.error("the table of model windows cannot be read: install litellm anew", reason=str(cause), path=str(path))
-        return {}
+def table(file: Path) -> Mapping[str, int]:
+    """
+    Model to input window in tokens.
+
+    Raises:
+        MemoryFault: the file is missing, or no such table.
+    """
+    with faults((OSError, orjson.JSONDecodeError), f"reading the windows of models from {file}, which litellm carries"):
+        rows = orjson.loads(file.read_bytes())
     windows = {}
-    for model, row in rows.items():
+    for model, row in rows.items() if isinstance(rows, dict) else ():
         tokens = row.get("max_input_tokens") if isinstance(row, dict) else None
         if isinstance(tokens, int) and tokens > 0:
             windows[model] = tokens

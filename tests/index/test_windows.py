@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from proxy.index.windows import LEARNT_SECONDS, MAX_LEARNT, Windows, table
+from proxy.index.tokens import litellm_folder
+from proxy.index.windows import LEARNT_SECONDS, MAX_LEARNT, TABLE_FILE, Windows, table
 from proxy.policy import PressurePolicy
 
 POLICY = PressurePolicy(window_tokens={"mine-*": 9000})
@@ -29,8 +32,18 @@ def windows(clock: Clock) -> Windows:
 
 
 def test_table_knows_models_with_and_without_their_provider(windows: Windows) -> None:
-    assert len(table()) > 500
+    assert len(table(litellm_folder() / TABLE_FILE)) > 500 and windows.trouble == ""
     assert windows.of("up", "gpt-4o") == windows.of("up", "elsewhere/gpt-4o") == 128_000
+
+
+@pytest.mark.parametrize("written", [None, b"no JSON"])
+def test_missing_table_is_said_and_every_model_has_the_default(tmp_path: Path, written: bytes | None) -> None:
+    file = tmp_path / TABLE_FILE
+    if written is not None:
+        file.write_bytes(written)
+    windows = Windows(POLICY, Clock(), file)
+    assert str(file) in windows.trouble and "128,000" in windows.trouble
+    assert windows.of("up", "gpt-4") == DEFAULT
 
 
 def test_unknown_model_has_the_default(windows: Windows) -> None:

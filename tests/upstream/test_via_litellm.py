@@ -16,6 +16,7 @@ import pytest
 
 from proxy.domain import Json, ToolCall
 from proxy.scripted import Reply, ScriptedUpstream
+from proxy.scripted.too_long import PROVIDERS
 from tests.running import (
     BLOCK_OPENS,
     PATIENCE_SECONDS,
@@ -521,6 +522,41 @@ def test_memory_is_recalled_into_what_a_litellm_model_is_asked(house: House, key
     assert BLOCK_OPENS in sent and "Ottoline Marchbanks" in sent.partition(BLOCK_OPENS)[2]
     house.proxy.settle(vectors=False)
     assert told in stored_texts(house.proxy.data)
+
+
+@pytest.fixture(scope="module")
+def wide(shared_upstream: ScriptedUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    """A proxy in front of one LiteLLM model that recalls from every conversation of a key."""
+    litellm = {"name": "gpt", "litellm": "openai/*", "url": shared_upstream.url, "auth": "forward"}
+    settings = {"upstreams": [litellm], "memory": {"reach": "tenant"}}
+    with Proxy(tmp_path_factory.mktemp("wide") / "data", shared_upstream.url, settings) as running:
+        yield running
+
+
+@pytest.mark.parametrize(("path", "body"), ON_EACH_WIRE)
+@pytest.mark.parametrize("stream", [False, True])
+def test_request_that_memory_made_too_long_is_sent_once_more_without_it(
+    wide: Proxy, upstream: ScriptedUpstream, key: str, path: str, body: Json, stream: bool
+) -> None:
+    told = "The lighthouse keeper's name is Ottoline Marchbanks, and she keeps the spare key at Port Ellery."
+    question = "Who keeps the spare key of the lighthouse at Port Ellery?"
+    words = PROVIDERS["openai"]
+
+    def answer(asked: Json) -> Reply | str:
+        is_long = BLOCK_OPENS in orjson.dumps(asked).decode()
+        return Reply(status=words.status, body=words.said(2345, 2048)) if is_long else "As you said."
+
+    upstream.script = answer
+    wide.chat({"model": key, "messages": [{"role": "user", "content": told}]}, key)
+    wide.settle()
+    upstream.received.clear()
+    said = {name: [{"role": "user", "content": question}] for name in body if name in ("messages", "input")}
+    asked = orjson.dumps({"model": key, "stream": stream} | body | said)  # of that model no window is known yet
+    answered = request(wide.port, "POST", path, asked, as_headers(key, {}))
+    assert answered.status == 200 and b"As you" in answered.body
+    assert (answered.said("note"), answered.said("added-tokens")) == ("too-long", "0")
+    first, second = upstream.received
+    assert BLOCK_OPENS in first.body.decode() and BLOCK_OPENS not in second.body.decode()
 
 
 @pytest.mark.parametrize(("path", "body"), ON_EACH_WIRE[1:])
