@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import ClassVar
 
 import brotli  # type: ignore[import-untyped]
@@ -17,6 +18,7 @@ import pytest
 from proxy.domain import Ending, Json, Prepared, RawHeaders
 from proxy.policy import KeyPolicy
 from proxy.ports import Wire
+from proxy.scripted.too_long import PROVIDERS
 from tests.edge.serving import NOTE, ScriptedPipeline, edge
 from tests.running import PATIENCE_SECONDS, free_port
 from tests.wirelevel import Headers, HttpMessage, Line, RawUpstream, answer, chunk, chunked_head, connected, request
@@ -180,6 +182,37 @@ async def test_where_the_model_decides_what_cannot_be_read_is_refused(
     assert (got.status, error(got)["code"]) == (413, "request_too_large")
     assert "limits.memory_body_bytes" in error(got)["message"]
     assert (upstream.requests, pipeline.prepared) == ([], [])
+
+
+class Adding(ScriptedPipeline):
+    """Adds to every request, and takes it out again where that is too long."""
+
+    async def prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire) -> Prepared:
+        prepared = await super().prepare(headers, body, wire)
+        without = replace(prepared, body=b"", headers=((b"x-palimpsest-note", b"too-long"),))
+        return replace(prepared, body=(body or b"") + b" ", without=lambda refused: without)
+
+
+async def test_request_that_is_too_long_with_what_was_added_goes_once_more_as_the_client_sent_it(
+    upstream: RawUpstream,
+) -> None:
+    encoded = [(b"content-encoding", b"gzip"), (b"content-type", b"application/json")]
+    packed = gzip.compress(BODY)
+
+    async def script(received: HttpMessage, line: Line) -> None:
+        if received.body == packed:
+            await line.send(answer(COMPLETION))
+        else:
+            await line.send(answer(PROVIDERS["openai"].said(9, 2048), status=b"400 Bad Request"))
+
+    upstream.script = script
+    pipeline = Adding()
+    with edge([{"url": upstream.url}], pipeline) as port:
+        got = await told(port, request(CHAT, packed, headers=encoded))
+    assert (got.status, got.body, got.values(b"x-palimpsest-note")) == (200, COMPLETION, [b"too-long"])
+    assert [sent.body for sent in upstream.requests] == [BODY + b" ", packed]
+    assert upstream.requests[1].values(b"content-encoding") == [b"gzip"]
+    assert await pipeline.endings() == [Ending.COMPLETE]
 
 
 class Watched(bytes):

@@ -254,10 +254,13 @@ def test_long_chat_against_a_small_window_has_no_refusal_of_ours(
     window = 1024
     upstream.script = within(window, PROVIDERS[provider], lambda asked: f"{PASS} {'That is all. ' * 12}")
     history: list[Json] = []
+    notes = []
     for number in range(24):
         history.append({"role": "user", "content": f"{QUESTION} I ask for the {number}th time today."})
         while len(orjson.dumps({"model": model, "messages": history})) // 4 > window - 20:
             del history[:2]
         answered = ask(wide, told, {"model": model, "messages": history})
         assert answered.status == 200
+        notes.append(answered.said("note"))
         history.append({"role": "assistant", "content": answered.text})
+    assert notes.count("too-long") == 1  # then the window is known
