@@ -53,6 +53,7 @@ from proxy.upstream.upstreams import Upstreams
 DATABASE_FILE = "palimpsest.db"
 DRAIN_SECONDS = 5.0  # for what was heard last; a store that is slower than that is failing
 HEAVY_THREADS = 2  # large bodies are read beside the event loop; more would only wait for one another
+REPLACED = "the database file was removed or replaced since the start, and opened anew: what it held then is not there"
 OWN_PATHS = ("/healthz", "/readyz", "/metrics", "/memory")
 
 log = structlog.get_logger()
@@ -74,7 +75,9 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
     keys = settings.proxy_keys(policy, environment)
     keyring = Keyring(keys)
     metrics = Metrics()
-    database = Database(policy.data / DATABASE_FILE, policy.archive.synchronous)
+    database = Database(
+        policy.data / DATABASE_FILE, policy.archive.synchronous, lambda: metrics.fault("database_replaced")
+    )
     journal = SqliteJournal(database, policy.reinforcement)
     derived = Derived(database, time.time)
     embedder = MiniLM(policy.model, metrics)
@@ -162,7 +165,11 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
             archive=lambda: Archive(
                 archivist.backlog,
                 archivist.is_failing,
-                (*supervisor.troubles, *archivist.troubles, *filter(None, [windows.trouble, *uncounted])),
+                (
+                    *supervisor.troubles,
+                    *archivist.troubles,
+                    *filter(None, [windows.trouble, *uncounted, REPLACED if database.replaced else ""]),
+                ),
                 is_off=policy.memory.mode == "off",
             ),
             forgetting=ForgetRoutes(forgetting, time.time),

@@ -81,6 +81,7 @@ async def store(policy: Policy) -> Finding:
     database = Database(policy.data / DATABASE_FILE, policy.archive.synchronous)
     if not database.path.exists():
         return ok("store", f"{database.path} is not there yet; the first start makes it")
+    was_open_to_others = bool(stat.S_IMODE(database.path.stat().st_mode) & _OTHERS)  # opening it changes that
     try:
         await database.open()
         ((conversations, turns),) = await database.read(
@@ -91,6 +92,8 @@ async def store(policy: Policy) -> Finding:
     finally:
         await database.close()
     size = database.path.stat().st_size / MEGABYTE
+    if was_open_to_others:
+        return warning("store", f"others could read {database.path}", "nothing: that was changed just now")
     found = f"version {len(MIGRATIONS)}, {conversations:,} conversations, {turns:,} turns, {size:,.1f} MB"
     return ok("store", found)
 

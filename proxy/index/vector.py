@@ -27,6 +27,7 @@ from proxy.ports import Ask, Row
 DIMENSIONS = 384
 SLICE_PASSAGES = 4096  # read at a time, about 20 ms
 MAX_PASSAGES = 400_000  # in memory for all scopes, some 700 MB; the scope asked about longest ago goes first
+SHELF_PASSAGES = 20  # what a shelf costs by itself, in passages: 30 kB, however few it holds
 PATIENCE_SECONDS = 0.02  # for another question that reads on in the same scope: as a rule that takes 1 ms
 FIRST_PASSAGES = 256  # room of a new shelf; it doubles
 
@@ -56,10 +57,12 @@ class Shelves:
 
     Args:
         model: name of the model whose vectors count; passages without one have a vector of zeros.
+        room_passages: kept for all scopes; each shelf takes that of some passages, however few it holds.
     """
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, room_passages: int = MAX_PASSAGES) -> None:
         self._model = model
+        self._room_passages = room_passages
         self._choosing = threading.Lock()
         self._growing: OrderedDict[Scope, _Growing] = OrderedDict()
 
@@ -81,14 +84,15 @@ class Shelves:
             finally:
                 growing.reading.release()
         with self._choosing:
-            while len(self._growing) > 1 and sum(map(len, self._growing.values())) > MAX_PASSAGES:
+            while len(self._growing) > 1 and sum(map(_cost, self._growing.values())) > self._room_passages:
                 self._growing.popitem(last=False)
         return growing.latest
 
     def _follow(self, ask: Ask, growing: _Growing, scope: Scope) -> None:
         if len(growing):
             gone = ask("SELECT seq, memory FROM forgotten WHERE seq > ? ORDER BY seq", (growing.forgotten_seq,))
-            if growing.holds_any([memory for _, memory in gone]):
+            ids = [memory for _, memory in gone]
+            if growing.holds_any(ids) or self._has_come(ask, growing, scope, ids):
                 growing.clear()
             if gone:
                 growing.forgotten_seq = gone[-1][0]
@@ -109,6 +113,18 @@ class Shelves:
             growing.publish()
             if len(rows) < SLICE_PASSAGES:
                 return
+
+    def _has_come(self, ask: Ask, growing: _Growing, scope: Scope, ids: Sequence[int]) -> bool:
+        """Whether any of these, older than what was read last, belongs to the scope by now."""
+        older = [id for id in ids if id <= growing.last_id]
+        condition, args = scope.condition
+        return bool(older) and bool(
+            ask(
+                "SELECT 1 FROM json_each(?) AS asked CROSS JOIN memory ON memory.id = asked.value"
+                f" WHERE {condition} LIMIT 1",
+                (orjson.dumps(older).decode(), *args),
+            )
+        )
 
     def _fill(self, ask: Ask, growing: _Growing) -> None:
         """Read the vectors that are there by now."""
@@ -236,6 +252,10 @@ class _Growing:
             *(ASKS in named, consequence(has_calls, "/" in tags), speaker),
             *(bool(flags & HeadFlag.USER) and not speaker, False),
         )
+
+
+def _cost(growing: _Growing) -> int:
+    return len(growing) + SHELF_PASSAGES
 
 
 def _columns(rows: int) -> dict[str, npt.NDArray[Any]]:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import aiosqlite
+import structlog
 
 from proxy.errors import DataFault, MemoryFault, faults
 from proxy.ports import Ask, Row
@@ -25,11 +27,16 @@ from proxy.store.visit import Reading, Statement, Transaction, Visited, committe
 
 T = TypeVar("T")
 
+log = structlog.get_logger()
+
 READERS = 3  # reads of one request follow each other; more requests than this rarely look at the same instant
 READER_BUSY_MS = 100  # a reader waits only while the log is recovered; well below the 250 ms of a request
 WRITER_BUSY_MS = 2000  # another process's batch takes milliseconds; the archivist tries again after this
 CHECKPOINT_SECONDS = 1.0  # after a write; what is written meanwhile is moved with it
-CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"  # waits for nobody, and nobody for it
+MOVE = "PRAGMA wal_checkpoint(PASSIVE)"  # waits for nobody, and nobody for it
+EMPTY = "PRAGMA wal_checkpoint(TRUNCATE)"  # waits for readers, and writers for it
+IDLE_SECONDS = 3.0  # without a write: then nobody is there to wait
+LOG_BYTES = 4 * 1024 * 1024  # what a log keeps of its room once it was moved whole; some seconds of heavy use
 TRUNCATE_ATTEMPTS = 20
 TRUNCATE_PAUSE_SECONDS = 0.1  # between two attempts to empty the log; each waits `WRITER_BUSY_MS` for readers itself
 LONG_LOG_PAGES = 4000  # 16 MB; while writes never pause, a log is never moved whole, and grows
@@ -38,6 +45,7 @@ CACHE_KB = (
 )
 CACHED_STATEMENTS = 256  # all that are ever asked, prepared once
 FILE_MODE = 0o600  # other people's conversations
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 # In one statement: between two of them another worker may have made the tables of an empty file.
 IS_FOREIGN = f"""
@@ -73,8 +81,21 @@ class Database:
     to open first. `close` must be awaited in the end: connections are threads.
     """
 
-    def __init__(self, path: Path, synchronous: Literal["NORMAL", "FULL"] = "NORMAL") -> None:
+    def __init__(
+        self,
+        path: Path,
+        synchronous: Literal["NORMAL", "FULL"] = "NORMAL",
+        on_replaced: Callable[[], None] = lambda: None,
+    ) -> None:
+        """
+        Args:
+            on_replaced: called when the file turns out to have been removed or replaced while it was open.
+        """
         self.path = path
+        self.replaced = 0  # times that this happened
+        self._on_replaced = on_replaced
+        self._identity: tuple[int, int] | None = None  # of the file that is open
+        self.writes = 0  # committed
         self._synchronous = synchronous
         self._writer: aiosqlite.Connection | None = None
         self._idle: asyncio.Queue[aiosqlite.Connection] | None = None  # readers
@@ -168,6 +189,7 @@ class Database:
             writer = await self._ensure_open()
             with self._watch("writing"):
                 result = await visit(writer, committed(work))
+        self.writes += 1
         self._checkpoint_soon()
         return result
 
@@ -183,7 +205,7 @@ class Database:
                 writer = await self._ensure_open()
                 with self._watch("writing"):
                     try:
-                        ((busy, *_),) = await writer.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+                        ((busy, *_),) = await writer.execute_fetchall(EMPTY)
                     except sqlite3.OperationalError as cause:
                         if _code(cause) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                             raise
@@ -216,18 +238,40 @@ class Database:
             self._checkpoint = asyncio.create_task(self._move_log())
 
     async def _move_log(self) -> None:
-        await asyncio.sleep(CHECKPOINT_SECONDS)
+        """Move what is written each second; when nothing is written any more, give back the log's room."""
+        moved, idle_seconds = -1, 0.0
+        while idle_seconds < IDLE_SECONDS:
+            await asyncio.sleep(CHECKPOINT_SECONDS)
+            if moved == self.writes:
+                idle_seconds += CHECKPOINT_SECONDS
+                continue
+            moved, idle_seconds = self.writes, 0.0
+            await self._checkpointed(MOVE)
+        await self._checkpointed(EMPTY)
+
+    async def _checkpointed(self, checkpoint: str) -> None:
         mover = self._mover
         if mover is None:
             return
         with suppress(sqlite3.Error, ValueError):  # closed meanwhile, or the disk fails: the next write says so
-            _, pages, _ = next(iter(await mover.execute_fetchall(CHECKPOINT)))
+            if checkpoint == EMPTY:
+                async with self._writing:
+                    await mover.execute_fetchall(EMPTY)
+                return
+            _, pages, _ = next(iter(await mover.execute_fetchall(MOVE)))
             if pages > LONG_LOG_PAGES:
                 # what was written meanwhile is little; once that is moved too, the next write starts the log anew
                 async with self._writing:
-                    await mover.execute_fetchall(CHECKPOINT)
+                    await mover.execute_fetchall(MOVE)
 
     async def _ensure_open(self) -> aiosqlite.Connection:
+        if self._writer is not None and self._is_replaced():
+            self._must_reopen = True
+            self.replaced += 1
+            log.error(
+                "the database file was removed or replaced while it was in use, and is opened anew", file=self.path
+            )
+            self._on_replaced()
         if self._must_reopen:
             await self._close()
         if self._writer is None:
@@ -238,6 +282,7 @@ class Database:
                         self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
                         if not self.path.exists():
                             self.path.touch(mode=FILE_MODE)
+                        self._keep_to_owner()
                     writer = await self._connect(WRITER_BUSY_MS)
                     await self._prepare(writer)
                     self._mover = await self._connect(READER_BUSY_MS)
@@ -249,8 +294,24 @@ class Database:
                 except BaseException:
                     await self._close()
                     raise
-            self._writer, self._idle = writer, idle
+            self._writer, self._idle, self._identity = writer, idle, _identity(self.path)
         return self._writer
+
+    def _is_replaced(self) -> bool:
+        """SQLite goes on with a file that was removed, and what is written is gone when the last process ends."""
+        try:
+            return _identity(self.path) != self._identity
+        except OSError:  # whether it is there cannot be known: opening it would fail, too
+            return False
+
+    def _keep_to_owner(self) -> None:
+        """A backup that was put in place may be readable by others; the log's files get the mode of this one."""
+        mode = stat.S_IMODE(self.path.stat().st_mode)
+        if mode & OTHERS:
+            log.warning("others could read the database: its mode is changed", file=self.path, mode=f"{mode:o}")
+            for suffix in ("", "-wal", "-shm"):
+                with suppress(FileNotFoundError):
+                    self.path.with_name(f"{self.path.name}{suffix}").chmod(FILE_MODE)
 
     async def _connect(self, busy_ms: int) -> aiosqlite.Connection:
         connection = await aiosqlite.connect(
@@ -271,6 +332,7 @@ class Database:
         if mode != "wal":
             raise MemoryFault(f"opening {self.path}: its file system has no shared memory: choose another data folder")
         await writer.execute_fetchall("PRAGMA wal_autocheckpoint = 0")  # see `_checkpoint_soon`
+        await writer.execute_fetchall(f"PRAGMA journal_size_limit = {LOG_BYTES}")
         await writer.execute_fetchall(f"PRAGMA synchronous = {self._synchronous}")
         await writer.execute_fetchall("PRAGMA foreign_keys = ON")
         await writer.execute_fetchall("PRAGMA temp_store = MEMORY")
@@ -343,6 +405,15 @@ def _code(cause: sqlite3.Error) -> int:
     """SQLite's primary result code."""
     code: int = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     return code & 0xFF
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells one file from another of the same name; None: there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _is_of_the_data(cause: sqlite3.Error) -> bool:

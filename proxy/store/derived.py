@@ -27,6 +27,14 @@ from proxy.store.visit import Transaction
 REBUILD_BATCH = 200  # messages digested and written at a time: some 100 ms, so that requests are written in between
 REBUILD = "rebuild"  # name of the task
 
+OTHERS_BATCH = 5_000  # vectors of another model dropped at a time: some 50 ms, so that requests are written in between
+
+# Two ranges of the index: `<>` would read every vector there is.
+OTHERS = """
+SELECT memory FROM (SELECT memory, model FROM vector INDEXED BY vector_by_model WHERE model < ?1
+    UNION ALL SELECT memory, model FROM vector INDEXED BY vector_by_model WHERE model > ?1) LIMIT ?2
+"""
+
 COPY = """
 INSERT INTO vector(memory, model, own)
 SELECT mine.id, vector.model, vector.own
@@ -59,7 +67,7 @@ class Derived:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._model = ""
+        self._only_model = ""  # no vectors of other models are there
 
     async def claim(self, limit: int, worker: str, lease_seconds: float, model: str) -> tuple[Waiting, ...]:
         """
@@ -70,10 +78,14 @@ class Derived:
         """
         while True:
             now = self._clock()
-            lease = (worker, now + lease_seconds, now, limit)
-            claimed, rows = await self._database.transact(functools.partial(_claim, model, model != self._model, lease))
-            self._model = model
-            if rows or not claimed:
+            # an end that no lease of now can have was written while the clock was wrong
+            lease = (worker, now + lease_seconds, now, now + 2 * lease_seconds, limit)
+            may_have_others = model != self._only_model
+            claimed, rows, has_others = await self._database.transact(
+                functools.partial(_claim, model, may_have_others, lease)
+            )
+            self._only_model = "" if has_others else model
+            if rows or not (claimed or has_others):
                 return tuple(Waiting(*row) for row in rows)
 
     async def save_vectors(self, model: str, vectors: Mapping[int, Vectors]) -> None:
@@ -124,23 +136,26 @@ class Derived:
 
 
 def _claim(
-    model: str, is_new: bool, lease: tuple[str, float, float, int], transaction: Transaction
-) -> tuple[list[Row], list[Row]]:
-    """Ids that were claimed, and what of them is to be embedded. `is_new`: vectors of other models may be there."""
-    if is_new:
+    model: str, may_have_others: bool, lease: tuple[str, float, float, float, int], transaction: Transaction
+) -> tuple[list[Row], list[Row], bool]:
+    """Ids that were claimed, what of them is to be embedded, and whether vectors of other models are left."""
+    has_others = False
+    if may_have_others:
+        others = ids(row[0] for row in transaction.read(OTHERS, (model, OTHERS_BATCH)))
         transaction.write(
-            "INSERT INTO unindexed(memory) SELECT memory FROM vector WHERE model <> ? ON CONFLICT DO NOTHING",
-            [(model,)],
+            "INSERT INTO unindexed(memory) SELECT value FROM json_each(?) WHERE true ON CONFLICT DO NOTHING",
+            [(others,)],
         )
-        transaction.write("DELETE FROM vector WHERE model <> ?", [(model,)])
+        transaction.write("DELETE FROM vector WHERE memory IN (SELECT value FROM json_each(?))", [(others,)])
+        has_others = bool(transaction.read(OTHERS, (model, 1)))
     claimed = transaction.read(
-        "UPDATE unindexed SET worker = ?, leased_until = ? WHERE memory IN (SELECT memory FROM unindexed"
-        " WHERE leased_until <= ? ORDER BY memory DESC LIMIT ?) RETURNING memory",
+        "UPDATE unindexed SET worker = ?1, leased_until = ?2 WHERE memory IN (SELECT memory FROM unindexed"
+        " WHERE leased_until <= ?3 OR leased_until > ?4 ORDER BY memory DESC LIMIT ?5) RETURNING memory",
         lease,
     )
     transaction.write(COPY, [(model, memory) for (memory,) in claimed])
     transaction.write(COPIED, claimed)
-    return claimed, transaction.read(CLAIMED, (ids(memory for (memory,) in claimed),))
+    return claimed, transaction.read(CLAIMED, (ids(memory for (memory,) in claimed),)), has_others
 
 
 def _rebuild(task: list[Row], findable: Sequence[Findable], done: int | None, transaction: Transaction) -> bool:

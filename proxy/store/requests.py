@@ -28,6 +28,13 @@ from proxy.wire.values import dumps
 
 MAX_HEADS = 16  # of one conversation: parallel branches, and the states before compactions, newest first
 
+LATE = """
+SELECT DISTINCT conversation.id
+FROM json_each(?) AS told JOIN conversation ON tenant = json_extract(told.value, '$[0]')
+    AND public = json_extract(told.value, '$[1]')
+WHERE (user = '' AND json_extract(told.value, '$[2]') <> '') OR (scope = '' AND json_extract(told.value, '$[3]') <> '')
+"""
+
 Tenants = Mapping[str, int]
 Conversations = Mapping[tuple[int, str], int]
 
@@ -185,6 +192,10 @@ def _tenants(transaction: Transaction, turns: Sequence[Turn]) -> Tenants:
 
 def _conversations(transaction: Transaction, turns: Sequence[Turn], tenants: Tenants) -> Conversations:
     """A conversation that began with a side request gets its true role, and a user who names himself late his name."""
+    told = orjson.dumps([[tenants[t.tenant], t.conversation, t.user, t.scope] for t in turns]).decode()
+    late = transaction.read(LATE, (told,))
+    # caches of what this user said elsewhere have read past these passages: they look again
+    transaction.write("INSERT INTO forgotten(memory) SELECT id FROM memory WHERE conversation = ?", late)
     transaction.write(
         "INSERT INTO conversation(tenant, public, role, parent, user, scope, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET role = iif(role = 'side', excluded.role, role),"

@@ -129,7 +129,7 @@ CREATE TABLE vector (
     own BLOB NOT NULL                        -- float16, unit length
 );
 CREATE INDEX vector_by_model ON vector(model);
-CREATE TABLE forgotten (                     -- vectors that are gone: caches drop them
+CREATE TABLE forgotten (                     -- memories whose vector or scope changed: caches look at them again
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     memory INTEGER NOT NULL
 );

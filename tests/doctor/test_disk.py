@@ -102,6 +102,16 @@ async def test_a_database_says_its_version_and_what_it_holds(data: Path) -> None
     assert found.state is State.OK and ", 0 conversations, 0 turns, " in found.found
 
 
+async def test_a_database_that_others_could_read_is_said(data: Path) -> None:
+    database = Database(data / "palimpsest.db")
+    await database.open()
+    await database.close()
+    database.path.chmod(0o644)
+    found = await disk.store(policy(data))
+    assert found.state is State.WARNING and "others could read" in found.found
+    assert (await disk.store(policy(data))).state is State.OK
+
+
 async def test_a_damaged_a_foreign_and_a_newer_database_fail(data: Path) -> None:
     file = data / "palimpsest.db"
     file.write_bytes(b"no database at all" * 1000)

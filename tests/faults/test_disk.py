@@ -136,6 +136,25 @@ def test_database_that_breaks_under_way_stops_no_request(own_proxy: Proxy, upstr
     until(lambda: own_proxy.metric("palimpsest_faults_total") > 0, "the fault to be counted")
 
 
+def test_database_that_is_removed_while_it_is_in_use_is_made_anew_and_that_is_said(
+    own_proxy: Proxy, upstream: ScriptedUpstream
+) -> None:
+    own_proxy.start()
+    talk = Conversation(own_proxy, "sk-one")
+    assert_flows(talk, upstream, "Nobody will know this sentence any more.")
+    own_proxy.settle()
+    for file in own_proxy.data.glob(f"{database(own_proxy.data).name}*"):
+        file.unlink()
+    until(lambda: any("removed or replaced" in reason for reason in own_proxy.ready()["reasons"]), "it to be said")
+    assert own_proxy.metric("palimpsest_faults_total", where="database_replaced") == 1
+    assert b"removed or replaced" in own_proxy.log.read_bytes()
+    talk = Conversation(own_proxy, "sk-one")
+    assert_flows(talk, upstream, FACT)
+    own_proxy.settle()
+    assert own_proxy.stop() == 0
+    assert FACT in stored_texts(own_proxy.data)
+
+
 def test_one_turn_that_cannot_be_stored_stops_no_other(own_proxy: Proxy, upstream: ScriptedUpstream) -> None:
     own_proxy.start()
     victim, evil = Conversation(own_proxy, "sk-victim"), Conversation(own_proxy, "sk-evil")

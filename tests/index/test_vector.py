@@ -17,7 +17,7 @@ from proxy.domain import HeadFlag, Query, Reach
 from proxy.errors import MemoryFault
 from proxy.index import vector as module
 from proxy.index.scope import Scope, scope_of
-from proxy.index.vector import Shelves
+from proxy.index.vector import SHELF_PASSAGES, Shelves
 from proxy.ports import Ask, Row, Sql
 from tests.remembered import Past, Watched, WordEmbedder, meaning
 
@@ -156,6 +156,30 @@ async def test_a_user_counts_as_such_where_the_text_names_nobody_else(past: Past
     await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
     shelf = await look(past.database, Shelves(MODEL), await scope(past))
     assert shelf.users.tolist() == [True, False, False]
+
+
+async def test_what_a_conversation_held_before_it_learnt_its_user_is_among_what_that_user_said(past: Past) -> None:
+    shelves = Shelves(MODEL)
+    anns, at_home = Scope(1, Reach.USER, user="ann"), Scope(1, Reach.USER, user="ann", project="home")
+    await past.say("the red boat", conversation="c-late")
+    await past.say("a blue house", conversation="c-1", user="ann", scope="home")
+    assert len(await look(past.database, shelves, anns)) == len(await look(past.database, shelves, at_home)) == 1
+    await past.say("a green tree", conversation="c-late", user="ann")
+    assert len(await look(past.database, shelves, anns)) == 3
+    assert len(await look(past.database, shelves, at_home)) == 1
+    await past.say("a yellow car", conversation="c-late", user="ann", scope="home")
+    for here in (anns, at_home):
+        another_workers = await look(past.database, Shelves(MODEL), here)
+        assert (await look(past.database, shelves, here)).ids.tolist() == another_workers.ids.tolist()
+        assert len(another_workers) == 4
+
+
+async def test_shelves_that_hold_little_are_bounded_in_number(past: Past) -> None:
+    shelves = Shelves(MODEL, room_passages=3 * (SHELF_PASSAGES + 1))
+    for number in range(6):
+        await past.say("the red boat", conversation=f"c-{number}")
+        await look(past.database, shelves, await scope(past, conversation=f"c-{number}"))
+    assert repr(shelves) == "<Shelves [3 scopes, 3 passages]>"
 
 
 async def test_tenants_never_share_a_shelf(past: Past) -> None:

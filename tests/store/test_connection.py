@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sqlite3
+import stat
 import subprocess
 import sys
 import threading
@@ -200,6 +202,60 @@ async def test_locked_by_another_process_is_a_fault_until_it_lets_go(database: D
         other.execute("ROLLBACK")
     await add(database, "umbrella")
     assert database.is_healthy
+
+
+@pytest.mark.parametrize("by", ["removing", "replacing", "removing the folder"])
+async def test_file_that_is_gone_while_open_is_noticed_and_made_anew(tmp_path: Path, by: str) -> None:
+    noticed: list[int] = []
+    database = Database(tmp_path / "data" / "journal.db", on_replaced=lambda: noticed.append(1))
+    await add(database, "before")
+    if by == "replacing":
+        other = Database(tmp_path / "other.db")
+        await add(other, "restored")
+        await other.close()
+        for suffix in ("-wal", "-shm"):  # of the old one: SQLite would put them into the new one
+            database.path.with_name(f"journal.db{suffix}").unlink()
+        other.path.replace(database.path)
+    elif by == "removing":
+        for file in database.path.parent.iterdir():
+            file.unlink()
+    else:
+        shutil.rmtree(database.path.parent)
+    await database.open()  # as the archivist does every few seconds
+    assert (noticed, database.replaced) == ([1], 1)
+    await add(database, "after")
+    assert await names(database) == (["after", "restored"] if by == "replacing" else ["after"])
+    assert (len(noticed), database.is_healthy) == (1, True)
+    await database.close()
+    with closing(sqlite3.connect(database.path)) as file:
+        assert ("after",) in file.execute("SELECT name FROM tenant").fetchall()
+
+
+async def test_file_that_others_could_read_is_its_owners_alone_once_it_is_open(database: Database) -> None:
+    await add(database, "acme")
+    await database.close()
+    database.path.chmod(0o644)
+    await add(database, "umbrella")
+    assert {stat.S_IMODE(file.stat().st_mode) for file in database.path.parent.iterdir()} == {0o600}
+
+
+async def test_log_gives_back_its_room_when_nothing_is_written_any_more(database: Database) -> None:
+    await add(database, *(f"{n} " + "x" * 10_000 for n in range(800)))
+    log = database.path.with_name("journal.db-wal")
+    assert log.stat().st_size > connection.LOG_BYTES
+    async with asyncio.timeout(60):
+        while log.stat().st_size:  # noqa: ASYNC110 - what is waited for is on the disk
+            await asyncio.sleep(0.1)
+    assert len(await names(database)) == 800
+
+
+async def test_log_of_a_busy_store_is_no_longer_than_what_is_written_in_a_while(database: Database) -> None:
+    await add(database, *(f"{n} " + "x" * 10_000 for n in range(800)))
+    log = database.path.with_name("journal.db-wal")
+    async with asyncio.timeout(60):
+        while log.stat().st_size > connection.LOG_BYTES:
+            await add(database, f"again {database.writes}")
+            await asyncio.sleep(0.2)
 
 
 async def test_folder_that_cannot_be_made_is_a_fault_and_can_be_tried_again(tmp_path: Path) -> None:

@@ -74,6 +74,44 @@ async def test_work_of_a_worker_that_died_goes_to_another(
     assert len(await claim(derived, worker="alive")) == 2
 
 
+async def test_lease_that_no_clock_of_now_can_have_given_holds_nothing_up(
+    journal: SqliteJournal, derived: Derived, clock: Clock
+) -> None:
+    await Talk(journal).say("one", "first")
+    clock.now += 86_400.0
+    assert len(await claim(derived, worker="ahead")) == 2
+    clock.now -= 86_400.0
+    assert len(await claim(derived, worker="right")) == 2
+    assert await claim(derived, worker="another") == []
+
+
+async def test_vectors_of_another_model_are_dropped_in_pieces_and_found_by_their_index(
+    journal: SqliteJournal, derived: Derived, database: Database
+) -> None:
+    count = 2 * module.OTHERS_BATCH + 3
+    await journal.write([record((user("one"),))])
+    await database.write(
+        [
+            (
+                "INSERT INTO memory(tenant, conversation, occurrence, start, stop)"
+                " SELECT tenant, conversation, occurrence, start, stop FROM memory WHERE id = 1 AND ? > 0",
+                [(n,) for n in range(1, count)],
+            ),
+            ("DELETE FROM unindexed", [()]),
+            ("INSERT INTO vector(memory, model, own) SELECT id, 'old', zeroblob(8) FROM memory", [()]),
+        ]
+    )
+    assert len(await claim(derived, model="new")) == 10
+    assert await database.read("SELECT count(*) FROM vector") == [(count - module.OTHERS_BATCH,)]
+    while await claim(derived, 1000, model="new"):
+        pass
+    assert await database.read("SELECT count(*) FROM vector") == [(0,)]
+    assert await database.read("SELECT count(*) FROM unindexed") == [(count,)]
+    plan = await database.read(f"EXPLAIN QUERY PLAN {module.OTHERS}", ("new", 10))
+    looks = [row[3] for row in plan if "vector" in row[3]]
+    assert len(looks) == 2 and all(look.startswith("SEARCH vector USING INDEX vector_by_model") for look in looks)
+
+
 async def test_passages_of_a_long_text_are_its_windows(journal: SqliteJournal, derived: Derived) -> None:
     text = " ".join(f"word{n}" for n in range(500))
     await journal.write([record((user(text),))])
