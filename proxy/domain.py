@@ -63,6 +63,7 @@ class Note(StrEnum):
     FAULT = "fault"
     NO_TENANT = "no-tenant"
     WINDOW_FULL = "window-full"
+    REPLAY_CAP = "replay-cap"  # blocks of before fill their share of the window: pressure.replay_share
     TOO_LARGE = "too-large"
     TOO_LONG = "too-long"
 

@@ -89,7 +89,7 @@ def diagnose(
         if budget is None:
             return silent(Note.PRESSURE)
         if at_cap:
-            return silent(Note.WINDOW_FULL)
+            return silent(Note.REPLAY_CAP)
         budget = beside_own(budget, _chars(chat))
     text, ask_journal = _question(chat, lineage, newest, human_speaks, restores)
     asks = not restores or _asks(chat, lineage, newest, human_speaks)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
@@ -46,7 +47,7 @@ class MiniLM:
         self._passages: PassageProcess | None = None
         self._refused: tuple[Path, int] | None = None  # a damaged model: not loaded again until it changes
         self._stopping = False
-        self._remembered: OrderedDict[tuple[str, ...], asyncio.Future[Vectors]] = OrderedDict()
+        self._remembered: OrderedDict[tuple[str, ...], _Question] = OrderedDict()
         self._question_thread = ThreadPoolExecutor(1, "embed-question")
         self._passage_thread = ThreadPoolExecutor(1, "embed-passages")
         counts.gauge("embedder_ready", 0)
@@ -58,13 +59,20 @@ class MiniLM:
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors of the forms of one question, shape (n, 384). Asked twice, even at once, it is computed once."""
         forms = tuple(map(gist, texts))
-        running = self._remembered.get(forms)
-        if running is None:
-            running = self._remembered[forms] = self._begin(forms)
+        question = self._remembered.get(forms)
+        if question is None:
+            question = self._remembered[forms] = self._begin(forms)
             if len(self._remembered) > REMEMBERED_QUESTIONS:
                 self._remembered.popitem(last=False)
         self._remembered.move_to_end(forms)
-        return await asyncio.shield(running)  # others may wait for it too
+        question.waiting += 1
+        try:
+            return await asyncio.shield(question.vectors)  # others may wait for it too
+        finally:
+            question.waiting -= 1
+            # what has begun goes on: a retry will ask the same
+            if not question.waiting and question.work.cancel() and self._remembered.get(forms) is question:
+                del self._remembered[forms]
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, shape (n, 384). Takes its time."""
@@ -125,19 +133,21 @@ class MiniLM:
         for thread in (self._question_thread, self._passage_thread):
             thread.shutdown(wait=False, cancel_futures=True)
 
-    def _begin(self, forms: tuple[str, ...]) -> asyncio.Future[Vectors]:
+    def _begin(self, forms: tuple[str, ...]) -> _Question:
         encoder, started = self._encoder, perf_counter()
         if encoder is None:
             raise MemoryFault(f"embedding a question: {self.status}")
 
         def end(done: asyncio.Future[Vectors]) -> None:
-            self._counts.observe("embed_query", perf_counter() - started)
-            if done.cancelled() or done.exception():
-                self._remembered.pop(forms, None)
+            if not done.cancelled():
+                self._counts.observe("embed_query", perf_counter() - started)
+            if (done.cancelled() or done.exception()) and self._remembered.get(forms) is question:
+                del self._remembered[forms]
 
-        running = asyncio.get_running_loop().run_in_executor(self._question_thread, encoder.embed, forms)
-        running.add_done_callback(end)
-        return running
+        work = self._question_thread.submit(encoder.embed, forms)
+        question = _Question(work, asyncio.wrap_future(work))
+        question.vectors.add_done_callback(end)
+        return question
 
     async def _fetch(self) -> None:
         if self._refused and self._refused == _version(self._refused[0]):
@@ -171,6 +181,15 @@ def gist(text: str) -> str:
         return text
     half = QUESTION_CHARS // 2
     return f"{text[:half].rsplit(None, 1)[0]} {text[-half:].split(None, 1)[-1]}"
+
+
+@dataclass(slots=True)
+class _Question:
+    """A question that is, will be or was embedded."""
+
+    work: Future[Vectors]
+    vectors: asyncio.Future[Vectors]
+    waiting: int = 0  # requests
 
 
 class _Stopped(Exception):

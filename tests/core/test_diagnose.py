@@ -228,7 +228,7 @@ def test_a_full_window_gets_no_recall_but_a_restore() -> None:
 def test_at_the_cap_only_a_restore_is_new_and_sheds_the_old_blocks() -> None:
     lost = Lineage(Event.APPEND, Role.MAIN, head(lost=(7,)), kept=(0, -1))
     asked = chat(("user", "a"), ("user", QUESTION))
-    assert decide(asked, lost, replayed_tokens=4000).note is Note.WINDOW_FULL
+    assert decide(asked, lost, replayed_tokens=4000).note is Note.REPLAY_CAP
     shed = decide(COMPACTED, SUMMARY, replayed_tokens=4000, excluded=frozenset({10}))
     assert shed.sheds
     assert shed.query is not None

@@ -100,6 +100,21 @@ async def test_question_asked_twice_at_once_is_computed_once_and_survives_one_wh
     assert counts.stages == ["embed_query"]
 
 
+async def test_questions_that_nobody_waits_for_any_more_are_not_computed(
+    make: Make, counts: Counted, model_folder: Path
+) -> None:
+    embedder = make(ModelPolicy(folder=model_folder))
+    await embedder.warm()
+    leaving = [asyncio.ensure_future(embedder.embed_queries([f"Which port, number {n}?"])) for n in range(50)]
+    await asyncio.sleep(0)
+    for question in leaving:
+        question.cancel()
+    await asyncio.wait(leaving)
+    again = await asyncio.gather(*(embedder.embed_queries(["Which port, number 49?"]) for _ in range(3)))
+    assert [vectors.shape for vectors in again] == [(1, 384)] * 3
+    assert len(counts.stages) < 10, "those that had begun, and the last"
+
+
 async def test_missing_model_is_a_fault_that_says_so(make: Make, tmp_path: Path) -> None:
     embedder = make(ModelPolicy(cache=tmp_path, download="never"))
     assert not await embedder.warm()
