@@ -29,6 +29,7 @@ from proxy.readers import INLINE_CHARS
 from proxy.store.connection import Database
 from proxy.store.derived import Derived
 from proxy.store.journal import SqliteJournal
+from proxy.store.visit import Transaction
 from proxy.wire import chat
 from tests.talking import record, user
 
@@ -448,6 +449,32 @@ async def test_text_that_takes_too_long_is_said_and_its_tenants_answers_do_not_w
         slow.may_go_on.set()
         await until(lambda: house.archivist.backlog == 0)
         assert house.archivist.troubles == ()
+    await house.database.close()
+
+
+async def test_store_that_does_not_come_back_is_said_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    house = House(tmp_path / "journal.db", commit_wait_ms=3_600_000)
+    entered, go_on = threading.Event(), threading.Event()
+
+    def hang(_transaction: Transaction) -> None:
+        entered.set()
+        assert go_on.wait(PATIENCE_SECONDS)
+
+    async with house.running():
+        hanging = asyncio.create_task(house.database.transact(hang))
+        await asyncio.to_thread(entered.wait, PATIENCE_SECONDS)
+        turn = turn_of(user("hello"))
+        house.archivist.note(turn)
+        listener = house.archivist.listen(turn, chat, 200, STREAM)
+        await until(lambda: house.archivist.is_failing)
+        assert house.archivist.troubles == ("writing turns has taken longer than 5 s, and the rest wait in memory",)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await listener.finish(Ending.COMPLETE)
+        go_on.set()
+        await hanging
+        await until(lambda: house.archivist.backlog == 0)
+        assert not house.archivist.is_failing and house.counts.lost == 0
+        assert await house.turn() == "complete"
     await house.database.close()
 
 

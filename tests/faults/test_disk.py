@@ -155,6 +155,13 @@ def test_database_that_is_removed_while_it_is_in_use_is_made_anew_and_that_is_sa
     assert FACT in stored_texts(own_proxy.data)
 
 
+def test_memory_that_is_off_is_ready(tmp_path: Path, upstream: ScriptedUpstream) -> None:
+    with Proxy(tmp_path / "data", upstream.url, {"memory": {"mode": "off"}}) as proxy:
+        assert_flows(Conversation(proxy, "sk-one"), upstream, FACT)
+        answered = proxy.get("/readyz")
+        assert (answered.status, answered.json["store"]) == (200, "off")
+
+
 def test_one_turn_that_cannot_be_stored_stops_no_other(own_proxy: Proxy, upstream: ScriptedUpstream) -> None:
     own_proxy.start()
     victim, evil = Conversation(own_proxy, "sk-victim"), Conversation(own_proxy, "sk-evil")
