@@ -34,7 +34,8 @@ JOINTS = 8  # signs and blanks there, and in front of the name; a few, so that a
 _ROLE = re.compile(r"\W+")
 _OPENS = re.compile(r"[<\uff1c\ufe64\u2039\u27e8\u3008\u1438]")  # and what looks like it
 _MARKS = re.compile(
-    r"<(?=\s*[|\uff5c]|/?s>|/?(?:bos|eos|pad|unk)>|/?(?:start|end)_of_\w+>|<\s*/?SYS\s*>)|\[(?=\s*/?\s*[A-Z_]*INST\s*\])",
+    r"<(?=[|\uff5c][^\s|\uff5c<>]{1,40}[|\uff5c]>|/?s>|/?(?:bos|eos|pad|unk)>|/?(?:start|end)_of_\w{1,20}>|</?SYS>)"
+    r"|\[(?=/?[A-Z_]{0,20}INST\])",
     re.IGNORECASE,
 )
 _LOOKS_LIKE = str.maketrans("аеіорѕтуӏгмһαειορτυγμıℓ", "aeiopstylrmhaeioptyymil")  # Cyrillic and Greek for Latin

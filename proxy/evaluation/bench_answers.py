@@ -49,7 +49,7 @@ SUMMARY: Json = {
 KEPT_MESSAGES = 4  # LANTERN 4.3
 GO_ON: tuple[Json, ...] = ({"role": "user", "content": "OK, let us go on."}, {"role": "assistant", "content": "OK."})
 TURNS_A_REQUEST = 8  # of the client's past: what is archived is the same as with one
-REPLY_TOKENS = 64  # an answer; what a small model adds behind it is mostly repetition
+REPLY_TOKENS = 48  # an answer of two sentences; what a small model adds is mostly repetition
 ANSWER_CHARS = 500  # of an assistant's text taken from other data: a paragraph
 ROOMY = Budget(6000, 1000)  # policy: restore
 

@@ -84,7 +84,17 @@ def test_marks_between_the_turns_of_a_conversation_are_escaped(mark: str, expect
 
 
 @pytest.mark.parametrize(
-    "text", ["a < b", "List<String>", "<p>palimpsest</p>", "[1, 2] [INSTALL]", "<-- memory", "‹quoted›", "x <palimps"]
+    "text",
+    [
+        "a < b",
+        "List<String>",
+        "<p>palimpsest</p>",
+        "[1, 2] [INSTALL]",
+        "f <| g |> h",
+        "<-- memory",
+        "‹quoted›",
+        "x <palimps",
+    ],
 )
 def test_other_text_stays_as_it_is(text: str) -> None:
     assert escaped(text) == text

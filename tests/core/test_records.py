@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from proxy.core.records import entry_of, heard_of, is_findable, record_of
-from proxy.domain import Ending, Fingerprint, HeadFlag, Json, LinkKind, NewMessage, Role, Turn
+from proxy.domain import Block, BlockKind, Ending, Fingerprint, HeadFlag, Json, LinkKind, NewMessage, Role, Turn
 from proxy.wire.chat import reply
 from proxy.wire.message import read_message
 from proxy.wire.stored import from_stored
@@ -91,3 +91,14 @@ def test_answer_that_says_nothing_leaves_its_ending(payloads: list[bytes]) -> No
     heard = heard_of(turn(user("one")), reply(payloads, False), Ending.UPSTREAM_BROKE, 5.0, KEY, clean)
     assert heard.entry is None and heard.answer.message is None
     assert heard.answer.ending is Ending.UPSTREAM_BROKE
+
+
+def test_what_an_answer_repeats_of_the_block_that_it_was_shown_is_kept_and_not_findable() -> None:
+    line = "user: The gate code of the allotment is 4471."
+    shown = Block(f"<palimpsest-memory>\n{line}\n</palimpsest-memory>", BlockKind.RECALL, (1,))
+    said = f"You told me so.\n{line}\nThat is all."
+    asked = replace(turn(user("one")), block=shown)
+    heard = heard_of(asked, reply(body(said), False), Ending.COMPLETE, 5.0, KEY, clean)
+    assert heard.entry is not None and heard.entry.text == said
+    found = [said[passage.start : passage.stop].strip() for passage in heard.entry.passages]
+    assert found == ["You told me so.", "That is all."]
