@@ -28,6 +28,7 @@ KEY_ENV = "OPENAI_API_KEY"  # where every OpenAI-compatible client looks for it
 TARGET = "/v1/chat/completions"
 REPLY_TOKENS = 2048  # LANTERN 4.5: of one extraction; more than any other call here needs
 AT_ONCE = 8  # calls under way: any provider takes so many
+TRIES = 3  # small servers close a connection after some requests, perhaps just as one is sent
 HEADERS = ((b"content-type", b"application/json"), (b"accept-encoding", b"identity"))
 BUSY_SECONDS = 60.0  # several runs may share the file of answers
 TABLE = "CREATE TABLE IF NOT EXISTS answer(prompt TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID"
@@ -91,16 +92,26 @@ class ChatModel:
 
     async def _ask(self, body: bytes) -> str:
         self.calls += 1
-        sending = self._passthrough.send(self._upstream, "POST", TARGET, HEADERS, body)
-        async with aclosing(await sending) as answer:
-            said = b"".join([piece async for piece in answer])
+        status, said = await self._sent(body)
         doing = f"asking {self.name} at {self._upstream.url}"
-        if answer.status != 200:
-            raise UpstreamUnreachable(f"{doing}: it answers with status {answer.status}; check the name and {KEY_ENV}")
+        if status != 200:
+            raise UpstreamUnreachable(f"{doing}: it answers with status {status}; check the name and {KEY_ENV}")
         try:
             return str(orjson.loads(said)["choices"][0]["message"]["content"] or "")
         except (orjson.JSONDecodeError, KeyError, IndexError, TypeError) as cause:
             raise UpstreamUnreachable(f"{doing}: the answer is no chat completion; check --upstream") from cause
+
+    async def _sent(self, body: bytes) -> tuple[int, bytes]:
+        """Status and body of the answer; a connection that breaks is opened anew."""
+        for left in reversed(range(TRIES)):
+            try:
+                sending = self._passthrough.send(self._upstream, "POST", TARGET, HEADERS, body)
+                async with aclosing(await sending) as answer:
+                    return answer.status, b"".join([piece async for piece in answer])
+            except UpstreamUnreachable:
+                if not left:
+                    raise
+        raise AssertionError("the last try returns or raises")
 
 
 def add_arguments(parser: ArgumentParser) -> None:

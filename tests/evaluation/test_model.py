@@ -80,3 +80,12 @@ async def test_a_file_that_keeps_no_answers_is_named(tmp_path: Path) -> None:
     with pytest.raises(MemoryFault, match=r"answers\.db; it may be deleted"):
         async with models.opened(given("--model", "m"), {}, tmp_path / "answers.db"):
             pass
+
+
+async def test_a_connection_that_closes_at_once_is_tried_again() -> None:
+    replies = iter([Reply("x", cut_after=0), "Orsolya"])
+    async with (
+        ScriptedUpstream(lambda _: next(replies)) as upstream,
+        models.opened(given("--model", "m", "--upstream", upstream.url), {}) as model,
+    ):
+        assert model is not None and await model.complete("Who?") == "Orsolya"
