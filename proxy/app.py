@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 import structlog
 from starlette.applications import Starlette
@@ -54,6 +55,7 @@ DATABASE_FILE = "palimpsest.db"
 DRAIN_SECONDS = 5.0  # for what was heard last; a store that is slower than that is failing
 HEAVY_THREADS = 2  # large bodies are read beside the event loop; more would only wait for one another
 REPLACED = "the database file was removed or replaced since the start, and opened anew: what it held then is not there"
+LOADING_SHARE = 0.5  # of the deadline that a request waits for a model that is being loaded; the rest is for the search
 OWN_PATHS = ("/healthz", "/readyz", "/metrics", "/memory")
 
 log = structlog.get_logger()
@@ -91,6 +93,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
         metrics,
         time.time,
         reinforcement=policy.reinforcement,
+        model_loaded=partial(embedder.loaded, LOADING_SHARE * policy.memory.deadline_ms / 1000),
     )
 
     forgetting = Forgetting(database, secret, time.time)
@@ -171,6 +174,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
                     *filter(None, [windows.trouble, *uncounted, REPLACED if database.replaced else ""]),
                 ),
                 is_off=policy.memory.mode == "off",
+                is_model_loading=embedder.is_loading,
             ),
             forgetting=ForgetRoutes(forgetting, time.time),
         ),

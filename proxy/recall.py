@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from time import perf_counter
@@ -72,7 +72,12 @@ class Recall:
         clock: Clock,
         recipe: Recipe = RECIPE,
         reinforcement: ReinforcementPolicy = NO_REINFORCEMENT,
+        model_loaded: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
+        """
+        Args:
+            model_loaded: waits a moment for a model that is being loaded.
+        """
         self._sql = sql
         self._shelves = shelves
         self._embedder = embedder
@@ -81,6 +86,7 @@ class Recall:
         self._clock = clock
         self._recipe = recipe
         self._reinforcement = reinforcement
+        self._model_loaded = model_loaded
         self._expected: set[asyncio.Future[Vectors | None]] = set()
 
     def expect(self, text: str) -> None:
@@ -173,7 +179,7 @@ class Recall:
 
         What was pasted has one: its names are those of a log, and a second one takes as long as the first.
         """
-        if not self._embedder.ready:
+        if not self._embedder.ready and (self._model_loaded is None or not await self._model_loaded()):
             return None
         try:
             forms = dict.fromkeys((text, text if len(text) > QUESTION_CHARS else without_names(text)))

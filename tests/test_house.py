@@ -29,7 +29,7 @@ WHOLE_FOLDERS = {"clients", "contract", "faults", "traces"}
 
 # Slow or greedy to import (litellm takes 2 s and would ask the network for prices), so only who needs them pays.
 LATE = (
-    *("litellm", "fastembed", "detect_secrets", "onnx", "onnxruntime", "tokenizers", "huggingface_hub"),
+    *("litellm", "detect_secrets", "onnx", "onnxruntime", "tokenizers", "huggingface_hub"),
     *("openai", "anthropic", "httpx", "scipy", "matplotlib", "proxy.evaluation", "proxy.scripted"),
 )
 

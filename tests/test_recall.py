@@ -115,6 +115,19 @@ async def test_a_question_that_is_expected_is_embedded_before_it_is_asked(
     assert "Which planets have rings?" not in embedder.asked
 
 
+async def test_a_model_that_is_being_loaded_is_waited_for(
+    past: Past, embedder: WordEmbedder, counts: Counts, lost: frozenset[int]
+) -> None:
+    async def loaded() -> bool:
+        embedder.ready = True
+        return True
+
+    embedder.ready = False
+    shelves, policy = Shelves(embedder.name), RecallPolicy()
+    recall = Recall(past.database, shelves, embedder, policy, counts, lambda: NOW, model_loaded=loaded)
+    assert not (await recall.recall(ask(FESTIVAL, lost), 10)).lexical_only
+
+
 async def test_a_question_is_embedded_with_and_without_its_names_and_what_was_pasted_once(
     recall: Recall, embedder: WordEmbedder, lost: frozenset[int]
 ) -> None:

@@ -45,7 +45,7 @@ def model(policy: ModelPolicy) -> Finding:
 def tokenizers() -> Finding:
     """Whether tokens can be counted, without which no request gets memory."""
     try:
-        tokens.warm()
+        tokens.warm((tokens.COMMON, tokens.OLD))
     except MemoryFault as error:
         return failed(
             "tokenizers", str(error), "install litellm again, which carries them, or unset TIKTOKEN_CACHE_DIR"

@@ -48,6 +48,7 @@ class Archive:
     is_failing: bool = False
     troubles: tuple[str, ...] = ()  # reasons, in words that name nobody
     is_off: bool = False  # by policy
+    is_model_loading: bool = False
 
 
 def admin_routes(
@@ -143,7 +144,10 @@ class _Admin:
         except (MemoryFault, TimeoutError) as fault:
             log.warning("the store does not answer", exc_info=fault)
             reasons.append("the store does not answer: requests pass without memory; the log says why")
-        if not self._embedder.ready:
+        model = "ready" if self._embedder.ready else "loading" if archive.is_model_loading else "missing"
+        if model == "loading":
+            reasons.append("the embedding model is being loaded: recall waits for it, and is lexical where it may not")
+        if model == "missing":
             reasons.append("the embedding model is missing: recall is lexical only; run palimpsest model install")
         up = pending is not None and not archive.is_failing
         self._metrics.gauge("store_up", up)
@@ -153,7 +157,7 @@ class _Admin:
         state = {
             "ready": up,
             "store": "ready" if up else "failed",
-            "embedder": "ready" if self._embedder.ready else "missing",
+            "embedder": model,
             "pending": pending,
             "reasons": reasons,
         }

