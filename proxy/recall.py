@@ -160,6 +160,8 @@ class Recall:
         """Why something comes, and what, best first; or why nothing does, and None."""
         policy, gained = self._policy, None
         asked, eligible = _asked(query.text, self._clock(), shelf, vectors, words), _eligible(shelf, query, own)
+        if asked.cosines is not None and not asked.cosines[eligible].any():  # no passage has a vector yet
+            asked = replace(asked, cosines=None, about=None)
         if rounds.newest:
             gained, is_recalled = worth(shelf.occurrences, rounds, self._reinforcement)
             eligible &= is_recalled

@@ -115,6 +115,12 @@ async def test_a_question_that_is_expected_is_embedded_before_it_is_asked(
     assert "Which planets have rings?" not in embedder.asked
 
 
+async def test_what_has_no_vector_yet_is_found_by_words_as_if_there_were_no_model(recall: Recall, past: Past) -> None:
+    said = frozenset(await past.say("The archive room is number 3172.", "Then we went through every single shelf."))
+    recalled = await recall.recall(ask("Where is the archive room?", said), 10)
+    assert recalled.admitted and texts(recalled)[0] == "The archive room is number 3172."
+
+
 async def test_a_model_that_is_being_loaded_is_waited_for(
     past: Past, embedder: WordEmbedder, counts: Counts, lost: frozenset[int]
 ) -> None:

@@ -43,7 +43,7 @@ def test_a_line_says_what_memory_made_of_a_request(tmp_path: Path, upstream: Scr
         assert 0 <= line["memory_ms"] <= line["first_byte_ms"] <= line["total_ms"]
         for shelf in range(3):
             talk.say(f"Then we went through shelf {shelf} and wrote down every single title on it.")
-        proxy.settle(vectors=False)
+        proxy.settle()
         talk.keep_last(2)
         answered = talk.ask("What is the number of the archive room?")
         line = next_line(proxy, 4)
