@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -57,8 +58,12 @@ async def make(counts: Counted) -> AsyncIterator[Make]:
         await each.close()
 
 
-def passage_processes() -> list[psutil.Process]:
-    return [child for child in psutil.Process().children() if "proxy.index.passage_process" in child.cmdline()]
+def passage_processes() -> list[int]:
+    found = []
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):  # it ended meanwhile
+            found += [child.pid] if "proxy.index.passage_process" in child.cmdline() else []
+    return found
 
 
 async def until(true: Callable[[], bool]) -> None:
