@@ -23,7 +23,7 @@ import structlog
 
 from proxy.core.identity import tenant_key
 from proxy.core.records import heard_of, record_of
-from proxy.core.redaction import redact
+from proxy.core.redaction import is_withheld, redact
 from proxy.domain import Completion, Ending, Heard, RawHeaders, Record, SetAside, Turn
 from proxy.errors import DataFault, MemoryFault
 from proxy.policy import ArchivePolicy
@@ -153,7 +153,7 @@ class Archivist:
         self._secret = secret
         self._clock = clock
         self._on_usage = on_usage
-        self._clean = redact if policy.redact else str
+        self._clean = self._redacted if policy.redact else str
         self._readers = Readers[_Item, _Read](self._read, self._wake_from_thread)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._turns = 0  # that wait or are being written
@@ -271,8 +271,15 @@ class Archivist:
             if not self._readers:
                 self._idle.set()
 
+    def _redacted(self, text: str) -> str:
+        cleaned = redact(text)
+        if is_withheld(cleaned, text):
+            self._counts.fault("redaction")
+            log.warning("a text is not stored: it holds more beginnings of credentials than can be looked at")
+        return cleaned
+
     async def _warm(self) -> None:
-        """The rules of redaction take a third of a second to load: not while the first answer waits for its commit."""
+        """The rules of redaction take a moment to compile: not while the first answer waits for its commit."""
         try:
             await asyncio.to_thread(self._clean, WARMING)
         except Exception:  # a guard: each turn that needs them is set aside with the reason

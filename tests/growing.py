@@ -1,4 +1,4 @@
-"""How the cost of a function grows with its text: processor time of this thread, which other work does not disturb."""
+"""How the cost of a function grows with its text: processor time of this thread, which other work hardly disturbs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from time import thread_time
 FLOOR_SECONDS = 0.002  # less is noise
 REPEATS = 3
 
+Work = Callable[[str], object]
+TextOf = Callable[[int], str]
 
-def seconds(work: Callable[[str], object], text: str, repeats: int = REPEATS) -> float:
+
+def seconds(work: Work, text: str, repeats: int = REPEATS) -> float:
     """The least processor time that the work took; the floor where it took less."""
     least = math.inf
     for _ in range(repeats):
@@ -20,13 +23,18 @@ def seconds(work: Callable[[str], object], text: str, repeats: int = REPEATS) ->
     return max(least, FLOOR_SECONDS)
 
 
-def exponent(work: Callable[[str], object], text_of: Callable[[int], str], small: int, large: int) -> float:
+def exponent(work: Work, text_of: TextOf, small: int, large: int) -> float:
     """The power of the size with which the time grows: 1 is linear, 2 quadratic."""
-    times = [seconds(work, text_of(size)) for size in (small, large)]
-    return math.log(times[1] / times[0]) / math.log(large / small)
+    return exponent_of(work, text_of, small, large)[0]
 
 
-def repeated(fragment: str, before: str = "", behind: str = "") -> Callable[[int], str]:
+def exponent_of(work: Work, text_of: TextOf, small: int, large: int, repeats: int = REPEATS) -> tuple[float, float]:
+    """The same, and the seconds for the large text."""
+    times = [seconds(work, text_of(size), repeats) for size in (small, large)]
+    return math.log(times[1] / times[0]) / math.log(large / small), times[1]
+
+
+def repeated(fragment: str, before: str = "", behind: str = "") -> TextOf:
     """Texts of so many characters: a fragment again and again, between two others."""
 
     def text_of(size: int) -> str:

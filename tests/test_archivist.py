@@ -233,6 +233,18 @@ async def test_redaction_is_a_policy(tmp_path: Path, redacts: bool, stored: str)
     await house.database.close()
 
 
+async def test_a_text_that_would_take_seconds_to_clean_holds_up_nobody_and_is_counted(tmp_path: Path) -> None:
+    house = House(tmp_path / "journal.db")
+    async with house.running():
+        house.archivist.note(turn_of(user("pwd=" * 200_000)))
+        house.archivist.note(replace(turn_of(user("hello")), id="t-2", conversation="c-2"))
+        await until(lambda: house.archivist.backlog == 0)
+        assert house.counts.faults["redaction"] == 1
+        withheld, hello = sorted(await house.texts())
+    await house.database.close()
+    assert withheld.startswith("[withheld: 800000 characters, sha256 ") and hello == "hello"
+
+
 async def test_many_that_wait_are_written_together(house: House) -> None:
     for n in range(50):
         house.archivist.note(replace(turn_of(user(f"message {n}")), conversation=f"c-{n}"))

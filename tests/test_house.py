@@ -19,6 +19,7 @@ ROOT = Path(__file__).parent.parent
 # About more than one file, so there is none that they could mirror.
 WHOLE = {
     "test_clients.py",
+    "test_growth.py",
     "test_house.py",
     "test_isolation.py",
     "test_network.py",
@@ -29,7 +30,7 @@ WHOLE_FOLDERS = {"clients", "contract", "faults", "traces"}
 
 # Slow or greedy to import (litellm takes 2 s and would ask the network for prices), so only who needs them pays.
 LATE = (
-    *("litellm", "detect_secrets", "onnx", "onnxruntime", "tokenizers", "huggingface_hub"),
+    *("litellm", "onnx", "onnxruntime", "tokenizers", "huggingface_hub"),
     *("openai", "anthropic", "httpx", "scipy", "matplotlib", "proxy.evaluation", "proxy.scripted"),
 )
 

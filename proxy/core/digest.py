@@ -16,6 +16,7 @@ from functools import lru_cache
 from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped]
 
 from proxy.core.frame import own_words
+from proxy.core.pieces import pieces
 from proxy.core.when import MONTHS
 from proxy.domain import Passage, ToolCall
 
@@ -200,12 +201,17 @@ def scope_terms(tenant_id: int, conversation_id: int) -> tuple[str, str]:
 
 def _runs(text: str) -> Iterator[str]:
     """Runs of word characters and the signs that join them, in composed form; of longer ones the joined words."""
-    plain = text if text.isascii() else unicodedata.normalize("NFKC", text).replace("\u2019", "'")
+    plain = text if text.isascii() else _composed(text).replace("\u2019", "'")
     for run in _RUN.findall(_without_quoted_breaks(plain)):
         if len(run) <= TERM_CHARS:
             yield run
         else:
             yield from (word for word in re.split(r"\W+", run) if len(word) <= TERM_CHARS)
+
+
+def _composed(text: str) -> str:
+    """Piece by piece: Python sorts a run of combining marks in the square of its length."""
+    return "".join(unicodedata.normalize("NFKC", text[start:stop]) for start, stop in pieces(text, WINDOW_CHARS))
 
 
 def _without_quoted_breaks(text: str) -> str:

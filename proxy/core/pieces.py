@@ -12,16 +12,16 @@ from collections.abc import Iterator
 PIECE_CHARS = 64 * 1024
 
 
-def pieces(text: str) -> Iterator[tuple[int, int]]:
+def pieces(text: str, most_chars: int = PIECE_CHARS) -> Iterator[tuple[int, int]]:
     """
     Where the pieces of a text start and stop.
 
-    Each ends behind the last line break in it, else behind its last space, else after 65,536 characters. A shorter text
-    is one piece; an empty one has none.
+    Each ends behind the last line break in it, else behind its last space, else after so many characters. A shorter
+    text is one piece; an empty one has none.
     """
     start = 0
-    while len(text) - start > PIECE_CHARS:
-        full = start + PIECE_CHARS
+    while len(text) - start > most_chars:
+        full = start + most_chars
         stop = text.rfind("\n", start, full) + 1 or text.rfind(" ", start, full) + 1 or full
         yield start, stop
         start = stop

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from proxy.core.redaction import SLICE_CHARS, redact
+from proxy.core.pieces import PIECE_CHARS
+from proxy.core.redaction import is_withheld, redact
 
 ALNUM = "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA" * 4
 HEX = hashlib.sha256(b"made up").hexdigest()
@@ -119,7 +120,7 @@ def test_a_private_key_that_was_cut_off_is_replaced_to_its_last_line() -> None:
 
 def test_a_secret_far_into_a_long_text_is_found_whatever_slice_it_falls_in() -> None:
     line = "nothing to see on this line, move on\n"
-    text = line * (3 * SLICE_CHARS // len(line)) + KEYS["github"][1] + "\n" + line
+    text = line * (3 * PIECE_CHARS // len(line)) + KEYS["github"][1] + "\n" + line
     assert redact(text) == text.replace(KEYS["github"][1], "[redacted:github-token]")
 
 
@@ -145,6 +146,20 @@ def test_no_known_key_survives_among_other_text(said: list[str]) -> None:
     assert not [secret for _, secret in KEYS.values() if secret in once]
 
 
-def test_the_patterns_are_loaded_when_first_needed_only() -> None:
-    check = "import sys, proxy.core.redaction; assert not {'detect_secrets', 'requests'} & set(sys.modules)"
+def test_the_formats_are_compiled_when_first_needed_only() -> None:
+    check = "import proxy.core.redaction, proxy.core.formats as c; assert not c.long_formats.cache_info().misses"
     subprocess.run([sys.executable, "-c", check], check=True)
+
+
+@pytest.mark.parametrize("fragment", ["pwd=", "token=", "a_key: "])
+def test_a_text_that_would_take_seconds_is_withheld_and_never_stored_as_it_is(fragment: str) -> None:
+    text = fragment * 150_000 + KEYS["github"][1]
+    cleaned = redact(text)
+    assert cleaned == f"[withheld: {len(text)} characters, sha256 {hashlib.sha256(text.encode()).hexdigest()}]"
+    assert is_withheld(cleaned, text)
+    assert redact(cleaned) == cleaned and not is_withheld(cleaned, cleaned)
+
+
+def test_what_people_and_programs_write_is_never_withheld() -> None:
+    lines = "".join(f'  "password_{n}": "x{n}y", token_count={n}, key: {n}\n' for n in range(30_000))
+    assert not is_withheld(redact(lines), lines)

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""
+How the cost of each rule that reads texts grows with a text, made of what the rule itself looks for.
+
+    scripts/growth.py [SMALLEST LARGEST [RULE]]    in characters; 10,000 1,000,000
+
+Prints, for each rule, the fragment whose repetition has the highest exponent, that exponent (1 is linear), and the
+slowest of the largest texts. Ends with status 1 where an exponent is above 1.2.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.growing import FLOOR_SECONDS, exponent_of
+from tests.reading import rules, texts_of
+
+LIMIT = 1.2
+DOUBTED = 1.05  # such a measurement is made again: other work on the machine disturbs the shortest ones
+
+
+def main(smallest: int, largest: int, only: str = "") -> int:
+    worst = 0.0
+    for rule in rules():
+        if only not in rule.name:
+            continue
+        found = []
+        for fragment, text_of in texts_of(rule.fragments):
+            power, seconds = exponent_of(rule.work, text_of, smallest, largest, 1)
+            if power > DOUBTED:
+                power, seconds = min((power, seconds), exponent_of(rule.work, text_of, smallest, largest, 3))
+            found.append((power if seconds > 2 * FLOOR_SECONDS else 0.0, seconds, fragment))
+        power, _, fragment = max(found)
+        slowest = max(found, key=lambda row: row[1])
+        worst = max(worst, power)
+        print(  # noqa: T201
+            f"{rule.name:32} {len(found):5} texts  exponent {power:4.2f} {fragment!r:40.40}"
+            f"  slowest {slowest[1]:6.3f} s {slowest[2]!r:40.40}",
+            flush=True,
+        )
+    print(f"highest exponent {worst:.2f}, allowed {LIMIT}")  # noqa: T201
+    return worst > LIMIT
+
+
+if __name__ == "__main__":
+    sizes = [int(size) for size in sys.argv[1:3]] or [10_000, 1_000_000]
+    sys.exit(main(*sizes, *sys.argv[3:]))

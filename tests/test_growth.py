@@ -1,0 +1,22 @@
+"""No text makes a rule slow: its time grows as the text does. `scripts/growth.py` asks it of a megabyte."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.growing import exponent, seconds
+from tests.reading import BESIDE, Rule, rules, texts_of
+
+SMALL, LARGE = 2_000, 16_000
+QUICK_SECONDS = 0.01  # for the large text: nothing to worry about, and too short to be measured well
+LIMIT = 1.5  # 1 is linear, 2 quadratic; smaller texts pay more for what every call costs
+
+
+@pytest.mark.parametrize("rule", [*rules()], ids=lambda rule: rule.name)
+def test_the_time_of_each_rule_grows_as_the_text_does(rule: Rule) -> None:
+    slow = [
+        fragment
+        for fragment, text_of in texts_of(rule.fragments, BESIDE[:2])
+        if seconds(rule.work, text_of(LARGE), 1) > QUICK_SECONDS and exponent(rule.work, text_of, SMALL, LARGE) > LIMIT
+    ]
+    assert slow == []
