@@ -147,6 +147,8 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     for name, metavar, about in FORGETTABLE:
         forget.add_argument(f"--{name}", metavar=metavar, help=about)
     forget.add_argument("--dry-run", action="store_true", help="only count what would go")
+    about = "write the whole file anew if something is left in it, also where that is larger than 256 MB; others wait"
+    forget.add_argument("--vacuum", action="store_true", help=about)
     forget.add_argument("--yes", action="store_true", help="do not ask first")
     _policy_flags(forget)
 
@@ -317,14 +319,14 @@ def _forget(given: argparse.Namespace) -> int:
             if not given.yes and not _is_sure(aside):
                 aside.print("nothing was erased")
                 return FAILED
-            receipt = await archive.erase(target)
+            receipt = await archive.erase(target, given.vacuum)
             if receipt is None:  # somebody else was faster
                 aside.print("nothing that is stored is meant any more")
                 return FAILED
             out.print_json(data=receipt)
             if receipt["check"]["clean"]:
                 return DONE
-            aside.print("erased, but the disk still holds some of it: see check in the receipt, and try again")
+            aside.print("erased, but the disk still holds some of it: see check in the receipt, and docs/privacy.md")
             return FAILED
 
     return asyncio.run(run())

@@ -139,7 +139,12 @@ def _age_seconds(text: str) -> float:
 class Forgetting:
     """Erases from one database; any number of processes may do so beside others that write."""
 
-    def __init__(self, database: Database, secret: bytes, clock: Clock) -> None:
+    def __init__(self, database: Database, secret: bytes, clock: Clock, vacuum_bytes: float = VACUUM_BYTES) -> None:
+        """
+        Args:
+            vacuum_bytes: a file that is no larger is written anew where all else leaves something behind.
+        """
+        self._vacuum_bytes = vacuum_bytes
         self._database = database
         self._secret = secret
         self._clock = clock
@@ -282,7 +287,7 @@ class Forgetting:
         )
 
     async def _vacuum(self) -> None:
-        if self._database.path.stat().st_size <= VACUUM_BYTES:
+        if self._database.path.stat().st_size <= self._vacuum_bytes:
             await self._database.vacuum()
 
 

@@ -10,12 +10,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from proxy.app import DATABASE_FILE
 from proxy.domain import TURN_PREFIX, Json, Query, Reach, Recalled
 from proxy.errors import MemoryFault, PolicyError
-from proxy.forgetting import Forgetting, Preview
+from proxy.forgetting import VACUUM_BYTES, Forgetting, Preview
 from proxy.index.embedder import MiniLM
 from proxy.index.vector import Shelves
 from proxy.metrics import Metrics
@@ -111,18 +112,21 @@ class Archive:
         """What an erasure would take; None: nothing that is stored is meant."""
         return await self._forgetting().preview(target)
 
-    async def erase(self, target: Target) -> Json | None:
+    async def erase(self, target: Target, vacuum: bool = False) -> Json | None:
         """
         Erase beside a proxy that may run on the same folder; the signed receipt. None: nothing that is stored is meant.
+
+        Args:
+            vacuum: write the whole file anew where something is left, however large it is.
 
         Raises:
             MemoryFault: it was not finished, and can be asked for again.
             PolicyError: several tenants could be meant, or the secret is not to be had.
         """
-        return await self._forgetting().erase(target)
+        return await self._forgetting(inf if vacuum else VACUUM_BYTES).erase(target)
 
-    def _forgetting(self) -> Forgetting:
-        return Forgetting(self.database, load_secret(self._policy.data, os.environ), time.time)
+    def _forgetting(self, vacuum_bytes: float = VACUUM_BYTES) -> Forgetting:
+        return Forgetting(self.database, load_secret(self._policy.data, os.environ), time.time, vacuum_bytes)
 
     async def stats(self) -> Mapping[str, Any]:
         return await self._journal.stats()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -98,8 +99,20 @@ async def test_an_erased_conversation_leaves_no_byte_and_no_row(
     assert (receipt["erased"]["conversations"], receipt["erased"]["messages"], receipt["erased"]["turns"]) == (1, 4, 2)
     assert not is_on_disk(database)
     assert not is_on_disk(database, "kestrel")
+    assert await database.read("SELECT count(*) FROM term WHERE term IN ('kestrel', 'transfer')") == [(0,)]
     assert await database.read("SELECT public FROM conversation") == [("c-other",)]
     assert ((await database.read("SELECT count(*) FROM turn"))[0][0], len(await texts(database))) == (60, 120)
+
+
+async def test_rows_that_move_while_others_go_leave_no_copy_behind(database: Database, journal: SqliteJournal) -> None:
+    dice = random.Random(7)
+    words = ["".join(dice.choices("abcdefghijklmnopqrstuvwxyz", k=dice.randint(4, 14))) for _ in range(3000)]
+    for number in range(200):
+        messages = [user(" ".join(dice.choices(words, k=dice.choice((8, 30, 100))))) for _ in range(20)]
+        await journal.write([record(messages, conversation=f"c-{number}", user=f"u-{number % 4}")])
+    without_vacuum = Forgetting(database, SECRET, lambda: NOW + 1, vacuum_bytes=0)
+    receipt = await erased(without_vacuum, Target(user="u-1"))
+    assert receipt["erased"]["messages"] == 1000
 
 
 async def test_what_is_not_stored_is_never_a_success(journal: SqliteJournal, forgetting: Forgetting) -> None:

@@ -12,15 +12,20 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import orjson
+
 from proxy.core.digest import SCOPE_MARK
 from proxy.core.reinforcement import scope_name
 from proxy.domain import HeadFlag, Reach
 from proxy.store.heads import WIDTH
-from proxy.store.standing import contents_of, forget_derived, forget_unused, ids
-from proxy.store.tombstones import ERASED_DIGEST, ERASED_REASON, ERASED_TURN
+from proxy.store.standing import contents_of, forget_passages, forget_terms, forget_unused, ids
+from proxy.store.tombstones import ERASED_DIGEST, ERASED_TURN, without_query
 from proxy.store.visit import Transaction
+from proxy.wire.values import dumps
 
 IN = "IN (SELECT value FROM json_each(?))"
+HELD_ALONE = """id IN (SELECT content FROM occurrence WHERE id IN (SELECT value FROM json_each(?1))) AND NOT EXISTS (
+    SELECT 1 FROM occurrence WHERE content = content.id AND id NOT IN (SELECT value FROM json_each(?1)))"""
 FLAGS_AT = 3  # in a row of a listing
 
 MARK = """
@@ -92,7 +97,9 @@ def erase_quotes(transaction: Transaction, tenant: int, occurrences: Sequence[in
         if not gone.isdisjoint(_numbers(quoted))
     ]
     erased.take("blocks", ((text,) for _, text in quoting))
-    transaction.write("DELETE FROM block WHERE occurrence = ?", [(anchor,) for anchor, _ in quoting])
+    anchors = [(anchor,) for anchor, _ in quoting]
+    transaction.write(f"UPDATE block SET text = {_zeros('text')} WHERE occurrence = ?", anchors)
+    transaction.write("DELETE FROM block WHERE occurrence = ?", anchors)
 
 
 def erase_messages(transaction: Transaction, tenant: int, occurrences: Sequence[int], erased: Erased) -> None:
@@ -100,7 +107,9 @@ def erase_messages(transaction: Transaction, tenant: int, occurrences: Sequence[
     which = ids(occurrences)
     _take_texts(transaction, which, erased)
     erased.counts["messages"] += len(occurrences)
-    forget_derived(transaction, tenant, which)
+    forget_terms(transaction, tenant, which)
+    _overwrite(transaction, which)
+    forget_passages(transaction, which)
     contents = contents_of(transaction, which)
     digest = f"CAST('{ERASED_DIGEST.decode()}' || role AS BLOB)"
     transaction.write(
@@ -170,12 +179,7 @@ def _take_texts(transaction: Transaction, which: str, erased: Erased) -> None:
     read = transaction.read
     erased.take(
         "texts",
-        read(
-            "SELECT text, rest FROM content WHERE id IN"
-            f" (SELECT content FROM occurrence WHERE id {IN}) AND NOT EXISTS"
-            " (SELECT 1 FROM occurrence WHERE content = content.id AND id NOT IN (SELECT value FROM json_each(?)))",
-            (which, which),
-        ),
+        read(f"SELECT text, rest FROM content WHERE {HELD_ALONE}", (which,)),
     )
     passages = ids(row[0] for row in read(f"SELECT id FROM memory WHERE occurrence {IN}", (which,)))
     erased.take("passages", read(f"SELECT tags FROM memory WHERE id {IN}", (passages,)))
@@ -185,6 +189,31 @@ def _take_texts(transaction: Transaction, which: str, erased: Erased) -> None:
     erased.take("blocks", read(f"SELECT text FROM block WHERE occurrence {IN}", (which,)))
     ((vectors,),) = read(f"SELECT count(*) FROM vector WHERE memory {IN}", (passages,))
     erased.counts["vectors"] += vectors
+
+
+def _overwrite(transaction: Transaction, which: str) -> None:
+    """
+    Put as many zeros in the place of every text of these occurrences (a JSON list).
+
+    A row that grows or goes makes SQLite move its neighbours between pages, and what it moves stays behind in the free
+    space of a page, `secure_delete` or not. A row of the same size is written where it stands; what is moved afterwards
+    are zeros.
+    """
+    of_passages = "(SELECT id FROM memory WHERE occurrence IN (SELECT value FROM json_each(?1)))"
+    for table, columns, where in (
+        ("memory_text", ("tokens",), f"rowid IN {of_passages}"),
+        ("memory", ("tags",), f"id IN {of_passages}"),
+        ("block", ("text",), "occurrence IN (SELECT value FROM json_each(?1))"),
+        ("content", ("text", "rest"), HELD_ALONE),
+    ):
+        zeros = ", ".join(f"{column} = {_zeros(column)}" for column in columns)
+        transaction.write(f"UPDATE {table} SET {zeros} WHERE {where}", [(which,)])
+
+
+def _zeros(column: str) -> str:
+    """SQL: a text of zeros that is as long as that of a column, in bytes."""
+    size = f"length(CAST({column} AS BLOB))"
+    return f"substr(hex(zeroblob(({size} + 1) / 2)), 1, {size})"
 
 
 def _mark_heads(transaction: Transaction, conversations: str, gone: set[int]) -> None:
@@ -206,18 +235,19 @@ def _erase_queries(transaction: Transaction, conversations: str, since: int, era
         f"conversation {IN} AND id >= (SELECT turn FROM occurrence WHERE id = ?)"
         " AND json_extract(explain, '$.query') IS NOT NULL"
     )
-    found = transaction.read(
-        "SELECT json_extract(explain, '$.query.text'), ifnull(json_extract(explain, '$.gate.reason'), '')"
-        f" FROM turn WHERE {where}",
-        (conversations, since),
+    found = transaction.read(f"SELECT id, explain FROM turn WHERE {where}", (conversations, since))
+    erased.take("queries", ((explain,) for _, explain in found))
+    bare = [(dumps(without_query(orjson.loads(explain), ())), explain, id) for id, explain in found]
+    # spaces behind it keep its size: see `_overwrite`
+    transaction.write(
+        "UPDATE turn SET explain = ? WHERE id = ?",
+        [(told.ljust(len(told) + _more(explain, told)), id) for told, explain, id in bare],
     )
-    erased.take("queries", found)
-    if found:
-        transaction.write(
-            "UPDATE turn SET explain = json_replace(json_remove(explain, '$.query'), '$.gate.reason', ?)"
-            f" WHERE {where}",
-            [(ERASED_REASON, conversations, since)],
-        )
+
+
+def _more(old: str, new: str) -> int:
+    """How many bytes the old text is longer."""
+    return max(len(old.encode(errors="surrogatepass")) - len(new.encode(errors="surrogatepass")), 0)
 
 
 def _erase_person(transaction: Transaction, tenant: int, user: str, scope: str) -> None:

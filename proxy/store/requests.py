@@ -105,18 +105,19 @@ def _without_erased(transaction: Transaction, r: _Request, record: Record) -> _R
     if r.turn.role is Role.SIDE and holds_erased(transaction.read, r.conversation):
         standing = [replace(s, entry=without_text(s.entry)) for s in r.new]
         return replace(r, turn=replace(r.turn, explain=orjson.loads(ERASED_TURN)), new=standing)
-    new = {standing.position: standing for standing in r.new}
-    places = sorted({*new, *(position for position, row in r.placed.items() if row is not None)})
-    sent = [_sent(new.get(position), r.placed.get(position)) for position in places]
-    stones = tombstones(transaction.read, (standing.entry.new.print for standing in r.new))
-    gone = {places[at] for at in resends(sent, stones, record.scopes[0] if record.scopes else 0, r.turn.created_at)}
-    turn = r.turn
-    if gone or any(message.is_erased for message in sent):
-        texts = [standing.entry.text for position, standing in new.items() if position not in gone]
-        turn = replace(turn, explain=without_query(turn.explain, texts))
+    turn, standing = r.turn, list(r.new)
+    stones = tombstones(transaction.read, (s.entry.new.print for s in r.new))
+    if stones or any(row[3] & HeadFlag.ERASED for row in r.placed.values() if row is not None):
+        new = {s.position: s for s in r.new}
+        places = sorted({*new, *(position for position, row in r.placed.items() if row is not None)})
+        sent = [_sent(new.get(position), r.placed.get(position)) for position in places]
+        gone = {places[at] for at in resends(sent, stones, record.scopes[0] if record.scopes else 0, turn.created_at)}
+        if gone or any(message.is_erased for message in sent):
+            texts = [s.entry.text for s in r.new if s.position not in gone]
+            turn = replace(turn, explain=without_query(turn.explain, texts))
+        standing = [replace(s, entry=without_text(s.entry)) if s.position in gone else s for s in r.new]
     if turn.block is not None and not _all_stand(transaction, turn.block.occurrences):
         turn = replace(turn, block=None)
-    standing = [replace(s, entry=without_text(s.entry)) if s.position in gone else s for s in r.new]
     return replace(r, turn=turn, new=standing)
 
 

@@ -126,14 +126,15 @@ def forget_unused(transaction: Transaction, contents: str) -> None:
 
 def forget_derived(transaction: Transaction, tenant: int, which: str) -> None:
     """Remove the passages of these occurrences (a JSON list), and the blocks that stand in them."""
-    memories = ids(
-        row[0]
-        for row in transaction.read(
-            "SELECT memory.id FROM json_each(?) AS gone JOIN memory ON memory.occurrence = gone.value", (which,)
-        )
-    )
+    forget_terms(transaction, tenant, which)
+    forget_passages(transaction, which)
+
+
+def forget_terms(transaction: Transaction, tenant: int, which: str) -> None:
+    """Count the words of these occurrences (a JSON list) no more; the full-text rows are still to be removed."""
     texts: list[Row] = transaction.read(
-        "SELECT tokens FROM memory_text WHERE rowid IN (SELECT value FROM json_each(?))", (memories,)
+        "SELECT tokens FROM memory_text WHERE rowid IN (SELECT value FROM json_each(?))",
+        (memories_of(transaction, which),),
     )
     counted = Counter(term for (tokens,) in texts for term in set(tokens.split(" ")) if not term.startswith(SCOPE_MARK))
     transaction.write(
@@ -143,6 +144,11 @@ def forget_derived(transaction: Transaction, tenant: int, which: str) -> None:
     transaction.write(
         "DELETE FROM term WHERE tenant = ? AND term = ? AND memories <= 0", [(tenant, term) for term in counted]
     )
+
+
+def forget_passages(transaction: Transaction, which: str) -> None:
+    """Remove the rows of the passages of these occurrences (a JSON list), and the blocks that stand in them."""
+    memories = memories_of(transaction, which)
     transaction.write(  # the trigger says it of vectors; caches hold passages without one, too
         "INSERT INTO forgotten(memory) SELECT value FROM json_each(?)"
         " WHERE NOT EXISTS (SELECT 1 FROM vector WHERE vector.memory = value)",
@@ -152,3 +158,9 @@ def forget_derived(transaction: Transaction, tenant: int, which: str) -> None:
         transaction.write(f"DELETE FROM {table} WHERE {key} IN (SELECT value FROM json_each(?))", [(memories,)])
     for table in ("block", "reinforced"):
         transaction.write(f"DELETE FROM {table} WHERE occurrence IN (SELECT value FROM json_each(?))", [(which,)])
+
+
+def memories_of(transaction: Transaction, which: str) -> str:
+    """Passages of these occurrences, both as JSON lists."""
+    sql = "SELECT memory.id FROM json_each(?) AS gone JOIN memory ON memory.occurrence = gone.value"
+    return ids(row[0] for row in transaction.read(sql, (which,)))
