@@ -44,6 +44,7 @@ from proxy.core.links import (
 from proxy.core.packing import pack
 from proxy.core.placement import Replay, insertions, place, replay
 from proxy.core.pressure import pressure, reply_room
+from proxy.core.redaction import redacted_name
 from proxy.core.signals import Signals
 from proxy.domain import (
     TURN_PREFIX,
@@ -197,6 +198,7 @@ class Pipeline:
         speaker = identify(
             named, credentials, chat.raw, self._signals, self._policy.tenants, self._secret, key
         )  # 2 who
+        speaker = replace(speaker, user=self._named(speaker.user), scope=self._named(speaker.scope))
         if not speaker.tenant:
             self._warn_of_rotation(credentials)
             return _untouched(body, Note.NO_TENANT, chat.model)
@@ -317,7 +319,7 @@ class Pipeline:
         prints = await self._run(size, _fingerprints, chat, key)
         past = _past(chat, prints)
         told = [p for p, message in zip(prints, chat.messages, strict=True) if message.is_instruction]
-        shape = shape_of(chat, told, user_agent)
+        shape = shape_of(chat, told, user_agent, self._named)
         asked = roles.read(chat, self._signals)
         verdict = functools.partial(trace, chat, past, shape, asked, speaker)
         note = None
@@ -449,7 +451,7 @@ class Pipeline:
             parent_conversation=lineage.parent,
             shape=traced.shape,
             links=links,
-            model=chat.model,
+            model=self._named(chat.model),
             user=speaker.user,
             scope=speaker.scope,
             created_at=self._clock(),
@@ -487,6 +489,10 @@ class Pipeline:
         wanted = named.get("x-palimpsest-memory", "").strip().lower()
         modes = (Mode.ON, Mode.READ_ONLY, Mode.OFF)
         return max(policy.mode, Mode(wanted), key=modes.index) if wanted in set(Mode) else policy.mode
+
+    def _named(self, name: str) -> str:
+        """A name in the form in which it is stored, and compared with what is stored."""
+        return redacted_name(name, self._secret) if name and self._policy.archive.redact else name
 
     def _excluded(self, chat: Chat, speaker: Speaker) -> bool:
         policy = self._policy.memory

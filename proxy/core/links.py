@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
 import orjson
@@ -118,15 +118,22 @@ def request_links(
     return tuple(dict.fromkeys(links))
 
 
-def shape_of(chat: Chat, instructions: Sequence[Fingerprint], user_agent: str) -> Shape:
-    """What the request looks like from outside."""
+def shape_of(
+    chat: Chat, instructions: Sequence[Fingerprint], user_agent: str, named: Callable[[str], str] = str
+) -> Shape:
+    """
+    What the request looks like from outside.
+
+    Args:
+        named: makes of a name what is stored of it.
+    """
     return Shape(
-        model=chat.model,
-        tool_names=chat.tool_names,
+        model=named(chat.model),
+        tool_names=tuple(map(named, chat.tool_names)),
         instructions=tuple(print.full for print in instructions),
         opens=instructions[0].opening if instructions else 0,
         stream=chat.stream,
-        user_agent=user_agent,
+        user_agent=named(user_agent),
         capped=chat.max_reply_tokens is not None,
     )
 

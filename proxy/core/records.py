@@ -33,6 +33,7 @@ from proxy.wire.stored import Clean, cleaned, to_stored
 from proxy.wire.values import dumps
 
 DIGEST_BYTES = 16  # of a tenant's messages: no two ever share one
+ROLES = frozenset({"user", "assistant", "tool", "function", "system", "developer"})  # hold no credential
 REMEMBERED_INSTRUCTIONS = 64  # system prompts are long and come with every request; at most some megabytes
 
 
@@ -78,6 +79,8 @@ def entry_of(new: NewMessage, request: Role, key: bytes, clean: Clean, block: st
     message = new.message
     sent = dumps(message.raw)
     text, rest = _instruction(sent, clean) if message.is_instruction else to_stored(message, clean)
+    if message.role not in ROLES:
+        new = replace(new, message=replace(message, role=clean(message.role)))
     return Entry(
         new=new,
         digest=hashlib.blake2b(sent.encode("utf-8", "surrogatepass"), key=key, digest_size=DIGEST_BYTES).digest(),

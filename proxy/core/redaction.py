@@ -31,6 +31,8 @@ CHARS_PER_LOOK = 32  # further ones in a text of many megabytes
 SEAM_CHARS = 128  # read behind a piece: what begins at its very end
 ARMOUR_CHARS = 64 * 1024  # of a private key at most, in a line each 64
 COMMAND_CHARS = 300  # of a command, in front of an option
+NAME_CHARS = 500  # of a name that is stored; a user agent has 200, and a longer one costs more than it tells
+REMEMBERED_NAMES = 4096  # a request brings as many as it has tools, the same ones each time
 WITHHELD = "[withheld: "
 
 _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}|\\u[0-9a-fA-F]{4}|\\[nrtbf]")
@@ -67,6 +69,27 @@ def redact(text: str) -> str:
             parts += [text[at:first], f"[redacted:{kind}]"]
         at = max(at, last)
     return "".join([*parts, text[at:]])
+
+
+def redacted_name(name: str, key: bytes) -> str:
+    """
+    The name of a user, a project, a model, a tool or a client without credentials, in the form that is stored.
+
+    What is replaced leaves a keyed hash, so that users whom clients name by their credentials stay different users.
+    """
+    return _redacted_name(name, key) if len(name) <= NAME_CHARS else f"[withheld: name {_hash(name, key)}]"
+
+
+@lru_cache(REMEMBERED_NAMES)
+def _redacted_name(name: str, key: bytes) -> str:
+    cleaned = redact(name)
+    return cleaned if cleaned == name else f"{cleaned} {_hash(name, key)}"
+
+
+def _hash(name: str, key: bytes) -> str:
+    return hashlib.blake2b(
+        name.encode("utf-8", "surrogatepass"), digest_size=8, key=key[:64], person=b"name"
+    ).hexdigest()
 
 
 def is_withheld(cleaned: str, text: str) -> bool:

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from proxy.core.pieces import PIECE_CHARS
-from proxy.core.redaction import is_withheld, redact
+from proxy.core.redaction import is_withheld, redact, redacted_name
 
 ALNUM = "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA" * 4
 HEX = hashlib.sha256(b"made up").hexdigest()
@@ -163,3 +163,14 @@ def test_a_text_that_would_take_seconds_is_withheld_and_never_stored_as_it_is(fr
 def test_what_people_and_programs_write_is_never_withheld() -> None:
     lines = "".join(f'  "password_{n}": "x{n}y", token_count={n}, key: {n}\n' for n in range(30_000))
     assert not is_withheld(redact(lines), lines)
+
+
+def test_names_lose_their_credentials_and_stay_different() -> None:
+    one, other = (f"app {kind} {KEYS[kind][1]}" for kind in ("github", "gitlab"))
+    named = redacted_name(one, b"k")
+    assert KEYS["github"][1] not in named and named.startswith("app github [redacted:github-token] ")
+    assert named == redacted_name(one, b"k") != redacted_name(one, b"other")
+    assert redacted_name(KEYS["rsa"][1], b"k") != redacted_name(KEYS["pkcs8"][1], b"k")
+    assert len({named, redacted_name(other, b"k"), redacted_name("x" * 10_000, b"k")}) == 3
+    assert redacted_name("ann@example.com", b"k") == "ann@example.com"
+    assert len(redacted_name("pwd=" * 1_000_000, b"k")) < 100
