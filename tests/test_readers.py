@@ -78,11 +78,10 @@ def test_texts_of_a_conversation_come_out_in_their_order_whatever_they_weigh(des
 
 def test_no_more_is_collected_than_is_asked_for_and_light_results_come_first(desk: Desk) -> None:
     desk.put(Text("heavy", chars=HEAVY_CHARS + 1), Text("behind it", chars=10), Text("light", conversation="c-2"))
-    for _ in range(100):
+    while desk.readers.is_busy:
         desk.readers.work()
         desk.woken.wait(SLOW_SECONDS)
-        if not desk.readers.is_busy:
-            break
+        desk.woken.clear()
     assert [[result for _, result in desk.readers.collect(1)] for _ in range(4)] == [
         ["light"],
         ["heavy"],
@@ -96,7 +95,7 @@ def test_slow_texts_of_one_tenant_leave_room_for_others(desk: Desk, chars: int) 
     desk.put(*(Text(f"slow {n}", "evil", f"c-{n}", chars, is_slow=True) for n in range(9)))
     desk.put(*(Text(f"quick {n}", f"tenant {n}", "c-1") for n in range(5)))
     desk.work_until(lambda: len(desk.names) == 5)
-    assert desk.names == [f"quick {n}" for n in range(5)]
+    assert sorted(desk.names) == [f"quick {n}" for n in range(5)], "no slow one"
     assert not desk.readers.is_exhausted
     assert set(desk.readers.held_up(0.0)) == {"evil"} and desk.readers.held_up(PATIENCE_SECONDS) == {}
     desk.go_on.set()
