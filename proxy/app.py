@@ -97,7 +97,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
     )
 
     forgetting = Forgetting(database, secret, time.time)
-    following = Following(database, [embedder.forget])
+    following = Following(database, forgetting.finish, [embedder.forget])
 
     def learn(turn: Turn, prompt_tokens: int) -> None:
         counter.learn(turn.model, turn.tokens, prompt_tokens)

@@ -13,14 +13,14 @@ import functools
 import re
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import structlog
 
-from proxy.core import digest, records
+from proxy.core import digest, records, redaction
 from proxy.core.identity import tenant_key
 from proxy.core.receipt import NOT_COVERED, signed
 from proxy.core.tombstones import scope_print
@@ -29,6 +29,7 @@ from proxy.errors import MemoryFault, PolicyError
 from proxy.ports import Clock, Sql
 from proxy.store.connection import Database
 from proxy.store.erasure import (
+    UNFINISHED,
     Erased,
     erase_conversation,
     erase_messages,
@@ -55,9 +56,12 @@ UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _AGE = re.compile(r"(\d{1,6})([mhdw])")
 TENANTS_NAMED = 10  # in a message; there may be thousands
 
+FINISHED = (("DELETE FROM task WHERE name = ?", ((UNFINISHED,),)),)
+
 CACHES_OF_WORDS = (
     fingerprint._of_text,
     fingerprint._of_large,
+    redaction._redacted_name,
     stored._name,
     stored._names_secret,
     records._instruction,
@@ -72,7 +76,9 @@ CACHES_WITHOUT_WORDS = frozenset(
     {
         "proxy.core.echo._constants",
         "proxy.core.identity.tenant_key",
-        "proxy.core.redaction._known_formats",
+        "proxy.core.formats.long_formats",
+        "proxy.core.formats.short_formats",
+        "proxy.core.redaction._anchors",
         "proxy.index.tokens.encoder",
         "proxy.upstream.passthrough._url",
         "proxy.upstream.providers.providers",
@@ -182,6 +188,7 @@ class Forgetting:
             last, at = await self._database.ask(last_occurrence), self._clock()
             found = await self._plans(target, at)
             if not found:
+                await self._finish()
                 return None
             if len(found) == 1:  # a tenant who comes meanwhile, with a user of the same name, is not meant
                 target = replace(target, tenant=found[0].name)
@@ -204,6 +211,8 @@ class Forgetting:
                 for plan in found:
                     await self._mark(target, plan, since, erased)
             left, is_emptied = await self._prove(erased)
+            if left.is_clean and is_emptied:
+                await self._database.write(FINISHED)
         body = {
             "id": secrets.token_hex(8),
             "what": "erasure",
@@ -220,6 +229,25 @@ class Forgetting:
         }
         log.info("erased on request", messages=erased.counts["messages"], left=left.left)
         return signed(body, self._secret)
+
+    async def finish(self) -> None:
+        """
+        Clean up after an erasure that was cut off, here or elsewhere, when its rows were gone already.
+
+        Raises:
+            MemoryFault: it cannot be done now.
+        """
+        async with self._busy:
+            await self._database.open()
+            await self._finish()
+
+    async def _finish(self) -> None:
+        if not await self._database.read("SELECT 1 FROM task WHERE name = ?", (UNFINISHED,)):
+            return
+        await self._merge()
+        if await self._database.truncate_log():
+            await self._database.write(FINISHED)
+            log.info("an erasure that was cut off is finished")
 
     async def _plans(self, target: Target, until: float) -> list[Plan]:
         await self._database.open()
@@ -292,14 +320,27 @@ class Forgetting:
 
 
 class Following:
-    """Empties this process's memory of words when anybody erased something. Run `follow` in the background."""
+    """
+    Empties this process's memory of words when anybody erased something. Run `follow` in the background.
 
-    def __init__(self, sql: Sql, others: Sequence[Callable[[], None]] = ()) -> None:
+    Args:
+        finish: `Forgetting.finish`, called once at the start.
+        others: called too where something was erased.
+    """
+
+    def __init__(
+        self, sql: Sql, finish: Callable[[], Awaitable[None]], others: Sequence[Callable[[], None]] = ()
+    ) -> None:
         self._sql = sql
+        self._finish = finish
         self._others = others
 
     async def follow(self) -> None:
         """Forever."""
+        try:
+            await self._finish()
+        except MemoryFault as fault:  # the next start, or the next erasure, tries again
+            log.warning("an erasure that was cut off could not be finished", reason=str(fault))
         seen = None
         while True:
             try:

@@ -19,8 +19,9 @@ from proxy.errors import PolicyError
 from proxy.forgetting import CACHES_OF_WORDS, Following, Forgetting, target_of
 from proxy.store.connection import Database
 from proxy.store.derived import Derived
+from proxy.store.erasure import Erased, erase_messages, mark_scopes
 from proxy.store.journal import SqliteJournal
-from proxy.store.selection import Target
+from proxy.store.selection import Target, plans
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import read_message
 from tests.talking import NOW, Talk, heard, record, system, user
@@ -385,7 +386,9 @@ async def test_caches_of_every_process_are_emptied_within_a_second(database: Dat
     emptied = asyncio.Event()
     beside = Database(database.path)
     await beside.open()
-    following = asyncio.create_task(Following(beside, [emptied.set]).follow())
+    following = asyncio.create_task(
+        Following(beside, Forgetting(beside, SECRET, lambda: NOW).finish, [emptied.set]).follow()
+    )
     try:
         await asyncio.sleep(0.1)
         fingerprint(read_message(user(CANARY)), b"key")
@@ -443,3 +446,22 @@ async def test_what_comes_in_between_decision_and_tombstone_is_found_in_the_next
     await resend(journal, [*talk.history, user("And now?")], created_at=looks[0] + 0.5)
     assert await erasing is not None
     assert await texts(database) == {"", "And now?"}
+
+
+async def test_an_erasure_that_was_cut_off_is_finished_at_the_next_start(
+    database: Database, journal: SqliteJournal, forgetting: Forgetting
+) -> None:
+    await fill(journal)
+    await Talk(journal).say(CANARY)
+    await journal.write([record([user("the last words")], conversation="c-last")])
+    found = await database.ask(lambda ask: plans(ask, Target(conversation="c-1"), NOW))
+    taken = Erased()
+    await database.transact(lambda transaction: mark_scopes(transaction, (), NOW))
+    await database.transact(
+        lambda transaction: erase_messages(transaction, found[0].tenant, found[0].occurrences, taken)
+    )  # and here it is killed
+    assert is_on_disk(database)
+    assert await forgetting.erase(Target(conversation="c-1", number=1)) is None
+    assert not is_on_disk(database)
+    assert not is_on_disk(database, "kestrel")
+    assert await database.read("SELECT count(*) FROM task") == [(0,)]

@@ -23,6 +23,8 @@ from proxy.store.tombstones import ERASED_DIGEST, ERASED_TURN, without_query
 from proxy.store.visit import Transaction
 from proxy.wire.values import dumps
 
+UNFINISHED = "erasure"  # name of the task: there until the index is merged and the log emptied
+
 IN = "IN (SELECT value FROM json_each(?))"
 HELD_ALONE = """id IN (SELECT content FROM occurrence WHERE id IN (SELECT value FROM json_each(?1))) AND NOT EXISTS (
     SELECT 1 FROM occurrence WHERE content = content.id AND id NOT IN (SELECT value FROM json_each(?1)))"""
@@ -63,6 +65,7 @@ class Erased:
 def mark_scopes(transaction: Transaction, prints: Sequence[int], at: float) -> None:
     """From now on, what came before `at` and belongs to one of these leaves no text, whenever it is written."""
     transaction.write("INSERT INTO erasure(at) VALUES (?)", [(at,)])
+    transaction.write("INSERT OR REPLACE INTO task(name, next, stop) VALUES (?, 0, 0)", [(UNFINISHED,)])
     transaction.write(
         "INSERT INTO erased_scope(print, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
         [(print, at) for print in prints],
