@@ -39,7 +39,7 @@ _NAMES = {
 _ASSIGNED = {
     stem: re.compile(
         rf"""
-        (?P<name>{name})(?:_?\d{{1,2}})?(?P<quoted_name>\\{{0,15}}["'`])?\]?
+        (?P<name>{name})(?:_?\d{{1,2}})?(?:(?P<quoted_name>\\{{0,15}}["'`])\]?)?
         (?P<sign>\s{{0,3}}(?::=|=>|={{1,3}}|:)\s{{0,3}}|>(?=[^\s<>]{{1,200}}</)|[ ]{{1,3}}(?=[^\s-]))
         (?P<quote>\\{{0,15}}["'`])?
         """,
@@ -75,7 +75,7 @@ _SHOUTED = re.compile(r"(?<![\w.-])(?:[A-Z][A-Z\d]*_){0,8}\Z")
 _ELEMENT = re.compile(r"<[\w.:-]{0,40}\Z")
 _NO_SECRET = re.compile(  # placeholders, types, constants, references, paths
     r"(?i)[$%{<\[*/~@.].*|\W*|x+|\.+|(?:your|my|the|some|example)[_-].*|"
-    r"(?:none|null|nil|true|false|undefined|required|optional|empty|unset|hidden|string|str|bytes?|text|int|integer|number|"
+    r"(?:none|null|nil|true|false|undefined|required|optional|empty|unset|hidden|redacted|string|str|bytes?|text|int|integer|number|"
     r"object|any|bool|boolean|example|placeholder|changed?|wrong|correct|invalid|missing|incorrect|see|env|\w*example|"
     r"flag|options?|values?|arguments?|headers?|fields?|parameters?|variables?|"
     r"process\.env\..*|os\.environ.*|self\..*|this\..*|\w*(?:passw|pwd|secret|api_?key|token|passphrase|credential)\w*)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.core.pieces import PIECE_CHARS, pieces, squeezed
@@ -35,6 +35,7 @@ def test_a_long_text_is_squeezed_as_a_short_one(text: str) -> None:
     assert squeezed(text) == " ".join(text.split())
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["w" * 40_000, " ", "\n" * 30_000, "a b", "\t", " x" * 20_000]), max_size=6))
 def test_wherever_a_piece_ends_words_stay_whole(parts: list[str]) -> None:
     text = "".join(parts)
