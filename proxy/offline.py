@@ -78,7 +78,7 @@ class Archive:
         else:
             turn = await self._journal.turn(None, named, number)
         if turn is None:
-            which = "newest turn" if number is None else f"turn {number}"
+            which = "the newest turn" if number is None else f"turn {number}"
             which = named if named and named.startswith(TURN_PREFIX) else f"{which} of {named or 'all'}"
             raise MemoryFault(f"looking for {which}: there is none in {self.database.path}")
         asked = [candidate["occurrence"] for candidate in turn["explain"].get("candidates", ())]

@@ -159,7 +159,7 @@ class Pipeline:
         self._keyring = keyring
         self._clock = clock
         self._executor = executor
-        self._warned_of_rotation = False
+        self._warned_of_no_tenant = False
         self._needs_model = needs_model(policy.upstreams)
 
     async def prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire) -> Prepared:
@@ -200,7 +200,7 @@ class Pipeline:
         )  # 2 who
         speaker = replace(speaker, user=self._named(speaker.user), scope=self._named(speaker.scope))
         if not speaker.tenant:
-            self._warn_of_rotation(credentials)
+            self._warn_of_no_tenant(credentials)
             return _untouched(body, Note.NO_TENANT, chat.model)
         if self._excluded(chat, speaker):
             return _untouched(body, Note.OFF, chat.model)
@@ -510,12 +510,19 @@ class Pipeline:
         log.warning("memory skipped", where=where, reason="deadline" if late else str(fault))
         return Note.DEADLINE if late else Note.FAULT
 
-    def _warn_of_rotation(self, credentials: Sequence[bytes]) -> None:
-        if not self._warned_of_rotation and any(map(is_rotating, credentials)):
-            self._warned_of_rotation = True
-            log.warning(
-                "no memory: bearers that change by themselves name no tenant; set tenants.static", note="no-tenant"
-            )
+    def _warn_of_no_tenant(self, credentials: Sequence[bytes]) -> None:
+        """Say once why, and what to do: a newcomer would wonder why nothing is remembered."""
+        if self._warned_of_no_tenant:
+            return
+        if not credentials:
+            reason = "a request without a credential names no tenant"
+        elif any(map(is_rotating, credentials)):
+            reason = "bearers that change by themselves name no tenant"
+        else:
+            return
+        self._warned_of_no_tenant = True
+        hint = "set tenants.static, or start with --config personal"
+        log.warning("no memory for some requests", note="no-tenant", reason=reason, hint=hint)
 
     async def _run(self, size: int, function: Callable[..., T], *args: object) -> T:
         """Run pure work here, or off the event loop where it is large."""

@@ -15,6 +15,7 @@ import structlog
 
 from proxy.domain import Ending
 from proxy.edge.relay import FIRST_ERROR_STATUS, Relay
+from proxy.wire.wires import wire_of
 
 PATH_CHARS = 120  # those of the APIs are shorter; what follows would only fill the log
 MILLISECONDS = 1000
@@ -27,12 +28,13 @@ class RequestLog:
 
     def __init__(self, method: str, path: str) -> None:
         self._started = perf_counter()
+        self._hint = _hint(method, path)
         self._asked = {"method": method, "path": path[:PATH_CHARS].encode("ascii", "backslashreplace").decode()}
 
     def write(self, relay: Relay) -> None:
         """Say how it went; nobody need read the answer to its end for that."""
         line: dict[str, Any] = {"request": f"r-{secrets.token_hex(4)}", **self._asked, **relay.told}
-        line |= {"status": relay.status or None, "reason": relay.code or None}
+        line |= {"status": relay.status or None, "reason": relay.code or None, "hint": self._hint}
         if relay.status:
             line["first_byte_ms"] = self._milliseconds(relay.begun_at)
         line["total_ms"] = self._milliseconds(perf_counter())
@@ -44,3 +46,18 @@ class RequestLog:
 
     def _milliseconds(self, at: float) -> int:
         return round((at - self._started) * MILLISECONDS)
+
+
+def _hint(method: str, path: str) -> str | None:
+    """What is wrong with a path that memory would act on if it were written as the APIs have it."""
+    if wire_of(method, path) is not None or all(wire_of(method, f"/v1/{end}") is None for end in _ends(path)):
+        return None
+    return (
+        "without memory; the path should be /v1/...: a base URL ends in /v1 for OpenAI's clients, not for Anthropic's"
+    )
+
+
+def _ends(path: str) -> tuple[str, str]:
+    """The last name of a path, and the last two."""
+    names = path.split("/")
+    return names[-1], "/".join(names[-2:])

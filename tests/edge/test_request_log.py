@@ -64,6 +64,29 @@ def test_what_passes_has_a_line_too(tmp_path: Path, upstream: ScriptedUpstream) 
         assert len(logged(proxy)) == 1 and "sk-secret" not in proxy.log.read_text()
 
 
+def test_a_path_with_a_wrong_base_url_is_told_from_one_that_is_right(
+    tmp_path: Path, upstream: ScriptedUpstream
+) -> None:
+    with quiet(tmp_path, upstream.url) as proxy:
+        body = orjson.dumps({"model": "m", "messages": [{"role": "user", "content": "hello"}]})
+        for number, path in enumerate(("/chat/completions", "/v1/v1/messages", "/v1/chat/completions", "/v1/files")):
+            request(proxy.port, "POST", path, body, as_headers("sk-one", {}))
+            assert ("hint" in next_line(proxy, number)) is (number < 2), path
+
+
+def test_a_client_without_a_credential_is_told_once_why_nothing_is_remembered(
+    tmp_path: Path, upstream: ScriptedUpstream
+) -> None:
+    with quiet(tmp_path, upstream.url) as proxy:
+        body = orjson.dumps({"model": "m", "messages": [{"role": "user", "content": "hello"}]})
+        for number in range(2):
+            request(proxy.port, "POST", "/v1/chat/completions", body, {"content-type": "application/json"})
+            assert next_line(proxy, number)["note"] == "no-tenant"
+        said = proxy.log.read_text()
+    assert said.count("a request without a credential names no tenant") == 1
+    assert "tenants.static" in said
+
+
 def test_what_was_refused_is_a_warning_with_its_reason(tmp_path: Path, upstream: ScriptedUpstream) -> None:
     keys = {"tenants": {"keys": [{"name": "team", "key_env": "TEAM"}]}, "upstreams": [{"auth": "held"}]}
     with quiet(tmp_path, upstream.url, keys, TEAM="pk-team") as proxy:
@@ -92,15 +115,26 @@ def test_a_stream_that_is_cut_leaves_no_traceback(
 ) -> None:
     body = orjson.dumps({"model": "m", "stream": True, "messages": [{"role": "user", "content": "hello"}]})
     headers = as_headers("sk-one", {"x_palimpsest_memory": memory})
-    with quiet(tmp_path, upstream.url, {"upstreams": [way]}) as proxy:
-        upstream.play(Reply("The beginning of a story that nobody ever told to its end", cut_after=4, pace_seconds=0.1))
-        assert request(proxy.port, "POST", "/v1/chat/completions", body, headers).broken
-        assert next_line(proxy, 0).items() >= {"level": "warning", "status": 200, "ending": "upstream-broke"}.items()
-        upstream.play(Reply("The beginning of a story that nobody ever told to its end", lockstep=True))
+    story = Reply("The beginning of a story that nobody ever told to its end", lockstep=True, cut_after=4)
+
+    def begin() -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        upstream.play(story)
         upstream.permit(3)
         client = http.client.HTTPConnection("127.0.0.1", proxy.port)
         client.request("POST", "/v1/chat/completions", body, headers)
-        assert client.getresponse().read(1)
+        response = client.getresponse()
+        assert response.read(1)
+        return client, response
+
+    with quiet(tmp_path, upstream.url, {"upstreams": [way]}) as proxy:
+        client, response = begin()
+        upstream.permit(1)
+        with pytest.raises(http.client.IncompleteRead):
+            response.read()
+        client.close()
+        assert next_line(proxy, 0).items() >= {"level": "warning", "status": 200, "ending": "upstream-broke"}.items()
+        client, response = begin()
+        response.close()
         client.close()
         assert next_line(proxy, 1).items() >= {"level": "info", "status": 200, "ending": "client-gone"}.items()
         assert proxy.stop() == 0
