@@ -160,14 +160,14 @@ class Recall:
         """Why something comes, and what, best first; or why nothing does, and None."""
         policy, gained = self._policy, None
         asked, eligible = _asked(query.text, self._clock(), shelf, vectors, words), _eligible(shelf, query, own)
-        if asked.cosines is not None and not asked.cosines[eligible].any():  # no passage has a vector yet
-            asked = replace(asked, cosines=None, about=None)
         if rounds.newest:
             gained, is_recalled = worth(shelf.occurrences, rounds, self._reinforcement)
             eligible &= is_recalled
-        admitted, reason = admits(
-            shelf, asked, eligible, gate_cosine=policy.gate_cosine, gate_rare_terms=policy.gate_rare_terms
-        )
+        gate = functools.partial(admits, gate_cosine=policy.gate_cosine, gate_rare_terms=policy.gate_rare_terms)
+        admitted, reason = gate(shelf, asked, eligible)
+        if not admitted and asked.cosines is not None and not asked.cosines[eligible].any():  # none has a vector yet
+            asked = replace(asked, cosines=None, about=None)
+            admitted, reason = gate(shelf, asked, eligible)
         if not admitted:
             return reason, None
         now, pool, fusion = self._clock(), policy.candidates, policy.fusion
