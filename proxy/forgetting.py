@@ -166,7 +166,8 @@ class Forgetting:
         Raises:
             PolicyError: several tenants could be meant.
         """
-        found = await self._plans(target, self._clock())
+        await self._database.open()
+        found = await self._plans(await self._as_stored(target), self._clock())
         if not found:
             return None
         summed: Counter[str] = Counter()
@@ -182,9 +183,10 @@ class Forgetting:
             MemoryFault: it was not finished; what is erased by then stays so, and it can be asked for again.
             PolicyError: several tenants could be meant.
         """
-        asked = _asked(target)
         async with self._busy:
             await self._database.open()
+            target = await self._as_stored(target)
+            asked = _asked(target)
             last, at = await self._database.ask(last_occurrence), self._clock()
             found = await self._plans(target, at)
             if not found:
@@ -249,8 +251,16 @@ class Forgetting:
             await self._database.write(FINISHED)
             log.info("an erasure that was cut off is finished")
 
+    async def _as_stored(self, target: Target) -> Target:
+        """With the names of user and project as they are stored: without credentials, unless redaction was off."""
+
+        async def stored(column: str, name: str) -> str:
+            rows = await self._database.read(f"SELECT 1 FROM conversation WHERE {column} = ? LIMIT 1", (name,))
+            return name if rows or not name else redaction.redacted_name(name, self._secret)
+
+        return replace(target, user=await stored("user", target.user), scope=await stored("scope", target.scope))
+
     async def _plans(self, target: Target, until: float) -> list[Plan]:
-        await self._database.open()
         found = await self._database.ask(functools.partial(plans, target=target, until=until))
         named = target.conversation or target.user or target.scope
         if len(found) > 1 and named and not target.tenant:

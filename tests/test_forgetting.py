@@ -13,6 +13,7 @@ import pytest
 
 from proxy.core.identity import tenant_key
 from proxy.core.receipt import is_genuine
+from proxy.core.redaction import redacted_name
 from proxy.core.tombstones import scope_prints
 from proxy.domain import Bare, Block, BlockKind, Json, Record, Role
 from proxy.errors import PolicyError
@@ -465,3 +466,13 @@ async def test_an_erasure_that_was_cut_off_is_finished_at_the_next_start(
     assert not is_on_disk(database)
     assert not is_on_disk(database, "kestrel")
     assert await database.read("SELECT count(*) FROM task") == [(0,)]
+
+
+async def test_a_user_named_by_a_credential_is_found_by_it(
+    database: Database, journal: SqliteJournal, forgetting: Forgetting
+) -> None:
+    name = "ghp_" + "a1B2c3D4e5F6" * 3
+    await Talk(journal).say(CANARY, user=redacted_name(name, SECRET))
+    receipt = await erased(forgetting, Target(user=name))
+    assert name not in str(receipt)
+    assert await database.read("SELECT count(*) FROM conversation") == [(0,)]
