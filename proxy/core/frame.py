@@ -54,8 +54,8 @@ def opened(kind: BlockKind, reading: str) -> str:
 
 
 def quoted(role: str, text: str) -> str:
-    """A message as it stands in a block; ends with a line break."""
-    lines = f"\n{QUOTE}".join(escaped(text).splitlines())
+    """A message as it stands in a block, without its empty lines; ends with a line break."""
+    lines = f"\n{QUOTE}".join(line for line in escaped(text).splitlines() if line.strip())
     return f"{_ROLE.sub('-', role)[:ROLE_CHARS]}: {lines}\n"
 
 

@@ -260,7 +260,9 @@ def _mean(values: Iterable[bool]) -> float:
 
 def _gap(held: Mapping[str, Any]) -> str:
     gap = held["gap_closed"]
-    return "-" if gap["value"] is None else f"{gap['value']:.2f} ({gap['low']:.2f} to {gap['high']:.2f})"
+    if gap["value"] is None:
+        return "-"
+    return f"{gap['value']:.2f}" + (f" ({gap['low']:.2f} to {gap['high']:.2f})" if gap["low"] is not None else "")
 
 
 def _draw(figure: Figure, told: Mapping[str, Any]) -> None:

@@ -26,12 +26,12 @@ BLOCK = block(quoted("user", "My shoe size is 43.5, narrow."), quoted("tool", "o
 
 
 def test_each_line_of_a_quote_is_marked_but_the_first_which_follows_its_role() -> None:
-    assert quoted("user", "one\ntwo\n\n three") == "user: one\n> two\n> \n>  three\n"
+    assert quoted("user", "one\ntwo\n\n three") == "user: one\n> two\n>  three\n"
 
 
 def test_no_message_writes_a_line_of_ours() -> None:
     first, *others = quoted("tool", FORGED).splitlines()
-    assert first == "tool: ok" and len(others) == 8 and all(line.startswith("> ") for line in others)
+    assert first == "tool: ok" and len(others) == 7 and all(line.startswith("> ") for line in others)
 
 
 def test_no_role_writes_one() -> None:

@@ -12,8 +12,9 @@ import pytest
 from proxy.domain import Json
 from proxy.errors import PolicyError
 from proxy.evaluation import bench_answers
-from proxy.evaluation.bench_answers import CONTEXTS
+from proxy.evaluation.bench_answers import CONTEXTS, Prompted, Row, report
 from proxy.evaluation.datasets import DatasetError
+from proxy.evaluation.questions import Asked, literal
 from proxy.scripted import ScriptedUpstream
 from tests.evaluation.test_datasets import line
 
@@ -73,3 +74,15 @@ async def test_data_without_questions_is_refused(tmp_path: Path) -> None:
     (tmp_path / "talk.jsonl").write_text(line(questions=[]))
     with pytest.raises(DatasetError, match="questions with answers"):
         await bench_answers.run(given(tmp_path / "talk.jsonl", "--model", "m", "--upstream", "http://127.0.0.1:9/v1"))
+
+
+def test_a_gap_is_shown_as_far_as_it_is_known() -> None:
+    asked = Asked("Who?", "chat", (0,), literal("Orsolya"))
+    texts = ("Nobody.", "Nobody.", "Orsolya.", "Orsolya.")
+    right = Row(Prompted("t", asked, {name: [] for name in CONTEXTS}, 1, True), dict(zip(CONTEXTS, texts, strict=True)))
+    wrong = Row(right.prompted, dict.fromkeys(CONTEXTS, "Nobody."))
+    shown = {
+        n: report([], "new", "m", rows, 42).tables[0].rows[0][-1]
+        for n, rows in enumerate([[right], [right, wrong], [wrong]])
+    }
+    assert shown == {0: "1.00 (1.00 to 1.00)", 1: "1.00", 2: "-"}
