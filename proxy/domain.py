@@ -331,6 +331,15 @@ class Budget:
 
     chars: int
     passage_chars: int  # no single passage is longer
+    least_worth: float = 0.0  # probability that each passage must have for each 100 characters of it
+
+
+class Generosity(StrEnum):
+    """How readily memory speaks, and how much it says (policy `memory.generosity`)."""
+
+    SPARING = "sparing"
+    BALANCED = "balanced"
+    GENEROUS = "generous"
 
 
 class Reach(StrEnum):
@@ -350,6 +359,8 @@ class Query:
     of it; None: all of it.
     `named` is there where nobody asks for anything: tags of what the new messages say. What was lost comes by what else
     it names then, and there is nothing to admit.
+    `least_help` is the probability that memory helps, below which nothing comes; `wishes` is how many of the user's
+    lasting wishes come with it, asked for or not.
     """
 
     tenant: str
@@ -362,6 +373,8 @@ class Query:
     visible_fulls: frozenset[int] = frozenset()  # fingerprints of what the model still sees
     excluded: frozenset[int] = frozenset()  # occurrences that replayed blocks already carry
     named: frozenset[str] | None = None
+    least_help: float = 0.0
+    wishes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,22 +417,32 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A memory with its score and, per signal, its 1-based rank (0 = not listed) and raw score."""
+    """
+    A memory with its score and, per signal, its 1-based rank (0 = not listed) and raw score.
+
+    `probability` is that of answering the question; 1 where nobody asked.
+    """
 
     memory: Memory
     score: float
     signals: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    probability: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What the indexes answered. `admitted` False: looked, and nothing was relevant."""
+    """
+    What the indexes answered. `admitted` False: looked, and nothing was relevant.
+
+    `helps` is the probability that any of it does, lasting wishes apart.
+    """
 
     candidates: tuple[Candidate, ...]
     admitted: bool
     reason: str  # which gate opened, or why none did
     lexical_only: bool = False  # the embedding model is missing
     elapsed_ms: float = 0.0
+    helps: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from typing import Any
 
 import structlog
 
-from proxy.core import digest, records, redaction
+from proxy.core import digest, records, redaction, utterance
 from proxy.core.identity import tenant_key
 from proxy.core.receipt import NOT_COVERED, signed
 from proxy.core.tombstones import scope_print
@@ -69,6 +69,8 @@ CACHES_OF_WORDS = (
     digest._tags_of,
     digest._terms_of,
     digest._is_identifier,
+    digest._beginning_of,
+    utterance.read,
 )
 """Functions that keep words of messages in memory to save time: emptied in every worker after an erasure."""
 

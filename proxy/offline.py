@@ -9,12 +9,13 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
 from proxy.app import DATABASE_FILE
-from proxy.domain import TURN_PREFIX, Json, Query, Reach, Recalled
+from proxy.core.generosity import DEMANDS
+from proxy.domain import TURN_PREFIX, BlockKind, Json, Query, Reach, Recalled
 from proxy.errors import MemoryFault, PolicyError
 from proxy.forgetting import VACUUM_BYTES, Forgetting, Preview
 from proxy.index.embedder import MiniLM
@@ -31,8 +32,6 @@ from proxy.store.selection import Target
 LEASE_SECONDS = 120.0  # a batch takes seconds; if we are killed, others take it up after this
 LOOK_SECONDS = 0.5  # between looks while a running proxy indexes the rest
 TENANTS_NAMED = 10  # in a hint; there may be thousands
-
-OPEN_GATE = {"gate_cosine": 0.0, "gate_rare_terms": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +101,10 @@ class Archive:
             all_of_it = await self._journal.occurrences(tenant, conversation)
             query = Query(tenant, conversation, text, reach=Reach.CONVERSATION, lost=all_of_it)
         await self._embedder.warm()
-        recalled = await self._recall(self._policy.recall).recall(query, limit)
-        if recalled.admitted:
-            return Searched(recalled)
-        open_gate = self._policy.recall.model_copy(update=OPEN_GATE)
-        return Searched(recalled, await self._recall(open_gate).recall(query, limit))
+        recall = self._recall(self._policy.recall)
+        demanded = DEMANDS[self._policy.memory.generosity][BlockKind.RECALL].least_help
+        recalled = await recall.recall(replace(query, least_help=demanded), limit)
+        return Searched(recalled, None if recalled.admitted else await recall.recall(query, limit))
 
     async def preview(self, target: Target) -> Preview | None:
         """What an erasure would take; None: nothing that is stored is meant."""

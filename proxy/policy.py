@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from proxy.domain import Mode, Reach, Role
+from proxy.domain import Generosity, Mode, Reach, Role
 
 ENVIRON = "os.environ/"  # LiteLLM's way to say in YAML: what the variable of this name holds
 LITELLM_MODEL = r"^([^/*\s]+/([^*\s]+|\*|[^*\s]+/\*))?$"
@@ -251,6 +251,11 @@ class MemoryPolicy(_Part):
         description="conversation: what this one lost. user: also the user's others, where a user id is present, else "
         "as conversation. tenant: everything.",
     )
+    generosity: Generosity = Field(
+        Generosity.BALANCED,
+        description="How readily memory speaks and how much it says. sparing: only when sure, a line or two. balanced. "
+        "generous: more often and more; a large window pays for it.",
+    )
     off_for_clients: tuple[Pattern, ...] = Field((), description="User-agent patterns (fnmatch) without memory.")
     off_for_models: tuple[Pattern, ...] = Field((), description="Model patterns (fnmatch) without memory.")
     off_for_tenants: tuple[Pattern, ...] = Field((), description="Tenants (fnmatch) without memory.")
@@ -327,15 +332,6 @@ class RestorePolicy(_Part):
 class RecallPolicy(_Part):
     """How is memory searched and judged?"""
 
-    gate_cosine: float = Field(
-        0.41,
-        ge=0,
-        le=1,
-        description="Best cosine that admits, less 0.15 for all unknown: on LoCoMo 99 % of own, 14 % of others.",
-    )
-    gate_rare_terms: int = Field(
-        3, ge=1, description="Rare query terms together in one passage that admit it; one alone admits 80 % of others."
-    )
     fusion: Literal["minmax", "rrf"] = Field(
         "minmax",
         description="minmax: sum of signals stretched to 0..1. rrf: of reciprocal ranks (LANTERN); 1 % less on LoCoMo.",

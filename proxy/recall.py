@@ -20,11 +20,24 @@ import orjson
 import structlog
 
 from proxy.core.coverage import LostPassage, by_coverage
-from proxy.core.digest import identifiers, names, query_terms, tells_time, terms, without_names
-from proxy.core.gate import admits
+from proxy.core.digest import WISHES, identifiers, names, query_terms, tells, tells_time, terms, without_names
 from proxy.core.meanings import Meanings
-from proxy.core.ranking import RECIPE, Asked, Bools, Ranked, Recipe, Rows, Shelf, diversified, rank, ranks
+from proxy.core.ranking import (
+    PROBABILITY,
+    RECIPE,
+    Asked,
+    Bools,
+    Ranked,
+    Recipe,
+    Rows,
+    Shelf,
+    by_worth,
+    diversified,
+    rank,
+    ranks,
+)
 from proxy.core.reinforcement import Rounds, scope_name, worth
+from proxy.core.relevance import relevance
 from proxy.core.when import QUESTION_CHARS, periods
 from proxy.domain import Candidate, Memory, Query, Recalled
 from proxy.errors import MemoryFault
@@ -37,6 +50,7 @@ from proxy.store.rounds import read_rounds
 
 NOTHING_STORED = "nothing is stored within reach"
 NO_REINFORCEMENT = ReinforcementPolicy()
+JUDGED_PASSAGES = 100  # the best by rank; behind them stands one answer in fifty, and judging takes its time
 INLINE_PASSAGES = 5_000  # ranking more takes milliseconds: off the event loop
 
 TEXTS = """
@@ -119,11 +133,11 @@ class Recall:
             return Recalled((), False, NOTHING_STORED)
         own, shelf, words, rounds = found
         judging = functools.partial(self._judge, query, own, shelf, vectors, words, rounds, limit)
-        reason, best = judging() if len(shelf) <= INLINE_PASSAGES else await asyncio.to_thread(judging)
+        reason, best, helps = judging() if len(shelf) <= INLINE_PASSAGES else await asyncio.to_thread(judging)
         if best is None:
-            return Recalled((), False, reason, vectors is None)
+            return Recalled((), False, reason, vectors is None, helps=helps)
         candidates = await self._texts(query.tenant, shelf, best)
-        return Recalled(candidates, bool(candidates), reason, vectors is None)
+        return Recalled(candidates, bool(candidates), reason, vectors is None, helps=helps)
 
     async def _recall_lost(self, query: Query, named: frozenset[str], limit: int) -> Recalled:
         """What this conversation lost, by what nothing that stands names: nobody has asked for anything yet."""
@@ -156,24 +170,31 @@ class Recall:
 
     def _judge(
         self, query: Query, own: int, shelf: Shelf, vectors: Vectors | None, words: Found, rounds: Rounds, limit: int
-    ) -> tuple[str, Ranked | None]:
-        """Why something comes, and what, best first; or why nothing does, and None."""
+    ) -> tuple[str, Ranked | None, float]:
+        """Why something comes, what, best first, and how probably it helps; or why nothing does, and None."""
         policy, gained = self._policy, None
         asked, eligible = _asked(query.text, self._clock(), shelf, vectors, words), _eligible(shelf, query, own)
         if rounds.newest:
             gained, is_recalled = worth(shelf.occurrences, rounds, self._reinforcement)
             eligible &= is_recalled
-        gate = functools.partial(admits, gate_cosine=policy.gate_cosine, gate_rare_terms=policy.gate_rare_terms)
-        admitted, reason = gate(shelf, asked, eligible)
-        if not admitted and asked.cosines is not None and not asked.cosines[eligible].any():  # none has a vector yet
+        if asked.cosines is not None and not asked.cosines[eligible].any():  # no passage has a vector yet
             asked = replace(asked, cosines=None, about=None)
-            admitted, reason = gate(shelf, asked, eligible)
-        if not admitted:
-            return reason, None
+        if not eligible.any():
+            return "nothing that may come", None, 0.0
         now, pool, fusion = self._clock(), policy.candidates, policy.fusion
         ranked = rank(shelf, asked, eligible, now, pool=pool, fusion=fusion, recipe=self._recipe, gained=gained)
         once = ranked.part(_first_of_equals(shelf.fulls[ranked.rows], shelf.occurrences[ranked.rows]))
-        return reason, diversified(once, shelf.vectors, policy.mmr_lambda).part(slice(limit))
+        once = once.part(slice(max(limit, JUDGED_PASSAGES)))
+        wishes = _wishes(shelf, asked, eligible, query.wishes)
+        if not len(once.rows):
+            return "no passage is near, and no word of the question is known", wishes, 0.0
+        judged = relevance(shelf, asked, eligible, once)
+        reason = f"helps with a probability of {judged.helps:.2f}; {query.least_help:.2f} is asked for"
+        if judged.helps < query.least_help:
+            return reason, wishes, judged.helps
+        best = by_worth(once, judged.passages, shelf.lengths[once.rows])
+        best = diversified(best, shelf.vectors, policy.mmr_lambda).part(slice(limit))
+        return reason, best if wishes is None else _in_front(wishes, best), judged.helps
 
     async def _vectors(self, text: str) -> Vectors | None:
         """
@@ -200,7 +221,8 @@ class Recall:
             Candidate(
                 memories[id],
                 float(best.scores[at]),
-                {name: (places[at], values[at]) for name, (places, values) in placed.items()},
+                {name: (places[at], values[at]) for name, (places, values) in placed.items() if name != PROBABILITY},
+                placed[PROBABILITY][1][at],
             )
             for at, id in enumerate(ids)
             if id in memories
@@ -227,16 +249,43 @@ class Recall:
         }
 
 
+def _wishes(shelf: Shelf, asked: Asked, eligible: Bools, count: int) -> Ranked | None:
+    """The user's lasting wishes, those nearest to the question first, the newer of equals; None: there are none."""
+    rows = np.flatnonzero(shelf.wishes & eligible)[::-1]
+    if not count or not len(rows):
+        return None
+    near = np.zeros(len(rows)) if asked.cosines is None else asked.cosines[rows]
+    order = np.argsort(-near, kind="stable")[:count]
+    return Ranked(rows[order], near[order], {PROBABILITY: np.ones(len(order)), "wish": near[order]})
+
+
+def _in_front(wishes: Ranked, best: Ranked) -> Ranked:
+    """Wishes, then what answers the question; each passage once."""
+    rest = best.part(~np.isin(best.rows, wishes.rows))
+    signals = {
+        name: np.concatenate([wishes.signals.get(name, np.zeros(len(wishes.rows))), values])
+        for name, values in rest.signals.items()
+    }
+    return Ranked(np.concatenate([wishes.rows, rest.rows]), np.concatenate([wishes.scores, rest.scores]), signals)
+
+
 def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: int) -> list[tuple[LostPassage, float]]:
     """What was lost, by what it names, from all passages of its conversation (`LOST`)."""
     visible = query.visible_fulls
     shown = named.union(*(tags.split() for _, _, full, _, _, tags in rows if full in visible))
     lost = [
-        LostPassage(id, chars, frozenset(tags.split()), role in ("tool", "function"))
+        LostPassage(
+            *(id, chars, frozenset(tags.split()), role in ("tool", "function")),
+            tells(tags.split()) if role == "user" else 0.0,
+        )
         for id, occurrence, full, role, chars, tags in rows
         if full not in visible and occurrence not in query.excluded and (query.lost is None or occurrence in query.lost)
     ]
-    return by_coverage(lost, shown, limit)
+    wishes = [one for one in reversed(lost) if WISHES in one.tags][: query.wishes]
+    held = {one.id for one in wishes}
+    covering = by_coverage([one for one in lost if one.id not in held], shown, limit)
+    most = covering[0][1] if covering else 0.0
+    return [*((one, most) for one in wishes), *covering][:limit]
 
 
 def _asked(text: str, now: float, shelf: Shelf, vectors: Vectors | None, words: Found) -> Asked:
@@ -248,6 +297,7 @@ def _asked(text: str, now: float, shelf: Shelf, vectors: Vectors | None, words: 
         cosines=cosines,
         about=about,
         found=words.rows,
+        text=text,
         absent=tuple(absent),
         identifiers=tuple(name for name in identifiers(text) if name in words.rows),
         words=frozenset(re.findall(r"\w+", text.lower())),

@@ -136,7 +136,7 @@ def found(recalled: Recalled, behind: Recalled | None = None) -> Iterable[Render
     )
     recalled = behind or recalled
     if recalled.candidates:
-        table = Table("", "score", *_signals(c.signals for c in recalled.candidates), "when", "where", "text")
+        table = Table("", "worth", *_signals(c.signals for c in recalled.candidates), "when", "where", "text")
         for place, candidate in enumerate(recalled.candidates, start=1):
             table.add_row(str(place), *_scores(candidate, recalled), *_source(candidate))
         yield table
@@ -144,7 +144,7 @@ def found(recalled: Recalled, behind: Recalled | None = None) -> Iterable[Render
 
 def _scores(candidate: Candidate, recalled: Recalled) -> list[str]:
     names = _signals(c.signals for c in recalled.candidates)
-    return [f"{candidate.score:.4f}", *(_signal(candidate.signals.get(name)) for name in names)]
+    return [f"{candidate.probability:.3f}", *(_signal(candidate.signals.get(name)) for name in names)]
 
 
 def _source(candidate: Candidate) -> list[RenderableType]:

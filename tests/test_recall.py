@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import pytest
 
 from proxy import recall as module
-from proxy.domain import Query, Reach, Recalled
+from proxy.core.generosity import DEMANDS
+from proxy.domain import BlockKind, Generosity, Query, Reach, Recalled
 from proxy.errors import MemoryFault
 from proxy.index.vector import Shelves
 from proxy.policy import RecallPolicy, ReinforcementPolicy
@@ -33,6 +34,7 @@ TALK = (
     "The ticket about the roof is PROJ-4711.",
     "I will look at it tomorrow.",
 )
+LEAST_HELP = DEMANDS[Generosity.BALANCED][BlockKind.RECALL].least_help
 FESTIVAL = "When does the harvest festival in Lisbon begin?"
 
 
@@ -96,7 +98,11 @@ def texts(recalled: Recalled) -> list[str]:
 
 async def test_what_was_lost_and_is_asked_for_comes_first(recall: Recall, lost: frozenset[int]) -> None:
     recalled = await recall.recall(ask(FESTIVAL, lost), 10)
-    assert recalled.admitted and not recalled.lexical_only and recalled.reason == "4 rare terms in one passage"
+    assert (
+        recalled.admitted
+        and not recalled.lexical_only
+        and recalled.reason.startswith("helps with a probability of 0.9")
+    )
     assert texts(recalled)[0] == TALK[0]
     memory = recalled.candidates[0].memory
     assert (memory.conversation, memory.role, memory.created_at) == ("c-1", "user", NOW)
@@ -145,7 +151,7 @@ async def test_a_question_is_embedded_with_and_without_its_names_and_what_was_pa
 
 async def test_unrelated_question_gets_nothing(recall: Recall, lost: frozenset[int]) -> None:
     for text in ("Write a haiku about autumn leaves.", "ok, go on", "", "Which planets have rings?"):
-        recalled = await recall.recall(ask(text, lost), 10)
+        recalled = await recall.recall(ask(text, lost, least_help=LEAST_HELP), 10)
         assert not recalled.admitted and recalled.candidates == () and recalled.reason
 
 
@@ -153,7 +159,8 @@ async def test_nothing_that_was_not_lost_comes_back(recall: Recall, past: Past, 
     first = min(lost)
     recalled = await recall.recall(ask(FESTIVAL, frozenset({first})), 10)
     assert texts(recalled) == [TALK[0]]
-    assert not (await recall.recall(ask(FESTIVAL, lost - {first}, excluded=frozenset()), 10)).admitted
+    others = ask(FESTIVAL, lost - {first}, excluded=frozenset(), least_help=LEAST_HELP)
+    assert not (await recall.recall(others, 10)).admitted
     assert not (await recall.recall(ask(FESTIVAL, frozenset()), 10)).admitted
 
 
@@ -185,7 +192,7 @@ async def test_a_memory_knows_what_it_follows_in_its_conversation(recall: Recall
     await past.index()
     found = (await recall.recall(ask(query, named=None if query else frozenset()), 10)).candidates
     follows = {candidate.memory.occurrence: candidate.memory.follows for candidate in found}
-    assert follows == {first: 0, second: first, third: second}
+    assert {first: 0, second: first, third: second}.items() >= follows.items() and follows[third] == second
 
 
 async def test_the_same_message_comes_once_wherever_it_was_said(recall: Recall, past: Past) -> None:
@@ -214,15 +221,19 @@ async def test_who_is_named_may_not_drown_what_is_asked(recall: Recall, past: Pa
     assert order.index(about) < order.index(named)
 
 
-async def test_a_question_about_nobody_known_is_not_admitted(recall: Recall, lost: frozenset[int]) -> None:
+async def test_memory_helps_less_with_a_question_about_nobody_known(recall: Recall, lost: frozenset[int]) -> None:
     known = "Where does the sister play?"
-    assert (await recall.recall(ask(known, lost), 10)).admitted
-    assert not (await recall.recall(ask("Where does the sister of Bartholomew play?", lost), 10)).admitted
+    friend = await recall.recall(ask(known, lost), 10)
+    stranger = await recall.recall(ask("Where does the sister of Bartholomew play?", lost), 10)
+    assert stranger.helps < friend.helps
 
 
 async def test_a_date_that_no_text_holds_makes_no_question_strange(recall: Recall, lost: frozenset[int]) -> None:
-    recalled = await recall.recall(ask("Where does the sister play on a Tuesday of November 2023?", lost), 10)
-    assert "unknown: 0% of the question, 0% of its names" in recalled.reason
+    dated, stranger = "on a Tuesday of November 2023?", "on the boat of Bartholomew?"
+    helps = [
+        (await recall.recall(ask(f"Where does the sister play {end}", lost), 10)).helps for end in (dated, stranger)
+    ]
+    assert helps[0] > helps[1]
 
 
 async def test_neighbours_of_a_hit_come_with_it(recall: Recall, lost: frozenset[int]) -> None:
@@ -232,7 +243,7 @@ async def test_neighbours_of_a_hit_come_with_it(recall: Recall, lost: frozenset[
 
 async def test_an_exact_identifier_is_found(recall: Recall, lost: frozenset[int]) -> None:
     recalled = await recall.recall(ask("status of proj-4711?", lost), 10)
-    assert recalled.reason == "names proj-4711" and texts(recalled)[0] == TALK[6]
+    assert recalled.helps > 0.9 and texts(recalled)[0] == TALK[6]
 
 
 async def test_without_a_model_recall_goes_by_words_and_says_so(
@@ -344,9 +355,12 @@ async def test_where_nobody_asks_what_was_lost_comes_by_what_it_names(recall: Re
     recalled = await recall.recall(ask("", lost, named=frozenset()), 10)
     assert recalled.admitted
     assert texts(recalled)[0] == TALK[6], "the ticket is all that is named"
-    assert set(texts(recalled)) == set(TALK)
+    assert set(texts(recalled)) == {TALK[0], TALK[2], TALK[4], TALK[6]}, "what was told; no question, no assent"
     again = await recall.recall(ask("", lost, named=frozenset({"proj-4711"})), 10)
-    assert texts(again)[0] != TALK[6], "the summary names it already"
+    scores = [
+        {candidate.memory.text: candidate.score for candidate in one.candidates}[TALK[6]] for one in (recalled, again)
+    ]
+    assert scores[1] < scores[0], "the summary names it already"
 
 
 async def test_where_nobody_asks_only_what_this_conversation_lost_comes(
@@ -355,7 +369,7 @@ async def test_where_nobody_asks_only_what_this_conversation_lost_comes(
     await past.say("Deploy PROJ-9999 with deploy.yaml.", conversation="c-2")
     visible = frozenset({print_of("acme", user(TALK[0])).full})
     query = ask("", lost - {max(lost)}, named=frozenset(), excluded=frozenset({min(lost) + 2}), visible_fulls=visible)
-    assert set(texts(await recall.recall(query, 10))) == set(TALK) - {TALK[0], TALK[2], TALK[7]}
+    assert set(texts(await recall.recall(query, 10))) == {TALK[4], TALK[6]}
     assert len((await recall.recall(query, 2)).candidates) == 2
     assert not (await recall.recall(ask("", frozenset(), named=frozenset()), 10)).admitted
 

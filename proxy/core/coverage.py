@@ -14,9 +14,11 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from proxy.core.digest import ASKS
+from proxy.core.digest import ASKS, names_something
 
 UNNAMED = 0.2  # what a passage that names nothing new still counts, in names: talk without names comes back too
+TOLD = 3.0  # names that a user's surest statement counts for: decisions and facts are told in words, not in names
+TELLING = 0.1  # who tells less, in a short line or a question that names nothing new, greets, thanks or only asks
 SHORT_CHARS = 80  # shorter passages cost no less: each takes a line
 OLD_LOSS = 0.3  # share that the oldest passage loses against the newest: what is recent is needed sooner
 RESULT_SHARE = 0.05  # of what a tool returned: it is long, and can be had again
@@ -24,12 +26,18 @@ RESULT_SHARE = 0.05  # of what a tool returned: it is long, and can be had again
 
 @dataclass(frozen=True, slots=True)
 class LostPassage:
-    """One passage that may come back: its memory id, its length, its tags, and whether a tool said it."""
+    """
+    One passage that may come back: its memory id, its length, its tags, and whether a tool said it.
+
+    `tells` is how surely a user tells something with it, 0..1 (`digest.judged`); 0 for what others say. Whoever tells
+    less and names nothing comes last, and not at all where it is a question or as short as greetings are.
+    """
 
     id: int
     chars: int
     tags: frozenset[str]
     is_result: bool
+    tells: float = 0.0
 
 
 def by_coverage(lost: Sequence[LostPassage], shown: Set[str], limit: int) -> list[tuple[LostPassage, float]]:
@@ -45,7 +53,7 @@ def by_coverage(lost: Sequence[LostPassage], shown: Set[str], limit: int) -> lis
         At most `limit` passages, each with its gain when it was chosen: new names per 1,000 characters, weighted. Ties
         go to the newer one. The same passages with another `limit` come in the same order.
     """
-    named = [frozenset(tag for tag in one.tags if tag != ASKS and not tag.endswith(":")) - shown for one in lost]
+    named = [frozenset(filter(names_something, one.tags)) - shown for one in lost]
     weights = [
         (RESULT_SHARE if one.is_result else 1.0) * (1 - OLD_LOSS * (len(lost) - at) / len(lost))
         for at, one in enumerate(lost)
@@ -53,7 +61,10 @@ def by_coverage(lost: Sequence[LostPassage], shown: Set[str], limit: int) -> lis
     told: set[str] = set()
 
     def gain(at: int) -> float:
-        return weights[at] * 1000 * (len(named[at] - told) + UNNAMED) / max(lost[at].chars, SHORT_CHARS)
+        new, passage = len(named[at] - told), lost[at]
+        if not new and passage.tells < TELLING and (passage.chars < SHORT_CHARS or ASKS in passage.tags):
+            return 0.0
+        return weights[at] * 1000 * (new + UNNAMED + TOLD * passage.tells) / max(passage.chars, SHORT_CHARS)
 
     waiting = [(-gain(at), -at) for at in range(len(lost))]
     heapify(waiting)
@@ -64,6 +75,8 @@ def by_coverage(lost: Sequence[LostPassage], shown: Set[str], limit: int) -> lis
         if waiting and -now > waiting[0][0]:
             heappush(waiting, (-now, minus))
             continue
+        if not now:
+            break
         chosen.append((lost[-minus], now))
         told |= named[-minus]
     return chosen

@@ -14,11 +14,15 @@ What the user dropped on purpose (an edit, a cleared history) is not lost and do
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from proxy.core.digest import query_terms, readable, tags
+from proxy.core.digest import readable, tags
+from proxy.core.generosity import DEMANDS, Demand
 from proxy.core.pressure import beside_own, recall_budget, restore_budget
+from proxy.core.utterance import Utterance, read
 from proxy.domain import (
     BlockKind,
+    Budget,
     Chat,
     Diagnosis,
     Event,
@@ -37,7 +41,9 @@ from proxy.policy import Policy
 
 QUERY_CHARS = 2000  # MiniLM reads some 1,000 characters; the rest still serves full text
 CONTEXT_CHARS = 1500  # of what stands around the question: the last messages, a summary's opening
-SELF_CONTAINED_TERMS = 2  # "ok, go on" leans on what was said before it, "What did Ann paint?" does not (LoCoMo)
+WISHES_UNASKED = 24  # lasting wishes that come back where nobody asks: some 2,000 characters of 6,000
+ANSWER_CHARS = 600  # of a passage that answers a question: some paragraphs (CALMem 6)
+QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 MIN_BLOCK_CHARS = 300  # the frame takes half of it; less says nothing
 
 
@@ -80,6 +86,9 @@ def diagnose(
     sheds = restores and at_cap
     if (not human_speaks and not restores) or (newest < 0 and (chat.held or _begins_compacted(chat))):
         return silent(Note.TOOL_LOOP)
+    uttered = read(chat.messages[newest].text) if human_speaks else None
+    if uttered is not None and uttered.is_small_talk and not (restores and _goes_on(chat, newest, uttered)):
+        return silent(Note.NOTHING_RELEVANT)
     if restores:
         kind, budget = BlockKind.RESTORE, restore_budget(now, policy.restore)
         if budget is None or budget.chars < MIN_BLOCK_CHARS:
@@ -91,8 +100,9 @@ def diagnose(
         if at_cap:
             return silent(Note.REPLAY_CAP)
         budget = beside_own(budget, _chars(chat))
-    text, ask_journal = _question(chat, lineage, newest, human_speaks, restores)
-    asks = not restores or _asks(chat, lineage, newest, human_speaks)
+    demand = DEMANDS[policy.memory.generosity][kind]
+    asks = not restores or _asks(chat, lineage, newest, uttered)
+    text, ask_journal = _question(chat, lineage, newest, human_speaks, asks)
     held = () if lineage.head is None else (lineage.head.fulls[index] for index in lineage.held)
     query = Query(
         tenant=speaker.tenant,
@@ -105,6 +115,8 @@ def diagnose(
         visible_fulls=frozenset((*(print.full for print in prints), *held)),
         excluded=frozenset() if sheds else excluded,
         named=None if asks else _named(chat, lineage),
+        least_help=demand.least_help,
+        wishes=demand.wishes if asks else WISHES_UNASKED * bool(demand.wishes),
     )
     return Diagnosis(
         speaker,
@@ -113,7 +125,7 @@ def diagnose(
         now,
         kind,
         None,
-        budget,
+        _within(budget, demand) if asks else budget,
         query,
         anchor=newest,
         ask_journal=ask_journal,
@@ -148,14 +160,25 @@ def _reach(speaker: Speaker, wanted: Reach) -> Reach:
     return Reach.CONVERSATION if wanted is Reach.USER and not speaker.user else wanted
 
 
-def _asks(chat: Chat, lineage: Lineage, newest: int, human_speaks: bool) -> bool:
+def _within(budget: Budget, demand: Demand) -> Budget:
+    """A budget for what answers a question: each passage must be worth its room, and none fills the block."""
+    return replace(budget, passage_chars=min(budget.passage_chars, ANSWER_CHARS), least_worth=demand.least_worth)
+
+
+def _goes_on(chat: Chat, newest: int, uttered: Utterance) -> bool:
+    """Whether small talk means that the work goes on: it asks for that, or it agrees to what was just proposed."""
+    before = next((m for m in reversed(chat.messages[:newest]) if m.role == "assistant" and m.text.strip()), None)
+    return uttered.goes_on or (before is not None and before.text.rstrip().endswith(QUESTION_MARKS))
+
+
+def _asks(chat: Chat, lineage: Lineage, newest: int, uttered: Utterance | None) -> bool:
     """Whether the request ends with a human message that was never there before and says what it wants."""
     at = newest - sum(message.is_instruction for message in chat.messages[: newest + 1])
     return (
-        human_speaks
+        uttered is not None
+        and not uttered.is_small_talk
         and (at >= len(lineage.kept) or lineage.kept[at] < 0)
         and at not in lineage.summary_at
-        and len(set(query_terms(chat.messages[newest].text))) >= SELF_CONTAINED_TERMS
     )
 
 
@@ -166,13 +189,11 @@ def _named(chat: Chat, lineage: Lineage) -> frozenset[str]:
     return frozenset(tag for message in new for tag in tags(readable(message.text, message.calls)))
 
 
-def _question(
-    chat: Chat, lineage: Lineage, newest: int, human_speaks: bool, restores: bool
-) -> tuple[str, tuple[int, ...]]:
+def _question(chat: Chat, lineage: Lineage, newest: int, human_speaks: bool, asks: bool) -> tuple[str, tuple[int, ...]]:
     """The query text, and occurrences of the journal that belong into it."""
     if human_speaks:
         text = newest_question(chat)
-        if len(set(query_terms(text))) >= SELF_CONTAINED_TERMS or not restores:
+        if asks:
             return text, ()
         return f"{text}\n{_context(chat, lineage, newest)}", ()
     # inside a tool loop the human message may be among what was dropped

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
@@ -17,6 +18,7 @@ from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped]
 
 from proxy.core.frame import own_words
 from proxy.core.pieces import pieces
+from proxy.core.utterance import ENGLISH, folded, function_words, is_lasting_wish, language, telling
 from proxy.core.when import MONTHS
 from proxy.domain import Passage, ToolCall
 
@@ -27,7 +29,22 @@ MAX_TAG_CHARS = 300  # room for a URL
 ASKING_CHARS = 300  # a longer text tells more than it asks
 ASKING_END_CHARS = 80  # a question may be followed by a caption or a greeting
 ASKS = "?"  # the tag of a text that asks
+WISHES = "!"  # the tag of a user's wish that holds from now on
+TELLS = "="  # opens the tag that says how surely a text tells something: =0 to =9, how many of these edges it reaches
+TELLING_EDGES = (
+    -3.0,
+    -2.0,
+    -1.2,
+    -0.5,
+    0.0,
+    0.5,
+    1.2,
+    2.0,
+    3.0,
+)  # log-odds; what tells anything is above the first
+UNJUDGED = 0.3  # what texts of every kind tell on average; those that were stored before texts were judged
 TERM_CHARS = 80  # longer runs without white space are data, not words
+BEGINNING_CHARS = 5  # of a word, where its language has no stemmer here (McNamee and Mayfield 2004)
 STEM_CACHE_WORDS = 100_000  # some 10 MB; a conversation uses 5 to 10 thousand different words
 
 # A private-use letter opens every scope token. FTS5's ascii tokenizer takes it for a letter, as all that is not ASCII;
@@ -52,8 +69,14 @@ TIMES = frozenset((*MONTHS, "monday", "tuesday", "wednesday", "thursday", "frida
 
 # A line break of a text that is quoted in JSON or source code: "first\nsecond" are two words, C:\new\tools is a path.
 _QUOTED_BREAK = re.compile(r"\b[A-Za-z]:\\[^\s\"']*|(?<!\\)\\+[nrt]")
-_RUN = re.compile(r"\w+(?:['./:@\\#+-]+\w+)*")
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # written without spaces: pairs of characters are terms
+_LETTER = (
+    r"[\w\u0300-\u036f\u0900-\u0dff\u0e00-\u0e7f]"  # vowel signs of Indic scripts and Thai are no letters to Python
+)
+_RUN = re.compile(rf"\w{_LETTER}*(?:['./:@\\#+-]+\w{_LETTER}*)*")
+_CJK = re.compile(
+    r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+)  # written without spaces: pairs of characters are terms
+_INDIC = re.compile(r"[\u0900-\u0dff]")
 _PART = re.compile(r"[A-Z]+(?![a-z])[\d]*|[A-Z]?[a-z\d]+|[^\W_A-Za-z]+")
 _HUMP = re.compile(r"[a-z\d][A-Z]")
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -114,7 +137,7 @@ def digest(text: str, role: str, window_chars: int = WINDOW_CHARS, block: str = 
     for start, stop in spans:
         piece = text[start:stop]
         if words := terms(piece):
-            passages.append(Passage(start, stop, words, tags(piece), kind(piece, role)))
+            passages.append(Passage(start, stop, words, (*tags(piece), *judged(piece, role)), kind(piece, role)))
     return tuple(passages)
 
 
@@ -128,16 +151,25 @@ def terms(text: str) -> tuple[str, ...]:
     Full-text terms of a text, in order, repeats kept.
 
     Words are lower-case English stems. An identifier comes whole (lower case, not stemmed), then as its parts; scripts
-    written without spaces come as pairs of characters. No term contains white space or `SCOPE_MARK`.
+    written without spaces come as pairs of characters. Longer words of texts in other languages also come as `#` and
+    their first five letters. No term contains white space or `SCOPE_MARK`.
 
-    Source: Snowball, Porter 2001. Identifiers whole and in parts answer a gap that CALMem names.
+    Source: Snowball, Porter 2001. Beginnings of words serve as stems in any language that inflects at the end: McNamee
+    and Mayfield, Information Retrieval 7, 2004. Identifiers whole and in parts answer a gap that CALMem names.
     """
-    return tuple(term for run in _runs(text) for term in _terms_of(run))
+    if language(text) == ENGLISH:
+        return tuple(term for run in _runs(text) for term in _terms_of(run))
+    return tuple(term for run in _runs(text) for term in (*_terms_of(run), *_beginning_of(run)))
 
 
 def query_terms(text: str) -> tuple[str, ...]:
     """The different terms of a question that carry meaning, in order of appearance: `terms` without function words."""
-    return tuple(dict.fromkeys(term for term in terms(text) if term not in _STOP_TERMS))
+    code = language(text)
+    if code == ENGLISH:
+        return tuple(dict.fromkeys(term for term in terms(text) if term not in _STOP_TERMS))
+    idle = function_words(code)
+    runs = (run for run in _runs(text) if folded(run) not in idle)
+    return tuple(dict.fromkeys(term for run in runs for term in _beginning_of(run) or _terms_of(run)))
 
 
 def identifiers(text: str) -> tuple[str, ...]:
@@ -183,6 +215,25 @@ def tags(text: str) -> tuple[str, ...]:
     if len(text) <= ASKING_CHARS and "?" in text[-ASKING_END_CHARS:]:
         found.add(ASKS)
     return tuple(sorted(found))
+
+
+def judged(text: str, role: str) -> tuple[str, ...]:
+    """What a text is worth, as tags: how surely it tells something, and whether it is a user's lasting wish."""
+    if role in ("tool", "function"):
+        return ()
+    level = bisect_right(TELLING_EDGES, telling(text))
+    is_wish = role == "user" and is_lasting_wish(text)
+    return (f"{TELLS}{level}", *((WISHES,) if is_wish else ()))
+
+
+def tells(named: Sequence[str]) -> float:
+    """How surely a text with these tags tells something, 0..1; one that was never judged tells as much as most do."""
+    return next((int(tag[1:]) / len(TELLING_EDGES) for tag in named if tag.startswith(TELLS)), UNJUDGED)
+
+
+def names_something(tag: str) -> bool:
+    """Whether a tag names a thing, and does not judge the text or tell its speaker."""
+    return tag not in (ASKS, WISHES) and not tag.endswith(":") and not tag.startswith(TELLS)
 
 
 def kind(text: str, role: str) -> str:
@@ -250,6 +301,8 @@ def _terms_of(run: str) -> tuple[str, ...]:
     """The terms of one run of word characters and joiners."""
     if run.isascii() and run.isalpha() and not _HUMP.search(run):
         return (_stem(run.lower()),)
+    if _INDIC.search(run):
+        return (run,)
     if _CJK.search(run):
         return tuple(run[i : i + 2] for i in range(max(len(run) - 1, 1)))
     found = [run.lower()] if _is_identifier(run) else []
@@ -260,6 +313,15 @@ def _terms_of(run: str) -> tuple[str, ...]:
         if _HUMP.search(word):
             found += [_stem(part.lower()) for part in _PART.findall(word) if len(part) > 1]
     return tuple(filter(None, found))
+
+
+@lru_cache(STEM_CACHE_WORDS)
+def _beginning_of(run: str) -> tuple[str, ...]:
+    """The beginning of one longer word, marked; nothing of short words, identifiers and scripts without spaces."""
+    if (not run.isalpha() and not _INDIC.search(run)) or _CJK.search(run) or _is_identifier(run):
+        return ()
+    word = folded(run)
+    return (f"#{word[:BEGINNING_CHARS]}",) if len(word) > BEGINNING_CHARS else ()
 
 
 @lru_cache(STEM_CACHE_WORDS)

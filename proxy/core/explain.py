@@ -48,7 +48,7 @@ def explanation(
         told["budget"] = {"chars": diagnosis.budget.chars, "passage_chars": diagnosis.budget.passage_chars}
         told["query"] = {"text": diagnosis.query.text}
     if recalled is not None:
-        told["gate"] = {"admitted": recalled.admitted, "reason": recalled.reason}
+        told["gate"] = {"admitted": recalled.admitted, "reason": recalled.reason, "helps": round(recalled.helps, 4)}
         told["lexical_only"] = recalled.lexical_only
         told["elapsed_ms"] = {"recall": round(recalled.elapsed_ms, 2)}
         told["candidates"] = [
@@ -57,6 +57,7 @@ def explanation(
                 "occurrence": candidate.memory.occurrence,
                 "position": candidate.memory.position,
                 "score": round(candidate.score, 4),
+                "probability": round(candidate.probability, 4),
                 "signals": {name: [rank, round(score, 4)] for name, (rank, score) in candidate.signals.items()},
                 "packed": block is not None and candidate.memory.id not in cut,
                 "why": cut.get(candidate.memory.id, ""),

@@ -32,6 +32,9 @@ NAMED_MESSAGES = 3  # an identifier that stands in more messages names none of t
 HALF_LIFE_DAYS = 7.0  # of recency, LANTERN 3.2
 CALLS_BONUS, FILES_BONUS = 0.5, 0.3  # LANTERN 3.2
 RRF_DAMPING_RANKS = 60  # Cormack et al. 2009
+PROBABILITY = "probability"  # the signal that judges all others: see `core/relevance.py`
+WORTH_CHARS = 300  # 200 and 350 measure alike on LoCoMo and BEAM
+LEAST_PROBABILITY = 1e-6  # logarithms need more than 0
 MMR_DEPTH = 80  # a block holds some forty short passages: order behind twice as many is never looked at
 
 # Round numbers on a flat optimum: halving or doubling the small ones moves LoCoMo by less than a point, and each of its
@@ -63,6 +66,8 @@ class Shelf:
     consequence: Floats  # LANTERN's D, see `consequence`
     speakers: Rows
     users: Bools  # said by the user; not where the text itself names its speaker, who may be anybody
+    tells: Floats  # 0..1, how surely it tells something: `digest.judged`
+    wishes: Bools  # a user's wish that holds from now on
     names: Mapping[str, int]
     vectors: Floats  # (n, 384), unit length
     signs: Signs | None = None  # see `core/meanings.py`
@@ -92,6 +97,7 @@ class Asked:
 
     cosines: Floats | None
     found: Mapping[str, Rows]
+    text: str = ""
     absent: tuple[str, ...] = ()
     identifiers: tuple[str, ...] = ()  # among `found`: terms that name one thing exactly
     about: Floats | None = None
@@ -333,6 +339,19 @@ def reciprocal_rank_fusion(
 def ranks(values: Floats) -> Rows:
     """1-based rank of each of (m,) values, highest first; alike values share the best rank of theirs."""
     return len(values) - np.searchsorted(np.sort(values), values, side="right") + 1
+
+
+def by_worth(ranked: Ranked, probabilities: Floats, lengths: Floats) -> Ranked:
+    """
+    In the order of what each passage is worth for its room, as a logarithm: the new scores.
+
+    Args:
+        probabilities: (m,), of answering the question; they become a signal.
+        lengths: (m,), characters. A short passage needs as much room as one of 300: its line and what it is cut from.
+    """
+    worth = np.log(np.maximum(probabilities, LEAST_PROBABILITY) / np.maximum(lengths, WORTH_CHARS))
+    judged = Ranked(ranked.rows, worth, {**ranked.signals, PROBABILITY: probabilities})
+    return judged.part(np.argsort(-worth, kind="stable"))
 
 
 def diversified(ranked: Ranked, vectors: Floats, balance: float) -> Ranked:

@@ -81,7 +81,6 @@ def variants() -> tuple[Variant, ...]:
         ),
         *(Variant("MMR lambda", f"{balance}", {"mmr_lambda": balance}) for balance in (0.3, 0.5, 0.7, 0.9, 1.0)),
         *(Variant("candidates", f"{count}", {"candidates": count}) for count in (50, 100, 400)),
-        *(Variant("gate, cosine", f"{floor:.2f}", {"gate_cosine": floor}) for floor in (0.0, 0.35, 0.40, 0.50, 0.55)),
         *(Variant("passage, characters", f"{chars}", {}, window_chars=chars) for chars in (300, 500, 2000)),
     )
 

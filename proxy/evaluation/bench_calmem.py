@@ -22,7 +22,6 @@ from proxy.evaluation.command import systems, systems_flag
 from proxy.evaluation.costs import Indexing, Search, indexing, search
 from proxy.evaluation.datasets import Conversation, Question, read
 from proxy.evaluation.nearest import Nearest
-from proxy.evaluation.palimpsest import with_gate
 from proxy.evaluation.report import Report, Table, lines, progress
 from proxy.index.embedder import MiniLM
 from proxy.metrics import Metrics
@@ -59,7 +58,7 @@ async def run(given: argparse.Namespace) -> Report:
     kinds: dict[str, list[Five]] = {name: [] for name in KINDS}
     async with vectors.opened() as embedder:
         with progress() as bar:
-            chosen = systems(given, embedder, with_gate(Policy(), 0.0))
+            chosen = systems(given, embedder, Policy())
             task = bar.add_task("asking", total=len(conversations) * (len(chosen) + 1))
             for conversation in conversations:
                 asked = [question for question in conversation.questions if question.evidence]

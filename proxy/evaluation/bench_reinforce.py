@@ -23,7 +23,7 @@ from proxy.evaluation.bench_restore import RARE_SHARE
 from proxy.evaluation.compaction import MIN_MESSAGES, Strategy, compacted, query_after, until
 from proxy.evaluation.datasets import Conversation, read
 from proxy.evaluation.facts import Fact, Rarity, facts_of, holds, normalised, said_in
-from proxy.evaluation.palimpsest import TENANT, Store, with_gate
+from proxy.evaluation.palimpsest import TENANT, Store
 from proxy.evaluation.report import Report, Table, lines, progress
 from proxy.evaluation.statistics import compare
 from proxy.policy import Policy, ReinforcementPolicy
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(given: argparse.Namespace) -> Report:
-    usual = with_gate(Policy(), 0.0)  # the paper's store always answers
+    usual = Policy()
     policies = [usual.model_copy(update={"reinforcement": ReinforcementPolicy(enabled=on)}) for on in (False, True)]
     without: list[Simulated] = []
     reinforced: list[Simulated] = []

@@ -8,34 +8,36 @@ the gate is shut more firmly. One curve over the gate's threshold shows both.
 from __future__ import annotations
 
 import argparse
-import re
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from proxy.core.generosity import DEMANDS
+from proxy.core.packing import pack
+from proxy.domain import BlockKind, Budget, Generosity
 from proxy.evaluation import palimpsest, vectors
 from proxy.evaluation.datasets import Conversation, DatasetError, read
-from proxy.evaluation.palimpsest import Store, StoreReader, with_gate
+from proxy.evaluation.palimpsest import Store
 from proxy.evaluation.report import Report, Table, progress
 from proxy.evaluation.score import Evidence, Given
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-THRESHOLDS = (0.30, 0.35, 0.40, 0.45, 0.50, 0.55, 0.60)  # best cosines that admit; LoCoMo turns over in between
+THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # probabilities that memory helps
 BUDGET_CHARS = 6000  # policy: restore.chars
+RECALL_BUDGET = Budget(3000, 600)  # policy: pressure.calm_passages of calm_passage_chars
+DEMAND = DEMANDS[Generosity.BALANCED][BlockKind.RECALL]
 NOTHING = Evidence(False, False, 0.0)
-_NUMBER_OR_NAME = re.compile(r"(?<=names ).+|[\d.]+%?")
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question: at how many thresholds it gets a block, counted from the lowest, and what the block holds."""
+    """One question: how probably memory helps, how long a block of the default policy is, and what it would hold."""
 
     is_own: bool
-    admitting: int
-    reason: str  # at the policy's threshold, without numbers and names
+    helps: float
+    chars: int  # of an ordinary block; 0 where nothing is said
     evidence: Evidence | None = None  # of own questions, behind an open gate; None: it is not known
 
 
@@ -57,37 +59,24 @@ async def run(given: argparse.Namespace) -> Report:
                     for asker in conversations:
                         rows += await ask(store, conversation, asker)
                         bar.advance(task, len(asker.questions))
-            policy = store.policy.recall.gate_cosine
-    return report([str(path) for path in given.data], rows, policy)
+    return report([str(path) for path in given.data], rows, DEMAND.least_help)
 
 
 async def ask(store: Store, conversation: Conversation, asker: Conversation) -> list[Asked]:
     """The questions of `asker`, to a conversation that may be the same."""
-    policy = store.policy
-    thresholds = _thresholds(policy.recall.gate_cosine)
-    readers = [store.reader(conversation, with_gate(policy, threshold)) for threshold in thresholds]
-    usual = thresholds.index(policy.recall.gate_cosine)
+    reader = store.reader(conversation)
+    budget = replace(RECALL_BUDGET, least_worth=DEMAND.least_worth)
     is_own = asker is conversation
     rows = []
     for question in asker.questions:
+        recalled = await reader.recall(question.text)
         gold = [conversation.messages[at].content for at in conversation.gold(question)] if is_own else []
-        evidence = Given((await readers[0].pack(question.text, BUDGET_CHARS)).text).evidence(gold) if gold else None
-        recalled = await readers[usual].recall(question.text)
-        bounds = (usual + 1, len(readers)) if recalled.admitted else (0, usual)
-        reason = _NUMBER_OR_NAME.sub("..", recalled.reason)
-        rows.append(Asked(is_own, await _admitting(readers, question.text, *bounds), reason, evidence))
+        whole = reader.block(recalled, question.text, BUDGET_CHARS)
+        evidence = Given(whole.text if whole else "").evidence(gold) if gold else None
+        said = pack(recalled.candidates, budget, BlockKind.RECALL, question.text)[0]
+        chars = len(said.text) if said and recalled.helps >= DEMAND.least_help else 0
+        rows.append(Asked(is_own, recalled.helps, chars, evidence))
     return rows
-
-
-async def _admitting(readers: Sequence[StoreReader], question: str, low: int, high: int) -> int:
-    """How many readers answer, by bisection: a firmer gate admits nothing that a looser one does not."""
-    while low < high:
-        middle = (low + high) // 2
-        if (await readers[middle].recall(question)).admitted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 def report(data: Sequence[str], rows: Sequence[Asked], policy: float) -> Report:
@@ -95,12 +84,14 @@ def report(data: Sequence[str], rows: Sequence[Asked], policy: float) -> Report:
     Args:
         policy: the threshold in use.
     """
-    curve = [_point(rows, at, threshold) for at, threshold in enumerate(_thresholds(policy))]
-    usual = next(point for point in curve if point["gate_cosine"] == policy)
+    curve = [_point(rows, threshold) for threshold in _thresholds(policy)]
+    usual = next(point for point in curve if point["least_help"] == policy)
     foreign = [row for row in rows if not row.is_own]
-    at_policy = _thresholds(policy).index(policy)
-    reasons = Counter(row.reason for row in foreign if row.admitting > at_policy)
-    columns = ("gate_cosine", "silent on others'", "speaks on own", "any", "all")
+    chars = {
+        "chars_on_others": round(sum(row.chars for row in foreign) / max(len(foreign), 1), 1),
+        "chars_on_own": round(sum(row.chars for row in rows if row.is_own) / max(len(rows) - len(foreign), 1), 1),
+    }
+    columns = ("least_help", "silent on others'", "speaks on own", "any", "all")
     return Report(
         title="restraint: questions that a conversation cannot answer, and those that it can",
         data={
@@ -108,20 +99,15 @@ def report(data: Sequence[str], rows: Sequence[Asked], policy: float) -> Report:
             "n": len(foreign),
             "n_own": len(rows) - len(foreign),
             **usual,
+            **chars,
             "curve": curve,
-            "let_through": {reason: round(count / len(foreign), 4) for reason, count in reasons.most_common()},
         },
-        tables=[
-            Table("by the gate's threshold", columns, [tuple(point.values()) for point in curve]),
-            Table(
-                f"why others' questions get a block at {policy}",
-                ("reason", "share"),
-                [(reason, count / len(foreign)) for reason, count in reasons.most_common()],
-            ),
-        ],
+        tables=[Table("by the probability that is asked for", columns, [tuple(point.values()) for point in curve])],
         notes=[
-            f"{len(foreign)} questions of other conversations, {len(rows) - len(foreign)} own ones; the policy is "
-            f"gate_cosine {policy}; any and all are over own questions whose evidence is known."
+            f"{len(foreign)} questions of other conversations, {len(rows) - len(foreign)} own ones; the default policy "
+            f"asks for {policy} and adds {chars['chars_on_others']:.0f} characters to others' questions, "
+            f"{chars['chars_on_own']:.0f} to own ones; any and all are of a block of {BUDGET_CHARS} characters, over "
+            "own questions whose evidence is known."
         ],
         draw=lambda figure: _draw(figure, curve, usual),
     )
@@ -131,14 +117,14 @@ def _thresholds(policy: float) -> list[float]:
     return sorted({*THRESHOLDS, policy})
 
 
-def _point(rows: Sequence[Asked], at: int, threshold: float) -> dict[str, float]:
+def _point(rows: Sequence[Asked], threshold: float) -> dict[str, float]:
     own = [row for row in rows if row.is_own]
     foreign = [row for row in rows if not row.is_own]
-    held = [row.evidence if row.admitting > at else NOTHING for row in own if row.evidence is not None]
+    held = [row.evidence if row.helps >= threshold else NOTHING for row in own if row.evidence is not None]
     return {
-        "gate_cosine": threshold,
-        "silent": _share([row.admitting <= at for row in foreign]),
-        "admitted": _share([row.admitting > at for row in own]),
+        "least_help": threshold,
+        "silent": _share([row.helps < threshold for row in foreign]),
+        "admitted": _share([row.helps >= threshold for row in own]),
         "any": _share([evidence.any for evidence in held]),
         "all": _share([evidence.all for evidence in held]),
     }
@@ -153,12 +139,10 @@ def _draw(figure: Figure, curve: Sequence[dict[str, Any]], usual: dict[str, Any]
     silent, found = [point["silent"] for point in curve], [point["all"] for point in curve]
     axes.plot(silent, found, marker="o")
     for point in curve:
-        axes.annotate(
-            f"{point['gate_cosine']:.2f}", (point["silent"], point["all"]), (0, 6), textcoords="offset points"
-        )
+        axes.annotate(f"{point['least_help']:.2f}", (point["silent"], point["all"]), (0, 6), textcoords="offset points")
     axes.plot([usual["silent"]], [usual["all"]], marker="o", markersize=12, fillstyle="none", label="policy")
     axes.set_xlabel("questions of other conversations that get no block")
     axes.set_ylabel("own questions with all evidence in the block")
-    axes.set_title("What restraint costs, by the gate's threshold")
+    axes.set_title("What restraint costs, by the probability asked for")
     axes.grid(alpha=0.3)
     axes.legend(frameon=False)

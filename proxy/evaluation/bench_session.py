@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from proxy.evaluation import vectors
 from proxy.evaluation.command import systems, systems_flag
 from proxy.evaluation.datasets import Conversation, read
-from proxy.evaluation.palimpsest import with_gate
 from proxy.evaluation.report import Report, Table, bars, progress
 from proxy.evaluation.statistics import compare
 from proxy.evaluation.systems import System
@@ -50,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(given: argparse.Namespace) -> Report:
     conversations = [conversation for path in given.data for conversation in read(path, given.limit)]
     async with vectors.opened() as embedder:
-        chosen = systems(given, embedder, with_gate(Policy(), 0.0))
+        chosen = systems(given, embedder, Policy())
         rows = {system.name: await ask(system, conversations) for system in chosen}
     return report([str(path) for path in given.data], rows, given.seed)
 

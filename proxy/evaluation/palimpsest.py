@@ -68,11 +68,6 @@ WHERE memory.conversation = (SELECT id FROM conversation WHERE public = ?) ORDER
 """
 
 
-def with_gate(policy: Policy, gate_cosine: float) -> Policy:
-    """The same policy with another gate; at 0 it is open."""
-    return policy.model_copy(update={"recall": policy.recall.model_copy(update={"gate_cosine": gate_cosine})})
-
-
 class Store:
     """One data folder with one tenant, and any number of conversations. Open it with `opened`."""
 
@@ -217,7 +212,7 @@ class StoreReader:
         )
 
     async def recall(self, query: str, dropped: int | None = None) -> Recalled:
-        """What the indexes answer; see `pack`."""
+        """What the indexes answer, however little it may help; see `pack`."""
         return await self._recall.recall(self._within(Query("", "", query), dropped), RECALL_LIMIT)
 
     async def pack(self, query: str, budget_chars: int, dropped: int | None = None) -> Pack:

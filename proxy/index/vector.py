@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from proxy.core.digest import ASKS
+from proxy.core.digest import ASKS, WISHES, tells
 from proxy.core.meanings import LARGE_PASSAGES, Floats, Signs, signs_of
 from proxy.core.ranking import Rows, Shelf, consequence
 from proxy.domain import HeadFlag, Reach
@@ -46,6 +46,8 @@ PASSAGE = np.dtype(
         ("consequence", np.float32),
         ("speaker", np.int64),
         ("user", np.bool_),
+        ("tells", np.float32),
+        ("wish", np.bool_),
         ("has_vector", np.bool_),
     ]
 )
@@ -233,6 +235,8 @@ class _Growing:
             consequence=rows["consequence"],
             speakers=rows["speaker"],
             users=rows["user"],
+            tells=rows["tells"],
+            wishes=rows["wish"],
             names=self._names,
             vectors=self._vectors[: self._size],
             signs=None if self._signs is None else self._signs[:, : self._size],
@@ -250,7 +254,7 @@ class _Growing:
         return (
             *(id, occurrence, conversation, full, length, start + length / 2, before, -1, created_at),
             *(ASKS in named, consequence(has_calls, "/" in tags), speaker),
-            *(bool(flags & HeadFlag.USER) and not speaker, False),
+            *(bool(flags & HeadFlag.USER) and not speaker, tells(named), WISHES in named, False),
         )
 
 

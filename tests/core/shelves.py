@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from proxy.core.digest import WISHES, judged, tells
 from proxy.core.ranking import Floats, Shelf
 
 NOW = 1_700_000_000.0
@@ -56,6 +57,8 @@ def shelf(
         consequence=np.ones(count),
         speakers=np.array([names[name] for name in speakers] or [0] * count),
         users=np.isin(np.arange(count), list(users)),
+        tells=np.array([tells(judged(text, "user")) for text in said]),
+        wishes=np.array([WISHES in judged(text, "user") for text in said], np.bool_),
         names=names,
         vectors=np.zeros((count, DIMENSIONS), np.float32),
     )

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from proxy.core.diagnose import diagnose, lost_occurrences, newest_question, newly_lost
+from proxy.core.generosity import DEMANDS
 from proxy.core.pressure import pressure
 from proxy.domain import (
     BlockKind,
@@ -13,6 +14,7 @@ from proxy.domain import (
     Diagnosis,
     Event,
     Fingerprint,
+    Generosity,
     Head,
     HeadFlag,
     Lineage,
@@ -26,6 +28,7 @@ from proxy.policy import MemoryPolicy, Policy
 
 QUESTION = "Which port does the billing gateway listen on?"
 SPEAKER = Speaker("t", user="ann")
+RECALL, RESTORE = (DEMANDS[Generosity.BALANCED][kind] for kind in (BlockKind.RECALL, BlockKind.RESTORE))
 U, A, T = HeadFlag.USER, HeadFlag.ASSISTANT | HeadFlag.OURS, HeadFlag.TOOL
 
 
@@ -60,7 +63,7 @@ SUMMARY = Lineage(Event.SUMMARY, Role.MAIN, head(), kept=(-1, -1), dropped=(0, 1
 
 def test_a_compaction_restores_what_it_took_away() -> None:
     found = decide(COMPACTED, SUMMARY)
-    assert (found.kind, found.budget, found.anchor) == (BlockKind.RESTORE, Budget(6000, 1000), 2)
+    assert (found.kind, found.budget, found.anchor) == (BlockKind.RESTORE, Budget(6000, 600, RESTORE.least_worth), 2)
     assert found.query is not None
     assert found.query.text == QUESTION
     assert found.query.lost == {10, 11, 12, 13}
@@ -120,11 +123,42 @@ def test_where_nobody_asks_what_the_new_messages_name_is_known(
     assert ("deploy.yaml" in found.query.named) == any("deploy.yaml" in text for _, text in said)
 
 
-def test_a_later_message_without_words_of_its_own_is_still_judged_by_the_gate() -> None:
+@pytest.mark.parametrize("text", ["ok, go on", "Thanks!", "Gut, machen wir weiter.", "谢谢", "why is that?"])
+def test_small_talk_needs_nothing(text: str) -> None:
     lineage = Lineage(Event.APPEND, Role.MAIN, head(lost=(7, 8)), kept=(0, -1))
-    found = decide(chat(("user", "a"), ("user", "ok, go on")), lineage)
-    assert found.query is not None
-    assert found.query.named is None
+    found = decide(chat(("user", "a"), ("user", text)), lineage)
+    assert (found.query, found.note) == (None, Note.NOTHING_RELEVANT)
+
+
+@pytest.mark.parametrize(
+    ("text", "restores"), [("Thanks!", False), ("OK, let us go on.", True), ("Weiter bitte.", True)]
+)
+def test_after_a_compaction_only_who_goes_on_gets_back_what_was_lost(text: str, restores: bool) -> None:
+    found = decide(chat(("system", "s"), ("user", "Summary: we talked."), ("user", text)), SUMMARY)
+    assert (found.query is not None and found.query.named is not None) is restores
+
+
+def test_agreeing_to_what_was_proposed_is_going_on() -> None:
+    asked = chat(("user", "Summary."), ("assistant", "Shall I write the tests?"), ("user", "yes"))
+    found = decide(asked, replace(SUMMARY, kept=(-1, -1, -1)))
+    assert found.query is not None and found.query.named is not None
+
+
+def test_lasting_wishes_come_with_what_a_compaction_took_away_and_not_later() -> None:
+    restored = decide(COMPACTED, SUMMARY).query
+    later = decide(COMPACTED, replace(SUMMARY, event=Event.APPEND, head=head(lost=(10,)), kept=(-1,), dropped=())).query
+    assert restored is not None and later is not None
+    assert (restored.wishes, later.wishes) == (RESTORE.wishes, 0)
+
+
+@pytest.mark.parametrize("generosity", Generosity)
+def test_generosity_says_how_sure_memory_must_be(generosity: Generosity) -> None:
+    lineage = Lineage(Event.APPEND, Role.MAIN, head(lost=(7, 8)), kept=(0, -1))
+    policy = Policy.model_validate({"memory": {"generosity": generosity}})
+    found = decide(chat(("user", "a"), ("user", QUESTION)), lineage, policy=policy)
+    demand = DEMANDS[generosity][BlockKind.RECALL]
+    assert found.query is not None and found.budget is not None
+    assert (found.query.least_help, found.budget.least_worth) == (demand.least_help, demand.least_worth)
 
 
 @pytest.mark.parametrize("event", [Event.APPEND, Event.TOOL, Event.START])
@@ -137,7 +171,7 @@ def test_a_later_human_message_recalls_what_was_lost() -> None:
     lineage = Lineage(Event.APPEND, Role.MAIN, head(lost=(7, 8)), kept=(0, 1, 2, 3, -1))
     request = chat(("user", "a"), ("assistant", "b" * 6000), ("user", "c"), ("assistant", "d"), ("user", QUESTION))
     found = decide(request, lineage)
-    assert (found.kind, found.budget) == (BlockKind.RECALL, Budget(3000, 600))
+    assert (found.kind, found.budget) == (BlockKind.RECALL, Budget(3000, 600, RECALL.least_worth))
     assert found.query is not None
     assert found.query.lost == {7, 8}
 
@@ -146,7 +180,7 @@ def test_a_recall_block_is_shorter_where_the_client_itself_sends_little() -> Non
     lineage = Lineage(Event.APPEND, Role.MAIN, head(lost=(7, 8)), kept=(0, 1, 2, 3, -1))
     texts = ("a" * 399, "b", "c", "d", QUESTION)
     request = chat(*zip(("user", "assistant", "user", "assistant", "user"), texts, strict=True))
-    assert decide(request, lineage).budget == Budget(1500 + sum(map(len, texts)) // 4, 600)
+    assert decide(request, lineage).budget == Budget(1500 + sum(map(len, texts)) // 4, 600, RECALL.least_worth)
 
 
 def test_inside_a_tool_loop_nothing_new_is_said() -> None:

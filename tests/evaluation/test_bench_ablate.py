@@ -34,10 +34,10 @@ async def test_the_policy_as_it_is_is_asked_within_every_budget_and_others_withi
     async with palimpsest.opened(WordEmbedder()) as store:
         await store.write([TALK])
         usual = await ask(store, TALK, AS_IT_IS)
-        other = await ask(store, TALK, Variant("gate", "shut", {"gate_cosine": 1.0, "gate_rare_terms": 9}))
+        other = await ask(store, TALK, Variant("candidates", "1", {"candidates": 1}))
     assert usual[AS_IT_IS] == [FOUND], "questions without evidence are not asked"
     assert [key for key in usual if key is not AS_IT_IS] == list(BUDGETS_CHARS)
-    assert [*other.values()] == [[Evidence(False, False, 0.0)]]
+    assert len(other) == 1
 
 
 async def test_without_a_model_words_alone_are_asked() -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from proxy.evaluation.bench_reinforce import FRACTIONS, Simulated, report, simulate
 from proxy.evaluation.facts import facts_of, said_in
-from proxy.evaluation.palimpsest import with_gate
 from proxy.policy import Policy, ReinforcementPolicy
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
@@ -22,7 +21,7 @@ TALK = told(
         )
     )
 )
-ON = with_gate(Policy(reinforcement=ReinforcementPolicy(enabled=True)), 0.0)
+ON = Policy(reinforcement=ReinforcementPolicy(enabled=True))
 FACTS = facts_of(said_in(TALK.messages))
 
 
@@ -35,7 +34,7 @@ async def test_each_compaction_that_loses_facts_is_a_round() -> None:
 
 
 async def test_without_reinforcement_everything_stays_as_it_began() -> None:
-    simulated = await simulate(WordEmbedder(), with_gate(Policy(), 0.0), TALK, FACTS)
+    simulated = await simulate(WordEmbedder(), Policy(), TALK, FACTS)
     assert set(simulated.confidences.tolist()) == {0.5}
     assert 0 < np.mean([*simulated.recovered.values()]) <= 1
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import pytest
-
 from proxy.evaluation import palimpsest
 from proxy.evaluation.bench_restraint import Asked, ask, report
 from proxy.evaluation.datasets import Question
@@ -30,18 +28,19 @@ async def test_own_questions_are_answered_and_others_are_not() -> None:
     async with palimpsest.opened(WordEmbedder()) as store:
         await store.write([FERRY])
         (own,), (foreign,) = await ask(store, FERRY, FERRY), await ask(store, FERRY, VIOLIN)
-    assert own == Asked(True, 8, ".. rare terms in one passage", Evidence(True, True, 1.0))
-    assert (foreign.is_own, foreign.admitting, foreign.evidence) == (False, 0, None)
+    assert own.evidence == Evidence(True, True, 1.0) and own.chars > 0
+    assert (foreign.is_own, foreign.chars, foreign.evidence) == (False, 0, None)
+    assert foreign.helps < own.helps
 
 
 def test_the_curve_trades_silence_for_recall() -> None:
     found = Evidence(True, True, 1.0)
-    own = [Asked(True, count, "a", found) for count in (8, 5)] + [Asked(True, 8, "a")]
-    foreign = [Asked(False, count, "b") for count in (0, 2, 2, 8)]
-    made = json.loads(report(["x"], own + foreign, 0.44).to_json())
-    curve = {point["gate_cosine"]: point for point in made["curve"]}
-    assert [*curve] == [0.30, 0.35, 0.40, 0.44, 0.45, 0.50, 0.55, 0.60]
-    assert [curve[at]["silent"] for at in (0.30, 0.40, 0.60)] == [0.25, 0.75, 0.75]
-    assert [curve[at]["all"] for at in (0.45, 0.50)] == [1.0, 0.5]
-    assert (made["n"], made["n_own"], made["gate_cosine"], made["silent"]) == (4, 3, 0.44, 0.75)
-    assert made["admitted"] == pytest.approx(1.0) and made["let_through"] == {"b": 0.25}
+    own = [Asked(True, helps, 300, found) for helps in (0.95, 0.55)] + [Asked(True, 0.95, 300)]
+    foreign = [Asked(False, helps, chars) for helps, chars in ((0.05, 0), (0.25, 0), (0.25, 0), (0.95, 400))]
+    made = json.loads(report(["x"], own + foreign, 0.42).to_json())
+    curve = {point["least_help"]: point for point in made["curve"]}
+    assert [*curve] == [0.1, 0.2, 0.3, 0.4, 0.42, 0.5, 0.6, 0.7, 0.8, 0.9]
+    assert [curve[at]["silent"] for at in (0.1, 0.3, 0.9)] == [0.25, 0.75, 0.75]
+    assert [curve[at]["all"] for at in (0.5, 0.6)] == [1.0, 0.5]
+    assert (made["n"], made["n_own"], made["least_help"], made["silent"]) == (4, 3, 0.42, 0.75)
+    assert (made["chars_on_others"], made["chars_on_own"]) == (100.0, 300.0)

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from proxy.domain import Reach, ToolCall
 from proxy.evaluation import palimpsest
-from proxy.evaluation.palimpsest import DAY_SECONDS, Palimpsest, with_gate
-from proxy.policy import Policy
+from proxy.evaluation.palimpsest import DAY_SECONDS, Palimpsest
 from tests.evaluation.told import START, told
 from tests.remembered import WordEmbedder
 
@@ -58,9 +57,8 @@ async def test_tool_calls_are_remembered() -> None:
         assert "book_train" in (await reader.pack("which book_train call was it?", 500)).text
 
 
-async def test_a_gate_may_be_opened() -> None:
-    policy = with_gate(Policy(), 0.0)
-    async with Palimpsest(WordEmbedder(), policy).opened(TALK) as reader:
+async def test_benchmarks_that_ask_for_no_probability_are_always_answered() -> None:
+    async with Palimpsest(WordEmbedder()).opened(TALK) as reader:
         assert (await reader.pack("Does Clara like autumn leaves in Oslo?", 500)).admitted
 
 
