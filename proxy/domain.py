@@ -358,7 +358,7 @@ class Query:
     `lost` are the occurrences of this conversation that may come back: what its compactions took away, and nothing else
     of it; None: all of it.
     `named` is there where nobody asks for anything: tags of what the new messages say. What was lost comes by what else
-    it names then, and there is nothing to admit.
+    it names then, and there is nothing to admit; `with_prose` also what neither tells nor names anything.
     `least_help` is the probability that memory helps, below which nothing comes; `wishes` is how many of the user's
     lasting wishes come with it, asked for or not.
     """
@@ -373,6 +373,7 @@ class Query:
     visible_fulls: frozenset[int] = frozenset()  # fingerprints of what the model still sees
     excluded: frozenset[int] = frozenset()  # occurrences that replayed blocks already carry
     named: frozenset[str] | None = None
+    with_prose: bool = True
     least_help: float = 0.0
     wishes: int = 0
 

@@ -283,7 +283,7 @@ def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: i
     ]
     wishes = [one for one in reversed(lost) if WISHES in one.tags][: query.wishes]
     held = {one.id for one in wishes}
-    covering = by_coverage([one for one in lost if one.id not in held], shown, limit)
+    covering = by_coverage([one for one in lost if one.id not in held], shown, limit, with_prose=query.with_prose)
     most = covering[0][1] if covering else 0.0
     return [*((one, most) for one in wishes), *covering][:limit]
 

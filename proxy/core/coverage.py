@@ -40,7 +40,9 @@ class LostPassage:
     tells: float = 0.0
 
 
-def by_coverage(lost: Sequence[LostPassage], shown: Set[str], limit: int) -> list[tuple[LostPassage, float]]:
+def by_coverage(
+    lost: Sequence[LostPassage], shown: Set[str], limit: int, *, with_prose: bool = True
+) -> list[tuple[LostPassage, float]]:
     """
     The passages that together name most of what is gone, best first.
 
@@ -48,6 +50,7 @@ def by_coverage(lost: Sequence[LostPassage], shown: Set[str], limit: int) -> lis
         lost: in the order in which they were said.
         shown: tags of what still stands.
         limit: passages, >= 0.
+        with_prose: whether passages come, last of all, that neither tell nor name anything new.
 
     Returns:
         At most `limit` passages, each with its gain when it was chosen: new names per 1,000 characters, weighted. Ties
@@ -62,7 +65,8 @@ def by_coverage(lost: Sequence[LostPassage], shown: Set[str], limit: int) -> lis
 
     def gain(at: int) -> float:
         new, passage = len(named[at] - told), lost[at]
-        if not new and passage.tells < TELLING and (passage.chars < SHORT_CHARS or ASKS in passage.tags):
+        is_noise = not with_prose or passage.chars < SHORT_CHARS or ASKS in passage.tags
+        if not new and passage.tells < TELLING and is_noise:
             return 0.0
         return weights[at] * 1000 * (new + UNNAMED + TOLD * passage.tells) / max(passage.chars, SHORT_CHARS)
 

@@ -115,6 +115,7 @@ def diagnose(
         visible_fulls=frozenset((*(print.full for print in prints), *held)),
         excluded=frozenset() if sheds else excluded,
         named=None if asks else _named(chat, lineage),
+        with_prose=uttered is None or not uttered.is_small_talk,  # who says "go on" in a chat needs what was told
         least_help=demand.least_help,
         wishes=demand.wishes if asks else WISHES_UNASKED * bool(demand.wishes),
     )
@@ -167,8 +168,10 @@ def _within(budget: Budget, demand: Demand) -> Budget:
 
 def _goes_on(chat: Chat, newest: int, uttered: Utterance) -> bool:
     """Whether small talk means that the work goes on: it asks for that, or it agrees to what was just proposed."""
+    if uttered.goes_on or chat.messages[newest].text.rstrip().endswith(QUESTION_MARKS):
+        return uttered.goes_on
     before = next((m for m in reversed(chat.messages[:newest]) if m.role == "assistant" and m.text.strip()), None)
-    return uttered.goes_on or (before is not None and before.text.rstrip().endswith(QUESTION_MARKS))
+    return before is not None and before.text.rstrip().endswith(QUESTION_MARKS)
 
 
 def _asks(chat: Chat, lineage: Lineage, newest: int, uttered: Utterance | None) -> bool:

@@ -46,6 +46,12 @@ def test_what_a_user_tells_comes_without_naming_anything_and_small_talk_does_not
     assert order([lost(1, tells=1.0), lost(2, "a.py")]) == [1, 2], "a sure statement counts for a name"
 
 
+def test_without_prose_only_what_tells_or_names_something_comes() -> None:
+    passages = [lost(1, chars=500), lost(2, "a.py"), lost(3, tells=0.5)]
+    assert [one.id for one, _ in by_coverage(passages, frozenset(), 9)] == [3, 2, 1]
+    assert [one.id for one, _ in by_coverage(passages, frozenset(), 9, with_prose=False)] == [3, 2]
+
+
 NAMES = st.frozensets(st.sampled_from("abcdefgh"), max_size=5)
 PASSAGES = st.lists(st.tuples(NAMES, st.integers(1, 1000), st.booleans(), st.floats(0, 1)), max_size=20).map(
     lambda many: [LostPassage(at, *passage) for at, passage in enumerate((c, t, r, s) for t, c, r, s in many)]

@@ -136,12 +136,14 @@ def test_small_talk_needs_nothing(text: str) -> None:
 def test_after_a_compaction_only_who_goes_on_gets_back_what_was_lost(text: str, restores: bool) -> None:
     found = decide(chat(("system", "s"), ("user", "Summary: we talked."), ("user", text)), SUMMARY)
     assert (found.query is not None and found.query.named is not None) is restores
+    assert found.query is None or not found.query.with_prose
 
 
-def test_agreeing_to_what_was_proposed_is_going_on() -> None:
-    asked = chat(("user", "Summary."), ("assistant", "Shall I write the tests?"), ("user", "yes"))
+@pytest.mark.parametrize(("text", "restores"), [("yes", True), ("why is that?", False)])
+def test_agreeing_to_what_was_proposed_is_going_on_and_asking_back_is_not(text: str, restores: bool) -> None:
+    asked = chat(("user", "Summary."), ("assistant", "Shall I write the tests?"), ("user", text))
     found = decide(asked, replace(SUMMARY, kept=(-1, -1, -1)))
-    assert found.query is not None and found.query.named is not None
+    assert (found.query is not None and found.query.named is not None) is restores
 
 
 def test_lasting_wishes_come_with_what_a_compaction_took_away_and_not_later() -> None:
