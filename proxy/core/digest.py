@@ -169,7 +169,8 @@ def query_terms(text: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(term for term in terms(text) if term not in _STOP_TERMS))
     idle = function_words(code)
     runs = (run for run in _runs(text) if folded(run) not in idle)
-    return tuple(dict.fromkeys(term for run in runs for term in _beginning_of(run) or _terms_of(run)))
+    found = (term for run in runs for term in _beginning_of(run) or _terms_of(run))
+    return tuple(dict.fromkeys(term for term in found if term not in _STOP_TERMS))  # "a" stands in any English text
 
 
 def identifiers(text: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ Rank lists always have a first place; relevance does not. Who packs a block take
 worth its length, so that size follows confidence, and says nothing where no passage is.
 
 The weights were fitted over eleven sets at once and checked by leaving whole sets out: see docs/benchmarks.md, and
-`scripts/fit` for how to do it again.
+`scripts/fit.py` for how to do it again.
 """
 
 from __future__ import annotations

@@ -230,3 +230,11 @@ def test_a_text_without_its_names_has_none_of_those_words(text: str):
 def test_a_long_run_of_backslashes_costs_no_more_than_words() -> None:
     words = seconds(lambda text: digest(text, "user"), "some words of text " * 5_000)
     assert seconds(lambda text: digest(text, "user"), "\\" * 95_000) < 2 * words
+
+
+def test_other_languages_are_found_by_the_beginnings_of_their_words() -> None:
+    told, asked = "Meine Schwester heiratet im August.", "Wann hat meine Schwester geheiratet?"
+    assert "#schwe" in terms(told) and "#schwe" in query_terms(asked)
+    assert not {"wann", "hat", "meine"}.intersection(query_terms(asked)), "function words say nothing"
+    assert query_terms("a dlaczego tak?") == (), "nor do those that English has, too"
+    assert terms("मेरी नौकरी बैंक में है")[1] == "नौकरी", "vowel signs belong to their words"
