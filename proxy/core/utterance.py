@@ -62,7 +62,7 @@ _DIGIT = re.compile(r"\d")
 _NO_LETTERS = re.compile(r"[\s\W]+")
 _NAME = re.compile(r"(?<=[^\s.!?:]\s)[^\W\d_a-z][^\W\d_A-Z]+")  # a capitalised word inside a sentence
 
-# Weights of logistic regressions, per unit of the feature of that name; "bias" is the constant. See `scripts/fit.py`.
+# Weights of logistic regressions, per unit of the feature of that name; "bias" is the constant.
 PERSONAL = {
     **{"own": 1.61, "back": 2.26, "small": 0.01, "particular": 1.27, "general": -1.0, "function": 1.43},
     **{"log_words": 0.37, "long": -2.69, "name": -0.29, "quotes": -4.06, "small_talk": -3.35, "bias": -2.68},
