@@ -28,9 +28,10 @@ def shared_upstream() -> Iterator[ScriptedUpstream]:
 
 @pytest.fixture
 def upstream(shared_upstream: ScriptedUpstream) -> ScriptedUpstream:
-    """The upstream behind the shared proxy, with nothing received and no script."""
+    """The upstream behind the shared proxy, with nothing received, no script and the usual models."""
     shared_upstream.received.clear()
     shared_upstream.abandoned = 0
+    shared_upstream.windows.clear()
     shared_upstream.play()
     return shared_upstream
 
