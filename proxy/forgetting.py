@@ -70,7 +70,7 @@ CACHES_OF_WORDS = (
     digest._terms_of,
     digest._is_identifier,
     digest._beginning_of,
-    utterance.read,
+    utterance._read,
 )
 """Functions that keep words of messages in memory to save time: emptied in every worker after an erasure."""
 

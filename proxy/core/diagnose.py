@@ -19,7 +19,7 @@ from dataclasses import replace
 from proxy.core.digest import readable, tags
 from proxy.core.generosity import DEMANDS, Demand
 from proxy.core.pressure import beside_own, recall_budget, restore_budget
-from proxy.core.utterance import Utterance, read
+from proxy.core.utterance import QUESTION_MARKS, Utterance, read
 from proxy.domain import (
     BlockKind,
     Budget,
@@ -43,7 +43,6 @@ QUERY_CHARS = 2000  # MiniLM reads some 1,000 characters; the rest still serves 
 CONTEXT_CHARS = 1500  # of what stands around the question: the last messages, a summary's opening
 WISHES_UNASKED = 24  # lasting wishes that come back where nobody asks: some 2,000 characters of 6,000
 ANSWER_CHARS = 600  # of a passage that answers a question: some paragraphs (CALMem 6)
-QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 MIN_BLOCK_CHARS = 300  # the frame takes half of it; less says nothing
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from proxy.core.ranking import Asked, Bools, Floats, Ranked, Shelf, holds, weighed
-from proxy.core.utterance import ENGLISH, asking, personal, read
+from proxy.core.utterance import ENGLISH, PERSONAL, asking, personal, read
 
 Weights = Mapping[str, float]
 
@@ -31,7 +31,6 @@ SATURATED = 2.5  # most that a term adds to BM25 for each unit of its weight: k1
 LEAST_WEIGHT = 0.25  # as `ranking.IDF_FLOOR`
 LEAST_HELP = 0.02  # nothing is less probable: a wrong silence costs more than a line
 PROBABLE = 1e-5  # probabilities are kept this far from 0 and 1 where logarithms are taken of them
-CAPITALS = 8  # index of `name` in `utterance.asking`
 
 # Log-odds per unit of each signal; "bias" is the constant.
 PASSAGE: Weights = {
@@ -101,7 +100,8 @@ def passage_signals(shelf: Shelf, asked: Asked, eligible: Bools, ranked: Ranked)
     """What tells whether each of m ranked passages answers the question: name to values, (m,)."""
     rows, given = ranked.rows, ranked.signals
     ones = np.ones(len(rows))
-    question, form = read(asked.text), personal(asked.text)
+    question, form = read(asked.text), dict(zip(PERSONAL, asking(asked.text), strict=False))  # all but the constant
+    own = personal(asked.text)
     cosines = np.zeros(len(shelf)) if asked.cosines is None else asked.cosines
     background = cosines[eligible]
     middle, spread = float(background.mean()), max(float(background.std()), LEAST_SPREAD)
@@ -120,7 +120,6 @@ def passage_signals(shelf: Shelf, asked: Asked, eligible: Bools, ranked: Ranked)
     by_score = np.log1p(_places(ranked.scores))
     other = float(question.language != ENGLISH)
     of_speakers = float((shelf.speakers[rows] > 0).mean() > 0.5)
-    names = bool(asking(asked.text)[CAPITALS])
     return {
         "cosine": cosine,
         "above": cosine - middle,
@@ -144,15 +143,15 @@ def passage_signals(shelf: Shelf, asked: Asked, eligible: Bools, ranked: Ranked)
         "by_cosine": np.log1p(_places(cosine)),
         "by_covered": np.log1p(_places(covered + 1e-6 * cosine)),
         "absent": ones * len(asked.absent) / max(len(asked.absent) + len(asked.found), 1),
-        "strangers": ones * asked.strangers * names,
+        "strangers": ones * asked.strangers * form["name"],
         "middle": ones * middle,
-        "personal": ones * form,
-        "personal_above": form * (cosine - middle),
-        "function": ones * question.function_share,
-        "log_words": ones * float(np.log1p(question.words)),
-        "long": ones * asking(asked.text)[7],
-        "quotes": ones * asking(asked.text)[9],
-        "small_talk": ones * question.is_small_talk,
+        "personal": ones * own,
+        "personal_above": own * (cosine - middle),
+        "function": ones * form["function"],
+        "log_words": ones * form["log_words"],
+        "long": ones * form["long"],
+        "quotes": ones * form["quotes"],
+        "small_talk": ones * form["small_talk"],
         "other": ones * other,
         "other_cosine": other * cosine,
         "other_deviation": other * deviation,
@@ -170,25 +169,23 @@ def help_signals(
 ) -> dict[str, Floats]:
     """What tells whether any of the m ranked passages helps: name to one value, (1,)."""
     best = int(passages.argmax())
-    form = asking(asked.text)
-    question = read(asked.text)
-    names = form[CAPITALS]
+    form = dict(zip(PERSONAL, asking(asked.text), strict=False))  # all but the constant
     found = {
         "best": _logit(float(passages[best])),
         "together": float(np.log(min(float(passages.sum()), 20.0) + 1e-4)),
         "personal": personal(asked.text),
-        "own": min(form[0], 1.0),
-        "back": form[1],
-        "particular": form[3],
-        "general": form[4],
-        "function": form[5],
-        "log_words": form[6],
-        "long": form[7],
-        "quotes": form[9],
-        "small_talk": form[10],
-        "acquainted": names * (1 - asked.strangers),
-        "strangers": names * asked.strangers,
-        "other": float(question.language != ENGLISH),
+        "own": min(form["own"], 1.0),
+        "back": form["back"],
+        "particular": form["particular"],
+        "general": form["general"],
+        "function": form["function"],
+        "log_words": form["log_words"],
+        "long": form["long"],
+        "quotes": form["quotes"],
+        "small_talk": form["small_talk"],
+        "acquainted": form["name"] * (1 - asked.strangers),
+        "strangers": form["name"] * asked.strangers,
+        "other": float(read(asked.text).language != ENGLISH),
         "deviation": float(signals["deviation"].max()),
         "above": float(signals["above"][best]),
         "covered": float(signals["covered"][best]),

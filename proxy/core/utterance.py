@@ -54,7 +54,7 @@ _SPELT = str.maketrans({"\u2019": "'", "ß": "ss", "ı": "i", "ø": "o", "æ": "
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 _WORD = re.compile(r"[^\W_]+(?:[\u0900-\u0dff]+[^\W_]*)*")  # vowel signs of Indic scripts are no letters to Python
 _SENTENCE = re.compile(r"[^.!?\u3002\uff01\uff1f\u061f\n]+[.!?\u3002\uff01\uff1f\u061f]*")
-_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
+QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 _FULL_STOPS = (".", "!", "\u3002", "\uff01")
 _QUOTED = re.compile('["\u201c\u00ab\u300c]')
 _MATERIAL = re.compile('["\u201c\u00ab\u300c`{]')
@@ -128,7 +128,7 @@ def words(text: str) -> list[str]:
 
 def language(text: str) -> str:
     """ISO 639-1 code of the language, English where nothing tells."""
-    return read(text[:READ_CHARS]).language
+    return read(text).language
 
 
 def is_unspaced(code: str) -> bool:
@@ -141,10 +141,13 @@ def function_words(code: str) -> frozenset[str]:
     return _FUNCTION_WORDS.get(code, frozenset())
 
 
-@lru_cache(CACHED)
 def read(text: str) -> Utterance:
     """The reading of a text's first 600 characters."""
-    text = text[:READ_CHARS]
+    return _read(text[:READ_CHARS])  # the cache keeps no more of a text than is read
+
+
+@lru_cache(CACHED)
+def _read(text: str) -> Utterance:
     for code, letters in _SCRIPTS:
         if letters.search(text):
             return _unspaced(code, text)
@@ -225,7 +228,7 @@ def stating(text: str) -> tuple[float, ...]:
     of = read(text)
     text = text[:READ_CHARS].strip()
     sentences = [one.strip() for one in _SENTENCE.findall(text) if one.strip()]
-    asked = sum(one.endswith(_QUESTION_MARKS) for one in sentences)
+    asked = sum(one.endswith(QUESTION_MARKS) for one in sentences)
     return (
         float(of.own > 0),
         float(of.own > 1),

@@ -12,6 +12,7 @@ from proxy.core.utterance import (
     PERSONAL,
     TELLING,
     WISHING,
+    _read,
     asking,
     folded,
     is_lasting_wish,
@@ -107,3 +108,11 @@ def test_every_feature_has_a_weight() -> None:
 
 def test_only_the_beginning_of_a_long_text_is_read() -> None:
     assert read("a " * 10_000 + "my") == read("a " * 300)
+
+
+def test_a_reading_keeps_no_more_of_a_text_than_it_reads() -> None:
+    long = "one long message " * 100_000
+    read(long)
+    known = _read.cache_info().hits
+    read(long + "that ends otherwise")
+    assert _read.cache_info().hits == known + 1, "what is not read is no part of the key"
