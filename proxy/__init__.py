@@ -3,21 +3,25 @@ Palimpsest: a transparent proxy that gives any LLM application durable memory.
 
 The map of the house; imports point down only (`scripts/check` asks import-linter):
 
-    app, cli, serving,      5  entry: the only place that joins ports to adapters; the commands,
-    settings, wrap, demo ...   their settings, their words in the terminal and the log;
-    doctor/ evaluation/        what is in place; what memory is worth, measured: maps of their own
-    edge/                   4  HTTP routes: the proxied paths, the operator's paths
-    pipeline, recall,       3  services: one request in one paragraph; ask the indexes;
-    archivist, readers,        overhear, journal, index in the background;
-    supervision, forgetting    erase on request, and prove it
-    store/ index/ upstream/ 2  adapters: SQLite, vectors and text, the provider
-    core/ wire/             1  pure: values in, decisions out; no I/O, no clock
-    domain errors policy    0  vocabulary: what everything above speaks in
-    ports metrics
+    commands/               the command line: serve, wrap, doctor, demo, explain, forget, bench ...
+    evaluation/             benchmarks: what memory is worth, measured
+    app                     the only place that joins ports to adapters
+    edge/                   HTTP: the proxied paths, the endpoints of the proxy itself
+    pipeline                one request, from its body to what is forwarded
+    memory/                 services: recall, archiving, forgetting, supervised background work
+    scripted/               a provider that follows a script, for tests, demo and benchmarks
+    store/ index/           adapters: SQLite; search by words and by meaning
+    embedding/ tokens/      adapters: the embedding model; counts and windows of models
+    upstream/               adapters: providers
+    core/                   decisions as pure functions: no I/O, no clock
+    wire/                   the wires of clients, parsed and extended byte by byte; as pure
+    settings/               the policy tree, and how it is read
+    logs terminal metrics   what the operator sees
+    ports domain errors     the vocabulary of all of them
 
-A request walks: `edge/proxy_routes` -> `pipeline` -> `wire/chat` -> `core/identity` ->
-`core/lineage` -> `core/diagnose` -> `recall` -> `core/packing` -> `upstream/passthrough`,
-and back through `wire/sse` to `archivist`.
+A request walks: `edge/proxy_routes` -> `pipeline` -> `wire/chat` -> `core/caller/identity` ->
+`core/history/lineage` -> `core/recall/diagnosis` -> `memory/recall` -> `core/block/packing` ->
+`upstream/passthrough`, and back through `wire/sse` to `memory/archivist`.
 """
 
 import os

@@ -2,7 +2,7 @@
 
 import sys
 
-from proxy.cli import main
+from proxy.commands.cli import main
 
 if __name__ == "__main__":  # workers import this file, too
     sys.exit(main())

@@ -21,35 +21,35 @@ import structlog
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from proxy import settings
-from proxy.archivist import Archivist
-from proxy.core.keyring import Keyring
-from proxy.core.signals import read_signals
+from proxy.core.caller.client_table import read_signals
+from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.domain import Turn
 from proxy.edge.access import Access
 from proxy.edge.admin_routes import Archive, admin_routes
 from proxy.edge.forget_routes import ForgetRoutes
 from proxy.edge.provider_state import ProviderState
 from proxy.edge.proxy_routes import ProxyRoutes
+from proxy.edge.self_description import self_description
 from proxy.edge.web_pages import PageGuard, WebPages
+from proxy.embedding.embedder import MiniLM
 from proxy.errors import MemoryFault
-from proxy.forgetting import Following, Forgetting
-from proxy.index import tokens
-from proxy.index.embedder import MiniLM
-from proxy.index.tokens import TokenCounter
-from proxy.index.vector import Shelves
-from proxy.index.windows import Windows
+from proxy.index.passage_tables import PassageTables
+from proxy.memory.archivist import Archivist
+from proxy.memory.forgetting import Following, Forgetting
+from proxy.memory.recall import Recall
+from proxy.memory.supervision import Supervisor
 from proxy.metrics import Metrics
 from proxy.pipeline import Pipeline
-from proxy.policy import Policy
-from proxy.presence import self_description
-from proxy.recall import Recall
+from proxy.settings import load
+from proxy.settings.policy import Policy
 from proxy.store.connection import Database
 from proxy.store.derived import Derived
 from proxy.store.journal import SqliteJournal
 from proxy.store.secret import load_secret
-from proxy.supervision import Supervisor
-from proxy.upstream.upstreams import Upstreams
+from proxy.tokens import counter
+from proxy.tokens.counter import TokenCounter
+from proxy.tokens.windows import Windows
+from proxy.upstream.dispatcher import Upstreams
 
 DATABASE_FILE = "palimpsest.db"
 DRAIN_SECONDS = 5.0  # for what was heard last; a store that is slower than that is failing
@@ -72,10 +72,10 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
     Raises:
         PolicyError: a setting is wrong, or a secret that it names is not there.
     """
-    policy = policy or settings.handed_over(environment)
+    policy = policy or load.handed_over(environment)
     secret = load_secret(policy.data, environment)
-    keys = settings.proxy_keys(policy, environment)
-    keyring = Keyring(keys)
+    keys = load.proxy_keys(policy, environment)
+    keyring = ProxyKeys(keys)
     metrics = Metrics()
     database = Database(
         policy.data / DATABASE_FILE, policy.archive.synchronous, lambda: metrics.fault("database_replaced")
@@ -87,7 +87,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
     windows = Windows(policy.pressure, time.time)
     recall = Recall(
         database,
-        Shelves(embedder.name),
+        PassageTables(embedder.name),
         embedder,
         policy.recall,
         metrics,
@@ -108,7 +108,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
     upstreams = Upstreams(policy.upstreams, environment, keyring)
     pipeline = Pipeline(
         policy=policy,
-        signals=read_signals(settings.read_yaml(settings.shipped("clients.yaml"))),
+        signals=read_signals(load.read_yaml(load.shipped("clients.yaml"))),
         secret=secret,
         journal=journal,
         remembering=recall,
@@ -151,7 +151,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
             yield
 
     access = Access(
-        token=settings.admin_token(environment),
+        token=load.admin_token(environment),
         tenants={key: f"key:{opens.name}" for key, opens in keys.items()},
         is_loopback=policy.listen.is_loopback,
     )
@@ -216,7 +216,7 @@ async def _open(database: Database) -> None:
 def _warm_tokens() -> str:
     """Why tokens cannot be counted; "" where they can."""
     try:
-        tokens.warm()
+        counter.warm()
     except MemoryFault as fault:
         log.error("tokens cannot be counted, requests pass without memory", reason=str(fault))
         return f"tokens cannot be counted, requests pass without memory: {fault}"

@@ -21,7 +21,7 @@ import structlog
 from structlog.typing import EventDict, Processor
 
 from proxy.errors import PalimpsestError
-from proxy.policy import LogPolicy
+from proxy.settings.policy import LogPolicy
 
 # Names under which text is written. Whoever adds one vouches that nothing a client or an upstream sent gets there.
 TEXT_FIELDS = frozenset(

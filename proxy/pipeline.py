@@ -22,16 +22,17 @@ from typing import TypeVar
 
 import structlog
 
-from proxy.archivist import Archivist
-from proxy.core import roles
-from proxy.core.chain import inherited
-from proxy.core.credentials import forwarded
-from proxy.core.diagnose import diagnose, newest_question, newly_lost
-from proxy.core.explain import explanation
-from proxy.core.identity import identify, is_rotating, tenant_key
-from proxy.core.keyring import Keyring
-from proxy.core.lineage import trace
-from proxy.core.links import (
+from proxy.core.block.explanation import explanation
+from proxy.core.block.packing import pack
+from proxy.core.block.placement import Replay, insertions, place, replay
+from proxy.core.block.pressure import pressure, reply_room
+from proxy.core.caller.client_table import Signals
+from proxy.core.caller.credentials import forwarded
+from proxy.core.caller.identity import identify, is_rotating, tenant_key
+from proxy.core.caller.proxy_keys import ProxyKeys
+from proxy.core.history import request_roles
+from proxy.core.history.lineage import trace
+from proxy.core.history.link_keys import (
     CLUE_MESSAGES,
     NEWEST_CLUES,
     clues,
@@ -41,11 +42,9 @@ from proxy.core.links import (
     request_links,
     shape_of,
 )
-from proxy.core.packing import pack
-from proxy.core.placement import Replay, insertions, place, replay
-from proxy.core.pressure import pressure, reply_room
-from proxy.core.redaction import redacted_name
-from proxy.core.signals import Signals
+from proxy.core.history.server_history import inherited
+from proxy.core.recall.diagnosis import diagnose, newest_question, newly_lost
+from proxy.core.redaction.redaction import redacted_name
 from proxy.domain import (
     TURN_PREFIX,
     Added,
@@ -72,19 +71,20 @@ from proxy.domain import (
     Turn,
 )
 from proxy.errors import MemoryFault, WireError
-from proxy.index.tokens import TokenCounter
-from proxy.index.windows import Windows
+from proxy.memory.archivist import Archivist
 from proxy.metrics import Metrics
-from proxy.policy import Policy
 from proxy.ports import Clock, Journal, Listener, Remembering, Wire
-from proxy.upstream.choice import choose, needs_model
+from proxy.settings.policy import Policy
+from proxy.tokens.counter import TokenCounter
+from proxy.tokens.windows import Windows
+from proxy.upstream.routing import choose, needs_model
 from proxy.wire import messages as messages_wire
-from proxy.wire.body import model_of
 from proxy.wire.fingerprint import fingerprint
+from proxy.wire.json_body import model_of
 from proxy.wire.message import parts_by_id, with_referred
 from proxy.wire.model_list import windows_in
-from proxy.wire.overhear import Ear
 from proxy.wire.refusal import speaks_anthropic
+from proxy.wire.response_tap import ResponseTap
 
 INLINE_BYTES = 64 * 1024  # more work than this at once stalls every other request: off the event loop
 RECALL_LIMIT = 100  # candidates that packing may choose from; a block holds some forty short messages
@@ -143,7 +143,7 @@ class Pipeline:
         tokens: TokenCounter,
         windows: Windows,
         metrics: Metrics,
-        keyring: Keyring,
+        keyring: ProxyKeys,
         clock: Clock,
         executor: Executor,
     ) -> None:
@@ -320,7 +320,7 @@ class Pipeline:
         past = _past(chat, prints)
         told = [p for p, message in zip(prints, chat.messages, strict=True) if message.is_instruction]
         shape = shape_of(chat, told, user_agent, self._named)
-        asked = roles.read(chat, self._signals)
+        asked = request_roles.read(chat, self._signals)
         verdict = functools.partial(trace, chat, past, shape, asked, speaker)
         note = None
         said = Replay()
@@ -575,7 +575,7 @@ class _ListHeard:
 
     def __init__(self, take: Callable[[bytes], None], status: int, headers: RawHeaders) -> None:
         self._take = take
-        self._ear = Ear(headers, MODEL_LIST_BYTES)
+        self._ear = ResponseTap(headers, MODEL_LIST_BYTES)
 
     def feed(self, data: bytes) -> int:
         self._ear.feed(data)

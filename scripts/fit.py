@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-Fit the weights of `proxy/core/relevance.py` again, and check them with each group of sets left out.
+Fit the weights of `proxy/core/recall/relevance.py` again, and check them with each group of sets left out.
 
     scripts/fit.py [--everyday FILE ...] [--chat FILE ...] [--questions FILE ...] [--answers FILE]
 
@@ -26,14 +26,14 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import minimize
 
-from proxy import recall as recalling
-from proxy.core.digest import query_terms
-from proxy.core.ranking import rank
-from proxy.core.relevance import help_signals, passage_signals
+from proxy.core.archive.chunking import query_terms
+from proxy.core.recall.ranking import rank
+from proxy.core.recall.relevance import help_signals, passage_signals
 from proxy.domain import Query
 from proxy.evaluation import palimpsest, vectors
 from proxy.evaluation.datasets import Conversation, Said, read
 from proxy.evaluation.palimpsest import Store
+from proxy.memory import recall as recalling
 
 OWN = Path(__file__).parents[1] / "tests" / "everyday"
 FIRST = 1_700_000_000.0  # Unix seconds

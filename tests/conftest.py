@@ -11,10 +11,10 @@ from uuid import uuid4
 import pytest
 
 from proxy.domain import Json
+from proxy.embedding.model import install
 from proxy.errors import MemoryFault
-from proxy.index.model import install
-from proxy.policy import ModelPolicy
 from proxy.scripted import ScriptedUpstream
+from proxy.settings.policy import ModelPolicy
 from tests.running import Conversation, Proxy, upstream_on_a_thread
 
 TMPFS_BYTES = 12 << 20

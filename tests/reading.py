@@ -16,16 +16,16 @@ from typing import Any
 
 import proxy.core
 import proxy.wire
-from proxy.core import formats, redaction
-from proxy.core.digest import digest, identifiers, names, query_terms, tags
-from proxy.core.echo import shingles
-from proxy.core.links import clues, further_clues, request_links
-from proxy.core.roles import read
-from proxy.core.signals import Signals
+from proxy.core.archive.chunking import digest, identifiers, names, query_terms, tags
+from proxy.core.caller.client_table import Signals
+from proxy.core.history.link_keys import clues, further_clues, request_links
+from proxy.core.history.request_roles import read
+from proxy.core.history.shingles import shingles
+from proxy.core.redaction import formats, redaction
 from proxy.domain import BLOCK_CLOSE, BLOCK_OPEN, Chat, Event, Lineage, Message, Role, Speaker
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import is_aside, read_message, without_blocks
-from proxy.wire.stored import to_stored
+from proxy.wire.storage_codec import to_stored
 from tests.growing import TextOf, Work, repeated
 from tests.patterns import fragments
 
@@ -68,9 +68,9 @@ def rules() -> Iterator[Rule]:
     yield Rule("redact: headers, commands", redaction.redact, short | optional)
     of_module = {name: _fragments_of(name) for name in _modules()}
     for name in ("redaction", "assignments"):
-        yield Rule(f"redact: {name}", redaction.redact, of_module[f"proxy.core.{name}"])
+        yield Rule(f"redact: {name}", redaction.redact, of_module[f"proxy.core.redaction.{name}"])
     yield Rule("redact: each name", redaction.redact, _assignments())
-    told = of_module["proxy.core.digest"] | of_module["proxy.core.when"]
+    told = of_module["proxy.core.archive.chunking"] | of_module["proxy.core.recall.dates"]
     for reader in (tags, names, query_terms, identifiers):
         yield Rule(reader.__name__, reader, told)
     yield Rule("digest", lambda text: digest(text, "user"), told)
@@ -86,16 +86,20 @@ def rules() -> Iterator[Rule]:
     yield Rule("own blocks", without_blocks, wire)
     yield Rule("aside", is_aside, wire)
     yield Rule("stored", lambda text: to_stored(read_message({"role": "user", "content": text}), str), wire)
-    echoed = of_module["proxy.core.echo"] | of_module["proxy.core.links"] | {"</a>\n", "<a>", "</a> ", "word "}
+    echoed = (
+        of_module["proxy.core.history.shingles"]
+        | of_module["proxy.core.history.link_keys"]
+        | {"</a>\n", "<a>", "</a> ", "word "}
+    )
     yield Rule("shingles", lambda text: shingles(text, KEY), echoed)
     yield Rule("links and clues", _links, echoed)
-    yield Rule("side request", lambda text: read(_chat(text), Signals()), of_module["proxy.core.roles"])
+    yield Rule("side request", lambda text: read(_chat(text), Signals()), of_module["proxy.core.history.request_roles"])
 
 
 def _modules() -> Iterator[str]:
     for package in (proxy.core, proxy.wire):
-        for info in pkgutil.iter_modules(package.__path__):
-            yield f"{package.__name__}.{info.name}"
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            yield info.name
 
 
 def _fragments_of(module: str) -> frozenset[str]:

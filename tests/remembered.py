@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from proxy.core.digest import query_terms
+from proxy.core.archive.chunking import query_terms
 from proxy.domain import Json
 from proxy.errors import MemoryFault
 from proxy.ports import Ask, Row, Vectors

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from proxy.core.digest import digest
+from proxy.core.archive.chunking import digest
 from proxy.domain import (
     Answer,
     Clues,
@@ -31,7 +31,7 @@ from proxy.domain import (
 )
 from proxy.ports import Journal
 from proxy.wire.message import read_message
-from proxy.wire.stored import to_stored
+from proxy.wire.storage_codec import to_stored
 
 NOW = 1_700_000_000.0
 _serial = count(1)

@@ -15,10 +15,10 @@ import structlog
 
 from proxy.app import create_app
 from proxy.domain import Json
-from proxy.index.tokens import MESSAGE_TOKENS, encoder
 from proxy.logs import configure
-from proxy.policy import LogPolicy, Policy, PressurePolicy
 from proxy.scripted import Reply, ScriptedUpstream
+from proxy.settings.policy import LogPolicy, Policy, PressurePolicy
+from proxy.tokens.counter import MESSAGE_TOKENS, encoder
 from tests.running import Proxy, rows
 
 

@@ -38,7 +38,7 @@ PASS_THROUGH = """
 import asyncio, sys
 from pathlib import Path
 from proxy.app import create_app
-from proxy.policy import MemoryPolicy, Policy
+from proxy.settings.policy import MemoryPolicy, Policy
 
 async def start():
     said = []
@@ -111,7 +111,7 @@ def test_no_task_is_fired_and_forgotten() -> None:
     assert {f.name: lines for f in (ROOT / "proxy").rglob("*.py") if (lines := forgotten_tasks(f.read_text()))} == {}
 
 
-@pytest.mark.parametrize("module", ["proxy.app", "proxy.serving", "proxy.cli"])
+@pytest.mark.parametrize("module", ["proxy.app", "proxy.commands.serving", "proxy.commands.cli"])
 def test_importing_loads_nothing_slow(module: str) -> None:
     program = f"import sys, {module}\nsys.stdout.write(' '.join(m for m in {LATE!r} if m in sys.modules))"
     assert run(program, path=ROOT, cwd=ROOT) == ""
@@ -248,7 +248,7 @@ def test_a_wheel_holds_the_configuration_and_finds_it(tmp_path: Path) -> None:
     assert {f"proxy/config/{file.name}" for file in (ROOT / "config").glob("*.yaml")} <= names
     assert not any(name.startswith(("tests/", "config/")) for name in names)
     program = (
-        "import sys; from pathlib import Path; from proxy.settings import load, shipped\n"
+        "import sys; from pathlib import Path; from proxy.settings.load import load, shipped\n"
         "policy = load(Path('personal'), {}, {})\n"
         "sys.stdout.write(f\"{shipped('default.yaml')} {policy.tenants.static}\")"
     )

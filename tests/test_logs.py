@@ -14,7 +14,7 @@ import uvicorn
 from proxy.domain import Note
 from proxy.errors import MemoryFault
 from proxy.logs import configure
-from proxy.policy import LogPolicy
+from proxy.settings.policy import LogPolicy
 
 SECRET = "the user's own words"
 

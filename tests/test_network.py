@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from proxy.domain import Json
-from proxy.index.model import locate
-from proxy.policy import ModelPolicy
+from proxy.embedding.model import locate
 from proxy.scripted import ScriptedUpstream
+from proxy.settings.policy import ModelPolicy
 from tests.running import ROOT, Conversation, Proxy, memory_in
 
 # What an application may say to the network with, and the addresses in what strace writes of it. A name that is looked
@@ -79,7 +79,7 @@ def test_nobody_is_spoken_to_but_the_upstream(
 
 def test_no_process_of_ours_names_this_machine(home: Path) -> None:
     """ONNX Runtime would give it a lasting id, in whatever process imports it."""
-    program = "import proxy.index.quantize"
+    program = "import proxy.embedding.quantize"
     environment = {**os.environ, "HOME": str(home), "PYTHONPATH": str(ROOT), "ORT_DISABLE_TELEMETRY": ""}
     subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=120)
     assert [*home.iterdir()] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from proxy.core.links import NEWEST_CLUES
+from proxy.core.history.link_keys import NEWEST_CLUES
 from proxy.domain import Json
 from proxy.scripted import ScriptedUpstream
 from tests.running import Proxy, as_headers, request

@@ -9,9 +9,9 @@ from typing import get_args
 import pytest
 from pydantic.fields import FieldInfo
 
-from proxy.allowed import settings_by_path
 from proxy.domain import Event, Note, Role
-from proxy.settings import load
+from proxy.settings.describe import settings_by_path
+from proxy.settings.load import load
 from tests.running import ROOT
 
 README = (ROOT / "README.md").read_text()

@@ -1,1 +1,1 @@
-
+"""HTTP: the proxied paths, and the endpoints of the proxy itself."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hmac import compare_digest
 
-from proxy.core.credentials import presented
+from proxy.core.caller.credentials import presented
 from proxy.domain import RawHeaders
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})

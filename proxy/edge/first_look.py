@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator
 from proxy.domain import RawHeaders, TooLong
 from proxy.errors import UpstreamUnreachable, WireError
 from proxy.ports import Answer
-from proxy.wire.body import object_in
 from proxy.wire.encoding import decoder
+from proxy.wire.json_body import object_in
 from proxy.wire.sse import SSETap
 from proxy.wire.too_long import STATUSES, TEXT_BYTES, too_long, too_long_event
 

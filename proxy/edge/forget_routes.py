@@ -15,7 +15,7 @@ from starlette.responses import Response
 from proxy.edge.access import Caller
 from proxy.edge.replies import error_reply, json_reply
 from proxy.errors import PolicyError
-from proxy.forgetting import Forgetting, target_of
+from proxy.memory.forgetting import Forgetting, target_of
 from proxy.ports import Clock
 
 NOTHING = "nothing that is stored is meant: nothing was erased"

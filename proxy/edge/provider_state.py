@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 
-from proxy.core.identity import tenant_key
-from proxy.core.keyring import Keyring
-from proxy.core.links import reply_links
+from proxy.core.caller.identity import tenant_key
+from proxy.core.caller.proxy_keys import ProxyKeys
+from proxy.core.history.link_keys import reply_links
 from proxy.domain import RawHeaders
 from proxy.errors import MemoryFault, WireError
 from proxy.ports import Journal
@@ -34,7 +34,7 @@ class Refused(Exception):
 class ProviderState:
     """The rules of a proxy whose keys share the provider's account."""
 
-    def __init__(self, journal: Journal, keyring: Keyring, secret: bytes) -> None:
+    def __init__(self, journal: Journal, keyring: ProxyKeys, secret: bytes) -> None:
         """
         Args:
             journal: knows which answers a tenant was given.

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 import structlog
 from starlette.types import Receive, Scope, Send
 
-from proxy.core.keyring import Keyring
+from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.domain import Ending, Mode, Prepared, RawHeaders
 from proxy.edge.copies import Copies
 from proxy.edge.first_look import LookedAt
@@ -27,13 +27,13 @@ from proxy.edge.request_log import RequestLog
 from proxy.edge.tunnel import can_switch, tunnel
 from proxy.edge.upload import BodyTooLarge, ClientGone, Upload
 from proxy.errors import NotServed, UpstreamUnreachable
-from proxy.policy import Policy
 from proxy.ports import Answer, Body, Preparing, Sending
-from proxy.upstream.choice import needs_model
-from proxy.upstream.switched import SwitchedAnswer
-from proxy.wire.body import model_of
+from proxy.settings.policy import Policy
+from proxy.upstream.routing import needs_model
+from proxy.upstream.upgraded import UpgradedAnswer
+from proxy.wire.json_body import model_of
 from proxy.wire.refusal import refusal_of
-from proxy.wire.wires import wire_of
+from proxy.wire.registry import wire_of
 
 # Readers disagree on what these mean: what is checked here might not be what is opened there.
 _STRANGE_PATH = re.compile(r"^[^/]|//|\\|%5[cC]|(?:/|%2[fF])(?:\.|%2[eE]){1,2}(?:/|%2[fF]|;|$)")
@@ -60,7 +60,7 @@ class ProxyRoutes:
         policy: Policy,
         pipeline: Preparing,
         upstreams: Sending,
-        keyring: Keyring,
+        keyring: ProxyKeys,
         state: ProviderState | None = None,
     ) -> None:
         """
@@ -126,7 +126,7 @@ class ProxyRoutes:
                 answering = _answer(outgoing, send, relay)
                 del outgoing  # an answer may take minutes
                 async with aclosing(await answering) as answer:
-                    await (tunnel(scope, answer) if isinstance(answer, SwitchedAnswer) else relay.forward(answer))
+                    await (tunnel(scope, answer) if isinstance(answer, UpgradedAnswer) else relay.forward(answer))
         except NotServed as refused:
             relay.end(Ending.REFUSED)
             await relay.refuse(refused.http_status, "model_not_found", str(refused))

@@ -15,7 +15,7 @@ import structlog
 
 from proxy.domain import Ending
 from proxy.edge.relay import FIRST_ERROR_STATUS, Relay
-from proxy.wire.wires import wire_of
+from proxy.wire.registry import wire_of
 
 PATH_CHARS = 120  # those of the APIs are shorter; what follows would only fill the log
 MILLISECONDS = 1000

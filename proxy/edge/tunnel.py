@@ -14,7 +14,7 @@ from starlette.types import Scope
 
 from proxy.edge.http import SWITCH
 from proxy.errors import UpstreamUnreachable
-from proxy.upstream.switched import SwitchedAnswer
+from proxy.upstream.upgraded import UpgradedAnswer
 
 log = structlog.get_logger()
 
@@ -24,7 +24,7 @@ def can_switch(scope: Scope) -> bool:
     return SWITCH in scope.get("extensions", ())
 
 
-async def tunnel(scope: Scope, answer: SwitchedAnswer) -> None:
+async def tunnel(scope: Scope, answer: UpgradedAnswer) -> None:
     """
     Give the client the upstream's consent, and join the two connections until one of them ends.
 

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from proxy.domain import RawHeaders
 from proxy.edge.access import LOCAL_NAMES
 from proxy.edge.relay import Relay
-from proxy.policy import ListenPolicy
+from proxy.settings.policy import ListenPolicy
 from proxy.wire.refusal import refusal_of
 
 # Names under which containers reach this machine's loopback. Nobody can register one: `internal` is no public domain.

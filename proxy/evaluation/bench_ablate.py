@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from proxy.core.digest import WINDOW_CHARS
-from proxy.core.ranking import REACH_PASSAGES, RECIPE, RRF_DAMPING_RANKS, WEIGHTS, Recipe
+from proxy.core.archive.chunking import WINDOW_CHARS
+from proxy.core.recall.ranking import REACH_PASSAGES, RECIPE, RRF_DAMPING_RANKS, WEIGHTS, Recipe
 from proxy.errors import MemoryFault
 from proxy.evaluation import compression, palimpsest, vectors
 from proxy.evaluation.baselines.dense import chunks_of

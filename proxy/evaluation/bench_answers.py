@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from proxy.core.packing import pack
+from proxy.core.block.packing import pack
 from proxy.domain import BlockKind, Budget, Candidate, Json, Memory
+from proxy.embedding.model import cache_folder
 from proxy.errors import PolicyError
 from proxy.evaluation import model as models
 from proxy.evaluation import running
@@ -34,8 +35,7 @@ from proxy.evaluation.report import Report, Table, bars, progress
 from proxy.evaluation.running import RunningProxy
 from proxy.evaluation.score import Given
 from proxy.evaluation.statistics import gap_closed, mean
-from proxy.index.model import cache_folder
-from proxy.policy import ModelPolicy
+from proxy.settings.policy import ModelPolicy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from proxy.core.digest import kind
+from proxy.core.archive.chunking import kind
+from proxy.embedding.embedder import MiniLM
 from proxy.errors import MemoryFault
 from proxy.evaluation import growth, palimpsest, vectors
 from proxy.evaluation.baselines.dense import chunks_of
@@ -23,9 +24,8 @@ from proxy.evaluation.costs import Indexing, Search, indexing, search
 from proxy.evaluation.datasets import Conversation, Question, read
 from proxy.evaluation.nearest import Nearest
 from proxy.evaluation.report import Report, Table, lines, progress
-from proxy.index.embedder import MiniLM
 from proxy.metrics import Metrics
-from proxy.policy import ModelPolicy, Policy
+from proxy.settings.policy import ModelPolicy, Policy
 
 TOP = 5  # CALMem's k
 FLOORS = (0.25, 0.30, 0.35, 0.40, 0.45, 0.50)  # CALMem 9.6

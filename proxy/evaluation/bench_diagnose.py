@@ -33,8 +33,8 @@ from proxy.evaluation.palimpsest import Palimpsest
 from proxy.evaluation.report import Report, Table, bars, progress
 from proxy.evaluation.score import UNANSWERED
 from proxy.evaluation.writing import Writer, token_count, writers
-from proxy.index.tokens import encoder
 from proxy.ports import Embedder
+from proxy.tokens.counter import encoder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

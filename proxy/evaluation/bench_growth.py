@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from proxy import logs
-from proxy.core.diagnose import QUERY_CHARS
+from proxy.core.recall.diagnosis import QUERY_CHARS
 from proxy.domain import Reach
 from proxy.evaluation import growth, palimpsest, vectors
 from proxy.evaluation.datasets import Conversation, read
 from proxy.evaluation.report import Report, Table
 from proxy.evaluation.score import Evidence, Given
-from proxy.policy import LogPolicy
+from proxy.settings.policy import LogPolicy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

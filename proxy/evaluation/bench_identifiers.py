@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from proxy.core.digest import identifiers, readable
-from proxy.core.redaction import redact
+from proxy.core.archive.chunking import identifiers
+from proxy.core.redaction.redaction import redact
 from proxy.evaluation import vectors
 from proxy.evaluation.command import systems, systems_flag
 from proxy.evaluation.datasets import Conversation, read
 from proxy.evaluation.report import Report, Table, bars, progress
 from proxy.evaluation.statistics import compare
 from proxy.evaluation.systems import System
+from proxy.wire.message import readable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from proxy.core.ranking import Floats
-from proxy.core.reinforcement import scope_name, standings
+from proxy.core.recall.ranking import Floats
+from proxy.core.recall.reinforcement import scope_name, standings
 from proxy.domain import Reach
 from proxy.evaluation import palimpsest, vectors
 from proxy.evaluation.bench_restore import RARE_SHARE
@@ -26,9 +26,9 @@ from proxy.evaluation.facts import Fact, Rarity, facts_of, holds, normalised, sa
 from proxy.evaluation.palimpsest import TENANT, Store
 from proxy.evaluation.report import Report, Table, lines, progress
 from proxy.evaluation.statistics import compare
-from proxy.policy import Policy, ReinforcementPolicy
 from proxy.ports import Embedder
-from proxy.store.rounds import read_rounds
+from proxy.settings.policy import Policy, ReinforcementPolicy
+from proxy.store.reinforcement import read_rounds
 
 FRACTIONS = tuple(percent / 100 for percent in range(15, 90, 10))  # LANTERN appendix D
 BUDGET_CHARS = 6000  # LANTERN

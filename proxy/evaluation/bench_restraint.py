@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from proxy.core.generosity import DEMANDS
-from proxy.core.packing import pack
+from proxy.core.block.packing import pack
+from proxy.core.recall.generosity import DEMANDS
 from proxy.domain import BlockKind, Budget, Generosity
 from proxy.evaluation import palimpsest, vectors
 from proxy.evaluation.datasets import Conversation, DatasetError, read

@@ -20,7 +20,7 @@ from proxy.evaluation.datasets import Conversation, read
 from proxy.evaluation.report import Report, Table, bars, progress
 from proxy.evaluation.statistics import compare
 from proxy.evaluation.systems import System
-from proxy.policy import Policy
+from proxy.settings.policy import Policy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

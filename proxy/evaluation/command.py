@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from proxy import logs, terminal
 from proxy.errors import PolicyError
-from proxy.policy import LogPolicy, Policy
 from proxy.ports import Embedder
+from proxy.settings.policy import LogPolicy, Policy
 
 if TYPE_CHECKING:
     from proxy.evaluation.model import Model

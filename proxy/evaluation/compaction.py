@@ -2,8 +2,8 @@
 What does a client send after it compacted? A summary of what it dropped, or none, and its last messages as they were.
 
 LANTERN (arXiv 2606.05182, sections 4.3 and 5.7): compaction at 30, 50 or 70 % of a conversation, the last four messages
-kept. What is asked of memory then is what the proxy makes of that request (`core/diagnose.py`): nobody knows yet which
-of the lost facts will be needed.
+kept. What is asked of memory then is what the proxy makes of that request (`core/recall/diagnosis.py`): nobody
+knows yet which of the lost facts will be needed.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ from enum import StrEnum
 
 import orjson
 
-from proxy.core.diagnose import diagnose
-from proxy.core.digest import readable
-from proxy.core.links import flags_of
+from proxy.core.history.link_keys import flags_of
+from proxy.core.recall.diagnosis import diagnose
 from proxy.domain import Event, Head, Lineage, Pressure, Query, Role, Speaker, Tier
 from proxy.errors import PolicyError
 from proxy.evaluation.datasets import Conversation, Said
 from proxy.evaluation.model import Model
-from proxy.policy import Policy
+from proxy.settings.policy import Policy
 from proxy.wire.chat import parse
 from proxy.wire.fingerprint import fingerprint
-from proxy.wire.message import read_message
+from proxy.wire.message import read_message, readable
 
 KEPT_MESSAGES = 4  # LANTERN 4.3
 FRACTIONS = (0.3, 0.5, 0.7)  # LANTERN 5.7

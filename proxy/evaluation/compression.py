@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from proxy.core.ranking import Rows
+from proxy.core.recall.ranking import Rows
 from proxy.ports import Vectors
 
 RESCORED = 4  # times as many candidates as are wanted are looked at once more

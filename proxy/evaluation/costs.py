@@ -12,12 +12,12 @@ from time import perf_counter
 
 import numpy as np
 
-from proxy.core.digest import digest
+from proxy.core.archive.chunking import digest
 from proxy.domain import Reach
+from proxy.embedding.minilm import DIMENSIONS
 from proxy.evaluation import palimpsest
 from proxy.evaluation.datasets import Conversation, Said
 from proxy.evaluation.palimpsest import Store
-from proxy.index.minilm import DIMENSIONS
 from proxy.index.scope import Scope
 from proxy.ports import Ask, Embedder, Vectors
 

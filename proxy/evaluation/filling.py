@@ -1,7 +1,7 @@
 """
 Which pieces fit into the budget? Every baseline fills its block by this one rule, so that only their choice differs.
 
-The rule is ours (`core/packing.py`): best first, the last one cut to the room that is left, if enough is left.
+The rule is ours (`core/block/packing.py`): best first, the last one cut to the room that is left, if enough is left.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-from proxy.core.packing import MIN_FILL_CHARS
+from proxy.core.block.packing import MIN_FILL_CHARS
 from proxy.evaluation.systems import Pack
 
 JOINT = "\n"

@@ -17,17 +17,17 @@ from pathlib import Path
 
 import numpy as np
 
-from proxy.core.digest import digest
+from proxy.core.archive.chunking import digest
+from proxy.embedding.minilm import DIMENSIONS
+from proxy.embedding.model import cache_folder
 from proxy.errors import PolicyError
 from proxy.evaluation import palimpsest
 from proxy.evaluation.datasets import Conversation
 from proxy.evaluation.palimpsest import Store
 from proxy.evaluation.report import progress
 from proxy.evaluation.vectors import CachedEmbedder
-from proxy.index.minilm import DIMENSIONS
-from proxy.index.model import cache_folder
-from proxy.policy import ModelPolicy
 from proxy.ports import Vectors
+from proxy.settings.policy import ModelPolicy
 from proxy.store import schema
 
 PART_MESSAGES = 100  # of noise are written at a time: sizes are met to within a few hundred passages

@@ -21,7 +21,7 @@ import orjson
 
 from proxy.domain import Json
 from proxy.errors import UpstreamUnreachable, faults
-from proxy.policy import UpstreamPolicy
+from proxy.settings.policy import UpstreamPolicy
 from proxy.upstream.passthrough import Passthrough
 
 KEY_ENV = "OPENAI_API_KEY"  # where every OpenAI-compatible client looks for it

@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from proxy.core.ranking import Bools, Floats
+from proxy.core.recall.ranking import Bools, Floats
 from proxy.evaluation.filling import Piece, filled
 from proxy.evaluation.systems import Pack
 from proxy.ports import Embedder, Vectors

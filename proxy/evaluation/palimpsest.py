@@ -17,13 +17,13 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from proxy.app import DATABASE_FILE
-from proxy.core.digest import WINDOW_CHARS, digest
-from proxy.core.identity import tenant_key
-from proxy.core.links import flags_of
-from proxy.core.packing import pack
-from proxy.core.ranking import RECIPE, Recipe
-from proxy.core.records import record_of
-from proxy.core.redaction import redact
+from proxy.core.archive.chunking import WINDOW_CHARS, digest
+from proxy.core.archive.records import record_of
+from proxy.core.block.packing import pack
+from proxy.core.caller.identity import tenant_key
+from proxy.core.history.link_keys import flags_of
+from proxy.core.recall.ranking import RECIPE, Recipe
+from proxy.core.redaction.redaction import redact
 from proxy.domain import (
     Block,
     BlockKind,
@@ -42,12 +42,12 @@ from proxy.domain import (
 )
 from proxy.evaluation.datasets import Conversation, Said
 from proxy.evaluation.systems import Pack
-from proxy.index.vector import Shelves
+from proxy.index.passage_tables import PassageTables
+from proxy.memory.recall import Recall
 from proxy.metrics import Metrics
 from proxy.pipeline import RECALL_LIMIT
-from proxy.policy import Policy
 from proxy.ports import Embedder
-from proxy.recall import Recall
+from proxy.settings.policy import Policy
 from proxy.store.connection import Database
 from proxy.store.derived import Derived
 from proxy.store.journal import SqliteJournal
@@ -79,7 +79,7 @@ class Store:
         self.policy = policy
         self.embedder = embedder
         self.metrics = Metrics()
-        self.shelves = Shelves(embedder.name)
+        self.shelves = PassageTables(embedder.name)
         self._journal = SqliteJournal(database, policy.reinforcement)
         self._derived = Derived(database, time.time)
         self._key = tenant_key(SECRET, TENANT)
@@ -220,7 +220,7 @@ class StoreReader:
         return await self.restore(Query("", "", query), budget_chars, dropped)
 
     async def restore(self, query: Query, budget_chars: int, dropped: int | None = None) -> Pack:
-        """As `pack`, where `core/diagnose.py` made the query; its texts and names count, its scope is this one."""
+        """As `pack`, for a query of `core/recall/diagnosis.py`; its texts and names count, its scope is this one."""
         started = perf_counter()
         recalled = await self._recall.recall(self._within(query, dropped), RECALL_LIMIT)
         block = self.block(recalled, query.text, budget_chars)

@@ -19,7 +19,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from proxy.core.digest import query_terms
+from proxy.core.archive.chunking import query_terms
 from proxy.domain import Json
 from proxy.evaluation.datasets import Conversation, DatasetError, read, spread
 from proxy.evaluation.score import SAYS_LITTLE, UNANSWERED, normalised

@@ -22,7 +22,7 @@ from proxy.evaluation.facts import Fact, holds, normalised
 from proxy.evaluation.model import Model
 from proxy.evaluation.palimpsest import StoreReader
 from proxy.evaluation.systems import Pack, Reader, System
-from proxy.policy import Policy
+from proxy.settings.policy import Policy
 
 ALL_CHARS = 100_000_000  # no limit: whatever is a candidate stands in such a block
 NEVER_ARCHIVED, NO_CANDIDATE, BELOW_CUT = "never archived", "not a candidate", "ranked below the cut"

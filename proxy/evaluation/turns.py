@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proxy.core.digest import readable, tags
+from proxy.core.archive.chunking import tags
 from proxy.evaluation.datasets import Said
+from proxy.wire.message import readable
 
 SUMMARY_CHARS_OF_MESSAGE = 500  # LANTERN 3.1
 SUMMARY_CHARS = 1200  # LANTERN 3.1

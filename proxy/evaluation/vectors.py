@@ -14,14 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
+from proxy.embedding.embedder import MiniLM
+from proxy.embedding.minilm import DIMENSIONS
+from proxy.embedding.model import cache_folder
 from proxy.errors import MemoryFault, faults
 from proxy.evaluation.report import progress
-from proxy.index.embedder import MiniLM
-from proxy.index.minilm import DIMENSIONS
-from proxy.index.model import cache_folder
 from proxy.metrics import Metrics
-from proxy.policy import ModelPolicy
 from proxy.ports import Vectors
+from proxy.settings.policy import ModelPolicy
 
 BATCH_TEXTS = 128  # embedded and kept at a time: a second or two, so that little is lost when a run is stopped
 BUSY_SECONDS = 60.0  # several runs may share the file

@@ -20,8 +20,8 @@ from proxy.evaluation.datasets import Conversation
 from proxy.evaluation.filling import Piece
 from proxy.evaluation.model import Model
 from proxy.evaluation.turns import turn_pairs
-from proxy.index.tokens import encoder
 from proxy.ports import Embedder
+from proxy.tokens.counter import encoder
 
 Writer = Callable[[Conversation, int], Awaitable[Sequence[Piece]]]
 """A conversation and a budget in tokens (cl100k_base) to entries in order of time, none beyond the budget."""

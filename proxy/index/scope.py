@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from proxy.core.digest import scope_terms
+from proxy.core.archive.chunking import scope_terms
 from proxy.domain import Query, Reach
 from proxy.ports import Ask
 

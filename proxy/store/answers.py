@@ -13,14 +13,14 @@ from math import ceil
 
 import orjson
 
-from proxy.core.pressure import CHARS_PER_TOKEN
+from proxy.core.block.pressure import CHARS_PER_TOKEN
 from proxy.domain import Bare, Ending, Heard
-from proxy.store.heads import to_listing
+from proxy.store.branch_heads import to_listing
+from proxy.store.connection_thread import Transaction
+from proxy.store.diffs import carried, decode_kept, encode_kept
+from proxy.store.messages import Standing, forget_occurrences, last_ids, write_standing
 from proxy.store.requests import write_links
-from proxy.store.standing import Standing, forget_occurrences, last_ids, write_standing
 from proxy.store.tombstones import ERASED_TURN, without_query, without_text
-from proxy.store.tree import carried, decode_kept, encode_kept
-from proxy.store.visit import Transaction
 from proxy.wire.values import dumps
 
 

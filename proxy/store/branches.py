@@ -9,8 +9,8 @@ from __future__ import annotations
 import orjson
 
 from proxy.ports import Ask, Row
-from proxy.store.heads import to_listing
-from proxy.store.tree import carried
+from proxy.store.branch_heads import to_listing
+from proxy.store.diffs import carried
 
 STANDING = """
 SELECT conversation.public, head.turn, head.state, head.lost, head.listing

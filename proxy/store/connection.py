@@ -21,9 +21,9 @@ import structlog
 
 from proxy.errors import DataFault, MemoryFault, faults
 from proxy.ports import Ask, Row
-from proxy.store.location import FOLDER_MODE, refuse_network_file_system
+from proxy.store.connection_thread import Reading, Statement, Transaction, Visited, committed, visit
+from proxy.store.data_dir import FOLDER_MODE, refuse_network_file_system
 from proxy.store.schema import APPLICATION_ID, MIGRATIONS
-from proxy.store.visit import Reading, Statement, Transaction, Visited, committed, visit
 
 T = TypeVar("T")
 

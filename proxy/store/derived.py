@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from proxy.core.digest import digest
-from proxy.core.records import is_findable
+from proxy.core.archive.chunking import digest
+from proxy.core.archive.records import is_findable
 from proxy.domain import HeadFlag, Role
 from proxy.ports import Clock, Row, Vectors
 from proxy.store.connection import Database
+from proxy.store.connection_thread import Transaction
+from proxy.store.messages import Findable, ids, last_ids, write_findable
 from proxy.store.schema import MEMORY_TEXT
-from proxy.store.standing import Findable, ids, last_ids, write_findable
-from proxy.store.visit import Transaction
 
 REBUILD_BATCH = 200  # messages digested and written at a time: some 100 ms, so that requests are written in between
 REBUILD = "rebuild"  # name of the task

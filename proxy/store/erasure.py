@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from proxy.core.digest import SCOPE_MARK
-from proxy.core.reinforcement import scope_name
+from proxy.core.archive.chunking import SCOPE_MARK
+from proxy.core.recall.reinforcement import scope_name
 from proxy.domain import HeadFlag, Reach
-from proxy.store.heads import WIDTH
-from proxy.store.standing import contents_of, forget_passages, forget_terms, forget_unused, ids
+from proxy.store.branch_heads import WIDTH
+from proxy.store.connection_thread import Transaction
+from proxy.store.messages import contents_of, forget_passages, forget_terms, forget_unused, ids
 from proxy.store.tombstones import ERASED_DIGEST, ERASED_TURN, without_query
-from proxy.store.visit import Transaction
 from proxy.wire.values import dumps
 
 UNFINISHED = "erasure"  # name of the task: there until the index is merged and the log emptied

@@ -29,20 +29,20 @@ from proxy.domain import (
     StoredBlock,
 )
 from proxy.errors import MemoryFault
-from proxy.policy import ReinforcementPolicy
 from proxy.ports import Ask, Row
+from proxy.settings.policy import ReinforcementPolicy
 from proxy.store.answers import write_answers
+from proxy.store.branch_heads import head_of
 from proxy.store.branches import head_after
 from proxy.store.connection import Database
-from proxy.store.heads import head_of
+from proxy.store.connection_thread import Transaction
+from proxy.store.diffs import carried
+from proxy.store.messages import ids
+from proxy.store.reinforcement import write_rounds
 from proxy.store.requests import write_requests
-from proxy.store.rounds import write_rounds
-from proxy.store.standing import ids
-from proxy.store.tree import carried
-from proxy.store.usage import usage
-from proxy.store.visit import Transaction
+from proxy.store.stats import usage
 from proxy.wire.message import read_message
-from proxy.wire.stored import from_stored
+from proxy.wire.storage_codec import from_stored
 
 OFF = ReinforcementPolicy()
 MAX_CONVERSATIONS = 8  # whose heads are read: more than ever share enough with one request to be in question

@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from proxy.core.tombstones import Sent, resends
+from proxy.core.archive.tombstones import Sent, resends
 from proxy.domain import HeadFlag, LinkKind, Record, Role, Turn
-from proxy.store.heads import Listed, Parent, parent_of, to_listing, to_lost, to_state
-from proxy.store.standing import Standing, ids, last_ids, write_standing
+from proxy.store.branch_heads import Listed, Parent, parent_of, to_listing, to_lost, to_state
+from proxy.store.connection_thread import Transaction
+from proxy.store.diffs import encode_kept
+from proxy.store.messages import Standing, ids, last_ids, write_standing
 from proxy.store.tombstones import (
     ERASED_TURN,
     has_erasures,
@@ -22,8 +24,6 @@ from proxy.store.tombstones import (
     without_query,
     without_text,
 )
-from proxy.store.tree import encode_kept
-from proxy.store.visit import Transaction
 from proxy.wire.values import dumps
 
 MAX_HEADS = 16  # of one conversation: parallel branches, and the states before compactions, newest first

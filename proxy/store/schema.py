@@ -37,7 +37,7 @@ CREATE TABLE content (                       -- each message once per tenant, wh
     tenant INTEGER NOT NULL REFERENCES tenant(id),
     digest BLOB NOT NULL,                    -- keyed hash of the message as sent, before redaction
     text TEXT NOT NULL,                      -- what it says and does, readable and redacted
-    rest TEXT NOT NULL,                      -- its JSON without what `text` already says: see wire/stored.py
+    rest TEXT NOT NULL,                      -- its JSON without what `text` already says: see wire/storage_codec.py
     UNIQUE (tenant, digest)
 );
 CREATE TABLE turn (                          -- one request, as a diff against its parent
@@ -47,7 +47,7 @@ CREATE TABLE turn (                          -- one request, as a diff against i
     parent INTEGER REFERENCES turn(id),
     role TEXT NOT NULL,
     event TEXT NOT NULL,
-    kept TEXT NOT NULL,                      -- which messages of the parent it carries: see store/tree.py
+    kept TEXT NOT NULL,                      -- which messages of the parent it carries: see store/diffs.py
     messages INTEGER NOT NULL,               -- length of its whole message list; the answer's position
     ending TEXT NOT NULL DEFAULT 'open',
     model TEXT NOT NULL DEFAULT '',
@@ -111,7 +111,7 @@ CREATE TABLE memory (                        -- one findable passage of one occu
     occurrence INTEGER NOT NULL REFERENCES occurrence(id),
     start INTEGER NOT NULL,                  -- characters into content.text
     stop INTEGER NOT NULL,
-    tags TEXT NOT NULL DEFAULT '',           -- space-joined, see core/digest.py
+    tags TEXT NOT NULL DEFAULT '',           -- space-joined, see core/archive/chunking.py
     kind TEXT NOT NULL DEFAULT 'episodic'
 );
 CREATE INDEX memory_by_occurrence ON memory(occurrence);
@@ -149,8 +149,8 @@ CREATE TABLE task (                          -- work that outlives a process: wh
 ) WITHOUT ROWID;
 """
 
-# Tokens are what core/digest.py made, split at spaces only: signs that join an identifier do not part it. A row ends
-# with the two tokens of `digest.scope_terms`.
+# Tokens are what core/archive/chunking.py made, split at spaces only: signs that join an identifier do not part it. A
+# row ends with the two tokens of `digest.scope_terms`.
 MEMORY_TEXT = r"""
 CREATE VIRTUAL TABLE memory_text USING fts5(tokens, tokenize = "ascii tokenchars '_./:@\#+-'")
 """
@@ -158,7 +158,7 @@ CREATE VIRTUAL TABLE memory_text USING fts5(tokens, tokenize = "ascii tokenchars
 M002 = r"""
 CREATE TABLE round (                         -- one block that was said
     tenant INTEGER NOT NULL REFERENCES tenant(id),
-    scope TEXT NOT NULL,                     -- how far it looked: core/reinforcement.scope_name
+    scope TEXT NOT NULL,                     -- how far it looked: core/recall/reinforcement.scope_name
     number INTEGER NOT NULL,                 -- from 1, inside its scope
     newest INTEGER NOT NULL,                 -- occurrence; later ones took no part
     PRIMARY KEY (tenant, scope, number)
@@ -193,7 +193,7 @@ M004 = r"""
 CREATE TABLE erased (                        -- fingerprints of what was erased: a resend is not kept again
     full INTEGER NOT NULL,
     after INTEGER NOT NULL,                  -- `full` of the message in front of it; 0 none
-    conversation INTEGER NOT NULL,           -- keyed hash: core/tombstones.scope_print
+    conversation INTEGER NOT NULL,           -- keyed hash: core/archive/tombstones.scope_print
     opening INTEGER NOT NULL,
     at REAL NOT NULL,
     PRIMARY KEY (full, after, conversation)

@@ -11,7 +11,7 @@ import orjson
 
 from proxy.domain import HeadFlag
 from proxy.ports import Ask
-from proxy.store.standing import ids
+from proxy.store.messages import ids
 
 CONTENTS_AT_A_TIME = 5_000  # read and searched between two looks at whether somebody else wants the reader
 

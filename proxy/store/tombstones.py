@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import orjson
 
-from proxy.core.tombstones import Tombstone
+from proxy.core.archive.tombstones import Tombstone
 from proxy.domain import Entry, Fingerprint, HeadFlag, Json, Record
 from proxy.ports import Ask
-from proxy.store.standing import ids
+from proxy.store.messages import ids
 from proxy.wire.values import dumps
 
 ERASED_DIGEST = b"erased:"  # and the role; other digests are 16 bytes of a hash

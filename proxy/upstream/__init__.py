@@ -1,1 +1,1 @@
-
+"""Providers: how a request reaches one, and how its answer comes back."""

@@ -15,7 +15,7 @@ import orjson
 
 from proxy.domain import RawHeaders
 from proxy.errors import UpstreamUnreachable
-from proxy.policy import UpstreamPolicy
+from proxy.settings.policy import UpstreamPolicy
 
 LOWEST_ERROR = 400
 LOWEST_SERVER_ERROR = 500

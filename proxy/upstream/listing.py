@@ -17,10 +17,10 @@ import structlog
 
 from proxy.domain import Json, RawHeaders
 from proxy.errors import UpstreamUnreachable
-from proxy.policy import UpstreamPolicy
 from proxy.ports import Answer
-from proxy.upstream.choice import choose, serving
-from proxy.upstream.whole import WholeAnswer
+from proxy.settings.policy import UpstreamPolicy
+from proxy.upstream.routing import choose, serving
+from proxy.upstream.static_answer import StaticAnswer
 
 LIST_PATH = "/v1/models"
 PATIENCE_SECONDS = 10.0  # a picker of models waits for this list, and one slow upstream must not keep the others' away
@@ -69,20 +69,20 @@ class ModelList:
                     found.setdefault(entry["id"], entry)
         failure = next((said for said in told if not isinstance(said, list)), None)
         if failure is None or found:
-            return WholeAnswer(OK, _list(list(found.values())))
+            return StaticAnswer(OK, _list(list(found.values())))
         if isinstance(failure, UpstreamUnreachable):
             raise failure
         return failure
 
 
-def entry_of(model: str) -> WholeAnswer:
+def entry_of(model: str) -> StaticAnswer:
     """One model that is known by its name alone, as `GET /v1/models/{model}` shows it."""
-    return WholeAnswer(OK, orjson.dumps(_entry({"id": model})))
+    return StaticAnswer(OK, orjson.dumps(_entry({"id": model})))
 
 
 async def _told(
     ask: Ask, upstream: UpstreamPolicy, headers: RawHeaders
-) -> list[Json] | WholeAnswer | UpstreamUnreachable:
+) -> list[Json] | StaticAnswer | UpstreamUnreachable:
     """The entries of one upstream, or how it failed."""
     if upstream.litellm:
         return []
@@ -98,7 +98,7 @@ async def _told(
     if answer.status == OK and entries is not None:
         return entries
     log.warning("models left out of the list", upstream=upstream.name, status=answer.status)
-    return WholeAnswer(answer.status, body, [h for h in answer.headers if h[0].lower() != b"content-length"])
+    return StaticAnswer(answer.status, body, [h for h in answer.headers if h[0].lower() != b"content-length"])
 
 
 def _entries(body: bytes) -> list[Json] | None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxy.errors import NotServed
-from proxy.policy import ENVIRON, UpstreamPolicy
+from proxy.settings.policy import ENVIRON, UpstreamPolicy
 
 OF_THE_ROUTER = ("num_retries", "retry_after", "retry_policy")  # its other settings are those of a model
 _MODEL_NAME = re.compile(r"[\w.:@+-]+(/[\w.:@+-]+)*")  # no URL: some providers of LiteLLM's would go there

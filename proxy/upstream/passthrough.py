@@ -14,13 +14,13 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from proxy.core.credentials import NAMES, of_this_hop
-from proxy.core.keyring import Keyring
+from proxy.core.caller.credentials import NAMES, of_this_hop
+from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.domain import RawHeaders
 from proxy.errors import UpstreamUnreachable
-from proxy.policy import UpstreamPolicy
 from proxy.ports import Answer, Body
-from proxy.upstream.switched import SWITCHING, WEBSOCKET, SwitchedAnswer, asks_to_switch
+from proxy.settings.policy import UpstreamPolicy
+from proxy.upstream.upgraded import SWITCHING, WEBSOCKET, UpgradedAnswer, asks_to_switch
 
 HOP_BY_HOP = frozenset(
     {  # RFC 9110 section 7.6.1: they speak of one connection, not of the message
@@ -90,7 +90,7 @@ class Passthrough:
     """
 
     def __init__(
-        self, upstreams: Iterable[UpstreamPolicy], environment: Mapping[str, str], keyring: Keyring | None = None
+        self, upstreams: Iterable[UpstreamPolicy], environment: Mapping[str, str], keyring: ProxyKeys | None = None
     ) -> None:
         """
         Args:
@@ -101,7 +101,7 @@ class Passthrough:
         upstreams = tuple(upstreams)
         self._held = {u.name: _credential(u, environment) for u in upstreams if u.auth == "held"}
         self._timeouts = {u.name: _timeout(u) for u in upstreams}
-        self._keyring = keyring or Keyring({})
+        self._keyring = keyring or ProxyKeys({})
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -125,7 +125,7 @@ class Passthrough:
 
     async def send(self, upstream: UpstreamPolicy, method: str, target: str, headers: RawHeaders, body: Body) -> Answer:
         """
-        Ask an upstream. A `SwitchedAnswer` is what a client may get that asks for a WebSocket.
+        Ask an upstream. A `UpgradedAnswer` is what a client may get that asks for a WebSocket.
 
         Args:
             target: path and query exactly as the client sent them, from the `/` on.
@@ -148,7 +148,7 @@ class Passthrough:
         except (aiohttp.ClientError, TimeoutError, OSError) as cause:
             raise _translated(upstream.name, cause) from cause
         if response.status == SWITCHING and asks_to_switch(headers) and _is_clean(response):
-            return SwitchedAnswer(response, _answer_headers(response))
+            return UpgradedAnswer(response, _answer_headers(response))
         if response.status not in _STATUSES or not _is_clean(response):
             response.close()
             raise _unreachable(upstream.name, NO_HTTP)

@@ -17,15 +17,15 @@ from typing import Any, NamedTuple, Self
 
 import structlog
 
-from proxy.core.credentials import forwarded
-from proxy.core.keyring import Keyring
+from proxy.core.caller.credentials import forwarded
+from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.domain import Json, RawHeaders
 from proxy.errors import NotServed, WireError
 from proxy.logs import silence
-from proxy.policy import UpstreamPolicy
 from proxy.ports import Answer, Body
-from proxy.upstream.apart import Apart
-from proxy.upstream.bridged import (
+from proxy.settings.policy import UpstreamPolicy
+from proxy.upstream.failures import is_broken, refused, summary, unreachable
+from proxy.upstream.litellm_bridge import (
     CHAT_FIELDS,
     HINTS,
     MESSAGES_FIELDS,
@@ -37,11 +37,11 @@ from proxy.upstream.bridged import (
     ask_responses,
     responses_broken,
 )
-from proxy.upstream.failures import is_broken, refused, summary, unreachable
 from proxy.upstream.litellm_router import filled, patience, router
-from proxy.upstream.whole import JSON, WholeAnswer
-from proxy.wire.body import read_object
+from proxy.upstream.loop_thread import LoopThread
+from proxy.upstream.static_answer import JSON, StaticAnswer
 from proxy.wire.encoding import decoded
+from proxy.wire.json_body import read_object
 from proxy.wire.refusal import Refusal, refusal_of
 
 OFFLINE = (  # what LiteLLM would fetch from the network when it is imported or first used
@@ -59,7 +59,7 @@ log = structlog.get_logger()
 class LitellmAnswer:
     """A streamed `Answer`; its first event is here already, so that a provider's refusal still has its status."""
 
-    def __init__(self, first: bytes, rest: Frames, upstream: UpstreamPolicy, bridge: Bridge, apart: Apart) -> None:
+    def __init__(self, first: bytes, rest: Frames, upstream: UpstreamPolicy, bridge: Bridge, apart: LoopThread) -> None:
         """
         Args:
             rest: lives `apart`.
@@ -88,7 +88,7 @@ class ViaLitellm:
     """The way to all LiteLLM models, one router of LiteLLM's for each; open between `async with`."""
 
     def __init__(
-        self, upstreams: Iterable[UpstreamPolicy], environment: Mapping[str, str], keyring: Keyring | None = None
+        self, upstreams: Iterable[UpstreamPolicy], environment: Mapping[str, str], keyring: ProxyKeys | None = None
     ) -> None:
         """
         Args:
@@ -98,8 +98,8 @@ class ViaLitellm:
         """
         self._upstreams = tuple(upstreams)
         self._environment = environment
-        self._keyring = keyring or Keyring({})
-        self._apart = Apart("litellm")
+        self._keyring = keyring or ProxyKeys({})
+        self._apart = LoopThread("litellm")
         self._opened = AsyncExitStack()
         self._litellm: Any = None
         self._routers: dict[str, Any] = {}
@@ -161,7 +161,7 @@ class ViaLitellm:
             async with asyncio.timeout(patience(upstream)):
                 result = await self._apart.run(self._ask(bridge, upstream, asked | access))
             if isinstance(result, bytes):
-                return WholeAnswer(200, result)
+                return StaticAnswer(200, result)
             first = await _step(self._apart, result, upstream)
             return LitellmAnswer(first or b"", result, upstream, bridge, self._apart)
         except Exception as failure:  # LiteLLM raises whatever its providers' libraries raise
@@ -238,10 +238,10 @@ def _imported() -> Library:
 
 
 def _refusal(shape: Refusal, status: int, code: str, text: str, headers: RawHeaders = ()) -> Answer:
-    return WholeAnswer(status, shape(status, code, text), [(b"content-type", JSON), *headers])
+    return StaticAnswer(status, shape(status, code, text), [(b"content-type", JSON), *headers])
 
 
-async def _step(apart: Apart, events: Frames, upstream: UpstreamPolicy) -> bytes | None:
+async def _step(apart: LoopThread, events: Frames, upstream: UpstreamPolicy) -> bytes | None:
     """The next event, in time: some of LiteLLM's providers know no timeout where they stream."""
     async with asyncio.timeout(None if "timeout" in upstream.settings else upstream.silence_timeout_seconds):
         return await apart.step(events)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from proxy.domain import Json
-from proxy.wire.body import object_in
+from proxy.wire.json_body import object_in
 
 SAID_ONCE = frozenset({"role", "id", "type", "name"})  # some providers repeat them in every chunk
 

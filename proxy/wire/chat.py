@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from proxy.domain import Chat, Completion, Insertion, Json
 from proxy.errors import WireError
 from proxy.wire.assembly import assemble
-from proxy.wire.body import positive, read_object
+from proxy.wire.json_body import positive, read_object
 from proxy.wire.message import objects, read_message, text_of
 from proxy.wire.splice import Form, add
 

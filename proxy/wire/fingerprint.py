@@ -14,8 +14,8 @@ from functools import lru_cache
 
 import orjson
 
-from proxy.core.pieces import pieces, squeezed
 from proxy.domain import Fingerprint, Message, ToolCall
+from proxy.wire.pieces import pieces, squeezed
 
 OPENING_CHARS = 32  # enough to tell messages apart by their start, short enough to stay clear of what is glued behind
 LEFT_CHARS = 60  # of a result, at least, in front of a reminder: a document may be nothing but a tag and what it holds

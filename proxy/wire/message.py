@@ -16,9 +16,9 @@ from operator import is_
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from proxy.core.frame import without_blocks
 from proxy.domain import Json, Message, ToolCall
 from proxy.errors import WireError
+from proxy.wire.frame import without_blocks
 from proxy.wire.values import dumps
 
 TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}  # type to its field
@@ -256,3 +256,8 @@ def _quoted(part: Json) -> str | list[Any] | None:
     source = source if isinstance(source, dict) else {}
     said = source.get("data") if source.get("type") == "text" else source.get("content", part.get("content"))
     return said if isinstance(said, str | list) else None
+
+
+def readable(text: str, calls: Sequence[ToolCall] = ()) -> str:
+    """What a message says and does, as text (LANTERN 3.1): one line a call. Without calls it is `text` itself."""
+    return "\n".join(filter(None, (text, *(f"{call.name}({call.arguments})" for call in calls))))

@@ -13,9 +13,9 @@ from typing import Any
 
 from proxy.domain import Chat, Completion, Insertion, Json, Message
 from proxy.errors import WireError
-from proxy.wire.blocks import of_body, of_events
-from proxy.wire.body import positive, read_object
+from proxy.wire.json_body import positive, read_object
 from proxy.wire.message import compacted, is_aside, objects, read_message, text_of
+from proxy.wire.messages_stream import of_body, of_events
 from proxy.wire.splice import Form, add
 
 FORM = Form(listed="messages", text_part="text", in_front=False, instructions="system")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from proxy.domain import Json
-from proxy.wire.body import object_in, positive
+from proxy.wire.json_body import object_in, positive
 
 # Best first: what is loaded before what the model could take. vLLM has max_model_len; LM Studio loaded_context_length
 # and max_context_length; llama.cpp n_ctx and n_ctx_train under meta; Groq context_window; OpenRouter context_length,

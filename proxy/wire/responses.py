@@ -11,9 +11,9 @@ from typing import Any
 
 from proxy.domain import Chat, Completion, Insertion, Json, Message
 from proxy.errors import WireError
-from proxy.wire.body import object_in, positive, read_object
-from proxy.wire.items import answer_of, is_trigger, messages_of
+from proxy.wire.json_body import object_in, positive, read_object
 from proxy.wire.message import objects, parts_by_id, read_message, text_of
+from proxy.wire.responses_items import answer_of, is_trigger, messages_of
 from proxy.wire.splice import Form, add
 
 FORM = Form(listed="input", text_part="input_text")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from proxy.domain import TooLong
-from proxy.wire.body import object_in
+from proxy.wire.json_body import object_in
 
 STATUSES = frozenset({400, 413, 422, 429, 500, 502, 503})  # gateways turn the provider's own into one of theirs
 TOO_LARGE_STATUS = 413

@@ -16,10 +16,10 @@ from proxy.ports import Wire
 from proxy.scripted import Received, Reply, chat, messages, responses
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import read_message
-from proxy.wire.overhear import Ear
+from proxy.wire.registry import WIRES
+from proxy.wire.response_tap import ResponseTap
 from proxy.wire.sse import SSETap
-from proxy.wire.stored import from_stored, to_stored
-from proxy.wire.wires import WIRES
+from proxy.wire.storage_codec import from_stored, to_stored
 
 KEY = b"a key"
 BLOCK = '<palimpsest-memory kind="recall">\nQuotes.\n[2026-03-05]\nuser: a fact\n</palimpsest-memory>'
@@ -229,7 +229,7 @@ def test_of_a_stream_cut_at_any_byte_only_the_end_is_held_back(path: str) -> Non
     _, stream = answer(path)
     told = set()
     for at in range(0, len(stream), 3):
-        ear = Ear([(b"content-type", b"text/event-stream")], 1 << 20)
+        ear = ResponseTap([(b"content-type", b"text/event-stream")], 1 << 20)
         first = ear.feed(stream[:at])
         rest = ear.feed(stream[at:])
         forwarded = first if first < at else at + rest

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from proxy.core.digest import WISHES, judged, tells
-from proxy.core.ranking import Floats, Shelf
+from proxy.core.archive.chunking import WISHES, judged, tells
+from proxy.core.recall.ranking import Floats, PassageTable
 
 NOW = 1_700_000_000.0
 DIMENSIONS = 384
@@ -28,7 +28,7 @@ def shelf(
     asks: Sequence[int] = (),
     users: Sequence[int] = (),
     created_at: Sequence[float] = (),
-) -> Shelf:
+) -> PassageTable:
     """One passage for each text, in order, without vectors."""
     count = len(said)
     of = list(conversations) or [1] * count
@@ -43,7 +43,7 @@ def shelf(
         ends[conversation] = ends.get(conversation, 0.0) + len(said[row])
         last[conversation] = row
     names = {name: number for number, name in enumerate(dict.fromkeys(speakers), start=1)}
-    return Shelf(
+    return PassageTable(
         ids=np.arange(1, count + 1),
         occurrences=np.arange(101, count + 101),
         conversations=np.array(of, np.int64),

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from proxy.domain import Json
-from proxy.wire.wires import wire_of
+from proxy.wire.registry import wire_of
 from tests.core.watching import Watch, assistant
 from tests.recorded import AT_LEAST, AT_MOST, TOOL, needed, traces
 

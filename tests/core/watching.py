@@ -18,12 +18,12 @@ from typing import Any
 import orjson
 import yaml
 
-from proxy.core import links as leads
-from proxy.core import roles
-from proxy.core.chain import inherited
-from proxy.core.identity import identify
-from proxy.core.lineage import trace
-from proxy.core.signals import Signals, read_signals
+from proxy.core.caller.client_table import Signals, read_signals
+from proxy.core.caller.identity import identify
+from proxy.core.history import link_keys as leads
+from proxy.core.history import request_roles
+from proxy.core.history.lineage import trace
+from proxy.core.history.server_history import inherited
 from proxy.domain import (
     Chat,
     Clues,
@@ -40,8 +40,8 @@ from proxy.domain import (
     Shape,
     Turn,
 )
-from proxy.policy import TenantPolicy
 from proxy.ports import Wire
+from proxy.settings.policy import TenantPolicy
 from proxy.wire import chat as on_chat
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import read_message
@@ -139,7 +139,7 @@ class Watch:
         prints = [fingerprint(message, KEY) for message in chat.history]
         instructions = [fingerprint(message, KEY) for message in chat.messages if message.is_instruction]
         shape = leads.shape_of(chat, instructions, sent.get("user-agent", ""))
-        asked = roles.read(chat, self.signals)
+        asked = request_roles.read(chat, self.signals)
         seen = self.seen(leads.clues(chat, prints, speaker, KEY))
         verdict = trace(chat, prints, shape, asked, speaker, seen, KEY)
         if verdict.is_open:

@@ -13,14 +13,14 @@ from types import MappingProxyType
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from proxy.core.keyring import Keyring
+from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.domain import Ending, Prepared, RawHeaders
 from proxy.edge.http import Connection
 from proxy.edge.proxy_routes import ProxyRoutes
-from proxy.policy import KeyPolicy, Policy
 from proxy.ports import Wire
-from proxy.upstream.upstreams import Upstreams
-from proxy.wire.overhear import Ear
+from proxy.settings.policy import KeyPolicy, Policy
+from proxy.upstream.dispatcher import Upstreams
+from proxy.wire.response_tap import ResponseTap
 from tests.running import PATIENCE_SECONDS, until
 
 HELD = {"HELD": "sk-held"}
@@ -34,7 +34,7 @@ class ScriptedListener:
         self.status, self.headers = status, headers
         self.heard = b""
         self.endings: list[Ending] = []
-        self._ear = Ear(headers, 1 << 20)
+        self._ear = ResponseTap(headers, 1 << 20)
         self._permit = permit
 
     def feed(self, data: bytes) -> int:
@@ -95,7 +95,7 @@ def edge(
     """The proxied routes on a server of their own; its port."""
     limits = {"body_bytes": limit_bytes, "memory_body_bytes": limit_bytes - 1}
     policy = Policy.model_validate({"upstreams": list(upstreams), "limits": limits, "memory": memory})
-    keyring = Keyring(keys or {})
+    keyring = ProxyKeys(keys or {})
     upstreams = Upstreams(policy.upstreams, HELD, keyring)
     routes = ProxyRoutes(policy, pipeline or ScriptedPipeline(), upstreams, keyring)
     config = uvicorn.Config(

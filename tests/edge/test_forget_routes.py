@@ -10,11 +10,11 @@ import orjson
 import pytest
 from starlette.applications import Starlette
 
-from proxy.core.receipt import is_genuine
+from proxy.core.archive.receipt import is_genuine
 from proxy.edge.access import Access
 from proxy.edge.admin_routes import admin_routes
 from proxy.edge.forget_routes import ForgetRoutes
-from proxy.forgetting import Forgetting
+from proxy.memory.forgetting import Forgetting
 from proxy.metrics import Metrics
 from proxy.ports import Embedder, Remembering
 from proxy.store.connection import Database

@@ -16,9 +16,9 @@ import orjson
 import pytest
 
 from proxy.domain import Ending, Json, Prepared, RawHeaders
-from proxy.policy import KeyPolicy
 from proxy.ports import Wire
 from proxy.scripted.too_long import PROVIDERS
+from proxy.settings.policy import KeyPolicy
 from tests.edge.serving import NOTE, ScriptedPipeline, edge
 from tests.running import PATIENCE_SECONDS, free_port
 from tests.wirelevel import Headers, HttpMessage, Line, RawUpstream, answer, chunk, chunked_head, connected, request

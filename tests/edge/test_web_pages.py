@@ -10,8 +10,8 @@ import pytest
 
 from proxy.domain import Json, RawHeaders
 from proxy.edge.web_pages import WebPages
-from proxy.policy import ListenPolicy
 from proxy.scripted import ScriptedUpstream
+from proxy.settings.policy import ListenPolicy
 from tests.running import Proxy, request, rows
 
 HERE = (b"host", b"127.0.0.1:8484")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proxy.core.ranking import WEIGHTS
+from proxy.core.recall.ranking import WEIGHTS
 from proxy.evaluation import palimpsest
 from proxy.evaluation.bench_ablate import AS_IT_IS, BUDGETS_CHARS, NoModel, Variant, ask, compressed, report, variants
 from proxy.evaluation.datasets import Conversation, Question

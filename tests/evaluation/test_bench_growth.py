@@ -8,7 +8,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from proxy.core.diagnose import QUERY_CHARS
+from proxy.core.recall.diagnosis import QUERY_CHARS
 from proxy.evaluation.bench_growth import LOGS, Grown, long_texts, numbers, report
 from proxy.evaluation.score import Evidence
 from tests.evaluation.told import told

@@ -14,7 +14,7 @@ from proxy.evaluation.bench_recall import Row, ask, report, summary
 from proxy.evaluation.datasets import Question, read
 from proxy.evaluation.palimpsest import Palimpsest
 from proxy.evaluation.score import Evidence
-from proxy.policy import ModelPolicy
+from proxy.settings.policy import ModelPolicy
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
 from tests.running import SHARED

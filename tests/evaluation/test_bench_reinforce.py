@@ -7,7 +7,7 @@ import pytest
 
 from proxy.evaluation.bench_reinforce import FRACTIONS, Simulated, report, simulate
 from proxy.evaluation.facts import facts_of, said_in
-from proxy.policy import Policy, ReinforcementPolicy
+from proxy.settings.policy import Policy, ReinforcementPolicy
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
 

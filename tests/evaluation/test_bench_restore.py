@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from proxy.embedding.model import locate
 from proxy.evaluation import bench_restore
 from proxy.evaluation.restoring import BELOW_CUT, NO_CANDIDATE, Outcome
-from proxy.index.model import locate
-from proxy.policy import ModelPolicy
+from proxy.settings.policy import ModelPolicy
 
 
 def outcome(system: str, conversation: str, kind: str, missed: str, *, budget: int = 6000) -> Outcome:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy import cli
+from proxy.commands import cli
 from proxy.evaluation.command import BENCHMARKS, add_arguments
 from tests.evaluation.test_datasets import line
 from tests.running import ROOT

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.core.packing import MIN_FILL_CHARS
+from proxy.core.block.packing import MIN_FILL_CHARS
 from proxy.evaluation.filling import Piece, filled
 
 

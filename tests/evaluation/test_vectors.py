@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from proxy.embedding.embedder import MiniLM
 from proxy.errors import MemoryFault
 from proxy.evaluation import vectors
-from proxy.index.embedder import MiniLM
-from proxy.policy import ModelPolicy
+from proxy.settings.policy import ModelPolicy
 
 TEXTS = ("The ferry leaves at nine.", "A short one.", "The ferry leaves at nine.")
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from proxy.scripted import Reply, ScriptedUpstream
-from proxy.wire.wires import WIRES
+from proxy.wire.registry import WIRES
 from tests.running import Proxy, as_headers, request
 
 NAMES = st.sampled_from(

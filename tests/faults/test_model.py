@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from proxy.index.model import locate
-from proxy.policy import ModelPolicy
+from proxy.embedding.model import locate
 from proxy.scripted import ScriptedUpstream
+from proxy.settings.policy import ModelPolicy
 from tests.running import Conversation, Proxy, memory_in, rows, until
 
 FACT = "The archive room is number 3172, and its door opens to the left."

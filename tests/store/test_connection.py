@@ -19,8 +19,8 @@ import pytest
 from proxy.errors import DataFault, MemoryFault
 from proxy.store import connection
 from proxy.store.connection import READERS, Database
+from proxy.store.connection_thread import Transaction
 from proxy.store.schema import MIGRATIONS
-from proxy.store.visit import Transaction
 
 FOREVER = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 

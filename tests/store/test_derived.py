@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from proxy.core.digest import digest
+from proxy.core.archive.chunking import digest
 from proxy.domain import Ending, HeadFlag, Role
 from proxy.ports import Row
 from proxy.store import derived as module

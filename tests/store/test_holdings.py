@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 
 import proxy
-from proxy.forgetting import CACHES_OF_WORDS, CACHES_WITHOUT_WORDS
+from proxy.memory.forgetting import CACHES_OF_WORDS, CACHES_WITHOUT_WORDS
 from proxy.store.connection import Database
 from proxy.store.holdings import DERIVED, FINGERPRINTS, FULL_TEXT, PLAIN, WORDS
 
@@ -40,7 +40,7 @@ async def test_every_column_of_text_is_searched_or_known_to_hold_no_words(databa
 def test_every_function_that_remembers_says_whether_it_remembers_words() -> None:
     found = set()
     for module in pkgutil.walk_packages(proxy.__path__, "proxy."):
-        if module.name.startswith(("proxy.evaluation", "proxy.scripted", "proxy.__main__", "proxy.demo")):
+        if module.name.startswith(("proxy.evaluation", "proxy.scripted", "proxy.__main__", "proxy.commands.demo")):
             continue
         members = vars(importlib.import_module(module.name)).values()
         found |= {member for member in members if hasattr(member, "cache_clear")}

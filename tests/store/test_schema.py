@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.core.digest import scope_terms, terms
+from proxy.core.archive.chunking import scope_terms, terms
 from proxy.store.connection import Database
 from proxy.store.schema import APPLICATION_ID, M001, MEMORY_TEXT, MIGRATIONS, statements
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.policy import UpstreamPolicy
+from proxy.settings.policy import UpstreamPolicy
 from proxy.upstream.failures import is_broken, refused, summary, unreachable
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import orjson
 
 from proxy.domain import Json, RawHeaders
-from proxy.policy import UpstreamPolicy
 from proxy.ports import Answer
+from proxy.settings.policy import UpstreamPolicy
 from proxy.upstream.listing import ModelList
 from tests.edge.serving import edge
 from tests.running import PATIENCE_SECONDS, free_port

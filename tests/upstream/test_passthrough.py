@@ -9,11 +9,11 @@ from contextlib import aclosing
 
 import pytest
 
-from proxy.core.keyring import Keyring
+from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.domain import RawHeaders
 from proxy.errors import UpstreamUnreachable
-from proxy.policy import KeyPolicy, UpstreamPolicy
 from proxy.ports import Body
+from proxy.settings.policy import KeyPolicy, UpstreamPolicy
 from proxy.upstream.passthrough import Passthrough, UpstreamAnswer
 from tests.running import free_port
 from tests.wirelevel import HttpMessage, Line, RawUpstream, answer, chunk, chunked_head
@@ -31,7 +31,7 @@ async def sent(
     target: str = TARGET,
     headers: RawHeaders = (),
     body: Body = b"{}",
-    keyring: Keyring | None = None,
+    keyring: ProxyKeys | None = None,
     **fields: object,
 ) -> tuple[UpstreamAnswer, bytes]:
     """One request and its whole answer."""
@@ -154,7 +154,7 @@ async def test_a_held_key_stands_where_anthropic_reads_it() -> None:
 
 
 async def test_a_key_of_this_proxy_never_leaves_it() -> None:
-    keyring = Keyring({"sk-client": KeyPolicy(name="team", key_env="K")})
+    keyring = ProxyKeys({"sk-client": KeyPolicy(name="team", key_env="K")})
     own = (b"x-api-key", b"sk-own")
     async with RawUpstream() as upstream:
         await sent(upstream.url, headers=[CREDENTIALS[0], own, CREDENTIALS[2]], keyring=keyring)

@@ -580,8 +580,8 @@ def test_nobodys_words_reach_the_log(house: House) -> None:
 def test_a_start_without_such_a_model_imports_nothing_of_litellm(tmp_path: Path) -> None:
     program = (
         "import asyncio, sys\n"
-        "from proxy.policy import UpstreamPolicy\n"
-        "from proxy.upstream.upstreams import Upstreams\n"
+        "from proxy.settings.policy import UpstreamPolicy\n"
+        "from proxy.upstream.dispatcher import Upstreams\n"
         "async def start():\n"
         "    async with Upstreams([UpstreamPolicy()], {}):\n"
         "        assert not {'litellm', 'httpx', 'openai'} & set(sys.modules)\n"

@@ -16,7 +16,7 @@ from proxy.wire.fingerprint import normalise
 from proxy.wire.message import inline_reference, parts_by_id, read_message, with_referred
 from proxy.wire.responses import parse, render, reply
 from proxy.wire.sse import SSETap
-from proxy.wire.stored import from_stored, to_stored
+from proxy.wire.storage_codec import from_stored, to_stored
 
 THOUGHT: Json = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2VjcmV0"}
 SAID: Json = {

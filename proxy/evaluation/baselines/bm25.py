@@ -2,7 +2,7 @@
 Which messages share words with the question? BM25 alone, by the library rank-bm25.
 
 Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009; Okapi variant with the library's parameters. The
-words are our own stems (`core/digest.py`), so that only the ranking differs.
+words are our own stems (`core/archive/chunking.py`), so that only the ranking differs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from time import perf_counter
 import numpy as np
 from rank_bm25 import BM25Okapi  # type: ignore[import-untyped]
 
-from proxy.core.digest import query_terms, terms
+from proxy.core.archive.chunking import query_terms, terms
 from proxy.evaluation.baselines.dense import chunks_of
 from proxy.evaluation.datasets import Conversation
 from proxy.evaluation.filling import Piece, filled

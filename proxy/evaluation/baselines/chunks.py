@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from proxy.core.digest import readable
 from proxy.evaluation.datasets import Conversation
 from proxy.evaluation.filling import Piece
 from proxy.evaluation.nearest import ByCosine, Nearest
-from proxy.index.tokens import encoder
 from proxy.ports import Embedder
+from proxy.tokens.counter import encoder
+from proxy.wire.message import readable
 
 CHUNK_TOKENS = 200
 ENCODING = "cl100k_base"

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from proxy.core.digest import digest, readable
+from proxy.core.archive.chunking import digest
 from proxy.evaluation.datasets import Conversation
 from proxy.evaluation.filling import Piece
 from proxy.evaluation.nearest import ByCosine, Nearest
 from proxy.ports import Embedder
+from proxy.wire.message import readable
 
 FLOOR_COSINE = 0.40  # CALMem 4.3
 

@@ -18,7 +18,7 @@ from proxy.evaluation.baselines.summary import Segment, Summary, segments
 from proxy.evaluation.datasets import Conversation
 from proxy.evaluation.filling import Piece
 from proxy.evaluation.score import normalised
-from proxy.index.tokens import encoder
+from proxy.tokens.counter import encoder
 
 COVERAGE, SPECIFICITY, REDUNDANCY = 1.0, 0.5, 0.3  # WhenLoss 5.3
 OVERLAP_SHARE = 0.5  # of the shorter one's words: then two units are one piece of evidence

@@ -19,8 +19,8 @@ from time import perf_counter
 
 import numpy as np
 
-from proxy.core.digest import STOP_WORDS, WINDOW_CHARS, digest, readable, tags
-from proxy.core.ranking import (
+from proxy.core.archive.chunking import STOP_WORDS, WINDOW_CHARS, digest, tags
+from proxy.core.recall.ranking import (
     RRF_DAMPING_RANKS,
     Floats,
     Ranked,
@@ -36,6 +36,7 @@ from proxy.evaluation.nearest import Nearest
 from proxy.evaluation.systems import Pack
 from proxy.evaluation.turns import TurnPair, turn_pairs
 from proxy.ports import Embedder
+from proxy.wire.message import readable
 
 DIVERSITY = 0.7  # lambda of MMR, appendix A
 FIRST_CONFIDENCE, FIRST_SUCCESS = 0.5, 0.5  # c0 and s0, section 3.1

@@ -16,7 +16,7 @@ from time import perf_counter
 
 import numpy as np
 
-from proxy.core.ranking import Floats
+from proxy.core.recall.ranking import Floats
 from proxy.evaluation.datasets import Conversation
 from proxy.evaluation.filling import Piece, filled
 from proxy.evaluation.nearest import Nearest

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import sqrt
 
-from proxy.core.digest import readable
 from proxy.evaluation.datasets import Conversation
 from proxy.evaluation.filling import Piece
 from proxy.evaluation.model import Model
 from proxy.evaluation.nearest import ByCosine, Nearest
 from proxy.ports import Embedder
+from proxy.wire.message import readable
 
 WRITE_TOKENS = 5_000  # WhenLoss 5.3
 MIN_ENTRY_TOKENS = 50  # of the smallest session: a sentence or two

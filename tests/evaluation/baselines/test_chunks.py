@@ -1,7 +1,7 @@
 """Which stretches of 200 tokens are there?"""
 
 from proxy.evaluation.baselines.chunks import CHUNK_TOKENS, ENCODING, token_chunks
-from proxy.index.tokens import encoder
+from proxy.tokens.counter import encoder
 from tests.evaluation.told import told
 
 

@@ -1,0 +1,1 @@
+"""The command line: `palimpsest COMMAND`, and what its commands are made of."""

@@ -1,0 +1,369 @@
+"""
+What can be typed? `palimpsest COMMAND`; this file knows the words, and who does the work.
+
+Exit status: 0 done, 1 it could not be done, 2 a setting or an argument is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from proxy import __version__, logs, terminal
+from proxy.errors import PalimpsestError, PolicyError
+from proxy.settings import load
+from proxy.settings.policy import Policy
+
+DONE, FAILED, WRONG = 0, 1, 2
+
+RESULTS = 20  # a screenful
+FORGETTABLE = (
+    ("conversation", "ID", "one conversation, and those of its sub-agents (x-palimpsest-conversation)"),
+    ("turn", "ID", "what one request brought, and its answer: x-palimpsest-turn, or CONVERSATION/N"),
+    ("user", "NAME", "all conversations of a user"),
+    ("scope", "NAME", "all conversations of a project"),
+    ("tenant", "NAME", "all of a tenant; beside others: only there"),
+    ("older-than", "AGE", "what was said before that: 90d, 12h, 4w"),
+    ("matching", "TEXT", "messages that hold these words, in any case"),
+)
+"""What `forget` takes: option, what stands behind it, help. Several restrict one another."""
+HELP_COLUMN = 20  # behind the longest name of a command
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status; what is wrong is said on standard error, without a trace."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    parser, commands = _parser(arguments)
+    if not arguments:
+        parser.print_help(sys.stderr)
+        return WRONG
+    if not arguments[0].startswith("-") and arguments[0] not in commands:
+        parser.error(f"there is no command {arguments[0]}{_nearest(arguments[0], commands)}")
+    given, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        command = commands.get(arguments[0], parser)
+        hint = _nearest(unknown[0].partition("=")[0], re.findall(r"--[\w-]+", command.format_help()))
+        command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+    try:
+        status: int = given.run(given)
+        return status
+    except PolicyError as error:
+        sys.stderr.write(f"palimpsest: {error}\n")
+        return WRONG
+    except PalimpsestError as error:
+        sys.stderr.write(f"palimpsest: {error}\n")
+        return FAILED
+    except KeyboardInterrupt:
+        return FAILED
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    near = get_close_matches(word, known, 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
+    """The parser of a command line, and those of its commands by name."""
+    parser = argparse.ArgumentParser(
+        "palimpsest",
+        description="A transparent proxy that gives any LLM application memory.",
+        epilog="Begin with: palimpsest demo. Then: palimpsest wrap -- COMMAND. More of each: palimpsest COMMAND --help",
+        formatter_class=_Formatter,
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def command(name: str, run: object, about: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=about, description=about, formatter_class=_Formatter)
+        added.set_defaults(run=run)
+        return added
+
+    serve = command("serve", _serve, "Start the proxy.")
+    _policy_flags(serve)
+    _listen_flags(serve)
+    serve.add_argument("--handed-over", action="store_true", help=argparse.SUPPRESS)  # as `wrap` starts it
+    serve.add_argument("--workers", type=int, help="processes (1)")
+    serve.add_argument("--demo", action="store_true", help="show the demonstration instead")
+
+    wrapped = command("wrap", _wrap, "Run a command with memory: palimpsest wrap -- COMMAND ...")
+    wrapped.usage = (
+        "palimpsest wrap [--config FILE] [--data DIR] [--host HOST] [--port PORT] [--upstream URL] -- COMMAND ..."
+    )
+    wrapped.epilog = (
+        "Uses the proxy that runs at the configured address, or starts one that ends with the command. OPENAI_BASE_URL "
+        "and ANTHROPIC_BASE_URL, where they are set, name the provider. Exit status: the command's."
+    )
+    _policy_flags(wrapped)
+    _listen_flags(wrapped)
+    wrapped.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="behind --, as you type it")
+
+    command("demo", _demo, "Show in half a minute what it does.")
+
+    doctor = command("doctor", _doctor, "Check everything that the proxy needs, and say what to do.")
+    doctor.add_argument("--json", action="store_true", help="for programs")
+    _policy_flags(doctor)
+    _listen_flags(doctor)
+
+    check = command(
+        "check-config", _check_config, "Judge a configuration, try its data folder, and say what it changes."
+    )
+    check.add_argument("config", nargs="?", type=Path, metavar="FILE", help="YAML file, or the name of a preset")
+
+    model = command("model", _model_install, "Manage the embedding model.")
+    model.add_argument("action", choices=["install"], help="fetch it unless it is there")
+    _policy_flags(model)
+
+    index = command("index", _index, "Give every archived passage its vector.")
+    index.add_argument("--all", action="store_true", help="first drop all that is derived, and derive it anew")
+    _policy_flags(index)
+
+    search = command("search", _search, "Look into the archive, as recall would.")
+    search.add_argument("query", nargs="+", metavar="QUERY", help="what to look for")
+    search.add_argument("--conversation", default="", metavar="ID", help="only there (x-palimpsest-conversation)")
+    search.add_argument("--tenant", default="", metavar="NAME", help="whose; needed where several are stored")
+    search.add_argument("--limit", type=int, default=RESULTS, metavar="N", help=f"how many ({RESULTS})")
+    _policy_flags(search)
+
+    explain = command("explain", _explain, "Say what one request decided, and why.")
+    explain.add_argument(
+        "named",
+        nargs="?",
+        metavar="TURN|CONVERSATION",
+        help="x-palimpsest-turn or x-palimpsest-conversation of the answer; the newest turn of all if left out",
+    )
+    explain.add_argument("number", nargs="?", type=int, metavar="N", help="n-th turn of it, from 1; else its newest")
+    _policy_flags(explain)
+
+    forget = command("forget", _forget, "Erase from the archive, look whether it is gone, and print a receipt.")
+    for name, metavar, about in FORGETTABLE:
+        forget.add_argument(f"--{name}", metavar=metavar, help=about)
+    forget.add_argument("--dry-run", action="store_true", help="only count what would go")
+    about = "write the whole file anew if something is left in it, also where that is larger than 256 MB; others wait"
+    forget.add_argument("--vacuum", action="store_true", help=about)
+    forget.add_argument("--yes", action="store_true", help="do not ask first")
+    _policy_flags(forget)
+
+    stats = command("stats", _stats, "Say how much is stored, indexed and searched.")
+    _policy_flags(stats)
+
+    bench = command("bench", _bench, "Measure what memory is worth, on known conversations.")
+    if arguments[:1] == ["bench"]:  # nobody else waits for what it is made of
+        from proxy.evaluation.command import add_arguments
+
+        add_arguments(bench, "".join(arguments[1:2]))
+
+    command("version", _version, "Say which version this is.")
+    return parser, commands.choices
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Every command and what it does on one line, where the terminal has room."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=HELP_COLUMN)
+        self._action_max_length = HELP_COLUMN  # argparse forgets that commands are indented twice
+
+
+def _policy_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file, or the name of a preset (personal)")
+    parser.add_argument("--data", metavar="DIR", help="folder of the database and the secret")
+
+
+def _listen_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", help="address of the proxy (127.0.0.1)")
+    parser.add_argument("--port", type=int, help="its TCP port (8484); 0 takes a free one")
+    parser.add_argument("--upstream", metavar="URL", help="base URL of the provider (OpenAI's and Anthropic's)")
+
+
+def _policy(given: argparse.Namespace) -> Policy:
+    flags = {name: getattr(given, name, None) for name in (*load.SHORT, load.UPSTREAM)}
+    return load.load(given.config, os.environ, flags)
+
+
+def _serve(given: argparse.Namespace) -> int:
+    if given.demo:
+        return _demo(given)
+    from proxy.commands.serving import serve  # half of what the proxy is made of: only who serves waits for it
+
+    serve(load.handed_over(os.environ) if given.handed_over else _policy(given))
+    return DONE
+
+
+def _wrap(given: argparse.Namespace) -> int:
+    from proxy.commands.wrap import wrap
+
+    words = given.command[given.command[:1] == ["--"] :]
+    if not words:
+        raise PolicyError("wrap: which command? palimpsest wrap -- COMMAND ...")
+    return wrap(_policy(given), words, os.environ)
+
+
+def _demo(_given: argparse.Namespace) -> int:
+    from proxy.commands import demo
+
+    return demo.main()
+
+
+def _doctor(given: argparse.Namespace) -> int:
+    from proxy.commands.doctor import report
+    from proxy.commands.doctor.examination import examine
+    from proxy.commands.doctor.finding import is_fine, refusal
+
+    try:
+        policy = _quiet_policy(given)
+    except PolicyError as error:
+        findings = [refusal("settings", mistake) for mistake in str(error).splitlines()]
+    else:
+        findings = asyncio.run(examine(policy, os.environ, time.time))
+    out = terminal.console()
+    out.print(report.document(findings) if given.json else report.table(findings), soft_wrap=given.json)
+    return DONE if is_fine(findings) else FAILED
+
+
+def _check_config(given: argparse.Namespace) -> int:
+    from proxy.commands.doctor import disk
+    from proxy.commands.doctor.finding import State
+
+    policy = _policy(given)
+    folder = disk.folder(policy.data)
+    if folder.state is State.FAILED:
+        raise PolicyError(f"data: {folder.found.removeprefix('data: ')}; {folder.advice}".removesuffix("; "))
+    out = terminal.console()
+    if folder.state is State.WARNING:
+        out.print(terminal.safe(f"{folder.found}: {folder.advice}"))
+    out.print(f"{given.config or os.environ.get(load.CONFIG_ENV) or 'defaults'}: fine")
+    if changes := load.changes(policy):
+        out.print(terminal.fields(changes))
+    return DONE
+
+
+def _model_install(given: argparse.Namespace) -> int:
+    from proxy.embedding import model
+
+    policy = _policy(given)
+    out = Console(stderr=True, markup=False, highlight=False)
+    with out.status("looking for the embedding model") as status:
+        folder = model.install(policy.model, status.update)
+    terminal.console().print(terminal.safe(f"embedding model: {folder}"))
+    return DONE
+
+
+def _index(given: argparse.Namespace) -> int:
+    from proxy.commands import offline
+
+    async def run(policy: Policy, report: Callable[[int], None]) -> None:
+        async with offline.opened(policy) as archive:
+            await archive.index(given.all, report)
+
+    with Console(stderr=True).status("opening the archive") as status:
+        asyncio.run(run(_quiet_policy(given), lambda waiting: status.update(f"{waiting:,} passages to go")))
+    terminal.console().print("everything is indexed")
+    return DONE
+
+
+def _search(given: argparse.Namespace) -> int:
+    from proxy.commands import offline
+
+    async def run(policy: Policy) -> offline.Searched:
+        async with offline.opened(policy) as archive:
+            return await archive.search(" ".join(given.query), given.tenant, given.conversation, given.limit)
+
+    searched = asyncio.run(run(_quiet_policy(given)))
+    out = terminal.console()
+    for part in terminal.found(searched.recalled, searched.behind):
+        out.print(part)
+    return DONE
+
+
+def _explain(given: argparse.Namespace) -> int:
+    from proxy.commands import offline
+
+    async def run(policy: Policy) -> offline.Explained:
+        async with offline.opened(policy) as archive:
+            return await archive.explain(given.named, given.number)
+
+    explained = asyncio.run(run(_quiet_policy(given)))
+    out = terminal.console()
+    for part in terminal.explanation(explained.turn, explained.texts):
+        out.print(part)
+    return DONE
+
+
+def _forget(given: argparse.Namespace) -> int:
+    from proxy.commands import offline
+    from proxy.memory.forgetting import target_of
+
+    named = {name.replace("-", "_"): getattr(given, name.replace("-", "_")) for name, _, _ in FORGETTABLE}
+    target = target_of({name: value for name, value in named.items() if value is not None}, time.time())
+    policy = _quiet_policy(given)
+    out, aside = terminal.console(), Console(stderr=True, markup=False, highlight=False)
+
+    async def run() -> int:
+        async with offline.opened(policy) as archive:
+            preview = await archive.preview(target)
+            if preview is None:
+                aside.print("nothing that is stored is meant: nothing was erased")
+                return FAILED
+            (out if given.dry_run else aside).print(terminal.fields(terminal.would_go(preview.counts)))
+            if given.dry_run:
+                return DONE
+            if not given.yes and not _is_sure(aside):
+                aside.print("nothing was erased")
+                return FAILED
+            receipt = await archive.erase(target, given.vacuum)
+            if receipt is None:  # somebody else was faster
+                aside.print("nothing that is stored is meant any more")
+                return FAILED
+            out.print_json(data=receipt)
+            if receipt["check"]["clean"]:
+                return DONE
+            aside.print("erased, but the disk still holds some of it: see check in the receipt, and docs/privacy.md")
+            return FAILED
+
+    return asyncio.run(run())
+
+
+def _is_sure(console: Console) -> bool:
+    if not sys.stdin.isatty():
+        raise PolicyError("forget: nobody is there to be asked; add --yes")
+    return console.input("This cannot be undone. Erase it? Type yes: ").strip().lower() == "yes"
+
+
+def _stats(given: argparse.Namespace) -> int:
+    from proxy.commands import offline
+
+    async def run(policy: Policy) -> Mapping[str, Any]:
+        async with offline.opened(policy) as archive:
+            return await archive.stats()
+
+    terminal.console().print(terminal.numbers(asyncio.run(run(_quiet_policy(given))), time.time()))
+    return DONE
+
+
+def _bench(given: argparse.Namespace) -> int:
+    from proxy.evaluation import command
+
+    command.run(given)
+    return DONE
+
+
+def _quiet_policy(given: argparse.Namespace) -> Policy:
+    """The policy of a command that answers on the terminal: only what goes wrong is logged."""
+    policy = _policy(given)
+    logs.configure(policy.log.model_copy(update={"level": "error"}))
+    return policy
+
+
+def _version(_given: argparse.Namespace) -> int:
+    terminal.console().print(__version__)
+    return DONE

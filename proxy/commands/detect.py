@@ -1,0 +1,32 @@
+"""
+Which provider did the user mean before there was a proxy? The one that the variables of his clients name, if any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from proxy.commands.probe import address
+from proxy.settings.policy import ListenPolicy, Policy
+
+BASES = {"openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"), "anthropic": ("ANTHROPIC_BASE_URL",)}
+"""By wire, the variables in which clients look for an address; the first that is set counts."""
+
+
+def own_base(wire: str, policy: Policy, environment: Mapping[str, str]) -> tuple[str, str]:
+    """The variable and its URL; both "" where none is set, or it leads to this policy's proxy already."""
+    variable = next((name for name in BASES.get(wire, ()) if environment.get(name)), "")
+    url = environment.get(variable, "").rstrip("/")
+    return ("", "") if not url or _is_here(url, policy.listen) else (variable, url)
+
+
+def _is_here(url: str, listen: ListenPolicy) -> bool:
+    """Whether the proxy itself would answer: this machine has many names, and a proxy that asks itself never ends."""
+    named, own = urlsplit(url), urlsplit(address(listen))
+    hosts = {named.hostname, own.hostname}
+    return named.port == own.port and (len(hosts) == 1 or all(map(_is_this_machine, hosts)))
+
+
+def _is_this_machine(host: str | None) -> bool:
+    return host in ("localhost", "0.0.0.0", "::", "::1") or (host or "").startswith("127.")

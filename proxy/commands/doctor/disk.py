@@ -1,0 +1,103 @@
+"""
+Is what is stored safe and usable? The data folder, its secret, its database, and the room for more.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from proxy.app import DATABASE_FILE
+from proxy.commands.doctor.finding import Finding, failed, ok, refusal, warning
+from proxy.errors import MemoryFault, PolicyError
+from proxy.settings.policy import Policy
+from proxy.store.connection import Database
+from proxy.store.data_dir import FOLDER_MODE, refuse_network_file_system
+from proxy.store.schema import MIGRATIONS
+from proxy.store.secret import FILE_NAME, SECRET_ENV, load_secret
+
+MEGABYTE = 1_000_000
+LOW_BYTES = 500 * MEGABYTE  # some weeks of one person's work
+LEAST_BYTES = 50 * MEGABYTE  # the log alone may reach 16 MB before it is moved into the file
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def folder(data: Path, mounts: str | None = None) -> Finding:
+    """Whether the proxy can keep its files there, and nobody else reads them; `mounts`: see `store.location`."""
+    check = "data folder"
+    try:
+        refuse_network_file_system(data, mounts)
+    except PolicyError as error:
+        return refusal(check, error)
+    place = _existing(data)
+    if not place.is_dir():
+        return failed(check, f"{place} is a file, so {data} cannot be a folder", "choose another --data")
+    try:
+        TemporaryFile(dir=place).close()
+    except OSError as cause:
+        reason = (cause.strerror or str(cause)).lower()
+        return failed(check, f"nothing can be written to {place}: {reason}", "change that, or choose another --data")
+    if place != data:
+        return ok(check, f"{data} is not there yet; the first start makes it")
+    if stat.S_IMODE(data.stat().st_mode) & _OTHERS:
+        return warning(check, f"others may look into {data}", f"chmod {FOLDER_MODE:o} {data}")
+    return ok(check, str(data))
+
+
+def space(data: Path) -> Finding:
+    """Whether there is room for what will be said."""
+    place = _existing(data)
+    free = shutil.disk_usage(place).free
+    found = f"{free / MEGABYTE:,.0f} MB free at {place}"
+    if free < LEAST_BYTES:
+        return failed("free space", found, "make room: what cannot be written is not remembered")
+    if free < LOW_BYTES:
+        return warning("free space", found, "make room soon")
+    return ok("free space", found)
+
+
+def secret(data: Path, environment: Mapping[str, str]) -> Finding:
+    """Whether what is stored will be found again: everything is hashed under it."""
+    file, check = data / FILE_NAME, "secret"
+    if not environment.get(SECRET_ENV) and not file.exists():
+        if (data / DATABASE_FILE).exists():
+            advice = f"bring it back from a backup, or set {SECRET_ENV}; with a new one nothing stored is found"
+            return failed(check, f"{file} is gone, and {DATABASE_FILE} was written under it", advice)
+        return ok(check, "not there yet; the first start makes it")
+    try:
+        load_secret(data, environment)
+    except PolicyError as error:
+        return refusal(check, error)
+    return ok(check, SECRET_ENV if environment.get(SECRET_ENV) else str(file))
+
+
+async def store(policy: Policy) -> Finding:
+    """Whether the database opens, and is of a version that this one understands."""
+    database = Database(policy.data / DATABASE_FILE, policy.archive.synchronous)
+    if not database.path.exists():
+        return ok("store", f"{database.path} is not there yet; the first start makes it")
+    was_open_to_others = bool(stat.S_IMODE(database.path.stat().st_mode) & _OTHERS)  # opening it changes that
+    try:
+        await database.open()
+        ((conversations, turns),) = await database.read(
+            "SELECT (SELECT count(*) FROM conversation), (SELECT count(*) FROM turn)"
+        )
+    except (MemoryFault, PolicyError) as error:
+        return refusal("store", error)
+    finally:
+        await database.close()
+    size = database.path.stat().st_size / MEGABYTE
+    if was_open_to_others:
+        return warning("store", f"others could read {database.path}", "nothing: that was changed just now")
+    found = f"version {len(MIGRATIONS)}, {conversations:,} conversations, {turns:,} turns, {size:,.1f} MB"
+    return ok("store", found)
+
+
+def _existing(path: Path) -> Path:
+    """The path, or the nearest folder above it that is there."""
+    return next(place for place in (path, *path.parents, Path()) if os.path.lexists(place))

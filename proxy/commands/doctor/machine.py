@@ -1,0 +1,103 @@
+"""
+Has this machine what the proxy needs? Embedding model, tokenizers, an address to listen on, a token for the operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http.client import HTTPException
+from time import perf_counter
+
+from proxy.commands.doctor.finding import Finding, failed, ok, refusal, warning
+from proxy.commands.probe import Found, address, ask, claim, look
+from proxy.embedding.minilm import PROBE, Encoder
+from proxy.embedding.model import locate, questions_folder
+from proxy.errors import MemoryFault, PolicyError
+from proxy.settings import load
+from proxy.settings.policy import ModelPolicy, Policy
+from proxy.tokens import counter
+
+TOKEN_CHARS = 16  # below, a token can be guessed by whoever may ask as often as he likes
+MILLISECONDS = 1000
+
+
+def model(policy: ModelPolicy) -> Finding:
+    """Whether there is an embedding model that makes the right vectors."""
+    check = "model"
+    try:
+        folder = locate(policy)
+    except MemoryFault as error:
+        return refusal(check, error)
+    if folder is None:
+        missing = "no embedding model on this machine: recall goes by words alone"
+        if policy.download == "auto":
+            return warning(check, missing, "palimpsest model install; a proxy that runs fetches it, too")
+        return warning(check, f"{missing}, and model.download is never", "put its files into model.folder")
+    try:
+        encoder = Encoder(questions_folder(folder), policy.threads)
+        started = perf_counter()
+        encoder.embed([PROBE])
+    except MemoryFault as error:
+        return refusal(check, error)
+    return ok(check, f"{folder}: loads, one vector in {(perf_counter() - started) * MILLISECONDS:.0f} ms")
+
+
+def tokenizers() -> Finding:
+    """Whether tokens can be counted, without which no request gets memory."""
+    try:
+        counter.warm((counter.COMMON, counter.OLD))
+    except MemoryFault as error:
+        return failed(
+            "tokenizers", str(error), "install litellm again, which carries them, or unset TIKTOKEN_CACHE_DIR"
+        )
+    return ok("tokenizers", "o200k_base and cl100k_base load")
+
+
+def port(policy: Policy) -> Finding:
+    """Whether the proxy listens where it should, or could."""
+    check, where = "port", address(policy.listen)
+    if policy.listen.port == 0:
+        return ok(check, "a free one is taken at each start")
+    found = look(policy)
+    if found is Found.OURS:
+        return _running(policy, where)
+    if found is Found.NOBODY:
+        return _bound(policy, where)
+    if found is Found.WRAPPED:
+        return ok(check, f"{where}: {found}")
+    return failed(check, f"{where} is taken by {found}", "stop it, or choose another --port")
+
+
+def _running(policy: Policy, where: str) -> Finding:
+    try:
+        reasons = ask(policy.listen, "/readyz").get("reasons", ())
+    except (OSError, HTTPException, ValueError):
+        return warning("port", f"{where}: the proxy runs, and does not say how it is", "look into its log")
+    if reasons:
+        return warning("port", f"{where}: the proxy runs; {'; '.join(reasons)}", "look into its log")
+    return ok("port", f"{where}: the proxy runs, and is ready")
+
+
+def _bound(policy: Policy, where: str) -> Finding:
+    try:
+        claim(policy.listen)
+    except OSError as cause:
+        reason = (cause.strerror or str(cause)).lower()
+        return failed("port", f"{where}: cannot listen there: {reason}", "choose another --host or --port")
+    return ok("port", f"{where} is free: no proxy runs")
+
+
+def admin_token(policy: Policy, environment: Mapping[str, str]) -> Finding:
+    """Who may read what is stored, over HTTP."""
+    check = "admin token"
+    try:
+        token = load.admin_token(environment)
+    except PolicyError as error:
+        return refusal(check, error)
+    if token is None and policy.listen.is_loopback:
+        return ok(check, "none is set: only this machine is answered under /memory/")
+    if token is None:
+        return warning(check, "none is set: nobody is answered under /memory/", f"set {load.TOKEN_ENV}")
+    if len(token) < TOKEN_CHARS:
+        return warning(check, f"shorter than {TOKEN_CHARS} characters: it can be guessed", "choose a longer one")
+    return ok(check, "set")

@@ -1,0 +1,86 @@
+"""
+Who answers at an address? Nobody, this proxy, another one (other data, other upstreams), or another program.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from enum import StrEnum
+from http.client import HTTPConnection, HTTPException
+
+from proxy.domain import Json
+from proxy.edge.self_description import installation
+from proxy.settings.policy import ListenPolicy, Policy
+
+LOOK_SECONDS = 2.0  # a proxy answers in milliseconds; a program that says nothing is not one
+ANSWER_BYTES = 4096  # more than a proxy says
+
+EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # cannot be connected to: what can, instead
+
+
+class Found(StrEnum):
+    """What was found at an address."""
+
+    NOBODY = "nobody"
+    OURS = "ours"
+    ANOTHER = "another palimpsest: its data folder or its upstreams differ"
+    WRAPPED = "the palimpsest of another wrapped command, with which it ends"
+    FOREIGN = "another program"
+
+
+def look(policy: Policy) -> Found:
+    """Ask whoever listens where the proxy of this policy would."""
+    try:
+        said = ask(policy.listen, "/healthz")
+    except (ConnectionRefusedError, socket.gaierror):  # nor can anybody listen at a name that does not resolve
+        return Found.NOBODY
+    except (OSError, HTTPException, ValueError):
+        return Found.FOREIGN
+    if "palimpsest" not in said:
+        return Found.FOREIGN
+    if said["palimpsest"] != installation(policy):
+        return Found.ANOTHER
+    return Found.WRAPPED if said.get("wrapped") else Found.OURS
+
+
+def ask(listen: ListenPolicy, path: str) -> Json:
+    """
+    The JSON object that is answered there, whatever its status; empty where it is none.
+
+    Raises:
+        OSError, HTTPException, ValueError: nobody answers, or not in JSON.
+    """
+    connection = HTTPConnection(_host(listen), listen.port, timeout=LOOK_SECONDS)
+    try:
+        connection.request("GET", path)
+        said = json.loads(connection.getresponse().read(ANSWER_BYTES))
+    finally:
+        connection.close()
+    return said if isinstance(said, dict) else {}
+
+
+def address(listen: ListenPolicy) -> str:
+    """The URL of a proxy that listens there, without a path."""
+    host = _host(listen)
+    return f"http://{f'[{host}]' if ':' in host else host}:{listen.port}"
+
+
+def claim(listen: ListenPolicy) -> int:
+    """
+    Try to listen there, and let go again.
+
+    Returns:
+        The port, a free one where the policy's is 0.
+
+    Raises:
+        OSError: it cannot be done; the port may be taken even where nobody answers.
+    """
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
+    with socket.create_server((listen.host, listen.port), family=family) as listening:
+        port: int = listening.getsockname()[1]
+        return port
+
+
+def _host(listen: ListenPolicy) -> str:
+    return EVERYWHERE.get(listen.host, listen.host)

@@ -1,0 +1,138 @@
+"""
+How does the proxy run? uvicorn over the app, in one process or several that share port, policy, database and metrics.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
+from types import FrameType
+
+import structlog
+import uvicorn
+from starlette.types import ASGIApp
+
+from proxy import __version__, logs
+from proxy.commands.probe import address, claim
+from proxy.errors import PolicyError
+from proxy.settings import load
+from proxy.settings.policy import ListenPolicy, Policy, UpstreamPolicy
+from proxy.store.data_dir import make_folder
+from proxy.store.secret import load_secret
+
+METRICS_FOLDER_ENV = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client when a worker imports it
+IDLE_CONNECTION_SECONDS = 75  # longer than clients keep one for reuse, so that they and not we close it
+WORKER_PATIENCE_SECONDS = 30  # a worker on a busy machine takes seconds to start; uvicorn would replace it after 5
+PARENT_LOOK_SECONDS = 1.0  # between looks whether the wrap that this proxy serves was killed: one system call
+
+log = structlog.get_logger()
+
+
+def serve(policy: Policy) -> None:
+    """
+    Run until SIGTERM or SIGINT; both end streams gracefully and the process with status 0.
+
+    Raises:
+        PolicyError: what the start needs is not there: the address, the data folder, the secret, the admin token.
+    """
+    logs.configure(policy.log)
+    load.admin_token(os.environ)
+    make_folder(policy.data)
+    load_secret(policy.data, os.environ)
+    policy = policy.model_copy(update={"listen": _claimed(policy.listen)})
+    os.environ.update(load.hand_over(policy))
+    for stop in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises the signal again when all is done; that is no failure
+        signal.signal(stop, _leave)
+    if wrapper := os.environ.get(load.WRAPPED_BY_ENV):
+        Thread(target=_end_with, args=(int(wrapper),), daemon=True).start()
+    _introduce(policy)
+    if policy.listen.workers == 1:
+        _run(policy.listen)
+        return
+    with TemporaryDirectory(prefix="palimpsest-metrics-") as folder:
+        os.environ[METRICS_FOLDER_ENV] = folder
+        _run(policy.listen)
+
+
+def worker() -> ASGIApp:
+    """The app of one process; uvicorn calls this by name in each."""
+    policy = load.handed_over(os.environ)
+    logs.configure(policy.log)
+    from proxy.app import create_app  # here, so that a start that is refused is refused at once
+
+    return create_app(policy)
+
+
+def _run(listen: ListenPolicy) -> None:
+    uvicorn.run(
+        f"{__name__}:{worker.__name__}",
+        factory=True,
+        host=listen.host,
+        port=listen.port,
+        workers=listen.workers,
+        loop="uvloop" if sys.platform != "win32" else "asyncio",
+        http="proxy.edge.http:Connection",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,  # its lines hold query strings
+        server_header=False,  # an answer carries the upstream's headers, not ours beside them
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=IDLE_CONNECTION_SECONDS,
+        timeout_graceful_shutdown=listen.shutdown_seconds,
+        timeout_worker_healthcheck=WORKER_PATIENCE_SECONDS,
+    )
+
+
+def _introduce(policy: Policy) -> None:
+    """Say what the operator needs next: where everything is kept, where requests go, what clients are to be told."""
+    listen = policy.listen
+    told = {"version": __version__, "folder": str(policy.data), "workers": listen.workers}
+    log.info("starting", host=listen.host, port=listen.port, **told)
+    for upstream in policy.upstreams:
+        log.info(f"{_requests_of(upstream)} go to {_destination(upstream)}", upstream=upstream.name)
+    url = address(listen)
+    log.info(f"for OpenAI clients: export OPENAI_BASE_URL={url}/v1")
+    log.info(f"for Anthropic ones: export ANTHROPIC_BASE_URL={url}")
+    command = Path(sys.executable).with_name("palimpsest")
+    if shutil.which(command.name) is None and command.exists():
+        log.info(f"for other commands: alias {command.name}={command}")
+
+
+def _requests_of(upstream: UpstreamPolicy) -> str:
+    whose = {"openai": "requests of OpenAI's API", "anthropic": "requests of Anthropic's API", "any": "requests"}
+    return whose[upstream.wire] + ("" if upstream.models == ("*",) else f" for {', '.join(upstream.models)}")
+
+
+def _destination(upstream: UpstreamPolicy) -> str:
+    if not upstream.litellm:
+        return upstream.url
+    return f"{upstream.litellm} by way of LiteLLM" + (f", at {upstream.url}" if upstream.url else "")
+
+
+def _claimed(listen: ListenPolicy) -> ListenPolicy:
+    """The address with its port, tried before anything is loaded: workers would only say that they could not start."""
+    try:
+        return listen.model_copy(update={"port": claim(listen)})
+    except OSError as cause:
+        reason = (cause.strerror or str(cause)).partition(" (")[0].lower()
+        hint = "stop what listens there (palimpsest itself, perhaps), or choose another --port"
+        raise PolicyError(f"listen.port: {listen.port}: cannot listen on {listen.host}: {reason}; {hint}") from cause
+
+
+def _end_with(parent: int) -> None:
+    """Stop when the process that started this one is gone, however it went."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_LOOK_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _leave(_signal: int, _frame: FrameType | None) -> None:
+    sys.exit(0)

@@ -1,0 +1,1 @@
+"""Who is speaking: tenant, user, project, and what clients say about themselves."""

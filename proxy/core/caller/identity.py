@@ -1,0 +1,82 @@
+"""
+Who is speaking? Tenant, user, project, and the conversation ids that the client itself sends.
+
+Everything is scoped by the tenant; unresolved means no memory, never shared memory (design: promise 7).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from proxy.core.caller.client_table import Headers, Signals, first, first_named
+from proxy.domain import Json, Speaker
+from proxy.settings.policy import KeyPolicy, TenantPolicy
+
+_ROTATING = re.compile(
+    r"eyJ[\w-]+\.[\w-]+\.[\w-]+"  # header and payload of a JSON web token start with {
+    r"|sk-ant-oat\d+-.+"  # what a Claude subscription is used with, another one every few hours
+)
+
+
+def identify(
+    headers: Headers,
+    credentials: Sequence[bytes],
+    body: Json,
+    signals: Signals,
+    policy: TenantPolicy,
+    secret: bytes,
+    key: KeyPolicy | None = None,
+) -> Speaker:
+    """
+    Read from one request who sent it.
+
+    Args:
+        headers: lower-case names to values.
+        credentials: those that are forwarded (`core.credentials`).
+        body: the parsed request.
+        key: the proxy key that the caller presented, where the proxy holds the credentials.
+        secret: shared by all workers; keys the tenant's name, so that no credential can be guessed from the store.
+
+    Returns:
+        A speaker whose `tenant` is "" when no credential tells callers apart, or the credential changes by itself.
+    """
+    may_name_user = key is None or key.may_name_user
+    may_name_conversation = key is None or key.may_name_conversation
+    parents = first_named(signals.parent_ids, headers, body) if may_name_conversation else ()
+    return Speaker(
+        tenant=_tenant(credentials, policy, secret, key),
+        user=first(signals.user_ids, headers, body) if may_name_user else "",
+        scope=first(signals.scope_ids, headers, body) if may_name_user else "",
+        client_ids=first_named(signals.conversation_ids, headers, body) if may_name_conversation else (),
+        parent_ids=parents,
+        subagent_hint=bool(parents),
+        retry_hint=first(signals.retries, headers, body) not in ("", "0"),
+    )
+
+
+def is_rotating(credential: bytes) -> bool:
+    """These change within hours: a tenant named after one would forget its owner every time."""
+    return _ROTATING.fullmatch(credential.decode("latin-1")) is not None
+
+
+@lru_cache(maxsize=1024)
+def tenant_key(secret: bytes, tenant: str) -> bytes:
+    """Keys the fingerprints of one tenant: they mean nothing in another."""
+    return hashlib.blake2b(tenant.encode(), key=secret[:64], digest_size=32).digest()
+
+
+def _tenant(credentials: Sequence[bytes], policy: TenantPolicy, secret: bytes, key: KeyPolicy | None) -> str:
+    if key is not None:
+        return f"key:{key.name}"
+    if policy.static:
+        return f"static:{policy.static}"
+    if not credentials or any(map(is_rotating, credentials)):
+        return ""
+    # Of several, only the provider knows which it goes by: who shows all of them is somebody else than who shows one,
+    # or a key that is no longer good would open its owner's memory beside one that is.
+    shown = b"\0".join(credential.decode("latin-1").encode() for credential in sorted(credentials))
+    return "hmac:" + hmac.new(secret, b"tenant\0" + shown, hashlib.sha256).hexdigest()[:32]

@@ -1,0 +1,189 @@
+"""
+Is this a request beside the conversation? Titles, summaries, plans, commit messages, classifiers.
+
+Decided before any state changes, by shape first and words second: a side request has no tools where the conversation
+has some, another system prompt, another model; its words ask for a product OF a conversation. People ask such things
+too ("summarise what we did"), so words without a change of shape prove nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from proxy.core.caller.client_table import Signals
+from proxy.domain import Chat, Message, Shape
+
+HEAD_CHARS = 600  # a tool is defined in the first lines; long agent prompts mention everything further down
+EDGE_CHARS = 2000  # an instruction is glued to either end of a transcript
+OPENING_CHARS = 200  # "[Pause the game. Summarise the most important events so far, ..."
+LONG_ASK_CHARS = 400  # nobody types an instruction of this length; clients keep them as templates
+ABOUT_CHARS = 60  # "a detailed summary" ... "of the conversation so far"
+TRANSCRIPT_CHARS = 20_000  # both voices have spoken by then
+_SUMMARY = re.compile(r"summar|condens|compact|compress|recap|digest|snapshot|checkpoint|hand-?off|context extract")
+_VOICE = r"(user|human|assistant|ai|agent|model)\b"
+_TRANSCRIPT = re.compile(  # not over line ends: from each of many empty lines all that follow would be tried
+    rf"(?im)(?:^|\\n|>)[^\S\n]*(?:#+ |\*\*|\[|<message type=\"|<|\()?"
+    rf"{_VOICE}(?: (?:message|question|response|answer))?"
+    rf"[\"\]*)>]*\s*(?::|>|\]|\n|$)|\brole\\?[\"']?\s*[:=]\s*\\?[\"']{_VOICE}"
+)
+_CONVERSATION = re.compile(
+    r"conversation|chat|dialog|discussion|session|messages|history|above|so far|compaction|checkpoint"
+)
+_LABELLED = re.compile(r":\n|\n[A-Z][\w ]{0,30}: ")
+_LISTED = re.compile(r"\n\s*[-*•\d]")
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the words of a request ask for; only `decide` says what it means."""
+
+    instructs: str = ""  # words that order work on a conversation
+    defines: bool = False  # they can mean nothing but a tool of the client's
+    asks: str = ""  # words that ask for a product of the conversation before them
+    template: bool = False  # asked in a form that clients keep and nobody types
+    transcript: bool = False  # a conversation is written out inside one message
+    prompted: bool = False  # there is a system prompt
+    summarises: bool = False  # the product is a text that may stand for the conversation later
+    compacts: bool = False  # it can mean nothing but a compaction, whatever its words
+    lone: bool = False  # no assistant message: nothing of a conversation but what is quoted
+
+
+def read(chat: Chat, signals: Signals) -> Asked:
+    """Read what a request asks for, from its words alone."""
+    history = chat.history
+    if chat.compacts:
+        return Asked(compacts=True, summarises=True)
+    if not history:
+        return Asked()
+    first, last = chat.messages[0], _speaking(chat, signals)
+    lone = not any(m.role == "assistant" for m in history)
+    # never an answer or the result of a tool
+    asking = last.text if last.role == "user" or last.is_instruction else ""
+    ends = _squeeze(asking if len(asking) <= 2 * EDGE_CHARS else f"{asking[:EDGE_CHARS]} … {asking[-EDGE_CHARS:]}")
+    prompt = _squeeze(first.text[:HEAD_CHARS]) if first.is_instruction else ""
+    told = prompt or (ends if lone and len(history) == 1 else "")
+    defines = _first(signals.defines, told) if prompt or _is_put_together(asking) else ""
+    if lone and len(history) == 1 and (chat.max_reply_tokens == 1 or any(p.fullmatch(ends) for p in signals.probes)):
+        defines = ends[:OPENING_CHARS] or "a probe"
+    instructs = defines or _first(signals.instructs, told)
+    found = [match for pattern in signals.asks if (match := pattern.search(ends))]
+    hits = [match.group() for match in found]
+    about = any(_CONVERSATION.search(ends[match.start() : match.end() + ABOUT_CHARS]) for match in found)
+    return Asked(
+        instructs=instructs,
+        defines=bool(defines),
+        asks=hits[0] if hits else "",
+        template=_is_template(last, asking, hits, about, _first(signals.forms, ends)),
+        transcript=lone and any(_is_transcript(m) for m in (first, last)),
+        prompted=bool(prompt),
+        summarises=any(_SUMMARY.search(words) for words in (instructs or told, *hits)),
+        lone=lone,
+    )
+
+
+def decide(
+    asked: Asked, shape: Shape, parent: Shape | None, quotes: bool, adds_nothing: bool = False
+) -> tuple[bool, tuple[str, ...]]:
+    """
+    Is it a side request?
+
+    Args:
+        shape: of this request.
+        parent: of the last main request of the conversation that it continues or quotes; None when there is none.
+        quotes: whether it quotes that conversation inside a message, instead of continuing it.
+        adds_nothing: whether it holds a part of that conversation up to an answer, and nobody says anything behind it.
+
+    Returns:
+        The verdict and the evidence for it, in words.
+    """
+    if asked.compacts:
+        return True, ("a request for a compaction, by its form",)
+    ordered, question = f"instructed: {asked.instructs!r}", f"asked: {asked.asks!r}"
+    if asked.lone and not shape.tool_names:
+        if asked.defines:
+            return True, ("a tool of the client's, without tools of its own", ordered)
+        if asked.instructs and quotes:
+            return True, ("a conversation that passed here is written out in one message", ordered)
+        if asked.instructs and asked.prompted and (asked.transcript or asked.asks):
+            return True, ("a conversation is written out in one message, or asked about", ordered)
+        if asked.asks and quotes and asked.transcript:
+            return True, ("a conversation that passed here is written out in one message", question)
+    differs = _differences(shape, parent) if parent is not None else ()
+    if asked.instructs and (OTHER_PROMPT in differs if asked.prompted else differs):
+        return True, (ordered, *differs)
+    if asked.transcript and quotes and not shape.tool_names and {OTHER_PROMPT, TOOLS_GONE} & set(differs):
+        return True, ("a conversation that passed here is written out in one message", *differs)
+    if adds_nothing and asked.prompted and not shape.tool_names and OTHER_PROMPT in differs:
+        return True, ("a conversation up to an answer, and nobody says anything behind it", *differs)
+    if asked.asks and set(differs) - {OTHER_MODEL}:
+        return True, (question, *differs)
+    if asked.asks and asked.template:
+        return True, ("a template of the client's", question)
+    if asked.instructs and asked.asks and parent is None and not shape.tool_names:
+        return True, (ordered, question)
+    return False, ()
+
+
+TOOLS_GONE = "the tools of the conversation are gone"
+OTHER_PROMPT = "another system prompt than the conversation's"
+OTHER_MODEL = "another model than the conversation's"  # people switch models too, and ask the new one to sum up
+
+
+def _speaking(chat: Chat, signals: Signals) -> Message:
+    """
+    Whoever speaks last asks: people, or an instruction behind the history.
+
+    Behind what a person says clients also list what a model may use: an order opens with what it wants.
+    """
+    last, before = chat.messages[-1], chat.history[-1]
+    if not last.is_instruction or before.role != "user":
+        return last
+    opening = _squeeze(_LISTED.split(last.text[:OPENING_CHARS], 1)[0])
+    return last if any(pattern.search(opening) for pattern in signals.asks) else before
+
+
+def _differences(shape: Shape, parent: Shape) -> tuple[str, ...]:
+    """What no main request of the same conversation would change at once with such a question."""
+    found = []
+    if parent.tool_names and not shape.tool_names:
+        found.append(TOOLS_GONE)
+    if shape.opens != parent.opens:
+        found.append(OTHER_PROMPT)
+    if shape.model != parent.model:
+        found.append(OTHER_MODEL)
+    if shape.capped and not parent.capped:
+        found.append("the answer is capped, as the conversation's are not")
+    return tuple(found)
+
+
+def _first(patterns: Sequence[re.Pattern[str]], text: str) -> str:
+    return next((found.group() for pattern in patterns if (found := pattern.search(text))), "")
+
+
+def _is_template(last: Message, asking: str, hits: Sequence[str], about: bool, form: str) -> bool:
+    """It asks about the conversation in a line that shall be gone on from, at length and twice, or as programs do."""
+    if not hits or last.media:
+        return False
+    *_, line = asking.strip().lower().splitlines()
+    if line.endswith(":") and _CONVERSATION.search(line):
+        return True
+    return about and (bool(form) or (len(hits) > 1 and len(asking) >= LONG_ASK_CHARS))
+
+
+def _is_put_together(text: str) -> bool:
+    """A line is typed; what is long, or quotes something behind a label, was put together."""
+    return len(text) >= LONG_ASK_CHARS or _LABELLED.search(text) is not None
+
+
+def _is_transcript(message: Message) -> bool:
+    """Both voices of a conversation are labelled inside one message."""
+    found = _TRANSCRIPT.findall(message.text[:TRANSCRIPT_CHARS])
+    voices = {voice.lower() for pair in found for voice in pair}
+    return bool(voices & {"user", "human"}) and bool(voices & {"assistant", "ai", "agent", "model"})
+
+
+def _squeeze(text: str) -> str:
+    return _SPACE.sub(" ", text).strip().lower()

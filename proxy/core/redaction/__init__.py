@@ -1,0 +1,1 @@
+"""Credentials in texts, found and replaced before anything is stored."""

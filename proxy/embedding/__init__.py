@@ -1,0 +1,1 @@
+"""The embedding model: fetched, loaded, and run for questions and passages."""

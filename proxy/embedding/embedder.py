@@ -1,0 +1,250 @@
+"""
+Who turns texts into vectors, and what happens while the model is missing?
+
+Questions are embedded here, on a thread of their own; passages in a process of their own (`passage_process`). Without a
+model nothing waits: `ready` is False, recall is lexical, and `watch` picks the model up when it arrives. The process
+ends when there have been no passages for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TypeVar
+
+import structlog
+
+from proxy.embedding.embedding_worker import PassageProcess
+from proxy.embedding.minilm import GRAPH, MAX_TOKENS, NAME, Encoder
+from proxy.embedding.model import discard, install, locate, questions_folder
+from proxy.errors import MemoryFault
+from proxy.ports import Counts, Vectors
+from proxy.settings.policy import ModelPolicy
+
+QUESTION_CHARS = 240  # some 50 tokens: 3 ms on one core, a fifth of what 256 would take
+QUESTION_TOKENS = 64  # prose has no more; logs have up to twice as many in as many characters, and take twice as long
+REMEMBERED_QUESTIONS = 256  # half a megabyte; a retry and the next step of a tool loop ask the same again
+LOOK_SECONDS = 2.0  # between two looks for a model that somebody puts in place: a few stat calls
+REST_SECONDS = 60.0  # a start takes half a second in the background; a conversation has a turn every minute or so
+FETCH_PAUSE_SECONDS = 30.0  # after the first fetch that failed; doubles each time
+FETCH_PAUSE_SECONDS_MAX = 3600.0
+
+T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+
+
+class MiniLM:
+    """all-MiniLM-L6-v2 on this machine's processor. Run `watch` in the background, and call `close` in the end."""
+
+    name = f"{NAME}/{MAX_TOKENS}"
+
+    def __init__(self, policy: ModelPolicy, counts: Counts, rest_seconds: float = REST_SECONDS) -> None:
+        self.status = "not loaded yet"  # for /readyz: words, never a path of the client's
+        self._policy = policy
+        self._counts = counts
+        self._encoder: Encoder | None = None
+        self._passages: PassageProcess | None = None
+        self._refused: tuple[Path, int] | None = None  # a damaged model: not loaded again until it changes
+        self._stopping = False
+        self._loading: asyncio.Event | None = None
+        self._rest_seconds = rest_seconds
+        self._resting: asyncio.TimerHandle | None = None
+        self._remembered: OrderedDict[tuple[str, ...], _Question] = OrderedDict()
+        self._question_thread = ThreadPoolExecutor(1, "embed-question")
+        self._passage_thread = ThreadPoolExecutor(1, "embed-passages")
+        counts.gauge("embedder_ready", 0)
+
+    @property
+    def ready(self) -> bool:
+        return self._encoder is not None
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether a model was found, and will be ready in a moment."""
+        return self._loading is not None
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors of the forms of one question, shape (n, 384). Asked twice, even at once, it is computed once."""
+        forms = tuple(map(gist, texts))
+        question = self._remembered.get(forms)
+        if question is None:
+            question = self._remembered[forms] = self._begin(forms)
+            if len(self._remembered) > REMEMBERED_QUESTIONS:
+                self._remembered.popitem(last=False)
+        self._remembered.move_to_end(forms)
+        question.waiting += 1
+        try:
+            return await asyncio.shield(question.vectors)  # others may wait for it too
+        finally:
+            question.waiting -= 1
+            # what has begun goes on: a retry will ask the same
+            if not question.waiting and question.work.cancel() and self._remembered.get(forms) is question:
+                del self._remembered[forms]
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors, shape (n, 384). Takes its time."""
+        if self._encoder is None or self._passages is None:
+            raise MemoryFault(f"embedding passages: {self.status}")
+        vectors: Vectors = await self._on_passage_thread(self._passages.embed, texts)
+        self._rest_later()
+        return vectors
+
+    def forget(self) -> None:
+        """Drop the questions that are kept in memory."""
+        self._remembered.clear()
+
+    async def warm(self) -> bool:
+        """Load the model, if this machine has one. Returns `ready`."""
+        try:
+            folder = locate(self._policy)
+        except MemoryFault as fault:
+            if self.status != str(fault):  # it is looked for every few seconds
+                self._say(str(fault))
+            return False
+        if self.ready or folder is None or self._refused == _version(folder):
+            return self.ready
+        version, self._loading = _version(folder), asyncio.Event()
+        try:
+            await self._load(folder)
+        except MemoryFault as fault:
+            self._refused = version
+            self._say(str(fault))
+            return False
+        finally:
+            self._loading.set()
+            self._loading = None
+        self._counts.gauge("embedder_ready", 1)
+        self.status = "ready"
+        log.info("embedding model loaded", folder=str(folder))
+        return True
+
+    async def loaded(self, seconds: float) -> bool:
+        """Wait while the model is being loaded, but no longer than this. Returns `ready`."""
+        if self._loading is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._loading.wait()
+        return self.ready
+
+    async def watch(self) -> None:
+        """Return when the model is loaded. Until then look for it, and fetch it where policy allows."""
+        now = asyncio.get_running_loop().time
+        pause, next_fetch = FETCH_PAUSE_SECONDS, now()
+        while not (await self.warm() or self._stopping):
+            if now() < next_fetch:
+                await asyncio.sleep(LOOK_SECONDS)
+                continue
+            await self._fetch()
+            pause, next_fetch = min(2 * pause, FETCH_PAUSE_SECONDS_MAX), now() + pause
+
+    async def close(self) -> None:
+        """End the threads and the process. Work that is under way fails."""
+        self._stopping = True
+        if self._resting:
+            self._resting.cancel()
+        if passages := self._passages:
+            self._passages = None
+            passages.interrupt()
+            await self._on_passage_thread(passages.close)
+        for thread in (self._question_thread, self._passage_thread):
+            thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _load(self, folder: Path) -> None:
+        """Load both models, beside one another."""
+        run = asyncio.get_running_loop().run_in_executor
+        self._passages = passages = PassageProcess(folder, self._policy.threads)
+        encoder = run(self._question_thread, Encoder, questions_folder(folder), self._policy.threads, QUESTION_TOKENS)
+        try:
+            await self._on_passage_thread(passages.start)
+            self._encoder = await encoder
+        except MemoryFault:
+            await asyncio.wait([encoder])
+            await self._on_passage_thread(passages.close)
+            raise
+        self._rest_later()
+
+    def _on_passage_thread(self, work: Callable[..., T], *args: object) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().run_in_executor(self._passage_thread, work, *args)
+
+    def _rest_later(self) -> None:
+        """End the process once nothing has been embedded for a while; the next passage starts it again."""
+        if self._resting:
+            self._resting.cancel()
+        if passages := self._passages:
+            loop = asyncio.get_running_loop()
+            self._resting = loop.call_later(self._rest_seconds, self._on_passage_thread, passages.close)
+
+    def _begin(self, forms: tuple[str, ...]) -> _Question:
+        encoder, started = self._encoder, perf_counter()
+        if encoder is None:
+            raise MemoryFault(f"embedding a question: {self.status}")
+
+        def end(done: asyncio.Future[Vectors]) -> None:
+            if not done.cancelled():
+                self._counts.observe("embed_query", perf_counter() - started)
+            if (done.cancelled() or done.exception()) and self._remembered.get(forms) is question:
+                del self._remembered[forms]
+
+        work = self._question_thread.submit(encoder.embed, forms)
+        question = _Question(work, asyncio.wrap_future(work))
+        question.vectors.add_done_callback(end)
+        return question
+
+    async def _fetch(self) -> None:
+        if self._refused and self._refused == _version(self._refused[0]):
+            discard(self._policy, self._refused[0])
+        try:
+            await self._on_passage_thread(install, self._policy, self._progress)
+        except MemoryFault as fault:
+            self._say(str(fault))
+        except _Stopped:
+            return
+
+    def _progress(self, text: str) -> None:
+        if self._stopping:
+            raise _Stopped
+        self.status = text
+
+    def _say(self, trouble: str) -> None:
+        self.status = trouble
+        log.warning("no embedding model: recall goes by words alone", reason=trouble)
+
+
+def gist(text: str) -> str:
+    """
+    The beginning and the end of a long question: what it is about stands there, its quotations in between.
+
+    Time grows with length, and a request waits for it.
+    """
+    if len(text) <= QUESTION_CHARS:
+        return text
+    half = QUESTION_CHARS // 2
+    return f"{text[:half].rsplit(None, 1)[0]} {text[-half:].split(None, 1)[-1]}"
+
+
+@dataclass(slots=True)
+class _Question:
+    """A question that is, will be or was embedded."""
+
+    work: Future[Vectors]
+    vectors: asyncio.Future[Vectors]
+    waiting: int = 0  # requests
+
+
+class _Stopped(Exception):
+    """The proxy stops: a fetch need not go on."""
+
+
+def _version(folder: Path) -> tuple[Path, int]:
+    """Changes when the model does."""
+    try:
+        return folder, (folder / GRAPH).stat().st_mtime_ns
+    except OSError:
+        return folder, 0

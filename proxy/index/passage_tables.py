@@ -1,0 +1,267 @@
+"""
+What is known of the passages of a scope, and what do they mean? A cache in memory that follows the database.
+
+Exact search: a scope's vectors are one matrix, compared with the question all at once (`core/recall/similarity.py`).
+Each scope that was asked about is one shelf. It is filled in slices and keeps what it has when a deadline cuts it
+short, so that a large scope is there after a few requests; later it only reads on, whichever worker wrote.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from proxy.core.archive.chunking import ASKS, WISHES, tells
+from proxy.core.recall.ranking import PassageTable, Rows, consequence
+from proxy.core.recall.similarity import LARGE_PASSAGES, Floats, Signs, signs_of
+from proxy.domain import HeadFlag, Reach
+from proxy.index.scope import Scope
+from proxy.ports import Ask, Row
+
+DIMENSIONS = 384
+SLICE_PASSAGES = 4096  # read at a time, about 20 ms
+MAX_PASSAGES = 400_000  # in memory for all scopes, some 700 MB; the scope asked about longest ago goes first
+SHELF_PASSAGES = 20  # what a shelf costs by itself, in passages: 30 kB, however few it holds
+PATIENCE_SECONDS = 0.02  # for another question that reads on in the same scope: as a rule that takes 1 ms
+FIRST_PASSAGES = 256  # room of a new shelf; it doubles
+
+PASSAGE = np.dtype(
+    [
+        ("id", np.int64),
+        ("occurrence", np.int64),
+        ("conversation", np.int64),
+        ("full", np.int64),
+        ("length", np.float32),
+        ("centre", np.float64),
+        ("before", np.int64),
+        ("after", np.int64),
+        ("created_at", np.float64),
+        ("asks", np.bool_),
+        ("consequence", np.float32),
+        ("speaker", np.int64),
+        ("user", np.bool_),
+        ("tells", np.float32),
+        ("wish", np.bool_),
+        ("has_vector", np.bool_),
+    ]
+)
+
+
+class PassageTables:
+    """
+    PassageTables by scope, those asked about most recently in memory. Threads may ask at once.
+
+    Args:
+        model: name of the model whose vectors count; passages without one have a vector of zeros.
+        room_passages: kept for all scopes; each shelf takes that of some passages, however few it holds.
+    """
+
+    def __init__(self, model: str, room_passages: int = MAX_PASSAGES) -> None:
+        self._model = model
+        self._room_passages = room_passages
+        self._choosing = threading.Lock()
+        self._growing: OrderedDict[Scope, _Growing] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<PassageTables [{len(self._growing)} scopes, {sum(map(len, self._growing.values()))} passages]>"
+
+    def shelf(self, ask: Ask, scope: Scope) -> PassageTable:
+        """
+        Everything of a scope that is committed now.
+
+        While another thread reads the same scope for the first time, which takes long, what is there already.
+        """
+        with self._choosing:
+            growing = self._growing.setdefault(scope, _Growing())
+            self._growing.move_to_end(scope)
+        if growing.reading.acquire(timeout=PATIENCE_SECONDS):
+            try:
+                self._follow(ask, growing, scope)
+            finally:
+                growing.reading.release()
+        with self._choosing:
+            while len(self._growing) > 1 and sum(map(_cost, self._growing.values())) > self._room_passages:
+                self._growing.popitem(last=False)
+        return growing.latest
+
+    def _follow(self, ask: Ask, growing: _Growing, scope: Scope) -> None:
+        if len(growing):
+            gone = ask("SELECT seq, memory FROM forgotten WHERE seq > ? ORDER BY seq", (growing.forgotten_seq,))
+            ids = [memory for _, memory in gone]
+            if growing.holds_any(ids) or self._has_come(ask, growing, scope, ids):
+                growing.clear()
+            if gone:
+                growing.forgotten_seq = gone[-1][0]
+        else:
+            growing.forgotten_seq = ask("SELECT ifnull(max(seq), 0) FROM forgotten")[0][0]
+        index = "memory_by_tenant" if scope.reach is Reach.TENANT else "memory_by_conversation"
+        condition, args = scope.condition
+        while True:
+            rows = ask(
+                "SELECT memory.id, memory.occurrence, memory.conversation, memory.stop - memory.start, memory.tags,"
+                " occurrence.full, occurrence.flags, occurrence.created_at"
+                f" FROM memory INDEXED BY {index} JOIN occurrence ON occurrence.id = memory.occurrence"
+                f" WHERE {condition} AND memory.id > ? ORDER BY memory.id LIMIT ?",
+                (*args, growing.last_id, SLICE_PASSAGES),
+            )
+            growing.add(rows)
+            self._fill(ask, growing)
+            growing.publish()
+            if len(rows) < SLICE_PASSAGES:
+                return
+
+    def _has_come(self, ask: Ask, growing: _Growing, scope: Scope, ids: Sequence[int]) -> bool:
+        """Whether any of these, older than what was read last, belongs to the scope by now."""
+        older = [id for id in ids if id <= growing.last_id]
+        condition, args = scope.condition
+        return bool(older) and bool(
+            ask(
+                "SELECT 1 FROM json_each(?) AS asked CROSS JOIN memory ON memory.id = asked.value"
+                f" WHERE {condition} LIMIT 1",
+                (orjson.dumps(older).decode(), *args),
+            )
+        )
+
+    def _fill(self, ask: Ask, growing: _Growing) -> None:
+        """Read the vectors that are there by now."""
+        missing = growing.missing()
+        for start in range(0, len(missing), SLICE_PASSAGES):
+            rows = ask(
+                # "+": one look-up for each passage; by the model's index it would be all vectors for each
+                "SELECT memory, own FROM json_each(?) AS asked CROSS JOIN vector ON vector.memory = asked.value"
+                " WHERE +vector.model = ? AND length(vector.own) = ?",
+                (orjson.dumps(missing[start : start + SLICE_PASSAGES]).decode(), self._model, DIMENSIONS * 2),
+            )
+            growing.fill(rows)
+
+
+class _Growing:
+    """Arrays with room to grow. Rows are added and vectors filled in; nothing else changes in place."""
+
+    def __init__(self) -> None:
+        self.reading = threading.Lock()
+        self.forgotten_seq = 0
+        self.clear()
+
+    def __len__(self) -> int:
+        return self._size
+
+    def clear(self) -> None:
+        self._size = 0
+        self._columns: dict[str, npt.NDArray[Any]] = _columns(FIRST_PASSAGES)
+        self._vectors: Floats = np.zeros((FIRST_PASSAGES, DIMENSIONS), np.float32)
+        self._signs: Signs | None = None
+        self._ends: dict[int, tuple[int, float]] = {}  # conversation: its last row, and characters up to its end
+        self._names: dict[str, int] = {}
+        self._known: dict[str, tuple[int, Rows]] = {}  # one for all shelves whose rows mean the same
+        self.publish()
+
+    @property
+    def last_id(self) -> int:
+        return int(self._columns["id"][self._size - 1]) if self._size else 0
+
+    def holds_any(self, ids: Sequence[int]) -> bool:
+        return bool(len(ids)) and bool(np.isin(ids, self._columns["id"][: self._size]).any())
+
+    def missing(self) -> list[int]:
+        """Ids of passages that have no vector yet."""
+        known = self._columns["has_vector"][: self._size]
+        found: list[int] = self._columns["id"][: self._size][~known].tolist()
+        return found
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Passages with rising ids, as `_follow` reads them."""
+        if not rows:
+            return
+        new = np.array([self._passage(at, row) for at, row in enumerate(rows, self._size)], PASSAGE)
+        size = self._size + len(new)
+        room = len(self._vectors)
+        if size > room:
+            self._grow(max(size, 2 * room) - room)
+        for name, column in self._columns.items():
+            column[self._size : size] = new[name]
+        follows = np.flatnonzero(new["before"] >= 0)
+        after = self._columns["after"].copy()  # who asked before us must not be led to rows that it does not have
+        after[new["before"][follows]] = self._size + follows
+        self._columns["after"] = after
+        self._size = size
+
+    def _grow(self, room: int) -> None:
+        more = _columns(room)
+        self._columns = {name: np.concatenate([column, more[name]]) for name, column in self._columns.items()}
+        is_large = len(self._columns["id"]) > LARGE_PASSAGES
+        kept = np.float16 if is_large else np.float32  # the store keeps 16 bits: nothing is lost
+        self._vectors = np.concatenate([self._vectors.astype(kept), np.zeros((room, DIMENSIONS), kept)])
+        if self._signs is not None:
+            self._signs = np.concatenate([self._signs, np.zeros((len(self._signs), room), np.uint64)], axis=1)
+        elif is_large:
+            self._signs = signs_of(self._vectors)
+
+    def fill(self, rows: Sequence[Row]) -> None:
+        """Vectors of passages that are there, as `_fill` reads them."""
+        if not rows:
+            return
+        at = np.searchsorted(self._columns["id"][: self._size], [memory for memory, _ in rows])
+        joined = b"".join(own for _, own in rows)
+        vectors = np.frombuffer(joined, np.float16).reshape(-1, DIMENSIONS)
+        self._vectors[at] = vectors
+        if self._signs is not None:
+            self._signs[:, at] = signs_of(vectors)
+        self._columns["has_vector"][at] = True
+
+    def publish(self) -> None:
+        """Hand out what is there by now. The one who reads does it: half of a change must not be seen."""
+        self.latest = self._shelf()
+
+    def _shelf(self) -> PassageTable:
+        rows = {name: column[: self._size] for name, column in self._columns.items()}
+        return PassageTable(
+            ids=rows["id"],
+            occurrences=rows["occurrence"],
+            conversations=rows["conversation"],
+            fulls=rows["full"],
+            lengths=rows["length"],
+            centres=rows["centre"],
+            before=rows["before"],
+            after=rows["after"],
+            created_at=rows["created_at"],
+            asks=rows["asks"],
+            consequence=rows["consequence"],
+            speakers=rows["speaker"],
+            users=rows["user"],
+            tells=rows["tells"],
+            wishes=rows["wish"],
+            names=self._names,
+            vectors=self._vectors[: self._size],
+            signs=None if self._signs is None else self._signs[:, : self._size],
+            known=self._known,
+        )
+
+    def _passage(self, at: int, row: Row) -> tuple[Any, ...]:
+        id, occurrence, conversation, length, tags, full, flags, created_at = row
+        before, start = self._ends.get(conversation, (-1, 0.0))
+        self._ends[conversation] = (at, start + length)
+        named = tags.split()
+        name = next((tag[:-1] for tag in named if tag.endswith(":")), "")
+        speaker = self._names.setdefault(name, len(self._names) + 1) if name else 0
+        has_calls = bool(flags & (HeadFlag.TOOL | HeadFlag.CALLS))
+        return (
+            *(id, occurrence, conversation, full, length, start + length / 2, before, -1, created_at),
+            *(ASKS in named, consequence(has_calls, "/" in tags), speaker),
+            *(bool(flags & HeadFlag.USER) and not speaker, tells(named), WISHES in named, False),
+        )
+
+
+def _cost(growing: _Growing) -> int:
+    return len(growing) + SHELF_PASSAGES
+
+
+def _columns(rows: int) -> dict[str, npt.NDArray[Any]]:
+    """Each field of `PASSAGE` on its own: a field of joined rows is copied whole wherever it is searched."""
+    return {name: np.zeros(rows, PASSAGE[name]) for name in PASSAGE.names or ()}

@@ -1,0 +1,333 @@
+"""
+What is remembered of this? Ask the indexes, gate, rank, and fetch the texts of the best.
+
+The gate comes first and looks at the question alone: nothing relevant means no block, the normal case. "Could not look"
+is a `MemoryFault`; "nothing found" is an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from time import perf_counter
+
+import numpy as np
+import orjson
+import structlog
+
+from proxy.core.archive.chunking import WISHES, identifiers, names, query_terms, tells, tells_time, terms, without_names
+from proxy.core.recall.coverage import LostPassage, by_coverage
+from proxy.core.recall.dates import QUESTION_CHARS, periods
+from proxy.core.recall.ranking import (
+    PROBABILITY,
+    RECIPE,
+    Asked,
+    Bools,
+    PassageTable,
+    Ranked,
+    Recipe,
+    Rows,
+    by_worth,
+    diversified,
+    rank,
+    ranks,
+)
+from proxy.core.recall.reinforcement import Rounds, scope_name, worth
+from proxy.core.recall.relevance import relevance
+from proxy.core.recall.similarity import Meanings
+from proxy.domain import Candidate, Memory, Query, Recalled
+from proxy.errors import MemoryFault
+from proxy.index.full_text import Found, find
+from proxy.index.passage_tables import PassageTables
+from proxy.index.scope import scope_of
+from proxy.ports import Ask, Clock, Counts, Embedder, Row, Sql, Vectors
+from proxy.settings.policy import RecallPolicy, ReinforcementPolicy
+from proxy.store.reinforcement import read_rounds
+
+NOTHING_STORED = "nothing is stored within reach"
+NO_REINFORCEMENT = ReinforcementPolicy()
+JUDGED_PASSAGES = 100  # the best by rank; behind them stands one answer in fifty, and judging takes its time
+INLINE_PASSAGES = 5_000  # ranking more takes milliseconds: off the event loop
+
+TEXTS = """
+SELECT memory.id, memory.occurrence, conversation.public, occurrence.role,
+    substr(content.text, memory.start + 1, memory.stop - memory.start), occurrence.created_at,
+    memory.start, memory.stop, memory.tags
+FROM json_each(?) AS asked CROSS JOIN memory ON memory.id = asked.value
+JOIN conversation ON conversation.id = memory.conversation
+JOIN occurrence ON occurrence.id = memory.occurrence JOIN content ON content.id = occurrence.content
+WHERE memory.tenant = (SELECT id FROM tenant WHERE name = ?)
+ORDER BY asked.key
+"""
+
+LOST = """
+SELECT memory.id, memory.occurrence, occurrence.full, occurrence.role, memory.stop - memory.start, memory.tags
+FROM memory INDEXED BY memory_by_conversation JOIN occurrence ON occurrence.id = memory.occurrence
+WHERE memory.conversation = ? ORDER BY memory.id
+"""
+
+log = structlog.get_logger()
+
+
+class Recall:
+    """Implements `proxy.ports.Remembering`."""
+
+    def __init__(
+        self,
+        sql: Sql,
+        shelves: PassageTables,
+        embedder: Embedder,
+        policy: RecallPolicy,
+        counts: Counts,
+        clock: Clock,
+        recipe: Recipe = RECIPE,
+        reinforcement: ReinforcementPolicy = NO_REINFORCEMENT,
+        model_loaded: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
+        """
+        Args:
+            model_loaded: waits a moment for a model that is being loaded.
+        """
+        self._sql = sql
+        self._shelves = shelves
+        self._embedder = embedder
+        self._policy = policy
+        self._counts = counts
+        self._clock = clock
+        self._recipe = recipe
+        self._reinforcement = reinforcement
+        self._model_loaded = model_loaded
+        self._expected: set[asyncio.Future[Vectors | None]] = set()
+
+    def expect(self, text: str) -> None:
+        """Begin to embed a question that will probably be asked; the embedder remembers it."""
+        if self._embedder.ready:
+            embedding = asyncio.ensure_future(self._vectors(text))
+            self._expected.add(embedding)  # the event loop itself would forget it
+            embedding.add_done_callback(self._expected.discard)
+
+    async def recall(self, query: Query, limit: int) -> Recalled:
+        """Best candidates first, visible and excluded ones left out."""
+        started = perf_counter()
+        recalled = await self._recall(query, limit)
+        elapsed = perf_counter() - started
+        self._counts.observe("recall", elapsed)
+        return replace(recalled, elapsed_ms=elapsed * 1000)
+
+    async def _recall(self, query: Query, limit: int) -> Recalled:
+        if query.named is not None:
+            return await self._recall_lost(query, query.named, limit)
+        wanted = query_terms(query.text)
+        try:
+            async with asyncio.TaskGroup() as looking:
+                embedding = looking.create_task(self._vectors(query.text))
+                reading = looking.create_task(self._sql.ask(functools.partial(self._look, query, wanted)))
+        except ExceptionGroup as group:
+            raise group.exceptions[0] from None
+        found, vectors = reading.result(), embedding.result()
+        if found is None:
+            return Recalled((), False, NOTHING_STORED)
+        own, shelf, words, rounds = found
+        judging = functools.partial(self._judge, query, own, shelf, vectors, words, rounds, limit)
+        reason, best, helps = judging() if len(shelf) <= INLINE_PASSAGES else await asyncio.to_thread(judging)
+        if best is None:
+            return Recalled((), False, reason, vectors is None, helps=helps)
+        candidates = await self._texts(query.tenant, shelf, best)
+        return Recalled(candidates, bool(candidates), reason, vectors is None, helps=helps)
+
+    async def _recall_lost(self, query: Query, named: frozenset[str], limit: int) -> Recalled:
+        """What this conversation lost, by what nothing that stands names: nobody has asked for anything yet."""
+        found = await self._sql.ask(lambda ask: scope_of(ask, query))
+        if found is None:
+            return Recalled((), False, NOTHING_STORED)
+        rows = await self._sql.read(LOST, (found[1],))
+        covering = functools.partial(_covering, rows, query, named, limit)
+        best = covering() if len(rows) <= INLINE_PASSAGES else await asyncio.to_thread(covering)
+        follows = {after: before for (_, before, *_), (after, *_) in pairwise(rows)}
+        memories = await self._read(query.tenant, {passage.id: follows.get(passage.id, 0) for passage, _ in best})
+        candidates = tuple(
+            Candidate(memories[passage.id], gain, {"coverage": (place, gain)})
+            for place, (passage, gain) in enumerate(best, start=1)
+            if passage.id in memories
+        )
+        return Recalled(candidates, bool(candidates), "nobody asks: what the compaction took away, by what it names")
+
+    def _look(self, query: Query, wanted: Sequence[str], ask: Ask) -> tuple[int, PassageTable, Found, Rounds] | None:
+        """The conversation's row, what its scope holds, where the question's words stand in it, and its rounds."""
+        found = scope_of(ask, query)
+        if found is None:
+            return None
+        scope, own = found
+        shelf, rounds = self._shelves.shelf(ask, scope), Rounds()
+        if self._reinforcement.enabled:
+            name = scope_name(query.reach, query.conversation, query.user, query.scope)
+            rounds = read_rounds(ask, query.tenant, name)
+        return own, shelf, find(ask, scope, shelf, wanted), rounds
+
+    def _judge(
+        self,
+        query: Query,
+        own: int,
+        shelf: PassageTable,
+        vectors: Vectors | None,
+        words: Found,
+        rounds: Rounds,
+        limit: int,
+    ) -> tuple[str, Ranked | None, float]:
+        """Why something comes, what, best first, and how probably it helps; or why nothing does, and None."""
+        policy, gained = self._policy, None
+        asked, eligible = _asked(query.text, self._clock(), shelf, vectors, words), _eligible(shelf, query, own)
+        if rounds.newest:
+            gained, is_recalled = worth(shelf.occurrences, rounds, self._reinforcement)
+            eligible &= is_recalled
+        if asked.cosines is not None and not asked.cosines[eligible].any():  # no passage has a vector yet
+            asked = replace(asked, cosines=None, about=None)
+        if not eligible.any():
+            return "nothing that may come", None, 0.0
+        now, pool, fusion = self._clock(), policy.candidates, policy.fusion
+        ranked = rank(shelf, asked, eligible, now, pool=pool, fusion=fusion, recipe=self._recipe, gained=gained)
+        once = ranked.part(_first_of_equals(shelf.fulls[ranked.rows], shelf.occurrences[ranked.rows]))
+        once = once.part(slice(max(limit, JUDGED_PASSAGES)))
+        wishes = _wishes(shelf, asked, eligible, query.wishes)
+        if not len(once.rows):
+            return "no passage is near, and no word of the question is known", wishes, 0.0
+        judged = relevance(shelf, asked, eligible, once)
+        reason = f"helps with a probability of {judged.helps:.2f}; {query.least_help:.2f} is asked for"
+        if judged.helps < query.least_help:
+            return reason, wishes, judged.helps
+        best = by_worth(once, judged.passages, shelf.lengths[once.rows])
+        best = diversified(best, shelf.vectors, policy.mmr_lambda).part(slice(limit))
+        return reason, best if wishes is None else _in_front(wishes, best), judged.helps
+
+    async def _vectors(self, text: str) -> Vectors | None:
+        """
+        Of the question, and of what it says without names if it has any: (1 or 2, 384). None: there is no model.
+
+        What was pasted has one: its names are those of a log, and a second one takes as long as the first.
+        """
+        if not self._embedder.ready and (self._model_loaded is None or not await self._model_loaded()):
+            return None
+        try:
+            forms = dict.fromkeys((text, text if len(text) > QUESTION_CHARS else without_names(text)))
+            return await self._embedder.embed_queries([*forms])
+        except MemoryFault as fault:
+            self._counts.fault("embed_query")
+            log.warning("recall is lexical only", reason=str(fault))
+            return None
+
+    async def _texts(self, tenant: str, shelf: PassageTable, best: Ranked) -> tuple[Candidate, ...]:
+        ids, before = shelf.ids[best.rows].tolist(), shelf.before[best.rows]
+        follows = np.where(before >= 0, shelf.occurrences[before], 0).tolist()
+        memories = await self._read(tenant, dict(zip(ids, follows, strict=True)))
+        placed = {name: (ranks(values).tolist(), values.tolist()) for name, values in best.signals.items()}
+        return tuple(
+            Candidate(
+                memories[id],
+                float(best.scores[at]),
+                {name: (places[at], values[at]) for name, (places, values) in placed.items() if name != PROBABILITY},
+                placed[PROBABILITY][1][at],
+            )
+            for at, id in enumerate(ids)
+            if id in memories
+        )
+
+    async def _read(self, tenant: str, follows: Mapping[int, int]) -> dict[int, Memory]:
+        """The memories with these ids, which follow these occurrences. What was forgotten meanwhile is left out."""
+        rows = await self._sql.read(TEXTS, (orjson.dumps([*follows]).decode(), tenant))
+        return {
+            id: Memory(
+                id=id,
+                occurrence=occurrence,
+                conversation=conversation,
+                position=occurrence,
+                role=role,
+                text=text,
+                created_at=created_at,
+                start=start,
+                stop=stop,
+                tags=tuple(tags.split()),
+                follows=follows[id],
+            )
+            for id, occurrence, conversation, role, text, created_at, start, stop, tags in rows
+        }
+
+
+def _wishes(shelf: PassageTable, asked: Asked, eligible: Bools, count: int) -> Ranked | None:
+    """The user's lasting wishes, those nearest to the question first, the newer of equals; None: there are none."""
+    rows = np.flatnonzero(shelf.wishes & eligible)[::-1]
+    if not count or not len(rows):
+        return None
+    near = np.zeros(len(rows)) if asked.cosines is None else asked.cosines[rows]
+    order = np.argsort(-near, kind="stable")[:count]
+    return Ranked(rows[order], near[order], {PROBABILITY: np.ones(len(order)), "wish": near[order]})
+
+
+def _in_front(wishes: Ranked, best: Ranked) -> Ranked:
+    """Wishes, then what answers the question; each passage once."""
+    rest = best.part(~np.isin(best.rows, wishes.rows))
+    signals = {
+        name: np.concatenate([wishes.signals.get(name, np.zeros(len(wishes.rows))), values])
+        for name, values in rest.signals.items()
+    }
+    return Ranked(np.concatenate([wishes.rows, rest.rows]), np.concatenate([wishes.scores, rest.scores]), signals)
+
+
+def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: int) -> list[tuple[LostPassage, float]]:
+    """What was lost, by what it names, from all passages of its conversation (`LOST`)."""
+    visible = query.visible_fulls
+    shown = named.union(*(tags.split() for _, _, full, _, _, tags in rows if full in visible))
+    lost = [
+        LostPassage(
+            *(id, chars, frozenset(tags.split()), role in ("tool", "function")),
+            tells(tags.split()) if role == "user" else 0.0,
+        )
+        for id, occurrence, full, role, chars, tags in rows
+        if full not in visible and occurrence not in query.excluded and (query.lost is None or occurrence in query.lost)
+    ]
+    wishes = [one for one in reversed(lost) if WISHES in one.tags][: query.wishes]
+    held = {one.id for one in wishes}
+    covering = by_coverage([one for one in lost if one.id not in held], shown, limit, with_prose=query.with_prose)
+    most = covering[0][1] if covering else 0.0
+    return [*((one, most) for one in wishes), *covering][:limit]
+
+
+def _asked(text: str, now: float, shelf: PassageTable, vectors: Vectors | None, words: Found) -> Asked:
+    """The question, looked up: how near each passage is, which hold its words, and whom it names that nobody knows."""
+    absent = [term for term in words.absent if not tells_time(term)]
+    strange = [not set(terms(name)).isdisjoint(absent) for name in names(text)]
+    cosines, about = (None, None) if vectors is None else Meanings(shelf.vectors, shelf.signs).cosines(vectors)
+    return Asked(
+        cosines=cosines,
+        about=about,
+        found=words.rows,
+        text=text,
+        absent=tuple(absent),
+        identifiers=tuple(name for name in identifiers(text) if name in words.rows),
+        words=frozenset(re.findall(r"\w+", text.lower())),
+        periods=periods(text, now),
+        strangers=sum(strange) / max(len(strange), 1),
+    )
+
+
+def _eligible(shelf: PassageTable, query: Query, own: int) -> Bools:
+    """What may come: lost by this conversation, or said in another one in reach; neither visible nor said already."""
+    kept: Bools = ~np.isin(shelf.fulls, _array(query.visible_fulls))
+    kept &= ~np.isin(shelf.occurrences, _array(query.excluded))
+    if query.lost is not None:
+        kept &= (shelf.conversations != own) | np.isin(shelf.occurrences, _array(query.lost))
+    return kept
+
+
+def _first_of_equals(fulls: Rows, occurrences: Rows) -> Bools:
+    """Of messages that say the same, the one that ranks first, with all its passages."""
+    _, first, group = np.unique(fulls, return_index=True, return_inverse=True)
+    same: Bools = occurrences == occurrences[first][group]
+    return same
+
+
+def _array(values: Collection[int]) -> Rows:
+    return np.fromiter(values, np.int64, len(values))

@@ -1,0 +1,166 @@
+"""
+What is written of a message where it stands? Its content once per tenant, its occurrence, and what finds it again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from proxy.core.archive.chunking import SCOPE_MARK, scope_terms
+from proxy.domain import Entry, Passage
+from proxy.ports import Row
+from proxy.store.connection_thread import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One message in one place of one conversation."""
+
+    occurrence: int
+    tenant: int
+    conversation: int
+    turn: int
+    position: int
+    entry: Entry
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Findable:
+    """The passages of one occurrence."""
+
+    occurrence: int
+    tenant: int
+    conversation: int
+    passages: Sequence[Passage]
+
+
+def last_ids(transaction: Transaction) -> dict[str, int]:
+    """By table, the last id ever given; valid until the transaction ends, because nobody else can write."""
+    return Counter({name: last for name, last in transaction.read("SELECT name, seq FROM sqlite_sequence")})
+
+
+def ids(values: Iterable[int]) -> str:
+    """Numbers as the JSON list that `json_each` takes."""
+    return orjson.dumps(list(values)).decode()
+
+
+def write_standing(transaction: Transaction, standing: Sequence[Standing], last_memory: int) -> None:
+    """
+    Args:
+        last_memory: see `last_ids`.
+    """
+    transaction.write(
+        "INSERT INTO content(tenant, digest, text, rest) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        [(s.tenant, s.entry.digest, s.entry.text, s.entry.rest) for s in standing],
+    )
+    transaction.write(
+        "INSERT INTO occurrence(id, conversation, turn, position, content, full, opening, flags, role, created_at)"
+        " VALUES (?, ?, ?, ?, (SELECT id FROM content WHERE tenant = ? AND digest = ?), ?, ?, ?, ?, ?)",
+        [
+            (
+                *(s.occurrence, s.conversation, s.turn, s.position, s.tenant, s.entry.digest),
+                *(s.entry.new.print.full, s.entry.new.print.opening, s.entry.new.flags),
+                *(s.entry.new.message.role, s.created_at),
+            )
+            for s in standing
+        ],
+    )
+    findable = [Findable(s.occurrence, s.tenant, s.conversation, s.entry.passages) for s in standing]
+    write_findable(transaction, findable, last_memory)
+
+
+def write_findable(transaction: Transaction, findable: Sequence[Findable], last_memory: int) -> None:
+    """Memories, their full-text rows, and how many of a tenant's memories hold each term."""
+    rows = [(f, passage) for f in findable for passage in f.passages]
+    start = last_memory + 1
+    transaction.write(
+        "INSERT INTO memory(id, tenant, conversation, occurrence, start, stop, tags, kind) VALUES (?,?,?,?,?,?,?,?)",
+        [
+            (id, f.tenant, f.conversation, f.occurrence, p.start, p.stop, " ".join(p.tags), p.kind)
+            for id, (f, p) in enumerate(rows, start)
+        ],
+    )
+    transaction.write(
+        "INSERT INTO memory_text(rowid, tokens) VALUES (?, ?)",
+        [(id, " ".join((*p.terms, *scope_terms(f.tenant, f.conversation)))) for id, (f, p) in enumerate(rows, start)],
+    )
+    transaction.write("INSERT INTO unindexed(memory) VALUES (?)", [(id,) for id in range(start, start + len(rows))])
+    counted = Counter((f.tenant, term) for f, p in rows for term in set(p.terms))
+    transaction.write(
+        "INSERT INTO term(tenant, term, memories) VALUES (?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET memories = memories + excluded.memories",
+        [(tenant, term, count) for (tenant, term), count in sorted(counted.items())],
+    )
+
+
+def forget_occurrences(transaction: Transaction, tenant: int, occurrences: Sequence[int]) -> None:
+    """Remove messages from where they stand, with all that was derived; their content where nothing else holds it."""
+    if not occurrences:
+        return
+    which = ids(occurrences)
+    forget_derived(transaction, tenant, which)
+    contents = contents_of(transaction, which)
+    transaction.write("DELETE FROM occurrence WHERE id IN (SELECT value FROM json_each(?))", [(which,)])
+    forget_unused(transaction, contents)
+
+
+def contents_of(transaction: Transaction, which: str) -> str:
+    """Contents of these occurrences, as a JSON list."""
+    sql = "SELECT DISTINCT content FROM occurrence WHERE id IN (SELECT value FROM json_each(?))"
+    return ids(row[0] for row in transaction.read(sql, (which,)))
+
+
+def forget_unused(transaction: Transaction, contents: str) -> None:
+    """Remove those of these contents (a JSON list) that stand nowhere any more."""
+    transaction.write(
+        "DELETE FROM content WHERE id IN (SELECT value FROM json_each(?))"
+        " AND NOT EXISTS (SELECT 1 FROM occurrence WHERE occurrence.content = content.id)",
+        [(contents,)],
+    )
+
+
+def forget_derived(transaction: Transaction, tenant: int, which: str) -> None:
+    """Remove the passages of these occurrences (a JSON list), and the blocks that stand in them."""
+    forget_terms(transaction, tenant, which)
+    forget_passages(transaction, which)
+
+
+def forget_terms(transaction: Transaction, tenant: int, which: str) -> None:
+    """Count the words of these occurrences (a JSON list) no more; the full-text rows are still to be removed."""
+    texts: list[Row] = transaction.read(
+        "SELECT tokens FROM memory_text WHERE rowid IN (SELECT value FROM json_each(?))",
+        (memories_of(transaction, which),),
+    )
+    counted = Counter(term for (tokens,) in texts for term in set(tokens.split(" ")) if not term.startswith(SCOPE_MARK))
+    transaction.write(
+        "UPDATE term SET memories = memories - ? WHERE tenant = ? AND term = ?",
+        [(count, tenant, term) for term, count in counted.items()],
+    )
+    transaction.write(
+        "DELETE FROM term WHERE tenant = ? AND term = ? AND memories <= 0", [(tenant, term) for term in counted]
+    )
+
+
+def forget_passages(transaction: Transaction, which: str) -> None:
+    """Remove the rows of the passages of these occurrences (a JSON list), and the blocks that stand in them."""
+    memories = memories_of(transaction, which)
+    transaction.write(  # the trigger says it of vectors; caches hold passages without one, too
+        "INSERT INTO forgotten(memory) SELECT value FROM json_each(?)"
+        " WHERE NOT EXISTS (SELECT 1 FROM vector WHERE vector.memory = value)",
+        [(memories,)],
+    )
+    for table, key in (("memory_text", "rowid"), ("unindexed", "memory"), ("vector", "memory"), ("memory", "id")):
+        transaction.write(f"DELETE FROM {table} WHERE {key} IN (SELECT value FROM json_each(?))", [(memories,)])
+    for table in ("block", "reinforced"):
+        transaction.write(f"DELETE FROM {table} WHERE occurrence IN (SELECT value FROM json_each(?))", [(which,)])
+
+
+def memories_of(transaction: Transaction, which: str) -> str:
+    """Passages of these occurrences, both as JSON lists."""
+    sql = "SELECT memory.id FROM json_each(?) AS gone JOIN memory ON memory.occurrence = gone.value"
+    return ids(row[0] for row in transaction.read(sql, (which,)))

@@ -1,0 +1,1 @@
+"""Tokens: the size of a prompt, and the input windows of models."""

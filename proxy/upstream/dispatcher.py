@@ -1,0 +1,76 @@
+"""
+Where does a request go, and who takes it there? As it is to a provider, or as a LiteLLM model understands it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Self
+from urllib.parse import unquote
+
+from proxy.core.caller.proxy_keys import ProxyKeys
+from proxy.domain import RawHeaders
+from proxy.errors import NotServed
+from proxy.ports import Answer, Body
+from proxy.settings.policy import UpstreamPolicy
+from proxy.upstream.listing import LIST_PATH, ModelList, entry_of
+from proxy.upstream.passthrough import Passthrough
+from proxy.upstream.routing import choose
+from proxy.upstream.via_litellm import ViaLitellm
+from proxy.wire.refusal import speaks_anthropic
+
+
+class Upstreams:
+    """All upstreams of one proxy; see `Sending`. Open between `async with`."""
+
+    def __init__(
+        self, upstreams: Sequence[UpstreamPolicy], environment: Mapping[str, str], keyring: ProxyKeys | None = None
+    ) -> None:
+        """
+        Args:
+            upstreams: their names differ.
+            environment: holds the keys of those with `auth: held`.
+            keyring: the keys that clients present to us; they are never forwarded.
+        """
+        self._upstreams = tuple(upstreams)
+        self._passthrough = Passthrough([u for u in upstreams if not u.litellm], environment, keyring)
+        self._litellm = ViaLitellm([u for u in upstreams if u.litellm], environment, keyring)
+        self._models = ModelList(upstreams)
+        self._opened = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as opened:
+            await opened.enter_async_context(self._passthrough)
+            await opened.enter_async_context(self._litellm)
+            self._opened = opened.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._opened.aclose()
+
+    async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> Answer:
+        """See `Sending`."""
+        path = target.partition("?")[0]
+        is_anthropic = speaks_anthropic(path, headers)
+        is_listing = method == "GET" and path.startswith(LIST_PATH) and self._models.merges(is_anthropic)
+        if is_listing and path == LIST_PATH:
+            return await self._models.answer(
+                is_anthropic,
+                headers,
+                lambda upstream, asking: self._passthrough.send(upstream, method, target, asking, body),
+            )
+        if is_listing:
+            model = unquote(path[len(LIST_PATH) :].strip("/"))
+        upstream = choose(self._upstreams, model, is_anthropic=is_anthropic)
+        if upstream is None:
+            raise NotServed(
+                f"no upstream serves {model or path!r}; upstreams.models and upstreams.wire of the proxy say what is "
+                "served"
+            )
+        if upstream.litellm:
+            return entry_of(model) if is_listing else await self._litellm.send(upstream, method, path, headers, body)
+        return await self._passthrough.send(upstream, method, target, headers, body)

@@ -1,0 +1,78 @@
+"""
+How is foreign code kept from holding up every request? On a thread with an event loop of its own.
+
+Whatever blocks there (an import in mid-request, a synchronous look-up on the network) holds up its own kind alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+LOOK_SECONDS = 0.001  # between looks whether a cancelled step has ended; it takes a turn or two of the loop
+JOIN_SECONDS = 5.0  # longest that a stop waits for what blocks; the thread ends with the process
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """An event loop on a thread, of the kind that opens it; open between `async with`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._thread: threading.Thread | None = None
+
+    async def __aenter__(self) -> Self:
+        self._loop = type(asyncio.get_running_loop())()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
+        self._thread.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._thread is not None
+        ended = asyncio.run_coroutine_threadsafe(_end_all(), self._loop)
+        await asyncio.wait([asyncio.wrap_future(ended)], timeout=JOIN_SECONDS)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        await asyncio.to_thread(self._thread.join, JOIN_SECONDS)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await something over there; who cancels this cancels that."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    async def step(self, source: AsyncGenerator[T, None]) -> T | None:
+        """The next item of a generator that lives over there; None: there is none."""
+        return await self.run(_next(source))
+
+    async def close(self, source: AsyncGenerator[Any, None]) -> None:
+        """Give up such a generator, also one whose step was cancelled just now."""
+        await self.run(_close(source))
+
+
+async def _next(source: AsyncGenerator[T, None]) -> T | None:
+    return await anext(source, None)
+
+
+async def _close(source: AsyncGenerator[Any, None]) -> None:
+    """Stop it in mid-wait: one that is closed between two items may leave its connection to the garbage collector."""
+    while source.ag_running:  # type: ignore[attr-defined]  # noqa: ASYNC110  # a generator tells nobody when it stops
+        await asyncio.sleep(LOOK_SECONDS)
+    with suppress(Exception):
+        async with asyncio.timeout(0):
+            async for _ in source:
+                pass
+    await source.aclose()
+
+
+async def _end_all() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

@@ -1,0 +1,141 @@
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from proxy import __version__
+
+ROOT = Path(__file__).parents[2]
+
+
+def palimpsest(
+    *arguments: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PALIMPSEST_")}
+    return subprocess.run(
+        [sys.executable, "-m", "proxy", *arguments],
+        cwd=cwd,
+        env=kept | {"PYTHONPATH": str(ROOT)} | dict(env or {}),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_help_names_the_commands_that_exist() -> None:
+    said = palimpsest("--help").stdout
+    commands = "serve wrap doctor demo check-config model index search explain forget stats bench version"
+    for command in commands.split():
+        assert command in said
+
+
+def test_check_config_says_what_a_file_changes(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("listen: {port: 9000}\nmemory: {off_for_models: [o1]}")
+    done = palimpsest("check-config", "mine.yaml", cwd=tmp_path)
+    assert done.returncode == 0
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["mine.yaml:", "fine"],
+        ["listen.port", "9000"],
+        ["memory.off_for_models", '["o1"]'],
+    ]
+
+
+def test_check_config_names_file_key_value_and_what_is_allowed(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("pressure: {warm: 2}")
+    done = palimpsest("check-config", "mine.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "palimpsest: mine.yaml: pressure.warm: 2 is not allowed; allowed: a number, > 0, < 1\n"
+
+
+def test_check_config_without_a_file_checks_the_environment() -> None:
+    assert palimpsest("check-config").stdout == "defaults: fine\n"
+    assert palimpsest("check-config", env={"PALIMPSEST_PORT": "x"}).returncode == 2
+
+
+def test_shipped_presets_are_fine() -> None:
+    assert palimpsest("check-config", "default").stdout == "default: fine\n"
+    assert "tenants.static" in palimpsest("check-config", "personal").stdout
+
+
+def test_check_config_tries_the_data_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = palimpsest("check-config", env={"PALIMPSEST_DATA": str(tmp_path / "file" / "data")})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"palimpsest: data: {tmp_path / 'file'} is a file")
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir(mode=0o755)
+    open_to_all.chmod(0o755)
+    done = palimpsest("check-config", env={"PALIMPSEST_DATA": str(open_to_all)})
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"others may look into {open_to_all}: chmod 700")
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["version"]])
+def test_version_is_the_packages(arguments: list[str]) -> None:
+    assert palimpsest(*arguments).stdout == f"{__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["serv"], "there is no command serv; did you mean serve?"),
+        (["serve", "--prot", "9000"], "unrecognized arguments: --prot 9000; did you mean --port?"),
+        (["wrap", "--upstreem=http://x", "--", "true"], "--upstreem=http://x; did you mean --upstream?"),
+        (["doctor", "now"], "unrecognized arguments: now\n"),
+    ],
+)
+def test_a_mistyped_word_is_answered_with_the_one_that_was_meant(arguments: list[str], meant: str) -> None:
+    done = palimpsest(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert meant in done.stderr
+
+
+def test_without_a_command_all_of_them_are_listed() -> None:
+    done = palimpsest()
+    assert done.returncode == 2
+    assert "check-config" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["consolidate"], ["serve", "--port", "many"], ["serve", "--config", "no.yaml"]]
+)
+def test_wrong_arguments_end_with_status_2(arguments: list[str]) -> None:
+    done = palimpsest(*arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_serve_says_that_its_port_is_taken(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = palimpsest("serve", "--port", str(port), "--data", str(tmp_path / "data"))
+    assert done.returncode == 2
+    assert f"listen.port: {port}: cannot listen on 127.0.0.1: address already in use; stop what" in done.stderr
+
+
+def test_serve_on_a_preset_for_one_person_refuses_other_peoples_networks(tmp_path: Path) -> None:
+    done = palimpsest("serve", "--config", "personal", "--host", "0.0.0.0", "--data", str(tmp_path / "data"))
+    assert done.returncode == 2
+    assert "everyone would read everyone's memory" in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_serve_says_that_its_data_folder_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = palimpsest("serve", "--data", str(tmp_path / "file" / "data"))
+    assert done.returncode == 2
+    assert "cannot be made" in done.stderr
+
+
+def test_model_install_without_a_way_to_one_fails_and_says_what_to_try(tmp_path: Path) -> None:
+    done = palimpsest(
+        "model",
+        "install",
+        env={"PALIMPSEST_MODEL__CACHE": str(tmp_path), "PALIMPSEST_MODEL__DOWNLOAD": "never"},
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("palimpsest: looking for the embedding model: none in ")

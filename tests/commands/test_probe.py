@@ -1,0 +1,98 @@
+"""Who listens at an address is told apart, so that no client is sent to the wrong one."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import orjson
+import pytest
+
+from proxy.commands.probe import Found, address, claim, look
+from proxy.domain import Json
+from proxy.edge.self_description import self_description
+from proxy.settings.load import WRAPPED_BY_ENV
+from proxy.settings.policy import ListenPolicy, Policy
+from tests.running import PATIENCE_SECONDS
+
+
+def policy_at(port: int, data: Path = Path("here"), upstream: str = "http://a") -> Policy:
+    return Policy.model_validate({"data": data, "listen": {"port": port}, "upstreams": [{"url": upstream}]})
+
+
+@contextmanager
+def answering(said: bytes) -> Iterator[int]:
+    """A program that says this to the first who connects, and hangs up; its port."""
+
+    def answer() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.settimeout(PATIENCE_SECONDS)
+            connection.recv(4096)
+            connection.sendall(said)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield listening.getsockname()[1]
+        thread.join()
+
+
+def http(body: Json) -> bytes:
+    text = orjson.dumps(body)
+    return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(text), text)
+
+
+def test_nobody_is_there() -> None:
+    assert look(policy_at(claim(ListenPolicy(port=0)))) is Found.NOBODY
+
+
+@pytest.mark.parametrize("said", [b"", b"220 mail ready\r\n", http({"alive": True}), b"HTTP/1.1 200 OK\r\n\r\n[1]"])
+def test_another_program_is_no_proxy(said: bytes) -> None:
+    with answering(said) as port:
+        assert look(policy_at(port)) is Found.FOREIGN
+
+
+@pytest.mark.parametrize(
+    ("running", "found"),
+    [
+        ({}, Found.OURS),
+        ({"data": Path("there")}, Found.ANOTHER),
+        ({"upstream": "http://b"}, Found.ANOTHER),
+    ],
+)
+def test_a_proxy_is_ours_where_data_and_upstreams_are(running: Json, found: Found) -> None:
+    with answering(http({"alive": True, **self_description(policy_at(0, **running), {})})) as port:
+        assert look(policy_at(port)) is found
+
+
+def test_the_proxy_of_a_wrapped_command_is_told_apart() -> None:
+    with answering(http(self_description(policy_at(0), {WRAPPED_BY_ENV: "1"}))) as port:
+        assert look(policy_at(port)) is Found.WRAPPED
+
+
+def test_a_proxy_says_nothing_of_what_it_holds() -> None:
+    said = str(self_description(policy_at(0, Path("/srv/acme"), "https://provider.example"), {}))
+    assert "acme" not in said and "provider" not in said
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:9"),
+        ("0.0.0.0", "http://127.0.0.1:9"),
+        ("::", "http://[::1]:9"),
+        ("box.local", "http://box.local:9"),
+    ],
+)
+def test_an_address_is_one_that_a_client_can_connect_to(host: str, url: str) -> None:
+    assert address(ListenPolicy(host=host, port=9)) == url
+
+
+def test_an_address_can_be_claimed_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(OSError):
+        claim(ListenPolicy(port=other.getsockname()[1]))
+    assert claim(ListenPolicy(port=0)) > 0

@@ -1,0 +1,277 @@
+"""A wrapped command talks through a proxy, and otherwise notices nothing."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import orjson
+import pytest
+
+from proxy.commands.wrap import arguments, variables, with_own_upstreams
+from proxy.domain import Json
+from proxy.errors import PolicyError
+from proxy.scripted import ScriptedUpstream
+from proxy.settings.load import read_yaml, shipped
+from proxy.settings.policy import Policy
+from tests.running import PATIENCE_SECONDS, ROOT, Proxy, free_port, request, until
+
+URL = "http://127.0.0.1:1"
+
+ASK = """
+import json, os, sys, urllib.request
+url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hello"}]}).encode()
+answer = urllib.request.urlopen(urllib.request.Request(url, body, {"authorization": "Bearer sk-x"}))
+print(json.load(answer)["choices"][0]["message"]["content"], answer.headers["x-palimpsest-event"], url)
+"""
+
+
+class Wrapped:
+    """`palimpsest wrap` with a data folder and a port of its own."""
+
+    def __init__(self, folder: Path, **variables: str) -> None:
+        self.data, self.port = folder / "data", free_port()
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PALIMPSEST_", "OPENAI_"))}
+        self.env = kept | {"PYTHONPATH": str(ROOT), "PALIMPSEST_MODEL__DOWNLOAD": "never"} | variables
+
+    def words(self, *command: str) -> list[str]:
+        own = [sys.executable, "-m", "proxy", "wrap", "--port", str(self.port), "--data", str(self.data), "--"]
+        return [*own, *command]
+
+    def run(self, *command: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        words = self.words(*command)
+        return subprocess.run(
+            words, env=self.env, cwd=ROOT, input=stdin, capture_output=True, text=True, timeout=PATIENCE_SECONDS
+        )
+
+    def start(self, *command: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(self.words(*command), env=self.env, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+    @property
+    def log(self) -> str:
+        return (self.data / "wrap.log").read_text()
+
+
+def is_free(port: int) -> bool:
+    try:
+        request(port, "GET", "/healthz")
+    except OSError:
+        return True
+    return False
+
+
+def test_a_command_speaks_through_a_proxy_that_goes_when_it_does(upstream: ScriptedUpstream, tmp_path: Path) -> None:
+    upstream.script = lambda _: "hello to you"
+    wrapped = Wrapped(tmp_path, OPENAI_BASE_URL=upstream.url)
+    done = wrapped.run(sys.executable, "-c", ASK)
+    assert done.stdout == f"hello to you start http://127.0.0.1:{wrapped.port}/v1/chat/completions\n"
+    assert (done.returncode, done.stderr) == (0, "")
+    assert upstream.received[0].headers["Authorization"] == "Bearer sk-x"
+    assert is_free(wrapped.port)
+    assert "Application startup complete" in wrapped.log
+
+
+def test_standard_input_and_exit_status_are_the_commands(tmp_path: Path) -> None:
+    done = Wrapped(tmp_path).run("sh", "-c", "cat; echo oops >&2; exit 7", stdin="a line")
+    assert (done.stdout, done.stderr, done.returncode) == ("a line", "oops\n", 7)
+
+
+def test_a_running_proxy_is_used_and_left_alone(own_proxy: Proxy, upstream: ScriptedUpstream, tmp_path: Path) -> None:
+    upstream.script = lambda _: "hello to you"
+    wrapped = Wrapped(tmp_path, PALIMPSEST_UPSTREAM=own_proxy.upstream_url)
+    with own_proxy:
+        wrapped.port, wrapped.data = own_proxy.port, own_proxy.data
+        done = wrapped.run(sys.executable, "-c", ASK)
+        assert done.stdout.endswith(f":{own_proxy.port}/v1/chat/completions\n")
+        assert own_proxy.get("/healthz").status == 200
+        assert own_proxy.metric("palimpsest_requests_total") == 1
+    assert not (wrapped.data / "wrap.log").exists()
+
+
+def test_where_another_program_listens_the_proxy_stands_elsewhere(upstream: ScriptedUpstream, tmp_path: Path) -> None:
+    upstream.script = lambda _: "hello to you"
+    wrapped = Wrapped(tmp_path, OPENAI_BASE_URL=upstream.url)
+    with socket.create_server(("127.0.0.1", wrapped.port)) as other:
+        other.listen()
+        done = wrapped.run(sys.executable, "-c", ASK)
+    assert done.stdout.startswith("hello to you start ")
+    assert f":{wrapped.port}/" not in done.stdout
+    assert f"http://127.0.0.1:{wrapped.port} is taken: another program; this command has http" in done.stderr
+
+
+def test_an_address_that_nobody_answers_at_may_be_taken_all_the_same(tmp_path: Path) -> None:
+    wrapped = Wrapped(tmp_path)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", wrapped.port))
+        done = wrapped.run("sh", "-c", "echo $OPENAI_BASE_URL")
+    assert done.stdout.startswith("http://127.0.0.1:") and f":{wrapped.port}/" not in done.stdout
+    assert "is taken: address already in use" in done.stderr
+
+
+def test_an_address_that_this_machine_has_not_is_refused(tmp_path: Path) -> None:
+    done = Wrapped(tmp_path, PALIMPSEST_HOST="192.0.2.1").run("true")
+    assert done.returncode == 2
+    assert done.stderr.startswith("palimpsest: listen.host: 192.0.2.1: cannot listen there: ")
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+def test_signals_reach_the_command(tmp_path: Path, sign: signal.Signals) -> None:
+    wrapped = Wrapped(tmp_path)
+    said = "import signal, sys, time\nsignal.signal(signal.%s, lambda *_: sys.exit(5))\nprint('up', flush=True)"
+    with wrapped.start(sys.executable, "-c", f"{said % sign.name}\ntime.sleep({PATIENCE_SECONDS})") as running:
+        assert running.stdout is not None and running.stdout.readline() == "up\n"
+        running.send_signal(sign)
+        assert running.wait(PATIENCE_SECONDS) == 5
+    assert is_free(wrapped.port)
+
+
+def test_a_signal_before_the_command_runs_ends_what_was_begun(tmp_path: Path) -> None:
+    wrapped = Wrapped(tmp_path)
+    with wrapped.start("sleep", str(PATIENCE_SECONDS)) as running:
+        until((wrapped.data / "wrap.log").exists, "the proxy to be started")
+        running.terminate()
+        assert running.wait(PATIENCE_SECONDS) == 128 + signal.SIGTERM
+    assert is_free(wrapped.port)
+
+
+def test_a_command_that_a_signal_ends_has_the_status_that_shells_give_it(tmp_path: Path) -> None:
+    assert Wrapped(tmp_path).run("sh", "-c", "kill -9 $$").returncode == 128 + 9
+
+
+def test_the_proxy_of_a_wrap_that_was_killed_goes_too(tmp_path: Path) -> None:
+    wrapped = Wrapped(tmp_path)
+    with wrapped.start("sh", "-c", "echo up; read line") as running:
+        assert running.stdout is not None and running.stdout.readline() == "up\n"
+        running.kill()
+    until(lambda: is_free(wrapped.port), "the proxy to notice that its wrap is gone")
+
+
+def test_the_terminal_is_the_commands(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    wrapped = Wrapped(tmp_path)
+    look = "import os, sys\nsys.exit(0 if os.isatty(0) and os.isatty(1) and os.tcgetpgrp(0) == os.getpgrp() else 1)"
+    on_a_terminal = f"import os, sys\nos.login_tty({theirs})\nos.execvp(sys.argv[1], sys.argv[1:])"
+    running = subprocess.Popen(
+        [sys.executable, "-c", on_a_terminal, *wrapped.words(sys.executable, "-c", look)],
+        env=wrapped.env,
+        cwd=ROOT,
+        pass_fds=[theirs],
+    )
+    os.close(theirs)
+    assert running.wait(PATIENCE_SECONDS) == 0
+    os.close(ours)
+
+
+@pytest.mark.parametrize(("name", "status"), [("no-such-command", 127), ("./README.md", 126)])
+def test_a_command_that_is_none_starts_nothing(tmp_path: Path, name: str, status: int) -> None:
+    wrapped = Wrapped(tmp_path)
+    done = wrapped.run(name)
+    assert done.returncode == status
+    assert done.stderr.startswith(f"palimpsest: {name}: ")
+    assert not wrapped.data.exists()
+
+
+def test_a_proxy_that_does_not_start_says_why(tmp_path: Path) -> None:
+    wrapped = Wrapped(tmp_path, PALIMPSEST_SECRET="short")
+    done = wrapped.run("true")
+    assert done.returncode == 1
+    assert "it ended: palimpsest: PALIMPSEST_SECRET: is too short" in done.stderr
+
+
+def test_a_wrapped_shell_needs_no_second_proxy(tmp_path: Path) -> None:
+    wrapped = Wrapped(tmp_path)
+    inner = wrapped.words("sh", "-c", "echo $OPENAI_BASE_URL")
+    assert wrapped.run(*inner).stdout == f"http://127.0.0.1:{wrapped.port}/v1\n"
+    assert wrapped.log.count("Started server process") == 1
+
+
+def test_a_client_that_reads_no_variable_gets_arguments(tmp_path: Path) -> None:
+    client = tmp_path / "codex"
+    client.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    client.chmod(0o755)
+    wrapped = Wrapped(tmp_path)
+    done = wrapped.run(str(client), "exec", "hi")
+    assert (done.returncode, done.stderr) == (0, "")
+    said = done.stdout.splitlines()
+    assert said[-2:] == ["exec", "hi"]
+    assert f'base_url="http://127.0.0.1:{wrapped.port}/v1"' in said[3]
+
+
+@pytest.mark.parametrize(
+    ("variables", "login", "credential"),
+    [
+        ({}, None, "requires_openai_auth=true"),
+        ({"OPENAI_API_KEY": "sk-x"}, None, 'env_key="OPENAI_API_KEY"'),
+        ({"OPENAI_API_KEY": "sk-x"}, ".codex/auth.json", "requires_openai_auth=true"),
+        ({"OPENAI_API_KEY": "sk-x", "CODEX_HOME": "elsewhere"}, "elsewhere/auth.json", "requires_openai_auth=true"),
+    ],
+    ids=["nothing", "key", "key and login", "key and login elsewhere"],
+)
+def test_codex_uses_its_login_and_without_one_the_key(
+    tmp_path: Path, variables: dict[str, str], login: str | None, credential: str
+) -> None:
+    environment = {"HOME": str(tmp_path)} | variables
+    if "CODEX_HOME" in variables:
+        environment["CODEX_HOME"] = str(tmp_path / "elsewhere")
+    if login:
+        (tmp_path / login).parent.mkdir()
+        (tmp_path / login).write_text("{}")
+    *_, provider = arguments(read_yaml(shipped("wrap.yaml")), "codex", URL, environment)
+    assert provider.endswith(f', wire_api="responses", {credential}}}')
+
+
+def test_a_command_that_reads_variables_gets_no_arguments() -> None:
+    assert arguments(read_yaml(shipped("wrap.yaml")), "claude", URL, {}) == []
+
+
+# --- what is set ---------------------------------------------------------------------------------
+
+
+def set_for(environment: Mapping[str, str]) -> dict[str, str]:
+    table: Json = read_yaml(shipped("wrap.yaml"))
+    return variables(table["variables"], URL, environment)
+
+
+def test_openai_addresses_end_in_v1_and_anthropic_ones_do_not() -> None:
+    given = set_for({})
+    assert {given[name] for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE")} == {f"{URL}/v1"}
+    assert {given[name] for name in ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE")} == {URL}
+    urls = orjson.loads(given["OPENCODE_CONFIG_CONTENT"])["provider"]
+    assert {name: one["options"]["baseURL"] for name, one in urls.items()} == {
+        "openai": f"{URL}/v1",
+        "anthropic": f"{URL}/v1",
+    }
+
+
+def test_an_address_of_the_users_is_replaced_and_his_configuration_is_not() -> None:
+    given = set_for({"OPENAI_BASE_URL": "http://provider/v1", "OPENCODE_CONFIG_CONTENT": "{}", "NO_PROXY": "intranet"})
+    assert given["OPENAI_BASE_URL"] == f"{URL}/v1"
+    assert "OPENCODE_CONFIG_CONTENT" not in given
+    assert (given["NO_PROXY"], given["no_proxy"]) == ("intranet,127.0.0.1", "intranet,127.0.0.1")
+
+
+def test_the_users_own_addresses_become_the_upstreams() -> None:
+    own = {"OPENAI_BASE_URL": "http://one/v1/", "ANTHROPIC_BASE_URL": "https://two/anthropic"}
+    urls = {u.wire: u.url for u in with_own_upstreams(Policy(), own).upstreams}
+    assert urls == {"openai": "http://one/v1", "anthropic": "https://two/anthropic"}
+
+
+def test_upstreams_that_were_chosen_are_kept_and_the_proxy_is_never_its_own() -> None:
+    chosen = Policy.model_validate({"upstreams": [{"url": "http://chosen"}]})
+    assert with_own_upstreams(chosen, {"OPENAI_BASE_URL": "http://one/v1"}) == chosen
+    own = {"OPENAI_BASE_URL": "http://127.0.0.1:8484/v1", "ANTHROPIC_BASE_URL": "http://127.0.0.1:8484"}
+    assert with_own_upstreams(Policy(), own) == Policy()
+
+
+@pytest.mark.parametrize("url", ["http://one/v1beta/openai", "one/v1", "http://me:secret@one/v1"])
+def test_an_address_that_cannot_be_forwarded_to_is_refused(url: str) -> None:
+    with pytest.raises(PolicyError, match="environment: OPENAI_BASE_URL: ") as refused:
+        with_own_upstreams(Policy(), {"OPENAI_BASE_URL": url})
+    assert "secret" not in str(refused.value)

@@ -1,0 +1,104 @@
+"""What reaches the disk holds no credential, no inlined image, and nothing findable that nobody should find."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from proxy.core.archive.records import entry_of, heard_of, is_findable, record_of
+from proxy.domain import Block, BlockKind, Ending, Fingerprint, HeadFlag, Json, LinkKind, NewMessage, Role, Turn
+from proxy.wire.chat import reply
+from proxy.wire.message import read_message
+from proxy.wire.storage_codec import from_stored
+from tests.talking import record, user
+
+KEY = b"one tenant's key"
+
+
+def clean(text: str) -> str:
+    return text.replace("hunter2", "[redacted:password]")
+
+
+def turn(*messages: Json, role: Role = Role.MAIN) -> Turn:
+    return replace(record(messages).turn, role=role)
+
+
+def body(text: str, prompt_tokens: int = 9) -> list[bytes]:
+    message = {"role": "assistant", "content": text}
+    return [orjson.dumps({"choices": [{"index": 0, "message": message}], "usage": {"prompt_tokens": prompt_tokens}})]
+
+
+def test_credentials_go_from_texts_and_from_what_explain_quotes() -> None:
+    asked = replace(turn(user("it is hunter2")), explain={"query": {"text": "is hunter2 right?"}})
+    kept = record_of(asked, KEY, clean)
+    (entry,) = kept.entries
+    assert entry.text == "it is [redacted:password]"
+    assert kept.turn.explain == {"query": {"text": "is [redacted:password] right?"}}
+    assert not any("hunter2" in term for passage in entry.passages for term in passage.terms)
+
+
+def test_content_is_known_by_what_was_sent_and_by_its_tenant() -> None:
+    def digest_of(raw: Json, key: bytes = KEY) -> bytes:
+        return entry_of(NewMessage(read_message(raw), Fingerprint(1, 2), 0), Role.MAIN, key, clean).digest
+
+    assert digest_of(user("hunter2")) == digest_of(user("hunter2"))
+    assert digest_of(user("hunter2")) != digest_of(user("[redacted:password]"))
+    assert digest_of(user("hunter2")) != digest_of(user("hunter2"), b"another key")
+
+
+@pytest.mark.parametrize(
+    ("request_role", "role", "flags", "findable"),
+    [
+        (Role.MAIN, "user", 0, True),
+        (Role.SUBAGENT, "tool", HeadFlag.LONG, True),
+        (Role.SIDE, "user", 0, False),
+        (Role.MAIN, "system", 0, False),
+        (Role.MAIN, "developer", 0, False),
+        (Role.MAIN, "user", HeadFlag.USER | HeadFlag.SUMMARY, False),
+    ],
+)
+def test_only_what_was_said_in_a_conversation_is_findable(
+    request_role: Role, role: str, flags: int, findable: bool
+) -> None:
+    assert is_findable(request_role, role, flags) is findable
+    message = read_message({"role": role, "content": "a text about harbors"})
+    entry = entry_of(NewMessage(message, Fingerprint(1, 2), 0, flags), request_role, KEY, clean)
+    assert bool(entry.passages) is findable
+
+
+def test_instructions_that_come_again_are_stored_alike() -> None:
+    message = read_message({"role": "system", "content": "the password is hunter2"})
+    entries = [entry_of(NewMessage(message, Fingerprint(1, 2), 0), Role.MAIN, KEY, clean) for _ in range(2)]
+    assert entries[0] == entries[1]
+    assert from_stored(entries[0].text, entries[0].rest)["content"] == "the password is [redacted:password]"
+
+
+def test_answer_stands_behind_the_request_and_is_ours() -> None:
+    heard = heard_of(
+        turn(user("one"), user("two")), reply(body("well, hunter2 it is"), False), Ending.COMPLETE, 5.0, KEY, clean
+    )
+    assert heard.entry is not None
+    assert (heard.entry.new.position, heard.entry.text) == (2, "well, [redacted:password] it is")
+    assert heard.answer.flags & HeadFlag.OURS and heard.answer.flags & HeadFlag.ASSISTANT
+    assert (heard.answer.prompt_tokens, heard.answer.created_at) == (9, 5.0)
+    assert LinkKind.ANSWER in {kind for kind, _ in heard.answer.links}
+
+
+@pytest.mark.parametrize("payloads", [[], [b"no JSON"], [b'{"choices": []}']])
+def test_answer_that_says_nothing_leaves_its_ending(payloads: list[bytes]) -> None:
+    heard = heard_of(turn(user("one")), reply(payloads, False), Ending.UPSTREAM_BROKE, 5.0, KEY, clean)
+    assert heard.entry is None and heard.answer.message is None
+    assert heard.answer.ending is Ending.UPSTREAM_BROKE
+
+
+def test_what_an_answer_repeats_of_the_block_that_it_was_shown_is_kept_and_not_findable() -> None:
+    line = "user: The gate code of the allotment is 4471."
+    shown = Block(f"<palimpsest-memory>\n{line}\n</palimpsest-memory>", BlockKind.RECALL, (1,))
+    said = f"You told me so.\n{line}\nThat is all."
+    asked = replace(turn(user("one")), block=shown)
+    heard = heard_of(asked, reply(body(said), False), Ending.COMPLETE, 5.0, KEY, clean)
+    assert heard.entry is not None and heard.entry.text == said
+    found = [said[passage.start : passage.stop].strip() for passage in heard.entry.passages]
+    assert found == ["You told me so.", "That is all."]

@@ -1,0 +1,73 @@
+"""Where does a block stand, and which blocks of before are said again?"""
+
+from dataclasses import replace
+
+from proxy.core.block.placement import insertions, place, replay
+from proxy.domain import Block, BlockKind, Chat, Event, Head, Insertion, Lineage, Message, Role, StoredBlock
+
+BLOCK = Block("<said>", BlockKind.RECALL, (1, 2), tokens=7)
+
+
+def chat(*roles: str) -> Chat:
+    messages = tuple(Message(role, f"{role} {at}", {}) for at, role in enumerate(roles))
+    return Chat(messages, "m", b"", {})
+
+
+def lineage(kept: tuple[int, ...], changed: tuple[int, ...] = ()) -> Lineage:
+    head = Head(
+        "c", 1, Role.MAIN, [10, 11, 12], [10, 11, 12], [100, 101, 102], [1, 2, 1], blocks=(StoredBlock(100, BLOCK),)
+    )
+    return Lineage(Event.APPEND, Role.MAIN, head, kept=kept, changed=changed)
+
+
+def test_a_block_is_said_again_while_its_anchor_is_there() -> None:
+    said = replay(chat("system", "user", "assistant", "user"), lineage((0, 1, -1)))
+    assert said.said == ((1, StoredBlock(100, BLOCK)),)
+    assert (said.tokens, said.occurrences) == (7, frozenset({1, 2}))
+
+
+def test_a_block_goes_with_its_anchor() -> None:
+    assert replay(chat("assistant", "user"), lineage((1, -1))).said == ()
+
+
+def test_a_block_that_the_provider_holds_counts_and_is_not_said_again() -> None:
+    said = replay(chat("user"), replace(lineage((-1,)), held=(0, 1)))
+    assert (said.said, said.held) == ((), (StoredBlock(100, BLOCK),))
+    assert (said.tokens, said.standing_tokens, said.occurrences) == (0, 7, frozenset({1, 2}))
+
+
+def test_a_block_goes_when_the_text_of_its_anchor_changed() -> None:
+    assert replay(chat("user"), lineage((0,), changed=(0,))).said == ()
+
+
+def test_a_moved_anchor_carries_its_block_to_its_new_place() -> None:
+    said = replay(chat("user", "assistant", "user"), lineage((2, 1, 0)))
+    assert [at for at, _ in said.said] == [2]
+
+
+def test_a_new_block_stands_in_the_newest_user_message() -> None:
+    assert place(chat("system", "user", "assistant", "tool"), 1, "user") == (1, "")
+
+
+def test_without_a_user_message_it_stands_alone_behind_the_instructions() -> None:
+    assert place(chat("system", "assistant", "tool"), -1, "user") == (1, "user")
+
+
+def test_policy_can_put_it_behind_the_system_prompt() -> None:
+    assert place(chat("system", "developer", "user"), 2, "system") == (2, "system")
+
+
+def test_behind_a_held_history_it_stands_behind_the_results_of_its_calls() -> None:
+    assert place(replace(chat("system", "tool", "user"), held=True), 2, "system") == (2, "system")
+    assert place(replace(chat("tool", "tool"), held=True), -1, "system") == (2, "system")
+
+
+def test_a_request_of_instructions_only_takes_the_block_in_front_of_the_last() -> None:
+    assert place(chat("system"), -1, "user") == (0, "user")
+
+
+def test_old_blocks_and_the_new_one_are_added_where_they_belong() -> None:
+    old = replay(chat("user", "assistant", "user"), lineage((0, 1, -1)))
+    alone = Block("<new>", BlockKind.RESTORE, (), role="user")
+    assert insertions(old, (2, alone)) == (Insertion(0, "<said>"), Insertion(2, "<new>", "user"))
+    assert insertions(old, None) == (Insertion(0, "<said>"),)

@@ -1,0 +1,145 @@
+"""Who is speaking?"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.core.caller.client_table import ID_CHARS
+from proxy.core.caller.credentials import forwarded, secret_in
+from proxy.core.caller.identity import identify, is_rotating
+from proxy.domain import Json, Speaker
+from proxy.settings.policy import KeyPolicy, TenantPolicy
+from tests.core.watching import client_table
+
+SECRET = b"s" * 32
+TABLE = client_table()
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+ALICE = {"authorization": "Bearer sk-alice"}
+NAMED = {"x-palimpsest-conversation": "c", "x-palimpsest-user": "u", "x-palimpsest-scope": "p"}
+
+
+def who(
+    headers: Json,
+    body: Json | None = None,
+    policy: TenantPolicy | None = None,
+    key: KeyPolicy | None = None,
+    secret: bytes = SECRET,
+) -> Speaker:
+    sent = [(name.encode(), value.encode()) for name, value in headers.items()]
+    return identify(headers, forwarded(sent), body or {}, TABLE, policy or TenantPolicy(), secret, key)
+
+
+# --- the tenant ------------------------------------------------------------------------------------
+
+
+def test_one_credential_is_one_tenant():
+    assert who(ALICE).tenant == who(ALICE).tenant != who({"authorization": "Bearer sk-bob"}).tenant
+
+
+def test_tenant_does_not_show_the_credential_and_needs_the_secret():
+    assert "alice" not in who(ALICE).tenant and who(ALICE).tenant != who(ALICE, secret=b"t" * 32).tenant
+
+
+@pytest.mark.parametrize("value", ["  ", "Bearer ", "bearer", "BEARER   ", "Basic", "basic "])
+def test_no_credential_is_no_tenant(value: str):
+    assert who({}).tenant == who({"authorization": value}).tenant == who({"x-api-key": value}).tenant == ""
+
+
+def test_several_credentials_are_the_tenant_of_none_of_them():
+    """Which of them the provider goes by is not known: one may be somebody else's that is no longer good."""
+    both = who({"authorization": "Bearer sk-bob", "x-api-key": "sk-alice"}).tenant
+    assert both == who({"authorization": "Bearer sk-alice", "x-api-key": "sk-bob"}).tenant
+    assert both not in ("", who(ALICE).tenant, who({"x-api-key": "sk-bob"}).tenant)
+    assert who(ALICE | {"x-api-key": "sk-alice"}).tenant == who(ALICE).tenant
+    assert who(ALICE | {"x-api-key": JWT}).tenant == ""
+
+
+def test_a_credential_that_is_not_forwarded_names_no_tenant():
+    sent = ALICE | {"connection": "close, Authorization", "x-api-key": "sk-bob"}
+    assert who(sent).tenant == who({"x-api-key": "sk-bob"}).tenant
+    assert who(ALICE | {"connection": "authorization"}).tenant == ""
+
+
+def test_proxy_key_names_the_tenant_whatever_else_is_sent():
+    key = KeyPolicy(name="team", key_env="K")
+    assert who(ALICE, key=key).tenant == who({}, key=key).tenant == "key:team"
+
+
+def test_static_tenant_holds_for_every_caller():
+    policy = TenantPolicy(static="home")
+    assert (
+        who({}, policy=policy).tenant == who({"authorization": f"Bearer {JWT}"}, policy=policy).tenant == "static:home"
+    )
+
+
+@pytest.mark.parametrize("bearer", [JWT, "sk-ant-oat01-abc_DEF-123"])
+def test_rotating_bearer_is_no_tenant(bearer: str):
+    assert is_rotating(bearer.encode()) and who({"authorization": f"Bearer {bearer}"}).tenant == ""
+
+
+@pytest.mark.parametrize("key", ["sk-proj-abc.def", "eyJust-a-name", "a.b.c", "sk-ant-api03-abc"])
+def test_keys_that_stay_are_not_taken_for_rotating_ones(key: str):
+    assert not is_rotating(key.encode())
+
+
+def test_kinds_of_tenant_cannot_be_confused():
+    key = KeyPolicy(name="x", key_env="K")
+    assert who({}, key=key).tenant != who({}, policy=TenantPolicy(static="x")).tenant
+
+
+def test_scheme_word_is_no_part_of_the_credential():
+    assert who({"authorization": "Bearer sk-alice"}).tenant == who({"x-api-key": "sk-alice"}).tenant
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_two_credentials_never_share_a_tenant(one: str, other: str):
+    secrets = {secret_in(value.encode()) for value in (one, other)} - {b""}
+    tenants = {who({"x-api-key": value}).tenant for value in (one, other)} - {""}
+    assert len(tenants) == len({secret for secret in secrets if not is_rotating(secret)})
+
+
+# --- what else it says -----------------------------------------------------------------------------
+
+
+def test_own_headers_name_conversation_user_and_project():
+    speaker = who(ALICE | NAMED)
+    assert (speaker.client_ids, speaker.user, speaker.scope) == (("palimpsest:c",), "u", "p")
+
+
+def test_openai_user_field_names_the_user():
+    assert who(ALICE, {"user": "u"}).user == "u"
+
+
+def test_key_that_may_not_name_users_forges_none():
+    key = KeyPolicy(name="team", key_env="K", may_name_user=False)
+    speaker = who(NAMED, {"user": "u"}, key=key)
+    assert (speaker.user, speaker.scope) == ("", "") and speaker.client_ids
+
+
+def test_key_that_may_not_name_conversations_forges_none():
+    key = KeyPolicy(name="team", key_env="K", may_name_conversation=False)
+    speaker = who(NAMED | {"x-session-id": "s", "x-parent-session-id": "p"}, key=key)
+    assert speaker.client_ids == speaker.parent_ids == () and not speaker.subagent_hint and speaker.user == "u"
+
+
+def test_same_value_from_another_client_is_another_id():
+    assert who({"x-session-id": "1"}).client_ids != who({"thread-id": "1"}).client_ids
+
+
+def test_parent_id_hints_at_a_sub_agent():
+    speaker = who({"x-session-id": "child", "x-parent-session-id": "top"})
+    assert (
+        speaker.subagent_hint and speaker.parent_ids == ("opencode:top",) and speaker.client_ids == ("opencode:child",)
+    )
+
+
+@pytest.mark.parametrize("header", [*NAMED, "x-session-id", "x-parent-session-id"])
+def test_oversize_id_is_no_id_and_is_never_cut_short(header: str):
+    assert who({header: "x" * (ID_CHARS + 1)}) == who({}) != who({header: "x" * ID_CHARS})
+
+
+@pytest.mark.parametrize(("count", "hint"), [("0", False), ("1", True), ("", False)])
+def test_retry_counter_above_zero_hints_at_a_retry(count: str, hint: bool):
+    assert who({"x-stainless-retry-count": count}).retry_hint is hint

@@ -1,0 +1,292 @@
+"""What matters now?"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rank_bm25 import BM25Okapi
+
+from proxy.core.recall.ranking import (
+    NAMED_MESSAGES,
+    REACH_CHARS,
+    REACH_PASSAGES,
+    RECIPE,
+    SHORT_CHARS,
+    WEIGHTS,
+    Asked,
+    Bools,
+    Ranked,
+    Recipe,
+    ScopedBM25,
+    consequence,
+    diversified,
+    min_max_fusion,
+    rank,
+    ranks,
+    recency,
+    reciprocal_rank_fusion,
+    surroundings,
+    widened,
+)
+from tests.core.shelves import NOW, axis, shelf
+
+
+def everything(count: int) -> Bools:
+    return np.ones(count, np.bool_)
+
+
+def ordered(said: list[str], asked: Asked, eligible: Bools | None = None, **more: object) -> list[int]:
+    on = shelf(said, **more)  # type: ignore[arg-type]
+    chosen = everything(len(said)) if eligible is None else eligible
+    return rank(on, asked, chosen, NOW, pool=200, fusion="minmax").rows.tolist()
+
+
+def test_bm25_of_a_scope_equals_the_library_over_the_same_texts() -> None:
+    corpus = [["river", "boat"], ["river", "bank", "loan"], ["loan", "rate"], ["tree"], ["cloud"], ["stone"]]
+    terms = ["river", "loan", "boat"]
+    library = BM25Okapi(corpus)
+    holding = {term: sum(term in text for text in corpus) for term in terms}
+    ours = ScopedBM25(len(corpus), sum(map(len, corpus)) / len(corpus), holding)
+    frequencies = np.array([[text.count(term) for text in corpus] for term in terms], float)
+    found = ours.score(terms, frequencies, np.array([len(text) for text in corpus], float))
+    assert found == pytest.approx(library.get_scores(terms))
+
+
+def test_a_word_in_every_passage_still_counts_a_little() -> None:
+    assert ScopedBM25(10, 5.0, {"ann": 10}).idf["ann"] > 0
+
+
+def test_the_passage_that_means_it_comes_first() -> None:
+    cosines = np.where(np.arange(41) == 20, 0.9, 0.1)
+    assert ordered(["text"] * 41, Asked(cosines=cosines, found={}))[0] == 20
+
+
+def test_the_passage_that_holds_the_words_comes_first_without_a_model() -> None:
+    asked = Asked(cosines=None, found={"tango": np.array([17])})
+    assert ordered(["text"] * 40, asked)[0] == 17
+
+
+def test_the_very_name_outdoes_every_likeness() -> None:
+    cosines = np.where(np.arange(60) == 10, 0.9, 0.1)
+    found = {"proj-123": np.array([30]), "ticket": np.array([9, 10, 11])}
+    assert ordered(["text"] * 60, Asked(cosines, found, identifiers=("proj-123",)))[0] == 30
+    long = ["text"] * 30 + ["text " * 200] + ["text"] * 29
+    assert ordered(long, Asked(cosines, found, identifiers=("proj-123",)))[0] == 30
+    common = {"proj-123": np.arange(30, 30 + NAMED_MESSAGES + 1), "ticket": np.array([9, 10, 11])}
+    assert ordered(["text"] * 60, Asked(cosines, common, identifiers=("proj-123",)))[0] == 10
+
+
+def test_the_names_in_a_question_count_half_for_meaning() -> None:
+    whole = np.where(np.arange(60) == 10, 0.9, np.where(np.arange(60) == 40, 0.8, 0.1))
+    about = np.where(np.arange(60) == 10, 0.5, np.where(np.arange(60) == 40, 0.8, 0.1))
+    assert ordered(["text"] * 60, Asked(cosines=whole, found={}))[0] == 10
+    assert ordered(["text"] * 60, Asked(cosines=whole, found={}, about=about))[0] == 40
+
+
+def test_a_long_passage_must_be_worth_its_room() -> None:
+    said = ["x" * (4 * SHORT_CHARS), "x" * SHORT_CHARS, "x"]
+    equal = Asked(cosines=np.full(3, 0.5), found={"tango": np.arange(3), "paris": np.array([0, 1, 2])})
+    on = shelf(said, conversations=[1, 2, 3])
+    ranked = rank(on, equal, everything(3), NOW, pool=9, fusion="rrf")
+    worth = dict(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True))
+    assert worth[0] < worth[1]
+
+
+def test_a_signal_without_weight_moves_nothing() -> None:
+    asked = Asked(cosines=np.where(np.arange(40) == 20, 0.9, 0.1), found={"tango": np.array([3])})
+    deaf = Recipe({**WEIGHTS, "words": 0.0})
+    on, all_of_it = shelf(["text"] * 40), everything(40)
+    scores = [
+        dict(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True))
+        for ranked in (rank(on, asked, all_of_it, NOW, pool=200, fusion="minmax", recipe=r) for r in (RECIPE, deaf))
+    ]
+    assert scores[0][3] > scores[0][39]
+    assert scores[1][3] == pytest.approx(scores[1][39])
+
+
+def test_surroundings_count_only_within_the_reach() -> None:
+    asked = Asked(cosines=None, found={"tango": np.array([10])})
+    on, all_of_it = shelf(["text"] * 40), everything(40)
+    alone, near = (
+        rank(on, asked, all_of_it, NOW, pool=200, fusion="minmax", recipe=Recipe(reach_passages=reach)).rows.tolist()
+        for reach in (0, 2)
+    )
+    assert alone == [10]
+    assert sorted(near) == [8, 9, 10, 11, 12]
+
+
+def test_what_stands_beside_a_hit_comes_before_what_does_not() -> None:
+    asked = Asked(cosines=None, found={"tango": np.array([10]), "paris": np.array([12])})
+    order = ordered(["text"] * 40, asked)
+    assert order.index(11) < order.index(14) < order.index(16)
+
+
+def test_surroundings_end_with_the_conversation() -> None:
+    on = shelf(["text"] * 6, conversations=[1, 1, 2, 2, 1, 2])
+    around, weights = surroundings(on, np.array([1]))
+    assert {int(row) for row, weight in zip(around[:, 0], weights[:, 0], strict=True) if weight} == {0, 4}
+
+
+def test_long_passages_have_no_surroundings() -> None:
+    on = shelf(["x" * (REACH_CHARS + 1)] * 3)
+    _, weights = surroundings(on, np.array([1]))
+    assert not weights.any()
+
+
+def test_surroundings_count_less_the_farther_they_are() -> None:
+    on = shelf(["text"] * 30)
+    around, weights = surroundings(on, np.array([15]))
+    found = dict(zip(around[:, 0].tolist(), weights[:, 0].tolist(), strict=True))
+    assert found[14] == found[16] == 1 / 2 and found[10] == found[20] == 1 / 6 and len(found) == 2 * REACH_PASSAGES
+
+
+def test_widening_takes_neighbours_within_reach_and_nothing_twice() -> None:
+    on = shelf(["text"] * 30)
+    assert widened(on, np.array([2, 4])).tolist() == list(range(0, 4 + REACH_PASSAGES + 1))
+
+
+def test_what_may_not_come_is_not_ranked_but_lends_its_words_to_its_neighbours() -> None:
+    asked = Asked(cosines=None, found={"tango": np.array([10]), "paris": np.array([30])})
+    eligible = everything(40)
+    eligible[10] = False
+    order = ordered(["text"] * 40, asked, eligible)
+    assert 10 not in order and order.index(11) < order.index(13) < order.index(15)
+
+
+def test_the_named_speaker_wins_among_equals() -> None:
+    asked = Asked(cosines=None, found={"tango": np.array([3, 23])}, words=frozenset({"ben"}))
+    assert ordered(["text"] * 40, asked, speakers=["ann"] * 20 + ["ben"] * 20)[0] == 23
+
+
+def test_what_the_user_said_wins_among_equals() -> None:
+    asked = Asked(cosines=None, found={"tango": np.array([3, 23])})
+    assert ordered(["text"] * 40, asked, users=[23])[0] == 23
+
+
+def test_what_was_said_in_the_period_that_is_asked_about_wins_among_equals() -> None:
+    created = [NOW - 90 * 86_400] * 20 + [NOW] * 20
+    found = {"tango": np.array([5, 25])}
+    then = ((NOW - 100 * 86_400, NOW - 80 * 86_400),)
+    assert ordered(["text"] * 40, Asked(cosines=None, found=found), created_at=created)[0] == 25
+    assert ordered(["text"] * 40, Asked(cosines=None, found=found, periods=then), created_at=created)[0] == 5
+
+
+def test_the_answer_to_a_question_wins_over_the_question() -> None:
+    asked = Asked(cosines=None, found={"tango": np.array([10, 11])})
+    assert ordered(["text"] * 40, asked, asks=[10])[0] == 11
+
+
+def test_among_equals_the_recent_comes_first() -> None:
+    asked = Asked(cosines=None, found={"tango": np.array([5, 25])})
+    created = [NOW - 30 * 86_400] * 20 + [NOW] * 20
+    assert ordered(["text"] * 40, asked, created_at=created)[0] == 25
+
+
+def test_nothing_known_and_no_model_ranks_nothing() -> None:
+    assert ordered(["text"] * 5, Asked(cosines=None, found={})) == []
+
+
+def test_same_question_same_order() -> None:
+    cosines = np.random.default_rng(7).normal(size=60)
+    asked = Asked(cosines=cosines, found={"tango": np.array([3, 30]), "paris": np.array([31])})
+    first = ordered(["text"] * 60, asked)
+    assert first == ordered(["text"] * 60, asked) and len(set(first)) == len(first)
+
+
+def test_pool_limits_what_each_list_hands_on() -> None:
+    on = shelf(["x" * (REACH_CHARS + 1)] * 50, conversations=list(range(50)))
+    asked = Asked(cosines=None, found={"tango": np.arange(50)})
+    assert len(rank(on, asked, everything(50), NOW, pool=4, fusion="minmax").rows) == 4
+
+
+def test_reciprocal_ranks_reward_what_several_lists_place_high() -> None:
+    signals = {name: np.zeros(3) for name in WEIGHTS} | {
+        "meaning": np.array([0.9, 0.8, 0.1]),
+        "words": np.array([0.0, 5.0, 7.0]),
+    }
+    scores = reciprocal_rank_fusion(signals, dict.fromkeys(WEIGHTS, 1.0))
+    flat = (len(WEIGHTS) - 2) / 61
+    assert scores == pytest.approx([1 / 61 + 1 / 63 + flat, 1 / 62 + 1 / 62 + flat, 1 / 63 + 1 / 61 + flat])
+    assert reciprocal_rank_fusion({"words": np.array([2.0, 1.0])}, WEIGHTS, 9) == pytest.approx([1 / 10, 1 / 11])
+
+
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=20), st.data())
+def test_who_rises_in_one_list_never_falls_in_the_fusion(values: list[int], data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(values) - 1))
+    other = np.array(data.draw(st.lists(st.integers(0, 9), min_size=len(values), max_size=len(values))), float)
+    risen = np.array(values, float)
+    risen[at] += data.draw(st.integers(1, 9))
+    weights = {"meaning": 1.0, "words": 0.5}
+    before = reciprocal_rank_fusion({"meaning": np.array(values, float), "words": other}, weights)
+    after = reciprocal_rank_fusion({"meaning": risen, "words": other}, weights)
+    assert after[at] >= before[at]
+    assert set(np.flatnonzero(after[at] < after)) <= set(np.flatnonzero(before[at] < before))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 800), st.integers(0, 9), st.booleans(), st.booleans()), min_size=1, max_size=40),
+    st.sampled_from(["minmax", "rrf"]),
+    st.integers(1, 50),
+)
+def test_order_is_the_same_each_time_and_holds_only_what_may_come_once(
+    said: list[tuple[int, int, bool, bool]], fusion: Literal["minmax", "rrf"], pool: int
+) -> None:
+    on = shelf(["x" * length for length, *_ in said])
+    held = np.flatnonzero([holds for *_, holds, _ in said])
+    eligible = np.array([may for *_, may in said])
+    cosines = np.array([cosine / 10 for _, cosine, *_ in said])
+    asked = Asked(cosines=cosines, found={"tango": held} if len(held) else {})
+    first, again = (rank(on, asked, eligible, NOW, pool=pool, fusion=fusion) for _ in range(2))
+    assert first.rows.tolist() == again.rows.tolist()
+    assert eligible[first.rows].all() and len(set(first.rows.tolist())) == len(first.rows)
+    for (row, score), (next_row, next_score) in pairwise(zip(first.rows, first.scores, strict=True)):
+        assert score > next_score or row < next_row
+
+
+def test_min_max_ignores_a_signal_that_is_the_same_everywhere() -> None:
+    scores = min_max_fusion({"meaning": np.array([0.2, 0.6]), "words": np.array([3.0, 3.0])}, WEIGHTS)
+    assert scores == pytest.approx([0.0, 1.0])
+
+
+def test_both_fusions_agree_on_a_clear_case() -> None:
+    on = shelf(["text"] * 30)
+    asked = Asked(cosines=np.where(np.arange(30) == 12, 1.0, 0.0), found={"tango": np.array([12])})
+    best = [rank(on, asked, everything(30), NOW, pool=50, fusion=fusion).rows[0] for fusion in ("minmax", "rrf")]
+    assert best == [12, 12]
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
+def test_ranks_start_at_one_and_alike_values_share(values: list[int]) -> None:
+    found = ranks(np.array(values, float)).tolist()
+    assert found == [1 + sum(other > value for other in values) for value in values]
+
+
+def test_importance_halves_in_a_week_and_knows_no_future() -> None:
+    assert recency(np.array([0.0, 7.0, 14.0, -3.0])) == pytest.approx([1.0, 0.5, 0.25, 1.0])
+    assert consequence(False, False) == 1.0 and consequence(True, True) == pytest.approx(1.8)
+
+
+def mmr(vectors: list[np.ndarray], scores: list[float], balance: float) -> list[int]:
+    ranked = Ranked(np.arange(len(scores)), np.array(scores), {"words": np.array(scores)})
+    return diversified(ranked, np.array(vectors), balance).rows.tolist()
+
+
+def test_a_repetition_waits_until_something_else_was_said() -> None:
+    vectors = [axis(0), axis(0), axis(1)]
+    assert mmr(vectors, [1.0, 0.9, 0.8], 0.5) == [0, 2, 1]
+
+
+def test_relevance_alone_keeps_the_order() -> None:
+    assert mmr([axis(0), axis(0), axis(1)], [1.0, 0.9, 0.5], 1.0) == [0, 1, 2]
+
+
+@given(st.integers(0, 120), st.floats(0, 0.99))
+def test_diversity_loses_and_doubles_nothing(count: int, balance: float) -> None:
+    vectors = [axis(row % 3) for row in range(count)]
+    order = mmr(vectors, sorted((row % 7 for row in range(count)), reverse=True), balance) if count else []
+    assert sorted(order) == list(range(count))

@@ -1,0 +1,118 @@
+"""What an utterance is, told from its words alone, in 21 languages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import mean
+
+import pytest
+
+from proxy.core.recall.utterance import (
+    PERSONAL,
+    TELLING,
+    WISHING,
+    _read,
+    asking,
+    folded,
+    is_lasting_wish,
+    language,
+    personal,
+    read,
+    stating,
+    telling,
+    words,
+)
+
+LINES: dict[str, dict[str, list[str]]] = json.loads(
+    Path(__file__).with_name("utterances.json").read_text(encoding="utf-8")
+)
+LANGUAGES = sorted(LINES)
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_the_language_of_short_lines_is_mostly_known(code: str) -> None:
+    lines = [line for kind in LINES[code].values() for line in kind]
+    assert mean(language(line) == code for line in lines) >= 0.65
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_no_question_and_no_task_is_taken_for_small_talk(code: str) -> None:
+    assert not [line for line in LINES[code]["general"] if read(line).is_small_talk]
+    assert mean(read(line).is_small_talk for line in LINES[code]["past"]) <= 0.1
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_thanks_greetings_and_assent_are_small_talk_where_every_word_of_them_is(code: str) -> None:
+    assert mean(read(line).is_small_talk for line in LINES[code]["small"]) >= 0.25
+    assert not [line for line in LINES[code]["past"] if read(line).goes_on]
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_who_asks_for_something_told_before_asks_otherwise_than_who_asks_what_anybody_could(code: str) -> None:
+    past, general = (mean(map(personal, LINES[code][kind])) for kind in ("past", "general"))
+    assert past > general + 1
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_nothing_of_all_this_tells_anything_worth_keeping(code: str) -> None:
+    lines = [line for kind in LINES[code].values() for line in kind]
+    assert mean(telling(line) > 0 for line in lines) <= 0.1
+
+
+@pytest.mark.parametrize(
+    ("more", "less"),
+    [
+        ("My shoe size is 43.5, narrow fit.", "What shoe size do I have?"),
+        ("We decided to move the review to Thursday at 15:30.", "When is the review?"),
+        ("Meine Schwester heiratet im August in Tromsø.", "Wann heiratet meine Schwester?"),
+        ("我老婆怀孕五个月了，医生说一切正常。", "谢谢"),  # noqa: RUF001
+        ("I gave up coffee in January.", "Write me a poem about coffee."),
+    ],
+)
+def test_statements_tell_more_than_questions_tasks_and_thanks(more: str, less: str) -> None:
+    assert telling(more) > telling(less)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Never use emojis when you write for me, please.", True),
+        ("Whenever you quote a price for me, convert it to Swiss francs.", True),
+        ("Bitte antworte mir immer auf Deutsch.", True),
+        ("What time is it?", False),
+        ("Thanks, that's great!", False),
+        ('Please shorten this: "Never mind, we will always have Paris."', False),
+        ("Always " + "x " * 200, False),
+    ],
+)
+def test_a_lasting_wish_is_no_task_and_no_material_for_one(text: str, expected: bool) -> None:
+    assert is_lasting_wish(text) is expected
+
+
+def test_words_are_folded_so_that_accents_make_no_difference() -> None:
+    assert folded("Où ÉTAIT l'hôtel?") == "ou etait l'hotel?"
+    assert words("Straße, słońce") == ["strasse", "slonce"]
+    assert words("मेरी बीवी") == ["मेरी", "बीवी"], "vowel signs belong to their words"
+
+
+def test_an_utterance_without_words_is_english_small_talk_of_nothing() -> None:
+    of = read("")
+    assert (of.language, of.words, of.own, of.is_small_talk) == ("en", 0, 0, False)
+
+
+def test_every_feature_has_a_weight() -> None:
+    assert len(asking("Which port?")) + 1 == len(PERSONAL)
+    assert len(stating("It is 9417.")) + 1 == len(TELLING) == len(WISHING)
+
+
+def test_only_the_beginning_of_a_long_text_is_read() -> None:
+    assert read("a " * 10_000 + "my") == read("a " * 300)
+
+
+def test_a_reading_keeps_no_more_of_a_text_than_it_reads() -> None:
+    long = "one long message " * 100_000
+    read(long)
+    known = _read.cache_info().hits
+    read(long + "that ends otherwise")
+    assert _read.cache_info().hits == known + 1, "what is not read is no part of the key"

@@ -1,0 +1,45 @@
+"""Formats of credentials are found whole, and what only looks like one stays. No key here is one: all are made up."""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.core.redaction.formats import LONG_CHARS, Format, long_formats, short_formats
+from proxy.core.redaction.redaction import redact
+from tests.patterns import example
+
+NAMES = [f"{form.kind} {form.anchor.strip()}" for form in long_formats()]
+
+
+def secret_of(form: Format) -> str:
+    """What the format matches, and nothing of it named so that another rule could take it for a secret too."""
+    found = example(form.pattern)
+    match = form.pattern.fullmatch(found)
+    assert match is not None, found
+    return match[form.group]
+
+
+@pytest.mark.parametrize("form", long_formats(), ids=NAMES)
+@pytest.mark.parametrize(
+    "around", ["{}", "it is {} there.", "a\n{}\nb", '{{"a": "x\\n{}\\n"}}', "a,{};b", "({})", "x%3D{}&"]
+)
+def test_each_format_is_found_wherever_it_stands(form: Format, around: str) -> None:
+    text = around.format(example(form.pattern))
+    assert secret_of(form) in text
+    cleaned = redact(text)
+    assert secret_of(form) not in cleaned and "[redacted:" in cleaned
+    assert redact(cleaned) == cleaned
+
+
+@pytest.mark.parametrize("form", long_formats(), ids=NAMES)
+def test_each_format_is_long_enough_to_be_looked_for_and_holds_its_anchor(form: Format) -> None:
+    found = example(form.pattern)
+    assert len(found) >= LONG_CHARS and " " not in found
+    assert any(found.startswith(form.anchor, back) for back in form.behind)
+
+
+@pytest.mark.parametrize(
+    "form", short_formats(), ids=[f"{form.kind} {form.anchor.strip()}" for form in short_formats()]
+)
+def test_each_short_format_holds_its_anchor_at_its_start(form: Format) -> None:
+    assert form.group and form.pattern.pattern.startswith(form.anchor)

@@ -1,0 +1,587 @@
+"""The edge hands over and goes on; what was handed over is on the disk, whatever happens to the store or to us."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+
+from proxy.domain import Completion, Ending, Json, RawHeaders, Turn
+from proxy.errors import MemoryFault
+from proxy.memory.archivist import Archivist
+from proxy.memory.readers import INLINE_CHARS
+from proxy.ports import Vectors
+from proxy.settings.policy import ArchivePolicy
+from proxy.store.connection import Database
+from proxy.store.connection_thread import Transaction
+from proxy.store.derived import Derived
+from proxy.store.journal import SqliteJournal
+from proxy.wire import chat
+from tests.talking import record, user
+
+SECRET = b"s" * 32
+STREAM: RawHeaders = ((b"content-type", b"text/event-stream"),)
+PATIENCE_SECONDS = 30.0
+
+
+class Tally:
+    """Counts that a test can look at."""
+
+    def __init__(self) -> None:
+        self.faults: Counter[str] = Counter()
+        self.lost = 0
+        self.gauges: dict[str, float] = {}
+        self.observed: Counter[str] = Counter()
+
+    def fault(self, where: str) -> None:
+        self.faults[where] += 1
+
+    def turns_lost(self, turns: int) -> None:
+        self.lost += turns
+
+    def observe(self, stage: str, seconds: float) -> None:
+        self.observed[stage] += 1
+
+    def gauge(self, name: str, value: float) -> None:
+        self.gauges[name] = value
+
+
+class Hasher:
+    """An embedder without a model: a text's hash."""
+
+    name = "hash"
+
+    def __init__(self) -> None:
+        self.ready = True
+        self.embedded: list[str] = []
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        return await self.embed_passages(texts)
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        if not self.ready:
+            raise MemoryFault("embedding passages: no model")
+        self.embedded += texts
+        digests = [hashlib.sha256(text.encode()).digest() for text in texts]
+        return np.array([[byte / 255 for byte in digest] for digest in digests], np.float32)
+
+
+class House:
+    """An archivist over a database of its own."""
+
+    def __init__(self, path: Path, **policy: object) -> None:
+        self.database = Database(path)
+        self.journal = SqliteJournal(self.database)
+        self.counts = Tally()
+        self.embedder = Hasher()
+        self.usage: list[int] = []
+        patient = ArchivePolicy.model_validate({"commit_wait_ms": PATIENCE_SECONDS * 1000} | policy)
+        self.archivist = Archivist(
+            self.journal,
+            Derived(self.database, time.time),
+            self.embedder,
+            patient,
+            self.counts,
+            SECRET,
+            time.time,
+            lambda turn, tokens: self.usage.append(tokens),
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(work) for work in (self.archivist.write(), self.archivist.index())]
+            yield
+            await self.archivist.drain(PATIENCE_SECONDS)
+            for task in running:
+                task.cancel()
+
+    async def exchange(self, turn: Turn, status: int) -> None:
+        """A whole turn that the upstream answers with this status."""
+        self.archivist.note(turn)
+        is_well = 0 < status < 400
+        headers: RawHeaders = STREAM if is_well else ((b"content-type", b"application/json"),)
+        listener = self.archivist.listen(turn, chat, status, headers)
+        for chunk in events("hi") if is_well else [b'{"error": {}}'] if status else []:
+            assert listener.feed(chunk) == len(chunk) or is_well
+        await listener.finish(Ending.COMPLETE)
+
+    async def turn(self, number: int = 1) -> str:
+        """How the n-th turn ended."""
+        found = await self.journal.turn("acme", "c-1", number)
+        return found["ending"] if found else "not there"
+
+    async def texts(self) -> list[str]:
+        return [row[0] for row in await self.database.read("SELECT text FROM content ORDER BY id")]
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    house = House(tmp_path / "data" / "journal.db")
+    yield house
+    await house.database.close()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not holds():  # noqa: ASYNC110 - what is waited for knows nothing of us
+            await asyncio.sleep(0.01)
+
+
+def turn_of(*messages: Json) -> Turn:
+    return record(messages).turn
+
+
+def events(text: str) -> list[bytes]:
+    deltas = [{"choices": [{"index": 0, "delta": {"content": word}}]} for word in text.split(" ")]
+    usage = {"choices": [], "usage": {"prompt_tokens": 12}}
+    return [*(b"data: " + orjson.dumps(event) + b"\n\n" for event in (*deltas, usage)), b"data: [DONE]\n\n"]
+
+
+async def test_exchange_is_on_the_disk_when_the_end_of_the_answer_may_go(house: House) -> None:
+    async with house.running():
+        turn = turn_of(user("hello"))
+        house.archivist.note(turn)
+        listener = house.archivist.listen(turn, chat, 200, STREAM)
+        *chunks, last = events("hi there")
+        assert [listener.feed(chunk) for chunk in chunks] == [len(chunk) for chunk in chunks]
+        assert listener.feed(last) == 0, "the terminal event waits"
+        await listener.finish(Ending.COMPLETE)
+        assert await house.turn() == "complete"
+        assert await house.texts() == ["hello", "hithere"]
+        assert house.usage == [12]
+
+
+async def test_result_of_finish_need_not_be_awaited(house: House) -> None:
+    async with house.running():
+        turn = turn_of(user("hello"))
+        house.archivist.note(turn)
+        listener = house.archivist.listen(turn, chat, 200, STREAM)
+        listener.feed(events("half an")[0])
+        listener.finish(Ending.CLIENT_GONE)
+    await house.database.open()
+    assert await house.turn() == "client-gone"
+    assert await house.texts() == ["hello", "half"]
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_request_whose_credential_is_not_accepted_leaves_nothing(house: House, status: int) -> None:
+    async with house.running():
+        await house.exchange(turn_of(user("hello")), 200)
+        await house.exchange(replace(turn_of(user("secret plans")), conversation="c-2"), status)
+        assert await house.texts() == ["hello", "hi"]
+
+
+@pytest.mark.parametrize("status", [400, 404, 413, 422, 429, 500, 503, 0])
+async def test_request_without_an_answer_is_kept_for_a_known_tenant_and_for_no_other(house: House, status: int) -> None:
+    async with house.running():
+        await house.exchange(turn_of(user("hello")), status)
+        assert await house.texts() == []
+        await house.exchange(turn_of(user("hello")), 200)
+        await house.exchange(replace(turn_of(user("the newest result")), conversation="c-2"), status)
+        assert await house.texts() == ["hello", "hi", "the newest result"]
+        found = await house.journal.turn("acme", "c-2", 1)
+        assert found is not None and found["ending"] == "unanswered"
+
+
+async def test_answer_longer_than_the_limit_is_kept_as_far_as_it_was_heard(tmp_path: Path) -> None:
+    house = House(tmp_path / "journal.db", answer_bytes=200)
+    async with house.running():
+        turn = turn_of(user("hello"))
+        house.archivist.note(turn)
+        listener = house.archivist.listen(turn, chat, 200, STREAM)
+        for chunk in events("one two three four five six seven eight"):
+            listener.feed(chunk)
+        await listener.finish(Ending.COMPLETE)
+        assert await house.turn() == "too-large"
+        assert (await house.texts())[1].startswith("onetwo")
+    await house.database.close()
+
+
+async def test_answer_in_an_encoding_that_we_cannot_read_is_counted(house: House) -> None:
+    async with house.running():
+        turn = turn_of(user("hello"))
+        house.archivist.note(turn)
+        listener = house.archivist.listen(turn, chat, 200, (*STREAM, (b"content-encoding", b"lzma")))
+        listener.feed(b"\x0b\x02\x80")
+        await listener.finish(Ending.COMPLETE)
+        assert await house.turn() == "complete"
+        assert house.counts.faults["overhear"] == 1
+
+
+@pytest.mark.parametrize(("redacts", "stored"), [(True, "password: [redacted:password]"), (False, "password: hunter2")])
+async def test_redaction_is_a_policy(tmp_path: Path, redacts: bool, stored: str) -> None:
+    house = House(tmp_path / "journal.db", redact=redacts)
+    async with house.running():
+        house.archivist.note(turn_of(user("password: hunter2")))
+    await house.database.open()
+    assert await house.texts() == [stored]
+    await house.database.close()
+
+
+async def test_a_text_that_would_take_seconds_to_clean_holds_up_nobody_and_is_counted(tmp_path: Path) -> None:
+    house = House(tmp_path / "journal.db")
+    async with house.running():
+        house.archivist.note(turn_of(user("pwd=" * 200_000)))
+        house.archivist.note(replace(turn_of(user("hello")), id="t-2", conversation="c-2"))
+        await until(lambda: house.archivist.backlog == 0)
+        assert house.counts.faults["redaction"] == 1
+        withheld, hello = sorted(await house.texts())
+    await house.database.close()
+    assert withheld.startswith("[withheld: 800000 characters, sha256 ") and hello == "hello"
+
+
+async def test_many_that_wait_are_written_together(house: House) -> None:
+    for n in range(50):
+        house.archivist.note(replace(turn_of(user(f"message {n}")), conversation=f"c-{n}"))
+    async with house.running():
+        await until(lambda: house.counts.gauges["queued"] == 0)
+        assert house.counts.observed["journal"] == 1
+    await house.database.open()
+    assert len(await house.texts()) == 50
+
+
+# --- trouble -----------------------------------------------------------------------------------------
+
+
+async def test_store_that_cannot_be_opened_loses_nothing_and_is_opened_later(house: House) -> None:
+    blocked = house.database.path.parent
+    blocked.write_text("a file stands in the way")
+    async with house.running():
+        turn = turn_of(user("hello"))
+        house.archivist.note(turn)
+        await until(lambda: house.counts.faults["journal"] > 1)
+        assert house.counts.gauges["store_up"] == 0
+        blocked.unlink()
+        listener = house.archivist.listen(turn, chat, 200, STREAM)
+        listener.feed(events("hi")[0])
+        await listener.finish(Ending.COMPLETE)
+        await until(lambda: house.archivist.backlog == 0)
+        assert await house.turn() == "complete"
+        assert house.counts.gauges["store_up"] == 1
+    assert house.counts.lost == 0
+
+
+async def test_end_of_an_answer_waits_no_longer_than_the_policy_says(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file stands in the way")
+    house = House(tmp_path / "data" / "journal.db", commit_wait_ms=50)
+    async with house.running():
+        turn = turn_of(user("hello"))
+        house.archivist.note(turn)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await house.archivist.listen(turn, chat, 200, STREAM).finish(Ending.COMPLETE)
+        (tmp_path / "data").unlink()
+    await house.database.close()
+
+
+async def test_more_turns_than_may_wait_are_counted_as_lost_with_their_answers(tmp_path: Path) -> None:
+    house = House(tmp_path / "journal.db", queue_turns=2)
+    turns = [replace(turn_of(user(f"message {n}")), conversation=f"c-{n}") for n in range(3)]
+    for turn in turns:
+        house.archivist.note(turn)
+    assert house.counts.lost == 1
+    assert repr(house.archivist) == "<Archivist [2 queued, 2 unanswered, 1 lost]>"
+    async with house.running():
+        for turn in turns:
+            await house.archivist.listen(turn, chat, 200, STREAM).finish(Ending.COMPLETE)
+        assert await house.texts() == ["message 0", "message 1"]
+    await house.database.close()
+
+
+async def test_turn_that_cannot_be_stored_is_set_aside_and_takes_no_other_with_it(house: House) -> None:
+    unreadable = replace(turn_of(user("worse")), tenant=None, conversation="c-3")  # type: ignore[arg-type]
+    unwritable = replace(turn_of(user("bad")), created_at=None, conversation="c-2")  # NOT NULL
+    unbindable = replace(turn_of(user("bad")), model=object(), conversation="c-4")
+    too_large = replace(turn_of(user("bad")), created_at=1 << 64, conversation="c-5")
+    good = [replace(turn_of(user(f"good {n}")), conversation=f"c-good-{n}") for n in range(3)]
+    for turn in (good[0], unreadable, unwritable, good[1], unbindable, too_large, good[2]):
+        house.archivist.note(turn)
+    async with house.running():
+        await until(lambda: house.counts.gauges["queued"] == 0)
+    await house.database.open()
+    assert await house.texts() == ["good 0", "good 1", "good 2"]
+    assert (house.counts.faults["quarantine"], house.counts.lost, house.counts.gauges["store_up"]) == (4, 4, 1)
+    listed = await house.database.read("SELECT turn, part, reason, chars, length(digest) FROM quarantine ORDER BY id")
+    assert {row[0] for row in listed} == {turn.id for turn in (unreadable, unwritable, unbindable, too_large)}
+    reasons = {turn: reason for turn, _, reason, *_ in listed}
+    assert reasons[unreadable.id] == "reading: AttributeError"
+    assert "NOT NULL constraint failed: conversation.created_at" in reasons[unwritable.id]
+    assert reasons[too_large.id] == "writing: OverflowError"
+    assert {(part, digest) for _, part, _, _, digest in listed} == {("request", 16)}
+    assert [chars for *_, chars, _ in listed] == [9, 7, 7, 7], "with the roles"
+
+
+async def test_answer_that_cannot_be_stored_is_set_aside_and_its_request_is_kept(house: House) -> None:
+    await house.database.transact(
+        lambda transaction: transaction.write(
+            "CREATE TRIGGER refuse BEFORE INSERT ON content WHEN new.text = 'poison' BEGIN"
+            " SELECT RAISE(ABORT, 'no poison here'); END"
+        )
+    )
+    async with house.running():
+        turns = [replace(turn_of(user(f"hello {n}")), conversation=f"c-{n}") for n in range(4)]
+        for n, turn in enumerate(turns):
+            house.archivist.note(turn)
+            listener = house.archivist.listen(turn, chat, 200, STREAM)
+            for event in events("poison" if n == 2 else f"answer{n}"):
+                listener.feed(event)
+            listener.finish(Ending.COMPLETE)
+        await until(lambda: house.counts.gauges.get("queued") == 0)
+        assert set(await house.texts()) == {*(f"hello {n}" for n in range(4)), "answer0", "answer1", "answer3"}
+        ((turn, part, reason),) = await house.database.read("SELECT turn, part, reason FROM quarantine")
+        assert (turn, part) == (turns[2].id, "answer") and reason.endswith("no poison here")
+
+
+async def test_whoever_is_told_of_usage_cannot_stop_the_archive(house: House) -> None:
+    house.usage = None  # type: ignore[assignment]
+    async with house.running():
+        for n in range(2):
+            turn = replace(turn_of(user(f"hello {n}")), conversation=f"c-{n}")
+            house.archivist.note(turn)
+            listener = house.archivist.listen(turn, chat, 200, STREAM)
+            for event in events("hi"):
+                listener.feed(event)
+            await listener.finish(Ending.COMPLETE)
+        assert house.counts.faults["usage"] == 2
+
+
+async def test_what_waits_is_bounded_in_size_with_all_that_is_sent_and_answered(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file stands in the way")
+    house = House(tmp_path / "data" / "journal.db", queue_bytes=10_000)
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 8_000}}
+    kept, refused = turn_of({"role": "user", "content": [picture]}), turn_of(user("x" * 4_000))
+    house.archivist.note(kept)
+    house.archivist.note(replace(refused, conversation="c-2"))
+    assert house.counts.lost == 1
+    async with house.running():
+        listener = house.archivist.listen(kept, chat, 200, STREAM)
+        for event in events("word " * 1_000):
+            listener.feed(event)
+        listener.finish(Ending.COMPLETE)
+        (tmp_path / "data").unlink()
+        await until(lambda: house.archivist.backlog == 0)
+        assert await house.turn() == "too-large", "the request is there, and says that its answer is not"
+        assert house.counts.faults["queue"] == 1
+        third = replace(refused, id="third", conversation="c-3")
+        house.archivist.note(third)
+        await until(lambda: house.archivist.backlog == 0)
+        assert house.counts.lost == 1, "there is room again"
+    await house.database.close()
+
+
+async def test_answers_do_not_wait_for_a_store_that_fails(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file stands in the way")
+    house = House(tmp_path / "data" / "journal.db", commit_wait_ms=3_600_000)
+    async with house.running():
+        house.archivist.note(turn_of(user("hello")))
+        await until(lambda: house.archivist.is_failing)
+        assert house.archivist.troubles == ("turns cannot be written and wait in memory; the log says why",)
+        turn = replace(turn_of(user("and again")), conversation="c-2")
+        house.archivist.note(turn)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await house.archivist.listen(turn, chat, 200, STREAM).finish(Ending.COMPLETE)
+        (tmp_path / "data").unlink()
+        await until(lambda: not house.archivist.is_failing)
+        assert house.archivist.troubles == ()
+    await house.database.close()
+
+
+class SlowWire:
+    """The chat wire, but that answers cannot be read before they may be."""
+
+    def __init__(self) -> None:
+        self.may_go_on = threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(chat, name)
+
+    def reply(self, payloads: Sequence[bytes], streamed: bool) -> Completion:
+        assert self.may_go_on.wait(PATIENCE_SECONDS)
+        return chat.reply(payloads, streamed)
+
+
+async def test_slow_texts_of_one_tenant_hold_up_no_turn_of_another(house: House) -> None:
+    slow = SlowWire()
+    async with house.running():
+        for n in range(5):
+            turn = replace(turn_of(user("evil")), tenant="evil", conversation=f"c-evil-{n}")
+            house.archivist.note(turn)
+            listener = house.archivist.listen(turn, slow, 200, STREAM)
+            for event in events("word " * (INLINE_CHARS if n % 2 else INLINE_CHARS // 20)):  # heavy and light ones
+                listener.feed(event)
+            listener.finish(Ending.COMPLETE)
+        await asyncio.sleep(0)
+        for n in range(3):
+            turn = replace(turn_of(user(f"hello {n}" + INLINE_CHARS * "!")), conversation=f"c-{n}")
+            house.archivist.note(turn)
+            listener = house.archivist.listen(turn, chat, 200, STREAM)
+            for event in events(f"answer{n}"):
+                listener.feed(event)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await listener.finish(Ending.COMPLETE)
+            assert f"answer{n}" in await house.texts()
+        assert not house.archivist.is_failing
+        slow.may_go_on.set()
+        await until(lambda: house.archivist.backlog == 0)
+        assert len(await house.database.read("SELECT 1 FROM turn WHERE ending = 'complete'")) == 8
+
+
+async def test_text_that_takes_too_long_is_said_and_its_tenants_answers_do_not_wait(tmp_path: Path) -> None:
+    house = House(tmp_path / "journal.db", commit_wait_ms=3_600_000)
+    slow = SlowWire()
+    async with house.running():
+        for n in range(2):
+            turn = replace(turn_of(user("evil")), tenant="evil", conversation=f"c-{n}")
+            house.archivist.note(turn)
+            listener = house.archivist.listen(turn, slow, 200, STREAM)
+            for event in events("word " * INLINE_CHARS):
+                listener.feed(event)
+            if n == 0:
+                listener.finish(Ending.COMPLETE)
+        await until(lambda: house.archivist.is_behind("evil"))
+        assert not house.archivist.is_behind("acme") and not house.archivist.is_failing
+        (trouble,) = house.archivist.troubles
+        assert trouble.startswith("a text has been read for the archive for ")
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await listener.finish(Ending.COMPLETE)
+        slow.may_go_on.set()
+        await until(lambda: house.archivist.backlog == 0)
+        assert house.archivist.troubles == ()
+    await house.database.close()
+
+
+async def test_store_that_does_not_come_back_is_said_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    house = House(tmp_path / "journal.db", commit_wait_ms=3_600_000)
+    entered, go_on = threading.Event(), threading.Event()
+
+    def hang(_transaction: Transaction) -> None:
+        entered.set()
+        assert go_on.wait(PATIENCE_SECONDS)
+
+    async with house.running():
+        hanging = asyncio.create_task(house.database.transact(hang))
+        await asyncio.to_thread(entered.wait, PATIENCE_SECONDS)
+        turn = turn_of(user("hello"))
+        house.archivist.note(turn)
+        listener = house.archivist.listen(turn, chat, 200, STREAM)
+        await until(lambda: house.archivist.is_failing)
+        assert house.archivist.troubles == ("writing turns has taken longer than 5 s, and the rest wait in memory",)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await listener.finish(Ending.COMPLETE)
+        go_on.set()
+        await hanging
+        await until(lambda: house.archivist.backlog == 0)
+        assert not house.archivist.is_failing and house.counts.lost == 0
+        assert await house.turn() == "complete"
+    await house.database.close()
+
+
+async def test_drain_counts_what_could_not_be_written(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file stands in the way")
+    house = House(tmp_path / "data" / "journal.db")
+    async with asyncio.TaskGroup() as tasks:
+        writing = tasks.create_task(house.archivist.write())
+        house.archivist.note(turn_of(user("hello")))
+        await until(lambda: house.counts.faults["journal"] > 0)
+        await house.archivist.drain(0.05)
+        writing.cancel()
+    assert house.counts.lost == 1
+
+
+# --- indexing ----------------------------------------------------------------------------------------
+
+
+async def test_what_is_written_is_embedded_soon(house: House) -> None:
+    async with house.running():
+        for n in range(40):
+            house.archivist.note(replace(turn_of(user(f"message {n}")), conversation=f"c-{n}"))
+        await until(lambda: len(house.embedder.embedded) == 40 and house.counts.gauges.get("pending") == 0)
+    assert set(house.embedder.embedded) == {f"message {n}" for n in range(40)}
+
+
+async def test_missing_model_is_waited_for(house: House) -> None:
+    house.embedder.ready = False
+    async with house.running():
+        house.archivist.note(turn_of(user("hello")))
+        await until(lambda: house.counts.gauges.get("pending") == 1)
+        house.embedder.ready = True
+        house.archivist.note(replace(turn_of(user("again")), conversation="c-2"))
+        await until(lambda: house.counts.gauges["pending"] == 0)
+    assert sorted(house.embedder.embedded) == ["again", "hello"]
+
+
+async def test_rebuild_that_was_begun_elsewhere_is_finished_here(house: House) -> None:
+    async with house.running():
+        house.archivist.note(turn_of(user("hello")))
+        await until(lambda: house.counts.gauges.get("pending") == 0)
+        await Derived(house.database, time.time).start_rebuild()
+        house.archivist.note(replace(turn_of(user("again")), conversation="c-2"))
+        await until(lambda: house.embedder.embedded.count("hello") == 2)
+
+
+PROGRAM = """
+import asyncio, pathlib, sys
+from proxy.domain import Ending
+from tests.memory.test_archivist import STREAM, House, events, turn_of
+from tests.talking import user
+from proxy.wire import chat
+from dataclasses import replace
+
+async def main():
+    house = House(pathlib.Path(sys.argv[1]))
+    async with house.running():
+        async def speak(name):
+            for n in range(10_000):
+                turn = replace(turn_of(user(f"{name} says {n}")), id=f"{name}-{n}", conversation=f"c-{name}-{n}")
+                house.archivist.note(turn)
+                listener = house.archivist.listen(turn, chat, 200, STREAM)
+                for chunk in events(f"answer {name} {n}"):
+                    listener.feed(chunk)
+                await listener.finish(Ending.COMPLETE)
+                print(f"{name}-{n}", flush=True)
+        await asyncio.gather(*map(speak, "abcd"))
+
+asyncio.run(main())
+"""
+
+
+def acknowledged_before_the_kill(path: Path) -> list[str]:
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(path)], stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
+    ) as running:
+        assert running.stdout is not None
+        acknowledged = [running.stdout.readline().decode().strip() for _ in range(60)]
+        running.kill()
+        return acknowledged + running.stdout.read().decode().split()[:-1]  # the last line may be cut
+
+
+async def test_killed_while_writing_every_acknowledged_turn_is_there_and_indexing_is_finished(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    acknowledged = acknowledged_before_the_kill(path)
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert set(acknowledged) <= {row[0] for row in db.execute("SELECT key FROM turn WHERE ending = 'complete'")}
+        db.execute("UPDATE unindexed SET leased_until = 0")  # the lease of the dead is over
+        db.commit()
+    house = House(path)
+    async with house.running():
+        await until(lambda: house.counts.gauges.get("pending") == 0)
+    await house.database.open()
+    counted = await house.database.read("SELECT (SELECT count(*) FROM memory), (SELECT count(*) FROM vector)")
+    memories, vectors = counted[0]
+    assert memories == vectors >= 2 * len(acknowledged)
+    await house.database.close()

@@ -1,0 +1,414 @@
+"""What is remembered of this?"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from proxy.core.recall.generosity import DEMANDS
+from proxy.domain import BlockKind, Generosity, Query, Reach, Recalled
+from proxy.errors import MemoryFault
+from proxy.index.passage_tables import PassageTables
+from proxy.memory import recall as module
+from proxy.memory.recall import Recall
+from proxy.ports import Ask, Sql
+from proxy.settings.policy import RecallPolicy, ReinforcementPolicy
+from proxy.store.connection import Database
+from proxy.store.journal import SqliteJournal
+from tests.remembered import Past, Watched, WordEmbedder
+from tests.talking import NOW, print_of, record, user
+
+T = TypeVar("T")
+
+TALK = (
+    "The harvest festival in Lisbon begins on the third of May.",
+    "Good, then we travel one day before.",
+    "My sister Clara plays the violin in the town orchestra.",
+    "Since when does she play?",
+    "The greenhouse needs a new heating, the old one broke in January.",
+    "Which heating do you want?",
+    "The ticket about the roof is PROJ-4711.",
+    "I will look at it tomorrow.",
+)
+LEAST_HELP = DEMANDS[Generosity.BALANCED][BlockKind.RECALL].least_help
+FESTIVAL = "When does the harvest festival in Lisbon begin?"
+
+
+class Counts:
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+        self.observed: list[str] = []
+
+    def fault(self, where: str) -> None:
+        self.faults.append(where)
+
+    def observe(self, stage: str, seconds: float) -> None:
+        self.observed.append(stage)
+
+    def gauge(self, name: str, value: float) -> None:
+        raise AssertionError("recall has no state to show")
+
+
+@pytest.fixture
+async def past(tmp_path: Path) -> AsyncIterator[Past]:
+    database = Database(tmp_path / "journal.db")
+    await database.open()
+    yield Past(database)
+    await database.close()
+
+
+@pytest.fixture
+def embedder() -> WordEmbedder:
+    return WordEmbedder()
+
+
+@pytest.fixture
+def counts() -> Counts:
+    return Counts()
+
+
+def recalling(sql: Sql, embedder: WordEmbedder, counts: Counts, **policy: Any) -> Recall:
+    return Recall(sql, PassageTables(embedder.name), embedder, RecallPolicy(**policy), counts, lambda: NOW)
+
+
+@pytest.fixture
+def recall(past: Past, embedder: WordEmbedder, counts: Counts) -> Recall:
+    return recalling(past.database, embedder, counts)
+
+
+@pytest.fixture
+async def lost(past: Past) -> frozenset[int]:
+    """A talk that was had and that the client no longer sends."""
+    occurrences = await past.say(*TALK)
+    await past.index()
+    return frozenset(occurrences)
+
+
+def ask(text: str, lost: frozenset[int] | None = None, **more: Any) -> Query:
+    return Query(**{"tenant": "acme", "conversation": "c-1", "text": text, "lost": lost, **more})
+
+
+def texts(recalled: Recalled) -> list[str]:
+    return [candidate.memory.text for candidate in recalled.candidates]
+
+
+async def test_what_was_lost_and_is_asked_for_comes_first(recall: Recall, lost: frozenset[int]) -> None:
+    recalled = await recall.recall(ask(FESTIVAL, lost), 10)
+    assert (
+        recalled.admitted
+        and not recalled.lexical_only
+        and recalled.reason.startswith("helps with a probability of 0.9")
+    )
+    assert texts(recalled)[0] == TALK[0]
+    memory = recalled.candidates[0].memory
+    assert (memory.conversation, memory.role, memory.created_at) == ("c-1", "user", NOW)
+    assert (memory.start, memory.stop) == (0, len(TALK[0]))
+
+
+async def test_a_question_that_is_expected_is_embedded_before_it_is_asked(
+    recall: Recall, embedder: WordEmbedder
+) -> None:
+    recall.expect(FESTIVAL)
+    await asyncio.sleep(0)
+    assert embedder.asked[0] == FESTIVAL
+    embedder.ready = False
+    recall.expect("Which planets have rings?")
+    await asyncio.sleep(0)
+    assert "Which planets have rings?" not in embedder.asked
+
+
+async def test_what_has_no_vector_yet_is_found_by_words_as_if_there_were_no_model(recall: Recall, past: Past) -> None:
+    said = frozenset(await past.say("The archive room is number 3172.", "Then we went through every single shelf."))
+    recalled = await recall.recall(ask("Where is the archive room?", said), 10)
+    assert recalled.admitted and texts(recalled)[0] == "The archive room is number 3172."
+
+
+async def test_a_model_that_is_being_loaded_is_waited_for(
+    past: Past, embedder: WordEmbedder, counts: Counts, lost: frozenset[int]
+) -> None:
+    async def loaded() -> bool:
+        embedder.ready = True
+        return True
+
+    embedder.ready = False
+    shelves, policy = PassageTables(embedder.name), RecallPolicy()
+    recall = Recall(past.database, shelves, embedder, policy, counts, lambda: NOW, model_loaded=loaded)
+    assert not (await recall.recall(ask(FESTIVAL, lost), 10)).lexical_only
+
+
+async def test_a_question_is_embedded_with_and_without_its_names_and_what_was_pasted_once(
+    recall: Recall, embedder: WordEmbedder, lost: frozenset[int]
+) -> None:
+    named, pasted = "What does Clara play?", "Then Clara said: no heating.\n" * 40
+    for text in (named, pasted):
+        await recall.recall(ask(text, lost), 10)
+    assert embedder.asked == [named, "What does  play?", pasted]
+
+
+async def test_unrelated_question_gets_nothing(recall: Recall, lost: frozenset[int]) -> None:
+    for text in ("Write a haiku about autumn leaves.", "ok, go on", "", "Which planets have rings?"):
+        recalled = await recall.recall(ask(text, lost, least_help=LEAST_HELP), 10)
+        assert not recalled.admitted and recalled.candidates == () and recalled.reason
+
+
+async def test_nothing_that_was_not_lost_comes_back(recall: Recall, past: Past, lost: frozenset[int]) -> None:
+    first = min(lost)
+    recalled = await recall.recall(ask(FESTIVAL, frozenset({first})), 10)
+    assert texts(recalled) == [TALK[0]]
+    others = ask(FESTIVAL, lost - {first}, excluded=frozenset(), least_help=LEAST_HELP)
+    assert not (await recall.recall(others, 10)).admitted
+    assert not (await recall.recall(ask(FESTIVAL, frozenset()), 10)).admitted
+
+
+async def test_an_operator_searches_all_of_a_conversation(recall: Recall, lost: frozenset[int]) -> None:
+    assert texts(await recall.recall(ask(FESTIVAL), 10))[0] == TALK[0]
+
+
+async def test_what_a_replayed_block_carries_does_not_come_again(recall: Recall, lost: frozenset[int]) -> None:
+    recalled = await recall.recall(ask(FESTIVAL, lost, excluded=frozenset({min(lost)})), 10)
+    assert TALK[0] not in texts(recalled)
+
+
+async def test_what_the_model_still_sees_does_not_come_even_from_elsewhere(recall: Recall, past: Past) -> None:
+    await past.say(TALK[0], conversation="c-2", user="lena")
+    await past.say("Hello.", conversation="c-1", user="lena")
+    await past.index()
+    visible = frozenset({print_of("acme", user(TALK[0])).full})
+    query = ask(FESTIVAL, frozenset(), reach=Reach.USER, user="lena")
+    assert texts(await recall.recall(query, 10)) == [TALK[0]]
+    seen = ask(FESTIVAL, frozenset(), reach=Reach.USER, user="lena", visible_fulls=visible)
+    assert (await recall.recall(seen, 10)).candidates == ()
+
+
+@pytest.mark.parametrize("query", [FESTIVAL, ""], ids=["asked", "nobody asks"])
+async def test_a_memory_knows_what_it_follows_in_its_conversation(recall: Recall, past: Past, query: str) -> None:
+    first, second = await past.say(*TALK[:2])
+    await past.say("Meanwhile elsewhere.", conversation="c-2")
+    (third,) = await past.say(TALK[2])
+    await past.index()
+    found = (await recall.recall(ask(query, named=None if query else frozenset()), 10)).candidates
+    follows = {candidate.memory.occurrence: candidate.memory.follows for candidate in found}
+    assert {first: 0, second: first, third: second}.items() >= follows.items() and follows[third] == second
+
+
+async def test_the_same_message_comes_once_wherever_it_was_said(recall: Recall, past: Past) -> None:
+    for conversation in ("c-1", "c-2", "c-3"):
+        await past.say(TALK[0], conversation=conversation)
+    await past.index()
+    recalled = await recall.recall(ask(FESTIVAL, reach=Reach.TENANT), 10)
+    assert texts(recalled) == [TALK[0]]
+
+
+async def test_windows_of_one_long_message_may_come_together(recall: Recall, past: Past) -> None:
+    long = "The harvest festival in Lisbon begins in May. " * 60
+    await past.say(long)
+    await past.index()
+    found = (await recall.recall(ask(FESTIVAL), 10)).candidates
+    assert len(found) > 1 and {candidate.memory.occurrence for candidate in found} == {found[0].memory.occurrence}
+    assert all(c.memory.text == long[c.memory.start : c.memory.stop] for c in found)
+
+
+async def test_who_is_named_may_not_drown_what_is_asked(recall: Recall, past: Past) -> None:
+    about = "The violin hangs on the wall."
+    named = "Clara met Clara, and Clara met Clara, and Clara met Clara on the wall."
+    await past.say(named, *TALK[:1], about)
+    await past.index()
+    order = texts(await recall.recall(ask("Where does the violin of Clara hang on?"), 10))
+    assert order.index(about) < order.index(named)
+
+
+async def test_memory_helps_less_with_a_question_about_nobody_known(recall: Recall, lost: frozenset[int]) -> None:
+    known = "Where does the sister play?"
+    friend = await recall.recall(ask(known, lost), 10)
+    stranger = await recall.recall(ask("Where does the sister of Bartholomew play?", lost), 10)
+    assert stranger.helps < friend.helps
+
+
+async def test_a_date_that_no_text_holds_makes_no_question_strange(recall: Recall, lost: frozenset[int]) -> None:
+    dated, stranger = "on a Tuesday of November 2023?", "on the boat of Bartholomew?"
+    helps = [
+        (await recall.recall(ask(f"Where does the sister play {end}", lost), 10)).helps for end in (dated, stranger)
+    ]
+    assert helps[0] > helps[1]
+
+
+async def test_neighbours_of_a_hit_come_with_it(recall: Recall, lost: frozenset[int]) -> None:
+    order = texts(await recall.recall(ask(FESTIVAL, lost), 10))
+    assert order.index(TALK[1]) < order.index(TALK[4])
+
+
+async def test_an_exact_identifier_is_found(recall: Recall, lost: frozenset[int]) -> None:
+    recalled = await recall.recall(ask("status of proj-4711?", lost), 10)
+    assert recalled.helps > 0.9 and texts(recalled)[0] == TALK[6]
+
+
+async def test_without_a_model_recall_goes_by_words_and_says_so(
+    recall: Recall, embedder: WordEmbedder, lost: frozenset[int]
+) -> None:
+    embedder.ready = False
+    recalled = await recall.recall(ask("harvest festival Lisbon", lost), 10)
+    assert recalled.lexical_only and texts(recalled)[0] == TALK[0]
+    assert embedder.asked == []
+    unrelated = await recall.recall(ask("Which planets have rings?", lost), 10)
+    assert unrelated.lexical_only and not unrelated.admitted
+
+
+async def test_a_model_that_fails_is_counted_and_recall_goes_by_words(
+    recall: Recall, embedder: WordEmbedder, counts: Counts, lost: frozenset[int]
+) -> None:
+    embedder.fault = "embedding a question: out of memory"
+    recalled = await recall.recall(ask("harvest festival Lisbon", lost), 10)
+    assert recalled.lexical_only and texts(recalled)[0] == TALK[0] and counts.faults == ["embed_query"]
+
+
+async def test_what_has_no_vector_yet_is_found_by_words(recall: Recall, past: Past, lost: frozenset[int]) -> None:
+    fresh = await past.say("The zeppelin museum closes on Monday.")
+    recalled = await recall.recall(ask("zeppelin museum closes Monday", lost | {*fresh}), 10)
+    assert texts(recalled)[0] == "The zeppelin museum closes on Monday."
+
+
+async def test_signals_say_how_each_list_placed_it(recall: Recall, lost: frozenset[int]) -> None:
+    best, *others = (await recall.recall(ask(FESTIVAL, lost), 10)).candidates
+    assert best.signals["words"][0] == best.signals["meaning"][0] == 1
+    assert best.signals["words"][1] > max(other.signals["words"][1] for other in others)
+
+
+async def test_limit_is_kept_and_every_recall_is_timed(recall: Recall, counts: Counts, lost: frozenset[int]) -> None:
+    recalled = await recall.recall(ask(FESTIVAL, lost), 3)
+    assert len(recalled.candidates) == 3 and recalled.elapsed_ms > 0 and counts.observed == ["recall"]
+
+
+async def test_same_question_same_answer(recall: Recall, lost: frozenset[int]) -> None:
+    first, again = [await recall.recall(ask(FESTIVAL, lost), 10) for _ in range(2)]
+    assert first.candidates == again.candidates and first.reason == again.reason
+
+
+async def test_both_fusions_find_it(past: Past, embedder: WordEmbedder, counts: Counts, lost: frozenset[int]) -> None:
+    for fusion in ("minmax", "rrf"):
+        recall = recalling(past.database, embedder, counts, fusion=fusion)
+        assert texts(await recall.recall(ask(FESTIVAL, lost), 10))[0] == TALK[0]
+
+
+async def test_nobodys_tenant_and_an_unknown_conversation_have_no_memory(recall: Recall, lost: frozenset[int]) -> None:
+    for query in (ask(FESTIVAL, lost, tenant="stranger"), ask(FESTIVAL, lost, conversation="c-9")):
+        recalled = await recall.recall(query, 10)
+        assert not recalled.admitted and recalled.candidates == ()
+
+
+async def test_other_tenants_are_never_searched(recall: Recall, past: Past) -> None:
+    await past.say(*TALK, tenant="other")
+    await past.say("Hello.")
+    await past.index()
+    for reach in Reach:
+        recalled = await recall.recall(ask(FESTIVAL, reach=reach, user="lena"), 10)
+        assert recalled.candidates == ()
+
+
+async def test_a_large_scope_is_ranked_off_the_event_loop_with_the_same_result(
+    recall: Recall, past: Past, lost: frozenset[int]
+) -> None:
+    small = await recall.recall(ask(FESTIVAL, lost), 5)
+    many = [f"Filler text number {n} about weather." for n in range(module.INLINE_PASSAGES + 1)]
+    more = await past.say(*many)
+    large = await recall.recall(ask(FESTIVAL, lost | {*more}), 5)
+    assert large.candidates[0].memory == small.candidates[0].memory
+
+
+@pytest.mark.parametrize("where", ["FROM tenant", "FROM memory", "memory_text", "JOIN vector", "JOIN content"])
+async def test_what_cannot_be_read_is_a_fault_and_not_nothing(
+    past: Past, embedder: WordEmbedder, counts: Counts, lost: frozenset[int], where: str
+) -> None:
+    watched = Watched(past.database)
+    watched.fault = where
+    with pytest.raises(MemoryFault):
+        await recalling(watched, embedder, counts).recall(ask(FESTIVAL, lost), 10)
+
+
+async def test_a_deadline_cuts_it_short_and_the_next_question_is_answered(
+    past: Past, embedder: WordEmbedder, counts: Counts, lost: frozenset[int]
+) -> None:
+    class Slow(Watched):
+        is_slow = True
+
+        async def ask(self, work: Callable[[Ask], T]) -> T:
+            def slowly(ask: Ask) -> T:
+                if self.is_slow:
+                    ask("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n")
+                return work(ask)
+
+            return await super().ask(slowly)
+
+    slow = Slow(past.database)
+    recall = recalling(slow, embedder, counts)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await recall.recall(ask(FESTIVAL, lost), 10)
+    slow.is_slow = False
+    assert texts(await recall.recall(ask(FESTIVAL, lost), 10))[0] == TALK[0]
+
+
+async def test_where_nobody_asks_what_was_lost_comes_by_what_it_names(recall: Recall, lost: frozenset[int]) -> None:
+    recalled = await recall.recall(ask("", lost, named=frozenset()), 10)
+    assert recalled.admitted
+    assert texts(recalled)[0] == TALK[6], "the ticket is all that is named"
+    assert set(texts(recalled)) == {TALK[0], TALK[2], TALK[4], TALK[6]}, "what was told; no question, no assent"
+    again = await recall.recall(ask("", lost, named=frozenset({"proj-4711"})), 10)
+    scores = [
+        {candidate.memory.text: candidate.score for candidate in one.candidates}[TALK[6]] for one in (recalled, again)
+    ]
+    assert scores[1] < scores[0], "the summary names it already"
+
+
+async def test_where_nobody_asks_only_what_this_conversation_lost_comes(
+    recall: Recall, past: Past, lost: frozenset[int]
+) -> None:
+    await past.say("Deploy PROJ-9999 with deploy.yaml.", conversation="c-2")
+    visible = frozenset({print_of("acme", user(TALK[0])).full})
+    query = ask("", lost - {max(lost)}, named=frozenset(), excluded=frozenset({min(lost) + 2}), visible_fulls=visible)
+    assert set(texts(await recall.recall(query, 10))) == {TALK[4], TALK[6]}
+    assert len((await recall.recall(query, 2)).candidates) == 2
+    assert not (await recall.recall(ask("", frozenset(), named=frozenset()), 10)).admitted
+
+
+async def test_what_still_stands_names_for_what_was_lost(recall: Recall, past: Past) -> None:
+    ticket, _, _, other = await past.say("Take PROJ-4711.", "Done.", "PROJ-4711 is shut.", "Then PROJ-4712.")
+    visible = frozenset({print_of("acme", user("PROJ-4711 is shut.")).full})
+    query = ask("", frozenset({ticket, other}), named=frozenset(), visible_fulls=visible)
+    assert texts(await recall.recall(query, 1)) == ["Then PROJ-4712."]
+
+
+async def test_where_nobody_asks_no_model_is_needed(
+    recall: Recall, lost: frozenset[int], embedder: WordEmbedder
+) -> None:
+    embedder.fault = "the model is gone"
+    assert (await recall.recall(ask("", lost, named=frozenset()), 10)).admitted
+
+
+# --- reinforcement -------------------------------------------------------------------------------
+
+
+async def test_what_faded_is_not_recalled_though_it_stays_stored(
+    past: Past, embedder: WordEmbedder, counts: Counts, lost: frozenset[int]
+) -> None:
+    quick = ReinforcementPolicy(enabled=True, threshold=0.49)  # one missed round is enough
+    shelves = PassageTables(embedder.name)
+    recall = Recall(past.database, shelves, embedder, RecallPolicy(), counts, lambda: NOW, reinforcement=quick)
+    before = texts(await recall.recall(ask(FESTIVAL, lost), 10))
+    asked = record([user("And then?")], conversation="c-1", quoted=(min(lost),))
+    await SqliteJournal(past.database, quick).write([asked])
+    assert TALK[0] in before and TALK[1] in before
+    assert texts(await recall.recall(ask(FESTIVAL, lost), 10)) == [TALK[0]]
+    assert len(await past.journal.messages("acme", sorted(lost))) == len(lost)
+
+
+async def test_without_reinforcement_no_table_of_its_is_read(
+    past: Past, embedder: WordEmbedder, counts: Counts
+) -> None:
+    watched = Watched(past.database)
+    await past.say(*TALK)
+    await recalling(watched, embedder, counts).recall(ask(FESTIVAL), 10)
+    assert watched.asked and not any("round" in sql or "reinforced" in sql for sql in watched.asked)

@@ -1,0 +1,316 @@
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy.domain import Mode, Reach
+from proxy.errors import PolicyError
+from proxy.settings.describe import settings_by_path
+from proxy.settings.load import admin_token, hand_over, handed_over, load, proxy_keys, read_yaml, shipped
+from proxy.settings.policy import KeyPolicy, Policy
+
+HOME = str(Path.home())
+
+
+def policy_of(tmp_path: Path, text: str, environment: Mapping[str, str] | None = None, **flags: Any) -> Policy:
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    return load(file, environment or {}, flags)
+
+
+def refusal(tmp_path: Path, text: str, environment: Mapping[str, str] | None = None, **flags: Any) -> str:
+    with pytest.raises(PolicyError) as refused:
+        policy_of(tmp_path, text, environment, **flags)
+    return str(refused.value)
+
+
+def flat(tree: Any) -> str:
+    return " ".join(str(tree).split())
+
+
+# --- the shipped files ---------------------------------------------------------------------------
+
+
+def test_default_yaml_is_the_defaults() -> None:
+    assert load(shipped("default.yaml"), {}, {}) == load(None, {}, {})
+
+
+def test_default_yaml_shows_every_field_with_its_reason() -> None:
+    text = shipped("default.yaml").read_text()
+    tree = read_yaml(shipped("default.yaml"))
+    prose = flat(re.sub(r"(?m)^\s*#|^  - #", " ", text))
+    for path, field in settings_by_path().items():
+        node: Any = tree
+        for part in path.split("."):
+            assert part in node, f"{path} is missing"
+            node = node[part]
+        assert flat(field.description) in prose, f"{path}: the reason is missing"
+    assert set(tree["upstreams"][0]) == {*Policy().upstreams[0].__class__.model_fields}
+    for name, field in KeyPolicy.model_fields.items():
+        assert re.search(rf"#\s+(- )?{name}: .*# {re.escape(field.description or '')}\n", text), name
+
+
+def test_personal_preset_is_one_memory_on_loopback() -> None:
+    policy = load(Path("personal"), {}, {})
+    assert (policy.memory.reach, policy.tenants.static, policy.listen.is_loopback) == (Reach.TENANT, "me", True)
+
+
+@pytest.mark.parametrize(
+    ("environment", "flags"),
+    [({}, {"host": "0.0.0.0"}), ({"PALIMPSEST_LISTEN__HOST": "::"}, {}), ({}, {"host": "box"})],
+)
+def test_personal_preset_refuses_to_start_off_loopback(environment: dict[str, str], flags: dict[str, str]) -> None:
+    with pytest.raises(PolicyError, match="everyone would read everyone's memory"):
+        load(Path("personal"), environment, flags)
+
+
+# --- which layer wins ----------------------------------------------------------------------------
+
+
+def test_flags_beat_environment_beat_file_beat_defaults(tmp_path: Path) -> None:
+    text = "listen: {port: 1, workers: 2, host: 127.0.0.2, shutdown_seconds: 5}"
+    environment = {"PALIMPSEST_LISTEN__PORT": "3", "PALIMPSEST_WORKERS": "4"}
+    listen = policy_of(tmp_path, text, environment, port=5).listen
+    assert (listen.port, listen.workers, listen.host, listen.shutdown_seconds) == (5, 4, "127.0.0.2", 5)
+
+
+def test_a_flag_that_was_not_given_changes_nothing(tmp_path: Path) -> None:
+    assert policy_of(tmp_path, "listen: {port: 1}", port=None).listen.port == 1
+
+
+def test_a_variable_that_is_set_but_empty_changes_nothing(tmp_path: Path) -> None:
+    assert policy_of(tmp_path, "listen: {port: 1}", {"PALIMPSEST_LISTEN__PORT": ""}).listen.port == 1
+
+
+OTHERWISE = {
+    "listen.allowed_origins": ("http://a", "http://b"),
+    "memory.off_for_roles": ("side", "subagent"),
+    "model.folder": Path("/x"),
+    "model.cache": Path("/x"),
+}
+AS_TEXT = {
+    "listen.allowed_origins": "http://a, http://b",
+    "memory.off_for_roles": "side,subagent",
+    "model.folder": "/x",
+    "model.cache": "/x",
+}
+
+
+def value_at(policy: Any, path: str) -> Any:
+    for part in path.split("."):
+        policy = getattr(policy, part)
+    return policy
+
+
+@pytest.mark.parametrize("path", [p for p in settings_by_path() if p not in ("upstreams", "tenants.keys")])
+def test_every_plain_setting_can_be_set_by_environment(path: str) -> None:
+    default = value_at(load(None, {}, {}), path)
+    if isinstance(default, tuple | dict) or default is None:
+        text = AS_TEXT.get(path, "{a: 1}" if isinstance(default, dict) else "a, b")
+        expected = OTHERWISE.get(path, {"a": 1} if isinstance(default, dict) else ("a", "b"))
+    else:
+        text, expected = str(default), default
+    variable = "PALIMPSEST_" + path.upper().replace(".", "__")
+    assert value_at(load(None, {variable: text}, {}), path) == expected
+
+
+def test_lists_of_sections_come_from_the_environment_as_yaml() -> None:
+    value = '[{name: a, url: "http://a/v1", models: [x]}, {name: b, url: "http://b/v1"}]'
+    assert [u.name for u in load(None, {"PALIMPSEST_UPSTREAMS": value}, {}).upstreams] == ["a", "b"]
+
+
+def test_config_variable_names_the_file_and_the_flag_beats_it(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
+    one.write_text("listen: {port: 1}")
+    other.write_text("listen: {port: 2}")
+    environment = {"PALIMPSEST_CONFIG": str(one)}
+    assert load(None, environment, {}).listen.port == 1
+    assert load(other, environment, {}).listen.port == 2
+
+
+def test_upstream_flag_sets_the_url_of_the_only_upstream_and_keeps_the_rest(tmp_path: Path) -> None:
+    (upstream,) = policy_of(
+        tmp_path, "upstreams: [{name: mine, auth: held}]", upstream="http://localhost:1/v1"
+    ).upstreams
+    assert (upstream.name, upstream.auth, upstream.url) == ("mine", "held", "http://localhost:1/v1")
+    assert load(None, {"PALIMPSEST_UPSTREAM": "http://e/v1"}, {}).upstreams[0].url == "http://e/v1"
+    assert load(None, {"PALIMPSEST_UPSTREAM": "http://e/v1"}, {"upstream": "http://f"}).upstreams[0].url == "http://f"
+
+
+def test_upstream_flag_is_refused_where_the_file_has_several(tmp_path: Path) -> None:
+    text = "upstreams: [{name: a}, {name: b}]"
+    assert refusal(tmp_path, text, upstream="http://x").startswith("--upstream: http://x: names one upstream where")
+
+
+def test_home_is_filled_in() -> None:
+    policy = load(None, {"PALIMPSEST_MODEL__CACHE": "~/models"}, {})
+    assert policy.model.cache == Path(HOME, "models")
+    assert policy.data == Path(HOME, ".local/share/palimpsest")
+
+
+# --- what is refused, and in which words ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("pressure: {warm: 1.5}", "pressure.warm: 1.5 is not allowed; allowed: a number, > 0, < 1"),
+        ("listen: {port: many}", "listen.port: 'many' is not allowed; allowed: an integer, >= 0, <= 65535"),
+        ("memory: {reach: world}", "memory.reach: 'world' is not allowed; allowed: conversation | user | tenant"),
+        ("log: {format: xml}", "log.format: 'xml' is not allowed; allowed: console | json"),
+        ("archive: {redact: maybe}", "archive.redact: 'maybe' is not allowed; allowed: true | false"),
+        ("model: {folder: 3}", "model.folder: 3 is not allowed; allowed: a path or nothing"),
+        (
+            "memory: {off_for_models: gpt}",
+            "memory.off_for_models: 'gpt' is not allowed; allowed: a list of text, not empty",
+        ),
+        (
+            "memory: {off_for_roles: [boss]}",
+            "memory.off_for_roles.0: 'boss' is not allowed; allowed: a list of main | sub",
+        ),
+        (
+            "pressure: {window_tokens: {gpt: -1}}",
+            "pressure.window_tokens.gpt: -1 is not allowed; allowed: a mapping of text, not empty to an integer, > 0",
+        ),
+        ("listen: 8484", "listen: 8484 is not allowed; allowed: mapping with host, port, workers"),
+        ("tenants: {keys: [{name: a}]}", "tenants.keys.0.key_env: must be set; allowed: text, not empty"),
+        ("pressure: {warm: 0.9}", "pressure: warm 0.9 < tight 0.7 < full 0.8 must hold"),
+        ("listen: {prot: 1}", "listen.prot: no such setting; did you mean listen.port?"),
+        ("prot: 1", "prot: no such setting; did you mean listen.port?"),
+        ("deadline_ms: 1", "deadline_ms: no such setting; did you mean memory.deadline_ms?"),
+        ("upstreams: [{uri: x}]", "upstreams.0.uri: no such setting; did you mean upstreams.0.url?"),
+        ("log: {zzz: 1}", "log.zzz: no such setting; known here: level, format"),
+    ],
+)
+def test_a_refusal_names_file_key_value_and_what_is_allowed(tmp_path: Path, text: str, words: str) -> None:
+    assert refusal(tmp_path, text).startswith(f"{tmp_path / 'mine.yaml'}: {words}")
+
+
+def test_every_mistake_is_named_at_once(tmp_path: Path) -> None:
+    assert len(refusal(tmp_path, "{listen: {port: x}, log: {level: y}}").splitlines()) == 2
+
+
+def test_a_refusal_names_the_layer_that_said_it(tmp_path: Path) -> None:
+    assert refusal(tmp_path, "listen: {port: 1}", {"PALIMPSEST_PORT": "x"}).startswith("environment: PALIMPSEST_PORT: ")
+    assert refusal(tmp_path, "listen: {port: 1}", port=70000).startswith("--port: listen.port: 70000")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("listen: [", "is not YAML"),
+        ("- a\n- b", "must be a mapping of settings, is list"),
+        ("log: {level: info}\nlisten: {port: 1}\nlog: {format: json}", "log is set twice"),
+    ],
+)
+def test_a_file_that_is_no_plain_mapping_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    assert refusal(tmp_path, text).startswith(f"{tmp_path / 'mine.yaml'}: ")
+    assert words in refusal(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(PolicyError, match=r"nowhere\.yaml: cannot be read"):
+        load(Path("nowhere.yaml"), {}, {})
+
+
+def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
+    assert policy_of(tmp_path, "# nothing yet\n") == load(None, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("variable", "near"),
+    [("PALIMPSEST_LISTEN_PORT", "PALIMPSEST_LISTEN__PORT"), ("PALIMPSEST_ADMIN_TOKN", "PALIMPSEST_ADMIN_TOKEN")],
+)
+def test_a_misspelt_variable_is_refused_with_the_nearest_known_one(variable: str, near: str) -> None:
+    with pytest.raises(PolicyError, match=f"environment: {variable}: no such setting; did you mean {near}?"):
+        load(None, {variable: "1"}, {})
+
+
+def test_a_key_pasted_where_its_variable_belongs_is_not_repeated(tmp_path: Path) -> None:
+    said = refusal(tmp_path, "upstreams: [{auth: held, key_env: sk-proj-0123}]")
+    assert "sk-proj" not in said
+    assert "upstreams.0.key_env: what stands there is not allowed; allowed: text, the name of an environment" in said
+
+
+# --- keys and tokens -----------------------------------------------------------------------------
+
+KEYED = """
+upstreams: [{auth: held, key_env: PROVIDER_KEY}]
+tenants: {keys: [{name: acme, key_env: PALIMPSEST_KEY_ACME}, {name: beta, key_env: BETA_KEY}]}
+"""
+
+
+def test_keys_come_from_the_variables_that_the_file_names(tmp_path: Path) -> None:
+    environment = {"PROVIDER_KEY": "p", "PALIMPSEST_KEY_ACME": "a", "BETA_KEY": "b"}
+    policy = policy_of(tmp_path, KEYED, environment)
+    assert {key: opened.name for key, opened in proxy_keys(policy, environment).items()} == {"a": "acme", "b": "beta"}
+
+
+def test_a_key_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
+    said = refusal(tmp_path, KEYED, {"PROVIDER_KEY": "p", "PALIMPSEST_KEY_ACME": "a"})
+    assert said.endswith(
+        "mine.yaml: tenants.keys.1.key_env: environment variable BETA_KEY is not set; it must hold the key"
+    )
+
+
+def test_a_variable_that_litellms_settings_name_must_be_there_too(tmp_path: Path) -> None:
+    text = "upstreams: [{litellm: bedrock/x, settings: {aws_secret_access_key: os.environ/PALIMPSEST_AWS}}]"
+    assert policy_of(tmp_path, text, {"PALIMPSEST_AWS": "x"}).upstreams[0].litellm == "bedrock/x"
+    assert refusal(tmp_path, text).endswith(
+        "mine.yaml: upstreams.0.settings.aws_secret_access_key: environment variable PALIMPSEST_AWS is not set; it "
+        "must hold the key"
+    )
+
+
+def test_a_provider_that_litellm_does_not_know_stops_the_start(tmp_path: Path) -> None:
+    assert refusal(tmp_path, "upstreams: [{litellm: antropic/claude}]").endswith(
+        "mine.yaml: upstreams.0.litellm: 'antropic/claude' is not allowed; LiteLLM knows no provider antropic; did you "
+        "mean anthropic?"
+    )
+    assert "'claude-x' is not allowed; allowed: text" in refusal(tmp_path, "upstreams: [{litellm: claude-x}]")
+
+
+def test_two_tenants_cannot_share_a_key(tmp_path: Path) -> None:
+    said = refusal(tmp_path, KEYED, {"PROVIDER_KEY": "p", "PALIMPSEST_KEY_ACME": "s3cret", "BETA_KEY": "s3cret"})
+    assert "two environment variables hold the same key" in said
+    assert "s3cret" not in said
+
+
+def test_admin_token_comes_from_the_environment_or_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("from-file\n")
+    assert admin_token({}) is None
+    assert admin_token({"PALIMPSEST_ADMIN_TOKEN_FILE": str(file)}) == "from-file"
+    assert admin_token({"PALIMPSEST_ADMIN_TOKEN": "direct", "PALIMPSEST_ADMIN_TOKEN_FILE": str(file)}) == "direct"
+
+
+def test_admin_token_file_that_holds_nothing_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("\n")
+    for name, words in (("empty", "is empty"), ("nowhere", "cannot read")):
+        with pytest.raises(PolicyError, match=words):
+            admin_token({"PALIMPSEST_ADMIN_TOKEN_FILE": str(tmp_path / name)})
+
+
+# --- to the workers ------------------------------------------------------------------------------
+
+
+def test_workers_get_the_very_policy_of_the_start(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, "memory: {mode: off, reach: tenant}\npressure: {window_tokens: {x: 5}}", port=1)
+    assert policy.memory.mode is Mode.OFF
+    assert handed_over({**hand_over(policy), "PALIMPSEST_PORT": "2"}) == policy
+
+
+def test_a_worker_that_was_handed_nothing_reads_for_itself() -> None:
+    assert handed_over({"PALIMPSEST_PORT": "2"}).listen.port == 2
+
+
+def test_shipped_files_are_found_from_any_working_folder(tmp_path: Path) -> None:
+    before = Path.cwd()
+    os.chdir(tmp_path)
+    try:
+        assert shipped("default.yaml").is_file()
+    finally:
+        os.chdir(before)

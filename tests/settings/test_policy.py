@@ -1,0 +1,172 @@
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from proxy.domain import Mode
+from proxy.settings.policy import (
+    KeyPolicy,
+    LimitPolicy,
+    ListenPolicy,
+    MemoryPolicy,
+    Policy,
+    PressurePolicy,
+    TenantPolicy,
+    UpstreamPolicy,
+)
+
+HELD = UpstreamPolicy(auth="held")
+ACME = KeyPolicy(name="acme", key_env="ACME_KEY")
+
+
+def sections(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    yield model
+    for field in model.model_fields.values():
+        inner = [field.annotation, *getattr(field.annotation, "__args__", ())]
+        for kind in inner:
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from sections(kind)
+
+
+def test_every_field_says_what_it_is_for() -> None:
+    silent = [f"{s.__name__}.{n}" for s in sections(Policy) for n, f in s.model_fields.items() if not f.description]
+    assert silent == []
+
+
+def test_every_section_is_frozen_and_refuses_what_it_does_not_know() -> None:
+    kinds = set(sections(Policy))
+    assert {KeyPolicy, UpstreamPolicy, PressurePolicy} <= kinds
+    assert all(kind.model_config["frozen"] and kind.model_config["extra"] == "forbid" for kind in kinds)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
+def test_loopback_addresses_are_known(host: str) -> None:
+    assert ListenPolicy(host=host).is_loopback
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "", "example.org"])
+def test_any_other_address_is_not_loopback(host: str) -> None:
+    assert not ListenPolicy(host=host).is_loopback
+
+
+@pytest.mark.parametrize(("said", "meant"), [(True, Mode.ON), (False, Mode.OFF), ("read-only", Mode.READ_ONLY)])
+def test_on_and_off_mean_modes_also_where_yaml_reads_booleans(said: object, meant: Mode) -> None:
+    assert MemoryPolicy.model_validate({"mode": said}).mode is meant
+
+
+@pytest.mark.parametrize(
+    ("section", "values", "words"),
+    [
+        (PressurePolicy, {"warm": 0.7}, "warm 0.7 < tight 0.7 < full 0.8 must hold"),
+        (PressurePolicy, {"full": 0.65}, "must hold"),
+        (PressurePolicy, {"window_tokens": {"gpt-*": 0}}, "greater than 0"),
+        (PressurePolicy, {"unknown_tokenizer_ratio": float("nan")}, "finite"),
+        (LimitPolicy, {"body_bytes": 10, "memory_body_bytes": 11}, "memory_body_bytes 11 <= body_bytes 10"),
+        (UpstreamPolicy, {"url": "api.openai.com/v1"}, "must begin with http:// or https://"),
+        (UpstreamPolicy, {"url": "ftp://host"}, "must begin with http:// or https://"),
+        (UpstreamPolicy, {"url": "https://sk-secret@host/v1"}, "must carry no credential"),
+        (UpstreamPolicy, {"url": "https://host/v1?key=x"}, "must end before any"),
+        (UpstreamPolicy, {"url": "http://localhost:99999/v1"}, "must name a port from 0 to 65535"),
+        (UpstreamPolicy, {"key_env": "OPENAI_API_KEY"}, "never used while auth is forward"),
+        (UpstreamPolicy, {"models": []}, "at least 1 item"),
+        (UpstreamPolicy, {"url": ""}, "url must name a provider where litellm names no model"),
+        (UpstreamPolicy, {"settings": {"num_retries": 1}}, "settings are LiteLLM's: name a model in litellm"),
+        (UpstreamPolicy, {"litellm": "claude-sonnet-4-5"}, "should match pattern"),
+        (UpstreamPolicy, {"litellm": "anthropic/claude-*"}, "should match pattern"),
+        (UpstreamPolicy, {"litellm": "*"}, "should match pattern"),
+        (UpstreamPolicy, {"litellm": "a/b", "settings": {"api_key": "x"}}, "api_key is not set here: key_env"),
+        (UpstreamPolicy, {"litellm": "a/b", "settings": {"api_base": "x"}}, "api_base is not set here: url"),
+        (UpstreamPolicy, {"litellm": "a/b", "settings": {"aws_secret_access_key": "x"}}, "write os.environ/NAME"),
+        (
+            UpstreamPolicy,
+            {"litellm": "a/b", "settings": {"fallbacks": [{"model": "c/d", "api_key": "sk-x"}]}},
+            r"fallbacks\.0\.api_key must not stand here in plain",
+        ),
+        (UpstreamPolicy, {"litellm": "a/b", "settings": {"fallbacks": "c/d"}}, "fallbacks must be a list"),
+        (UpstreamPolicy, {"litellm": "a/b", "settings": {"fallbacks": [{"api_base": "x"}]}}, "with model in each"),
+        (UpstreamPolicy, {"litellm": "a/b", "auth": "forward", "settings": {"fallbacks": ["c/d"]}}, "auth to held"),
+        (TenantPolicy, {"keys": [ACME], "static": "me"}, "choose one"),
+        (TenantPolicy, {"keys": [ACME, {"name": "acme", "key_env": "OTHER"}]}, "name must be unique; acme"),
+        (TenantPolicy, {"keys": [ACME, {"name": "other", "key_env": "ACME_KEY"}]}, "key_env must be unique"),
+        (Policy, {"upstreams": [UpstreamPolicy(), UpstreamPolicy()]}, "upstreams: name must be unique; default"),
+        (Policy, {"upstreams": []}, "at least 1 item"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(
+    section: type[BaseModel], values: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ValidationError, match=words):
+        section.model_validate(values)
+
+
+def test_a_litellm_model_has_no_url_and_gets_no_credential_of_the_client_unless_it_is_told_to() -> None:
+    upstream = UpstreamPolicy(litellm="anthropic/claude-sonnet-4-5")
+    assert (upstream.url, upstream.auth) == ("", "held")
+    assert UpstreamPolicy(litellm="ollama/*", url="http://localhost:11434", auth="forward").auth == "forward"
+    assert UpstreamPolicy.model_validate_json(upstream.model_dump_json()) == upstream
+
+
+def test_variables_are_found_wherever_settings_name_them() -> None:
+    settings = {
+        "aws_secret_access_key": "os.environ/AWS",
+        "fallbacks": [{"model": "a/b", "api_key": "os.environ/OTHER"}],
+        "timeout": 5,
+    }
+    upstream = UpstreamPolicy(litellm="bedrock/x", key_env="KEY", settings=settings)
+    assert upstream.variables == [
+        ("key_env", "KEY"),
+        ("settings.aws_secret_access_key", "AWS"),
+        ("settings.fallbacks.0.api_key", "OTHER"),
+    ]
+
+
+def test_a_credential_in_a_url_is_refused_without_repeating_it() -> None:
+    with pytest.raises(ValidationError) as refused:
+        UpstreamPolicy(url="https://sk-secret@host/v1")
+    assert "sk-secret" not in str(refused.value)
+
+
+def test_proxy_keys_are_never_forwarded_to_a_provider() -> None:
+    with pytest.raises(ValidationError, match="would send the proxy's keys to upstream openai"):
+        Policy(tenants=TenantPolicy(keys=(ACME,)))
+    assert Policy(tenants=TenantPolicy(keys=(ACME,)), upstreams=(HELD,))
+
+
+def test_off_loopback_a_held_credential_needs_keys() -> None:
+    everyone = ListenPolicy(host="0.0.0.0")
+    with pytest.raises(ValidationError, match=r"listen\.host 0\.0\.0\.0 lets others in, and upstream default"):
+        Policy(listen=everyone, upstreams=(HELD,))
+    assert Policy(upstreams=(HELD,))
+    assert Policy(listen=everyone, upstreams=(HELD,), tenants=TenantPolicy(keys=(ACME,)))
+
+
+def test_off_loopback_a_litellm_model_needs_keys_too_as_it_may_find_credentials_of_this_machine() -> None:
+    claude = UpstreamPolicy(litellm="bedrock/claude", auth="forward")
+    with pytest.raises(ValidationError, match="on the proxy's credit"):
+        Policy(listen=ListenPolicy(host="0.0.0.0"), upstreams=(claude,))
+
+
+def test_off_loopback_one_memory_for_everyone_is_refused() -> None:
+    everyone, one = ListenPolicy(host="0.0.0.0"), TenantPolicy(static="me")
+    shared = MemoryPolicy.model_validate({"reach": "tenant"})
+    with pytest.raises(ValidationError, match="everyone would read everyone's memory"):
+        Policy(listen=everyone, tenants=one, memory=shared)
+    assert Policy(tenants=one, memory=shared)
+    assert Policy(listen=everyone, tenants=one)
+    assert Policy(listen=everyone, memory=shared)
+
+
+@pytest.mark.parametrize(
+    "listen",
+    [
+        {"allowed_hosts": ["http://proxy.lan"]},
+        {"allowed_hosts": ["proxy.lan:8484"]},
+        {"allowed_origins": ["chat.example.com"]},
+        {"allowed_origins": ["https://chat.example.com/"]},
+    ],
+)
+def test_names_and_origins_that_could_never_match_are_refused(listen: dict[str, list[str]]) -> None:
+    with pytest.raises(ValidationError, match="must be"):
+        ListenPolicy.model_validate(listen)
+    ListenPolicy(allowed_hosts=("proxy.lan", "*.lan", "[::1]"), allowed_origins=("null", "*", "https://*.lan:3000"))
