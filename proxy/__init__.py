@@ -10,7 +10,8 @@ The map of the house; imports point down only (`scripts/check` asks import-linte
     pipeline                one request, from its body to what is forwarded
     memory/                 services: recall, archiving, forgetting, supervised background work
     scripted/               a provider that follows a script, for tests, demo and benchmarks
-    store/ index/           adapters: SQLite; search by words and by meaning
+    index/                  search by words and by meaning, in memory, over what is stored
+    store/                  adapter: SQLite; all SQL stands here
     embedding/ tokens/      adapters: the embedding model; counts and windows of models
     upstream/               adapters: providers
     core/                   decisions as pure functions: no I/O, no clock

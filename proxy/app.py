@@ -42,9 +42,9 @@ from proxy.metrics import Metrics
 from proxy.pipeline import Pipeline
 from proxy.settings import load
 from proxy.settings.policy import Policy
-from proxy.store.connection import Database
+from proxy.store.database import Database
 from proxy.store.derived import Derived
-from proxy.store.journal import SqliteJournal
+from proxy.store.journal import Journal
 from proxy.store.secret import load_secret
 from proxy.tokens import counter
 from proxy.tokens.counter import TokenCounter
@@ -80,7 +80,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
     database = Database(
         policy.data / DATABASE_FILE, policy.archive.synchronous, lambda: metrics.fault("database_replaced")
     )
-    journal = SqliteJournal(database, policy.reinforcement)
+    journal = Journal(database, policy.reinforcement)
     derived = Derived(database, time.time)
     embedder = MiniLM(policy.model, metrics)
     counter = TokenCounter(policy.pressure)

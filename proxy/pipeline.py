@@ -73,8 +73,9 @@ from proxy.domain import (
 from proxy.errors import MemoryFault, WireError
 from proxy.memory.archivist import Archivist
 from proxy.metrics import Metrics
-from proxy.ports import Clock, Journal, Listener, Remembering, Wire
+from proxy.ports import Clock, Listener, Remembering, Wire
 from proxy.settings.policy import Policy
+from proxy.store.journal import Journal
 from proxy.tokens.counter import TokenCounter
 from proxy.tokens.windows import Windows
 from proxy.upstream.routing import choose, needs_model

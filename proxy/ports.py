@@ -1,103 +1,32 @@
 """
-What the services need from the adapters: protocols, no code.
+Protocols, no code: what a service needs of things that come in several kinds.
 
-"Nothing found" is an empty value; "could not look" raises `MemoryFault`.
+The database comes in one: services name its classes (`store/`), and so do those that are built on it. "Nothing found"
+is an empty value; "could not look" raises `MemoryFault`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from proxy.domain import (
     Chat,
-    Clues,
     Completion,
     Ending,
-    Heard,
     Insertion,
-    Message,
     Prepared,
     Query,
     RawHeaders,
     Recalled,
-    Record,
-    Seen,
-    SetAside,
 )
 
 T = TypeVar("T")
 
-Row = tuple[Any, ...]
-Ask = Callable[..., list[Row]]
-"""`ask(sql, args=())` returns the rows of one SELECT; on the thread that it was given to, and while it was given."""
-
 Vectors = npt.NDArray[np.float32]
-
-
-class Sql(Protocol):
-    """One database, shared by the store and the indexes; neither imports the other."""
-
-    async def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
-        """Rows of one SELECT on a reader connection, never behind the writer."""
-
-    async def ask(self, work: Callable[[Ask], T]) -> T:
-        """What `work` makes of several SELECTs; it is run off the event loop, and costs no more waiting than one."""
-
-    async def write(self, statements: Iterable[tuple[str, Sequence[Sequence[Any]]]]) -> None:
-        """Run `(sql, rows of arguments)` in order, in one `BEGIN IMMEDIATE` transaction; all or nothing."""
-
-
-class Journal(Protocol):
-    """The lossless record of what passed, and what lineage needs of it."""
-
-    async def seen(self, clues: Clues) -> Seen:
-        """Which stored conversations left these clues, and how they stood last."""
-
-    async def messages(self, tenant: str, occurrences: Sequence[int]) -> Mapping[int, Message]:
-        """The stored messages of these occurrences; those that are not there are left out."""
-
-    async def answers(self, tenant: str, prints: Sequence[int]) -> tuple[Message, ...]:
-        """The answers that left these links of kind `REPLY`."""
-
-    async def handed_out(self, tenant: str, prints: Collection[int]) -> frozenset[int]:
-        """Those of these links of kind `REPLY` that an answer to this tenant left."""
-
-    async def occurrences(self, tenant: str, conversation: str) -> frozenset[int]:
-        """Every message that stands in this conversation, in any of its branches."""
-
-    async def write(self, requests: Sequence[Record] = (), answers: Sequence[Heard] = ()) -> None:
-        """
-        Commit requests and what was heard of answers, in one transaction: journal, heads, links, blocks, memories and
-        full-text rows. What is already written is not written again; a refused turn loses its content.
-
-        Raises:
-            DataFault: something of it can never be written.
-            MemoryFault: nothing could be written now.
-        """
-
-    async def set_aside(self, what: Sequence[SetAside]) -> None:
-        """
-        Remember what could not be stored.
-
-        Raises:
-            MemoryFault: not even that can be written now.
-        """
-
-    async def turn(self, tenant: str | None, conversation: str, number: int | None) -> Mapping[str, Any] | None:
-        """The record behind `explain`: the n-th turn (1-based; None = newest) of a conversation."""
-
-    async def turn_named(self, tenant: str | None, key: str | None) -> Mapping[str, Any] | None:
-        """The same, by what `x-palimpsest-turn` said; None: the newest turn of all."""
-
-    async def pending(self) -> int:
-        """How many passages are journalled and not yet indexed."""
-
-    async def stats(self) -> Mapping[str, Any]:
-        """Counts and sizes: tenants, conversations, turns, messages, memories, pending, bytes."""
 
 
 class Embedder(Protocol):

@@ -11,10 +11,11 @@ import numpy as np
 from proxy.core.archive.chunking import query_terms
 from proxy.domain import Json
 from proxy.errors import MemoryFault
-from proxy.ports import Ask, Row, Vectors
-from proxy.store.connection import Database
+from proxy.ports import Vectors
+from proxy.store.connection import Ask, Row
+from proxy.store.database import Database
 from proxy.store.derived import Derived
-from proxy.store.journal import SqliteJournal
+from proxy.store.journal import Journal
 from tests.talking import NOW, assistant, record, user
 
 T = TypeVar("T")
@@ -56,7 +57,7 @@ class Past:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.journal = SqliteJournal(database)
+        self.journal = Journal(database)
         self._derived = Derived(database, lambda: NOW)
 
     async def say(self, *texts: str, tenant: str = "acme", conversation: str = "c-1", **more: Any) -> tuple[int, ...]:

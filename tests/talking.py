@@ -29,7 +29,7 @@ from proxy.domain import (
     Shape,
     Turn,
 )
-from proxy.ports import Journal
+from proxy.store.journal import Journal
 from proxy.wire.message import read_message
 from proxy.wire.storage_codec import to_stored
 

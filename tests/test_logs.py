@@ -3,10 +3,8 @@ import io
 import json
 import logging
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import aiosqlite
 import pytest
 import structlog
 import uvicorn
@@ -120,11 +118,9 @@ def test_a_fault_of_ours_says_what_to_try(stream: io.StringIO) -> None:
     assert lines(stream)[0]["error"] == "reading history: disk is full"
 
 
-async def test_libraries_do_not_repeat_what_they_were_given(stream: io.StringIO, tmp_path: Path) -> None:
+async def test_libraries_do_not_repeat_what_they_were_given(stream: io.StringIO) -> None:
     configure(LogPolicy(level="debug", format="json"), stream)
-    async with aiosqlite.connect(tmp_path / "db") as db:
-        await db.execute("CREATE TABLE t (x)")
-        await db.execute("INSERT INTO t VALUES (?)", (SECRET,))
+    logging.getLogger("aiohttp.client").debug("sending %s", SECRET)
     asyncio.get_running_loop().call_exception_handler(
         {"message": "Task exception was never retrieved", "task": SECRET, "exception": ValueError(SECRET)}
     )

@@ -23,9 +23,9 @@ from proxy.memory.forgetting import VACUUM_BYTES, Forgetting, Preview
 from proxy.memory.recall import Recall
 from proxy.metrics import Metrics
 from proxy.settings.policy import Policy, RecallPolicy
-from proxy.store.connection import Database
+from proxy.store.database import Database
 from proxy.store.derived import Derived
-from proxy.store.journal import SqliteJournal
+from proxy.store.journal import Journal
 from proxy.store.secret import load_secret
 from proxy.store.selection import Target
 
@@ -58,7 +58,7 @@ class Archive:
         self.database = Database(policy.data / DATABASE_FILE, policy.archive.synchronous)
         self._metrics = Metrics()
         self._embedder = MiniLM(policy.model, self._metrics)
-        self._journal = SqliteJournal(self.database)
+        self._journal = Journal(self.database)
         self._derived = Derived(self.database, time.time)
 
     async def explain(self, named: str | None, number: int | None) -> Explained:

@@ -24,7 +24,8 @@ from proxy.edge.forget_routes import ForgetRoutes
 from proxy.edge.replies import error_reply, json_reply
 from proxy.errors import MemoryFault
 from proxy.metrics import CONTENT_TYPE, Metrics
-from proxy.ports import Embedder, Journal, Remembering
+from proxy.ports import Embedder, Remembering
+from proxy.store.journal import Journal
 
 READY_SECONDS = 2.0  # a store that needs longer to count is no use to a request either
 SEARCH_RESULTS = 20  # a screenful

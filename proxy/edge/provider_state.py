@@ -15,7 +15,7 @@ from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.core.history.link_keys import reply_links
 from proxy.domain import RawHeaders
 from proxy.errors import MemoryFault, WireError
-from proxy.ports import Journal
+from proxy.store.journal import Journal
 from proxy.wire.kept import is_stateless, kept
 
 CHECK_SECONDS = 5.0  # for the journal to answer; without it the request is refused, so it may take longer than recall

@@ -19,7 +19,8 @@ from proxy.evaluation import palimpsest
 from proxy.evaluation.datasets import Conversation, Said
 from proxy.evaluation.palimpsest import Store
 from proxy.index.scope import Scope
-from proxy.ports import Ask, Embedder, Vectors
+from proxy.ports import Embedder, Vectors
+from proxy.store.connection import Ask
 
 REPEATS = 20  # of each measurement; the median is told
 NEAREST = 5  # CALMem's top k

@@ -48,9 +48,9 @@ from proxy.metrics import Metrics
 from proxy.pipeline import RECALL_LIMIT
 from proxy.ports import Embedder
 from proxy.settings.policy import Policy
-from proxy.store.connection import Database
+from proxy.store.database import Database
 from proxy.store.derived import Derived
-from proxy.store.journal import SqliteJournal
+from proxy.store.journal import Journal
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import read_message
 
@@ -80,7 +80,7 @@ class Store:
         self.embedder = embedder
         self.metrics = Metrics()
         self.shelves = PassageTables(embedder.name)
-        self._journal = SqliteJournal(database, policy.reinforcement)
+        self._journal = Journal(database, policy.reinforcement)
         self._derived = Derived(database, time.time)
         self._key = tenant_key(SECRET, TENANT)
         self._occurrences: dict[str, tuple[int, ...]] = {}

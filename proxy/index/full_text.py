@@ -19,7 +19,7 @@ import orjson
 from proxy.core.recall.ranking import PassageTable, Rows
 from proxy.domain import Reach
 from proxy.index.scope import Scope
-from proxy.ports import Ask
+from proxy.store.connection import Ask
 
 MAX_TERMS = 16  # the rarest of a question: more only repeat what it is about
 MAX_HITS = 20_000  # of all terms outside one conversation, 1 ms: the commonest words of a large scope say nothing

@@ -22,7 +22,7 @@ from proxy.core.recall.ranking import PassageTable, Rows, consequence
 from proxy.core.recall.similarity import LARGE_PASSAGES, Floats, Signs, signs_of
 from proxy.domain import HeadFlag, Reach
 from proxy.index.scope import Scope
-from proxy.ports import Ask, Row
+from proxy.store.connection import Ask, Row
 
 DIMENSIONS = 384
 SLICE_PASSAGES = 4096  # read at a time, about 20 ms

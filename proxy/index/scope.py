@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from proxy.core.archive.chunking import scope_terms
 from proxy.domain import Query, Reach
-from proxy.ports import Ask
+from proxy.store.connection import Ask
 
 
 @dataclass(frozen=True, slots=True)

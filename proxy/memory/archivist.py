@@ -27,9 +27,10 @@ from proxy.core.redaction.redaction import is_withheld, redact
 from proxy.domain import Completion, Ending, Heard, RawHeaders, Record, SetAside, Turn
 from proxy.errors import DataFault, MemoryFault
 from proxy.memory.readers import SLOW_SECONDS, Readers
-from proxy.ports import Clock, Counts, Embedder, Journal, Wire
+from proxy.ports import Clock, Counts, Embedder, Wire
 from proxy.settings.policy import ArchivePolicy
 from proxy.store.derived import Derived
+from proxy.store.journal import Journal
 from proxy.wire.response_tap import ResponseTap
 from proxy.wire.values import chars_of
 

@@ -28,9 +28,9 @@ from proxy.core.recall import utterance
 from proxy.core.redaction import redaction
 from proxy.domain import Json
 from proxy.errors import MemoryFault, PolicyError
-from proxy.ports import Clock, Sql
-from proxy.store.connection import Database
-from proxy.store.connection_thread import Transaction
+from proxy.ports import Clock
+from proxy.store.connection import Transaction
+from proxy.store.database import Database
 from proxy.store.erasure import (
     UNFINISHED,
     Erased,
@@ -343,7 +343,7 @@ class Following:
     """
 
     def __init__(
-        self, sql: Sql, finish: Callable[[], Awaitable[None]], others: Sequence[Callable[[], None]] = ()
+        self, sql: Database, finish: Callable[[], Awaitable[None]], others: Sequence[Callable[[], None]] = ()
     ) -> None:
         self._sql = sql
         self._finish = finish

@@ -44,8 +44,10 @@ from proxy.errors import MemoryFault
 from proxy.index.full_text import Found, find
 from proxy.index.passage_tables import PassageTables
 from proxy.index.scope import scope_of
-from proxy.ports import Ask, Clock, Counts, Embedder, Row, Sql, Vectors
+from proxy.ports import Clock, Counts, Embedder, Vectors
 from proxy.settings.policy import RecallPolicy, ReinforcementPolicy
+from proxy.store.connection import Ask, Row
+from proxy.store.database import Database
 from proxy.store.reinforcement import read_rounds
 
 NOTHING_STORED = "nothing is stored within reach"
@@ -78,7 +80,7 @@ class Recall:
 
     def __init__(
         self,
-        sql: Sql,
+        sql: Database,
         shelves: PassageTables,
         embedder: Embedder,
         policy: RecallPolicy,

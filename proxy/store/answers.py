@@ -16,7 +16,7 @@ import orjson
 from proxy.core.block.pressure import CHARS_PER_TOKEN
 from proxy.domain import Bare, Ending, Heard
 from proxy.store.branch_heads import to_listing
-from proxy.store.connection_thread import Transaction
+from proxy.store.connection import Transaction
 from proxy.store.diffs import carried, decode_kept, encode_kept
 from proxy.store.messages import Standing, forget_occurrences, last_ids, write_standing
 from proxy.store.requests import write_links

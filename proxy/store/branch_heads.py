@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 import orjson
 
 from proxy.domain import Event, Head, Role, Shape, StoredBlock, Turn
-from proxy.ports import Row
+from proxy.store.connection import Row
 
 WIDTH = 4  # int64 of each message: full, opening, occurrence, flags
 

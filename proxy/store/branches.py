@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import orjson
 
-from proxy.ports import Ask, Row
 from proxy.store.branch_heads import to_listing
+from proxy.store.connection import Ask, Row
 from proxy.store.diffs import carried
 
 STANDING = """

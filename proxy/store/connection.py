@@ -1,425 +1,140 @@
 """
-How is the database reached? One writer, a few readers, every failure a `MemoryFault` that says what to try.
+A SQLite connection with a thread of its own, on which whole pieces of work run in order.
 
-Implements `proxy.ports.Sql`. SQLite in WAL mode: readers never wait for the writer, and a reader that is no longer
-wanted is interrupted. A deferred transaction that turns into a write fails at once whatever the busy timeout is, so
-every write is `BEGIN IMMEDIATE`. A damaged file is never touched: it stays as it is, for its owner to look at.
+Waking that thread and coming back costs some 0.1 ms on a busy machine, as much as ten small statements. So what is sent
+there is a function with many statements, not a statement.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal, TypeVar
-
-import aiosqlite
-import structlog
-
-from proxy.errors import DataFault, MemoryFault, faults
-from proxy.ports import Ask, Row
-from proxy.store.connection_thread import Reading, Statement, Transaction, Visited, committed, visit
-from proxy.store.data_dir import FOLDER_MODE, refuse_network_file_system
-from proxy.store.schema import APPLICATION_ID, MIGRATIONS
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-log = structlog.get_logger()
+Row = tuple[Any, ...]
+Ask = Callable[..., list[Row]]
+"""`ask(sql, args=())` returns the rows of one SELECT; on the thread that it was given to, and while it was given."""
 
-READERS = 3  # reads of one request follow each other; more requests than this rarely look at the same instant
-READER_BUSY_MS = 100  # a reader waits only while the log is recovered; well below the 250 ms of a request
-WRITER_BUSY_MS = 2000  # another process's batch takes milliseconds; the archivist tries again after this
-CHECKPOINT_SECONDS = 1.0  # after a write; what is written meanwhile is moved with it
-MOVE = "PRAGMA wal_checkpoint(PASSIVE)"  # waits for nobody, and nobody for it
-EMPTY = "PRAGMA wal_checkpoint(TRUNCATE)"  # waits for readers, and writers for it
-IDLE_SECONDS = 3.0  # without a write: then nobody is there to wait
-LOG_BYTES = 4 * 1024 * 1024  # what a log keeps of its room once it was moved whole; some seconds of heavy use
-TRUNCATE_ATTEMPTS = 20
-TRUNCATE_PAUSE_SECONDS = 0.1  # between two attempts to empty the log; each waits `WRITER_BUSY_MS` for readers itself
-LONG_LOG_PAGES = 4000  # 16 MB; while writes never pause, a log is never moved whole, and grows
+Statement = tuple[str, Sequence[Sequence[Any]]]
+"""SQL, and the rows of arguments to run it with."""
+
+ONCE: Sequence[Sequence[Any]] = ((),)
 CACHE_KB = (
     16_000  # of each connection: the inner pages of the full-text index of a million passages; the default is 2 MB
 )
 CACHED_STATEMENTS = 256  # all that are ever asked, prepared once
-FILE_MODE = 0o600  # other people's conversations
-OTHERS = stat.S_IRWXG | stat.S_IRWXO
-
-# In one statement: between two of them another worker may have made the tables of an empty file.
-IS_FOREIGN = f"""
-SELECT application_id <> {APPLICATION_ID} AND (application_id <> 0 OR EXISTS (SELECT 1 FROM sqlite_master))
-FROM pragma_application_id
-"""
-
-ADVICE = {
-    sqlite3.SQLITE_BUSY: "another process holds it: stop that process, or wait; it is tried again",
-    sqlite3.SQLITE_LOCKED: "another process holds it: stop that process, or wait; it is tried again",
-    sqlite3.SQLITE_FULL: "free some space; what waits to be written is kept in memory and tried again",
-    sqlite3.SQLITE_CANTOPEN: "check that the folder is there and that this user may write to it",
-    sqlite3.SQLITE_READONLY: "check that this user may write to the file and its folder",
-    sqlite3.SQLITE_PERM: "check that this user may write to the file and its folder",
-    sqlite3.SQLITE_IOERR: "check the disk, its free space and the file's permissions; it is tried again",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged and was left as it is: move it away, or put a backup in its place",
-    sqlite3.SQLITE_NOTADB: "the file is damaged and was left as it is: move it away, or put a backup in its place",
-}
-"""What the operator can do, by SQLite's primary result code. Other errors are ours, not the machine's."""
-
-OF_THE_DATA = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError)
-"""What one record does to the driver whenever it is written: it breaks a constraint, is too long, has no such type."""
-
-REOPEN_AFTER = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
-"""Failures after which the open connections are worthless: the file was damaged, replaced or removed."""
 
 
-class Database:
-    """
-    One SQLite file.
+class Connection:
+    """One SQLite connection. Open it with `Connection.open`; `close` must be awaited in the end."""
 
-    `open` may fail and be tried again; until it has succeeded every read raises `MemoryFault`, and every write tries
-    to open first. `close` must be awaited in the end: connections are threads.
-    """
+    def __init__(self, thread: ThreadPoolExecutor, connection: sqlite3.Connection) -> None:
+        self._thread = thread
+        self._connection = connection
+        self._is_closed = False
 
-    def __init__(
-        self,
-        path: Path,
-        synchronous: Literal["NORMAL", "FULL"] = "NORMAL",
-        on_replaced: Callable[[], None] = lambda: None,
-    ) -> None:
+    @classmethod
+    async def open(cls, path: Path, busy_ms: int) -> Connection:
         """
         Args:
-            on_replaced: called when the file turns out to have been removed or replaced while it was open.
-        """
-        self.path = path
-        self.replaced = 0  # times that this happened
-        self._on_replaced = on_replaced
-        self._identity: tuple[int, int] | None = None  # of the file that is open
-        self.writes = 0  # committed
-        self._synchronous = synchronous
-        self._writer: aiosqlite.Connection | None = None
-        self._idle: asyncio.Queue[aiosqlite.Connection] | None = None  # readers
-        self._opened: list[aiosqlite.Connection] = []
-        self._writing = asyncio.Lock()
-        self._mover: aiosqlite.Connection | None = None  # of the log
-        self._checkpoint: asyncio.Task[None] | None = None
-        self._must_reopen = False
-        self._errors: dict[str, str] = {}
-
-    def __repr__(self) -> str:
-        return f"<Database {self.path} [{self.error or ('open' if self._writer else 'closed')}]>"
-
-    @property
-    def error(self) -> str:
-        """What keeps it from working and what to try; "" while it works."""
-        return next(iter(self._errors.values()), "")
-
-    @property
-    def is_healthy(self) -> bool:
-        return self._writer is not None and not self._errors
-
-    async def open(self) -> None:
-        """
-        Open, create or migrate the file; does nothing when it is open.
+            busy_ms: how long a statement waits for a lock of another connection.
 
         Raises:
-            MemoryFault: it cannot be used now; a later attempt may succeed.
-            PolicyError: it is on a network file system.
+            sqlite3.Error: it cannot be opened.
         """
-        async with self._writing:
-            await self._ensure_open()
+
+        def connect() -> sqlite3.Connection:
+            connection = sqlite3.connect(
+                path, timeout=busy_ms / 1000, isolation_level=None, cached_statements=CACHED_STATEMENTS
+            )
+            connection.execute(f"PRAGMA cache_size = -{CACHE_KB}")
+            return connection
+
+        thread = ThreadPoolExecutor(1, "sqlite")
+        try:
+            return cls(thread, await asyncio.wrap_future(thread.submit(connect)))
+        except BaseException:
+            thread.shutdown(wait=False)
+            raise
+
+    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What `work` makes of the connection, on its thread. Cancelling does not stop work that has begun."""
+        if self._is_closed:
+            raise sqlite3.ProgrammingError("the connection is closed")
+        return await asyncio.wrap_future(self._thread.submit(work, self._connection))
+
+    async def execute(self, sql: str) -> list[Row]:
+        """Rows of one statement without arguments."""
+        return await self.run(lambda connection: connection.execute(sql).fetchall())
+
+    def interrupt(self) -> None:
+        """End the statement that is running, if there is one."""
+        if not self._is_closed:
+            self._connection.interrupt()
 
     async def close(self) -> None:
-        if self._checkpoint is not None:
-            self._checkpoint.cancel()
-        async with self._writing:
-            await self._close()
-
-    async def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
-        """Rows of one SELECT on a reader connection. Cancelling interrupts it."""
-        return await self.ask(lambda ask: ask(sql, args))
-
-    async def ask(self, work: Callable[[Ask], T]) -> T:
-        """What `work` makes of several SELECTs, run on a reader's thread. Cancelling interrupts it."""
-        idle = self._idle
-        if idle is None:
-            raise self._closed()
-        reader = await idle.get()
-        if idle is not self._idle:  # closed while we waited: the next in line shall know too
-            idle.put_nowait(reader)
-            raise self._closed()
-        reading = Reading(work)
-        asking = asyncio.ensure_future(visit(reader, reading))
-
-        def give_back(done: asyncio.Future[Any]) -> None:
-            if not done.cancelled():
-                done.exception()  # nobody may be waiting for it by now
-            idle.put_nowait(reader)
-
-        asking.add_done_callback(give_back)
-        with self._watch("reading"):
+        """Close it behind all work that was sent before."""
+        if not self._is_closed:
+            self._is_closed = True
             try:
-                return await asyncio.shield(asking)
-            except asyncio.CancelledError:
-                reading.stop()
-                with suppress(ValueError):  # closed meanwhile
-                    await reader.interrupt()
-                raise
+                await asyncio.wrap_future(self._thread.submit(self._connection.close))
+            finally:
+                self._thread.shutdown(wait=False)
 
-    async def write(self, statements: Iterable[Statement]) -> None:
-        """Run `(sql, rows of arguments)` in order, in one transaction; all or nothing."""
-        listed = list(statements)
 
-        def work(transaction: Transaction) -> None:
-            for sql, rows in listed:
-                transaction.write(sql, rows)
+class Transaction:
+    """Reads and writes on the connection's own thread, in the order in which they are asked for."""
 
-        await self.transact(work)
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
 
-    async def transact(self, work: Callable[[Transaction], T]) -> T:
-        """
-        Run `work` in one transaction, on the writer's thread: committed when it returns, undone when it raises.
+    def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
+        return self._connection.execute(sql, args).fetchall()
 
-        Who is cancelled meanwhile does not learn which of the two it was.
+    def write(self, sql: str, rows: Sequence[Sequence[Any]] = ONCE) -> None:
+        """Run one statement once for each row of arguments."""
+        if rows is ONCE:
+            self._connection.execute(sql)
+        elif rows:
+            self._connection.executemany(sql, rows)
 
-        Raises:
-            MemoryFault: nothing was written. A `DataFault`: nor will it be.
-        """
-        async with self._writing:
-            writer = await self._ensure_open()
-            with self._watch("writing"):
-                result = await visit(writer, committed(work))
-        self.writes += 1
-        self._checkpoint_soon()
+
+class InterruptibleRead(Generic[T]):
+    """Several SELECTs in one piece of work; `stop` ends it before its next statement."""
+
+    def __init__(self, work: Callable[[Ask], T]) -> None:
+        self._work = work
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        self._is_stopped = True
+
+    def __call__(self, connection: sqlite3.Connection) -> T:
+        def read(sql: str, args: Sequence[Any] = ()) -> list[Row]:
+            if self._is_stopped:
+                raise sqlite3.OperationalError("interrupted")
+            return connection.execute(sql, args).fetchall()
+
+        return self._work(read)
+
+
+def in_transaction(work: Callable[[Transaction], T]) -> Callable[[sqlite3.Connection], T]:
+    """All of it in one transaction, undone where it raises."""
+
+    def run(connection: sqlite3.Connection) -> T:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            result = work(Transaction(connection))
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:  # some failures have undone it by themselves
+                connection.execute("ROLLBACK")
+            raise
         return result
 
-    async def truncate_log(self, attempts: int = TRUNCATE_ATTEMPTS) -> bool:
-        """
-        Move the whole log into the file and empty it, so that no old page is left in either; False: others read on.
-
-        Raises:
-            MemoryFault: it could not be tried.
-        """
-        for _ in range(attempts):
-            async with self._writing:
-                writer = await self._ensure_open()
-                with self._watch("writing"):
-                    try:
-                        ((busy, *_),) = await writer.execute_fetchall(EMPTY)
-                    except sqlite3.OperationalError as cause:
-                        if _code(cause) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                            raise
-                        busy = 1
-            if not busy:
-                return True
-            await asyncio.sleep(TRUNCATE_PAUSE_SECONDS)
-        return False
-
-    async def vacuum(self) -> None:
-        """
-        Write the whole file anew; everybody else's writes wait.
-
-        Raises:
-            MemoryFault: it could not be done.
-        """
-        async with self._writing:
-            writer = await self._ensure_open()
-            with self._watch("writing"):
-                await writer.execute_fetchall("VACUUM")
-
-    def _checkpoint_soon(self) -> None:
-        """
-        Move the log into the file a while after a write, on a connection of its own.
-
-        SQLite does so at the end of whichever commit makes the log too long, and that commit waits for the disk: it was
-        the slowest answer of a hundred.
-        """
-        if self._checkpoint is None or self._checkpoint.done():
-            self._checkpoint = asyncio.create_task(self._move_log())
-
-    async def _move_log(self) -> None:
-        """Move what is written each second; when nothing is written any more, give back the log's room."""
-        moved, idle_seconds = -1, 0.0
-        while idle_seconds < IDLE_SECONDS:
-            await asyncio.sleep(CHECKPOINT_SECONDS)
-            if moved == self.writes:
-                idle_seconds += CHECKPOINT_SECONDS
-                continue
-            moved, idle_seconds = self.writes, 0.0
-            await self._checkpointed(MOVE)
-        await self._checkpointed(EMPTY)
-
-    async def _checkpointed(self, checkpoint: str) -> None:
-        mover = self._mover
-        if mover is None:
-            return
-        with suppress(sqlite3.Error, ValueError):  # closed meanwhile, or the disk fails: the next write says so
-            if checkpoint == EMPTY:
-                async with self._writing:
-                    await mover.execute_fetchall(EMPTY)
-                return
-            _, pages, _ = next(iter(await mover.execute_fetchall(MOVE)))
-            if pages > LONG_LOG_PAGES:
-                # what was written meanwhile is little; once that is moved too, the next write starts the log anew
-                async with self._writing:
-                    await mover.execute_fetchall(MOVE)
-
-    async def _ensure_open(self) -> aiosqlite.Connection:
-        if self._writer is not None and self._is_replaced():
-            self._must_reopen = True
-            self.replaced += 1
-            log.error(
-                "the database file was removed or replaced while it was in use, and is opened anew", file=self.path
-            )
-            self._on_replaced()
-        if self._must_reopen:
-            await self._close()
-        if self._writer is None:
-            refuse_network_file_system(self.path.parent)
-            with self._watch("opening"):
-                try:
-                    with faults(OSError, f"opening {self.path}"):
-                        self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-                        if not self.path.exists():
-                            self.path.touch(mode=FILE_MODE)
-                        self._keep_to_owner()
-                    writer = await self._connect(WRITER_BUSY_MS)
-                    await self._prepare(writer)
-                    self._mover = await self._connect(READER_BUSY_MS)
-                    idle: asyncio.Queue[aiosqlite.Connection] = asyncio.LifoQueue()
-                    for _ in range(READERS):
-                        reader = await self._connect(READER_BUSY_MS)
-                        await reader.execute_fetchall("PRAGMA query_only = ON")
-                        idle.put_nowait(reader)
-                except BaseException:
-                    await self._close()
-                    raise
-            self._writer, self._idle, self._identity = writer, idle, _identity(self.path)
-        return self._writer
-
-    def _is_replaced(self) -> bool:
-        """SQLite goes on with a file that was removed, and what is written is gone when the last process ends."""
-        try:
-            return _identity(self.path) != self._identity
-        except OSError:  # whether it is there cannot be known: opening it would fail, too
-            return False
-
-    def _keep_to_owner(self) -> None:
-        """A backup that was put in place may be readable by others; the log's files get the mode of this one."""
-        mode = stat.S_IMODE(self.path.stat().st_mode)
-        if mode & OTHERS:
-            log.warning("others could read the database: its mode is changed", file=self.path, mode=f"{mode:o}")
-            for suffix in ("", "-wal", "-shm"):
-                with suppress(FileNotFoundError):
-                    self.path.with_name(f"{self.path.name}{suffix}").chmod(FILE_MODE)
-
-    async def _connect(self, busy_ms: int) -> aiosqlite.Connection:
-        connection = await aiosqlite.connect(
-            self.path,
-            timeout=busy_ms / 1000,
-            isolation_level=None,
-            cached_statements=CACHED_STATEMENTS,
-            factory=Visited,
-        )
-        self._opened.append(connection)
-        await connection.execute_fetchall(f"PRAGMA cache_size = -{CACHE_KB}")
-        return connection
-
-    async def _prepare(self, writer: aiosqlite.Connection) -> None:
-        if await self._ask(writer, IS_FOREIGN):
-            raise MemoryFault(f"opening {self.path}: it is another program's database: choose another data folder")
-        mode = await self._ask(writer, "PRAGMA journal_mode = WAL")
-        if mode != "wal":
-            raise MemoryFault(f"opening {self.path}: its file system has no shared memory: choose another data folder")
-        await writer.execute_fetchall("PRAGMA wal_autocheckpoint = 0")  # see `_checkpoint_soon`
-        await writer.execute_fetchall(f"PRAGMA journal_size_limit = {LOG_BYTES}")
-        await writer.execute_fetchall(f"PRAGMA synchronous = {self._synchronous}")
-        await writer.execute_fetchall("PRAGMA foreign_keys = ON")
-        await writer.execute_fetchall("PRAGMA temp_store = MEMORY")
-        await writer.execute_fetchall("PRAGMA secure_delete = ON")  # overwrite what is deleted: not every build does
-        await self._migrate(writer)
-
-    async def _migrate(self, writer: aiosqlite.Connection) -> None:
-        """Safe for processes that start together: whoever comes second finds the work done."""
-        if await self._version(writer) == len(MIGRATIONS):
-            return
-        await writer.execute_fetchall("BEGIN IMMEDIATE")
-        for number, migrate in list(enumerate(MIGRATIONS, start=1))[await self._version(writer) :]:
-            await migrate(writer.execute_fetchall)
-            await writer.execute_fetchall(f"PRAGMA user_version = {number}")
-        await writer.execute_fetchall(f"PRAGMA application_id = {APPLICATION_ID}")
-        await writer.execute_fetchall("COMMIT")
-
-    async def _version(self, writer: aiosqlite.Connection) -> int:
-        version: int = await self._ask(writer, "PRAGMA user_version")
-        if version > len(MIGRATIONS):
-            raise MemoryFault(
-                f"opening {self.path}: a newer palimpsest wrote it (version {version}, known {len(MIGRATIONS)}): "
-                "install that one, or choose another data folder"
-            )
-        return version
-
-    async def _ask(self, connection: aiosqlite.Connection, sql: str) -> Any:
-        return next(iter(await connection.execute_fetchall(sql)))[0]
-
-    async def _close(self) -> None:
-        """
-        Undo what was not committed, interrupt reads under way, refuse those that wait.
-
-        The writer goes last and uninterrupted: whoever closes last moves the log into the file.
-        """
-        opened, self._opened = self._opened, []
-        writer, self._writer, self._idle, self._must_reopen = self._writer, None, None, False
-        self._mover = None
-        for connection in reversed(opened):
-            with suppress(sqlite3.Error):
-                if connection is not writer:
-                    await connection.interrupt()
-                await connection.close()
-
-    def _closed(self) -> MemoryFault:
-        return MemoryFault(self.error or f"reading {self.path}: it is not open")
-
-    @contextmanager
-    def _watch(self, doing: str) -> Iterator[None]:
-        """Turn the driver's errors into faults, and remember them for whoever asks how the store is."""
-        try:
-            yield
-        except MemoryFault as fault:
-            if doing == "opening":
-                self._errors[doing] = str(fault)
-            raise
-        except sqlite3.Error as cause:
-            code = _code(cause)
-            advice = ADVICE.get(code)
-            text = f"{doing} {self.path}: {cause}" + (f"; {advice}" if advice else "")
-            if advice:
-                self._errors[doing] = text
-            self._must_reopen |= code in REOPEN_AFTER
-            raise (DataFault if _is_of_the_data(cause) else MemoryFault)(text) from cause
-        else:
-            self._errors.pop(doing, None)
-
-
-def _code(cause: sqlite3.Error) -> int:
-    """SQLite's primary result code."""
-    code: int = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-    return code & 0xFF
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """What tells one file from another of the same name; None: there is none."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _is_of_the_data(cause: sqlite3.Error) -> bool:
-    text, code = str(cause), getattr(cause, "sqlite_errorcode", None)
-    if isinstance(cause, sqlite3.ProgrammingError):  # so is a connection that was closed
-        return "bind" in text
-    if code == sqlite3.SQLITE_ERROR:  # what a function makes of a value; so is a table that is gone
-        return not text.startswith("no such ") and "transaction" not in text
-    return isinstance(cause, OF_THE_DATA)
+    return run

@@ -18,9 +18,9 @@ import numpy as np
 from proxy.core.archive.chunking import digest
 from proxy.core.archive.records import is_findable
 from proxy.domain import HeadFlag, Role
-from proxy.ports import Clock, Row, Vectors
-from proxy.store.connection import Database
-from proxy.store.connection_thread import Transaction
+from proxy.ports import Clock, Vectors
+from proxy.store.connection import Row, Transaction
+from proxy.store.database import Database
 from proxy.store.messages import Findable, ids, last_ids, write_findable
 from proxy.store.schema import MEMORY_TEXT
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from proxy.ports import Ask
+from proxy.store.connection import Ask
 
 INSTRUCTION_ROLES = ("system", "developer")  # `Message.is_instruction`, for SQL
 

@@ -18,7 +18,7 @@ from proxy.core.archive.chunking import SCOPE_MARK
 from proxy.core.recall.reinforcement import scope_name
 from proxy.domain import HeadFlag, Reach
 from proxy.store.branch_heads import WIDTH
-from proxy.store.connection_thread import Transaction
+from proxy.store.connection import Transaction
 from proxy.store.messages import contents_of, forget_passages, forget_terms, forget_unused, ids
 from proxy.store.tombstones import ERASED_DIGEST, ERASED_TURN, without_query
 from proxy.wire.values import dumps

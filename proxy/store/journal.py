@@ -1,8 +1,8 @@
 """
-What passed through here, and what does lineage need of it? Implements `proxy.ports.Journal` on SQLite.
+The journal: the lossless record of what passed, and what lineage reads of it.
 
 Reading is here; writing is in `requests.py` and `answers.py`, what follows from the journal in `derived.py`. The tenant
-stands in every question.
+stands in every question. "Nothing found" is an empty value; "could not look" raises `MemoryFault`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ from proxy.domain import (
     StoredBlock,
 )
 from proxy.errors import MemoryFault
-from proxy.ports import Ask, Row
 from proxy.settings.policy import ReinforcementPolicy
 from proxy.store.answers import write_answers
 from proxy.store.branch_heads import head_of
 from proxy.store.branches import head_after
-from proxy.store.connection import Database
-from proxy.store.connection_thread import Transaction
+from proxy.store.connection import Ask, Row, Transaction
+from proxy.store.database import Database
 from proxy.store.diffs import carried
 from proxy.store.messages import ids
 from proxy.store.reinforcement import write_rounds
@@ -108,7 +107,7 @@ NEWEST = """turn.id = (
 """
 
 
-class SqliteJournal:
+class Journal:
     """The journal in one SQLite database."""
 
     def __init__(self, database: Database, reinforcement: ReinforcementPolicy = OFF) -> None:
@@ -116,7 +115,7 @@ class SqliteJournal:
         self._reinforcement = reinforcement
 
     def __repr__(self) -> str:
-        return f"<SqliteJournal {self._database!r}>"
+        return f"<Journal {self._database!r}>"
 
     async def seen(self, clues: Clues) -> Seen:
         """Which stored conversations left these clues, and how the likeliest of them stood last."""
@@ -153,12 +152,12 @@ class SqliteJournal:
         return {id: read_message(from_stored(text, rest)) for id, text, rest in rows}
 
     async def answers(self, tenant: str, prints: Sequence[int]) -> tuple[Message, ...]:
-        """The answers that were handed out under these names."""
+        """The answers that left these links of kind `REPLY`."""
         rows = await self._database.read(ANSWERS, (ids(prints), tenant, LinkKind.REPLY))
         return tuple(read_message(from_stored(text, rest)) for text, rest in rows)
 
     async def handed_out(self, tenant: str, prints: Collection[int]) -> frozenset[int]:
-        """Those of these names under which an answer was handed out."""
+        """Those of these links of kind `REPLY` that an answer to this tenant left."""
         rows = await self._database.read(
             "SELECT DISTINCT link.print FROM json_each(?1) AS asked"
             " CROSS JOIN link ON link.tenant = (SELECT id FROM tenant WHERE name = ?2)"
@@ -191,7 +190,14 @@ class SqliteJournal:
         return tuple(stored[occurrence].raw for _, occurrence in listed if occurrence in stored)
 
     async def write(self, requests: Sequence[Record] = (), answers: Sequence[Heard] = ()) -> None:
-        """Commit requests, and then what was heard of answers, all or none; what is written is not written again."""
+        """
+        Commit requests and what was heard of answers, in one transaction: journal, heads, links, blocks, memories and
+        full-text rows. What is already written is not written again; a refused turn loses its content.
+
+        Raises:
+            DataFault: something of it can never be written.
+            MemoryFault: nothing could be written now.
+        """
 
         def work(transaction: Transaction) -> None:
             if self._reinforcement.enabled:
@@ -204,7 +210,12 @@ class SqliteJournal:
         await self._database.transact(work)
 
     async def set_aside(self, what: Sequence[SetAside]) -> None:
-        """Remember what could not be stored."""
+        """
+        Remember what could not be stored.
+
+        Raises:
+            MemoryFault: not even that can be written now.
+        """
         await self._database.write(
             (
                 (

@@ -12,8 +12,7 @@ import orjson
 
 from proxy.core.archive.chunking import SCOPE_MARK, scope_terms
 from proxy.domain import Entry, Passage
-from proxy.ports import Row
-from proxy.store.connection_thread import Transaction
+from proxy.store.connection import Row, Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,8 @@ from dataclasses import astuple
 
 from proxy.core.recall.reinforcement import Rounds, Standing, rewarded, scope_name
 from proxy.domain import Record
-from proxy.ports import Ask
 from proxy.settings.policy import ReinforcementPolicy
-from proxy.store.connection_thread import Transaction
+from proxy.store.connection import Ask, Transaction
 
 TENANT = "(SELECT id FROM tenant WHERE name = ?)"
 

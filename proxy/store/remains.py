@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from proxy.ports import Ask
+from proxy.store.connection import Ask
 from proxy.store.holdings import WORDS
 
 SAMPLE_BYTES = 16  # of a text; shorter runs stand everywhere by chance: words, keys of JSON

@@ -12,7 +12,7 @@ import orjson
 from proxy.core.archive.tombstones import Sent, resends
 from proxy.domain import HeadFlag, LinkKind, Record, Role, Turn
 from proxy.store.branch_heads import Listed, Parent, parent_of, to_listing, to_lost, to_state
-from proxy.store.connection_thread import Transaction
+from proxy.store.connection import Transaction
 from proxy.store.diffs import encode_kept
 from proxy.store.messages import Standing, ids, last_ids, write_standing
 from proxy.store.tombstones import (

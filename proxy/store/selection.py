@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import orjson
 
 from proxy.domain import HeadFlag
-from proxy.ports import Ask
+from proxy.store.connection import Ask
 from proxy.store.messages import ids
 
 CONTENTS_AT_A_TIME = 5_000  # read and searched between two looks at whether somebody else wants the reader

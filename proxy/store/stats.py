@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any
 
-from proxy.ports import Ask
+from proxy.store.connection import Ask
 
 COUNTS = {
     "tenants": "SELECT count(*) FROM tenant",

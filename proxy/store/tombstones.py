@@ -14,7 +14,7 @@ import orjson
 
 from proxy.core.archive.tombstones import Tombstone
 from proxy.domain import Entry, Fingerprint, HeadFlag, Json, Record
-from proxy.ports import Ask
+from proxy.store.connection import Ask
 from proxy.store.messages import ids
 from proxy.wire.values import dumps
 

@@ -10,8 +10,8 @@ import pytest
 
 from proxy.embedding.model import locate
 from proxy.settings.policy import ModelPolicy
-from proxy.store.connection import Database
-from proxy.store.journal import SqliteJournal
+from proxy.store.database import Database
+from proxy.store.journal import Journal
 from tests.commands.test_cli import palimpsest
 from tests.talking import Talk
 
@@ -39,7 +39,7 @@ async def data(tmp_path: Path) -> Path:
     """A data folder of one tenant, with two conversations in it."""
     database = Database(tmp_path / "palimpsest.db")
     await database.open()
-    journal = SqliteJournal(database)
+    journal = Journal(database)
     first, second = Talk(journal), Talk(journal, conversation="c-2")
     await first.say(BROKER, "noted")
     await first.say("and what was the broker's port?", explain=TOLD)
@@ -101,7 +101,7 @@ def test_search_in_one_conversation_stays_there(data: Path, without_model: dict[
 async def test_search_wants_a_tenant_where_there_are_several(data: Path) -> None:
     database = Database(data / "palimpsest.db")
     await database.open()
-    await Talk(SqliteJournal(database), tenant="beta", conversation="c-3").say("other people's zebrafish")
+    await Talk(Journal(database), tenant="beta", conversation="c-3").say("other people's zebrafish")
     await database.close()
     done = palimpsest("search", "zebrafish", "--data", str(data))
     assert done.returncode == 2

@@ -11,23 +11,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.domain import Block, BlockKind, Clues, Ending, HeadFlag, LinkKind, Role
-from proxy.store.connection import Database
-from proxy.store.journal import SqliteJournal
+from proxy.store.database import Database
+from proxy.store.journal import Journal
 from tests.talking import NOW, Talk, assistant, heard, look, newest, print_of, record, system, user
 
 
 @pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[SqliteJournal]:
+async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
     database = Database(tmp_path / "journal.db")
     await database.open()
-    yield SqliteJournal(database)
+    yield Journal(database)
     await database.close()
 
 
 HELLO = (system("be brief"), user("hello"))
 
 
-async def test_nothing_found_is_empty(journal: SqliteJournal) -> None:
+async def test_nothing_found_is_empty(journal: Journal) -> None:
     seen = await look(journal, HELLO)
     assert (seen.links, seen.heads) == ((), ())
     assert await journal.messages("acme", [1, 2]) == {}
@@ -35,7 +35,7 @@ async def test_nothing_found_is_empty(journal: SqliteJournal) -> None:
     assert await journal.pending() == 0
 
 
-async def test_head_is_the_history_and_the_answer_without_instructions(journal: SqliteJournal) -> None:
+async def test_head_is_the_history_and_the_answer_without_instructions(journal: Journal) -> None:
     asked = record(HELLO, compactions=2)
     await journal.write([asked])
     await journal.write(answers=[heard(asked, "hi there")])
@@ -50,7 +50,7 @@ async def test_head_is_the_history_and_the_answer_without_instructions(journal: 
     assert [stored[o].raw for o in head.occurrences] == said
 
 
-async def test_answers_are_found_by_their_names_inside_their_tenant(journal: SqliteJournal) -> None:
+async def test_answers_are_found_by_their_names_inside_their_tenant(journal: Journal) -> None:
     asked = record(HELLO)
     said = heard(asked, "hi there")
     named = replace(said, answer=replace(said.answer, links=((LinkKind.REPLY, 7), (LinkKind.PHRASE, 8))))
@@ -61,13 +61,13 @@ async def test_answers_are_found_by_their_names_inside_their_tenant(journal: Sql
     assert await journal.handed_out("other", [7]) == frozenset()
 
 
-async def test_open_turn_has_a_head_without_an_answer(journal: SqliteJournal) -> None:
+async def test_open_turn_has_a_head_without_an_answer(journal: Journal) -> None:
     await journal.write([record(HELLO)])
     (head,) = (await look(journal, HELLO)).heads
     assert len(head.fulls) == head.request_length == 1
 
 
-async def test_branch_that_goes_on_has_one_head(journal: SqliteJournal) -> None:
+async def test_branch_that_goes_on_has_one_head(journal: Journal) -> None:
     talk = Talk(journal)
     for text in ("one", "two", "three"):
         await talk.say(text)
@@ -76,7 +76,7 @@ async def test_branch_that_goes_on_has_one_head(journal: SqliteJournal) -> None:
     assert list(heads[0].fulls) == [print_of("acme", raw).full for raw in talk.history]
 
 
-async def test_parents_head_stays_until_the_answer_is_there(journal: SqliteJournal) -> None:
+async def test_parents_head_stays_until_the_answer_is_there(journal: Journal) -> None:
     talk = Talk(journal)
     await talk.say("one")
     asked = record((*talk.history, user("two")), talk.head)
@@ -86,7 +86,7 @@ async def test_parents_head_stays_until_the_answer_is_there(journal: SqliteJourn
     assert len((await look(journal, talk.history)).heads) == 1
 
 
-async def test_edit_and_compaction_leave_the_old_head_beside_the_new(journal: SqliteJournal) -> None:
+async def test_edit_and_compaction_leave_the_old_head_beside_the_new(journal: Journal) -> None:
     talk = Talk(journal)
     for text in ("one", "two", "three"):
         await talk.say(text)
@@ -102,7 +102,7 @@ async def test_edit_and_compaction_leave_the_old_head_beside_the_new(journal: Sq
     assert list(heads[1].fulls) == list(before.fulls)
 
 
-async def test_what_a_branch_lost_is_known_until_it_comes_back(journal: SqliteJournal) -> None:
+async def test_what_a_branch_lost_is_known_until_it_comes_back(journal: Journal) -> None:
     talk = Talk(journal)
     for text in ("one", "two", "three"):
         await talk.say(text)
@@ -117,7 +117,7 @@ async def test_what_a_branch_lost_is_known_until_it_comes_back(journal: SqliteJo
     assert tuple((await look(journal, [user("five")])).heads[0].lost) == lost[1:]
 
 
-async def test_no_more_than_sixteen_heads_are_kept_and_eight_are_read(journal: SqliteJournal) -> None:
+async def test_no_more_than_sixteen_heads_are_kept_and_eight_are_read(journal: Journal) -> None:
     for n in range(20):
         await journal.write([record((user("same start"), user(f"branch {n}")))])
     heads = (await look(journal, [user("same start")])).heads
@@ -126,7 +126,7 @@ async def test_no_more_than_sixteen_heads_are_kept_and_eight_are_read(journal: S
     assert len((await look(journal, [user("branch 3")])).links) == 1
 
 
-async def test_best_linked_conversations_come_first_and_named_ones_always(journal: SqliteJournal) -> None:
+async def test_best_linked_conversations_come_first_and_named_ones_always(journal: Journal) -> None:
     common = user("every conversation opens with this")
     for n in range(12):
         asked = record((common, user(f"own {n}")), conversation=f"c-{n}")
@@ -140,27 +140,27 @@ async def test_best_linked_conversations_come_first_and_named_ones_always(journa
     assert {link.conversation for link in seen.links if link.kind is LinkKind.CLIENT_ID} == {"c-1"}
 
 
-async def test_a_message_that_opens_thousands_of_conversations_leads_to_the_newest_only(journal: SqliteJournal) -> None:
+async def test_a_message_that_opens_thousands_of_conversations_leads_to_the_newest_only(journal: Journal) -> None:
     common = user("every conversation opens with this")
     await journal.write([record((common,), conversation=f"c-{n}") for n in range(100)])
     links = (await look(journal, [common])).links
     assert {link.conversation for link in links} == {f"c-{n}" for n in range(68, 100)}
 
 
-async def test_one_message_of_its_own_outweighs_what_newer_conversations_share(journal: SqliteJournal) -> None:
+async def test_one_message_of_its_own_outweighs_what_newer_conversations_share(journal: Journal) -> None:
     common = user("every conversation opens with this")
     await journal.write([record((common, user(f"own {n}")), conversation=f"c-{n}") for n in range(100)])
     heads = (await look(journal, [common, user("own 3")])).heads
     assert "c-3" in {head.conversation for head in heads}
 
 
-async def test_prints_of_another_kind_are_no_clue(journal: SqliteJournal) -> None:
+async def test_prints_of_another_kind_are_no_clue(journal: Journal) -> None:
     await journal.write([record(HELLO)])
     seen = await journal.seen(Clues("acme", {LinkKind.CALL: (print_of("acme", HELLO[1]).full,)}))
     assert seen.links == ()
 
 
-async def test_side_request_is_journalled_without_head_or_memory(journal: SqliteJournal) -> None:
+async def test_side_request_is_journalled_without_head_or_memory(journal: Journal) -> None:
     asked = record((user("Write a title for: hello"),), role=Role.SIDE, links=())
     await journal.write([asked])
     answer = heard(asked, "A fine title")
@@ -172,7 +172,7 @@ async def test_side_request_is_journalled_without_head_or_memory(journal: Sqlite
     assert await journal.request("acme", "c-1") == (user("Write a title for: hello"),)
 
 
-async def test_writing_twice_writes_once(journal: SqliteJournal) -> None:
+async def test_writing_twice_writes_once(journal: Journal) -> None:
     asked = record(HELLO)
     answer = heard(asked, "hi")
     for _ in range(2):
@@ -183,12 +183,12 @@ async def test_writing_twice_writes_once(journal: SqliteJournal) -> None:
     assert len((await look(journal, HELLO)).heads[0].fulls) == 2
 
 
-async def test_answer_to_a_request_that_was_never_written_is_left_out(journal: SqliteJournal) -> None:
+async def test_answer_to_a_request_that_was_never_written_is_left_out(journal: Journal) -> None:
     await journal.write(answers=[heard(record(HELLO), "hi")])
     assert (await journal.stats())["messages"] == 0
 
 
-async def test_equal_messages_share_their_content_and_nothing_else(journal: SqliteJournal) -> None:
+async def test_equal_messages_share_their_content_and_nothing_else(journal: Journal) -> None:
     await journal.write([record((user("ok"), assistant("sure"), user("ok")))])
     stats = await journal.stats()
     assert (stats["messages"], stats["contents"]) == (3, 2)
@@ -196,7 +196,7 @@ async def test_equal_messages_share_their_content_and_nothing_else(journal: Sqli
 
 
 @pytest.mark.parametrize("ending", [e for e in Ending if e not in (Ending.REFUSED, Ending.UNANSWERED)])
-async def test_what_was_heard_is_kept_however_it_ended(journal: SqliteJournal, ending: Ending) -> None:
+async def test_what_was_heard_is_kept_however_it_ended(journal: Journal, ending: Ending) -> None:
     asked = record(HELLO)
     await journal.write([asked])
     await journal.write(answers=[heard(asked, "half an ans", ending)])
@@ -205,7 +205,7 @@ async def test_what_was_heard_is_kept_however_it_ended(journal: SqliteJournal, e
     assert len((await newest(journal, [assistant("half an ans")])).fulls) == 2
 
 
-async def test_answer_comes_behind_its_request_although_another_went_on(journal: SqliteJournal) -> None:
+async def test_answer_comes_behind_its_request_although_another_went_on(journal: Journal) -> None:
     slow = record(HELLO)
     await journal.write([slow])
     fast = record((*HELLO, user("hurry")), await newest(journal, HELLO))
@@ -223,7 +223,7 @@ def block(text: str, *occurrences: int) -> Block:
     return Block(text, BlockKind.RECALL, occurrences, tokens=9)
 
 
-async def test_blocks_are_replayed_in_order_until_a_restore_sheds_them(journal: SqliteJournal) -> None:
+async def test_blocks_are_replayed_in_order_until_a_restore_sheds_them(journal: Journal) -> None:
     talk = Talk(journal)
     await talk.say("one", block=block("first", 7, 5), anchor=0)
     await talk.say("two")
@@ -236,7 +236,7 @@ async def test_blocks_are_replayed_in_order_until_a_restore_sheds_them(journal: 
     assert [s.block.text for s in (await newest(journal, talk.history)).blocks] == ["restored"]
 
 
-async def test_block_of_a_refused_request_is_gone_and_what_it_shed_is_back(journal: SqliteJournal) -> None:
+async def test_block_of_a_refused_request_is_gone_and_what_it_shed_is_back(journal: Journal) -> None:
     talk = Talk(journal)
     await talk.say("one", block=block("first"), anchor=0)
     asked = record((*talk.history, user("two")), talk.head, block=block("restored"), anchor=2, replaces_blocks=True)
@@ -248,7 +248,7 @@ async def test_block_of_a_refused_request_is_gone_and_what_it_shed_is_back(journ
 # --- refused -----------------------------------------------------------------------------------------
 
 
-async def test_refused_first_request_leaves_no_tenant_and_no_content(journal: SqliteJournal) -> None:
+async def test_refused_first_request_leaves_no_tenant_and_no_content(journal: Journal) -> None:
     asked = record(HELLO, explain={"query": "hello"})
     await journal.write([asked])
     await journal.write(answers=[heard(asked, None, Ending.REFUSED)])
@@ -257,7 +257,7 @@ async def test_refused_first_request_leaves_no_tenant_and_no_content(journal: Sq
     assert (await look(journal, HELLO)).links == ()
 
 
-async def test_refused_request_leaves_the_conversation_as_it_was(journal: SqliteJournal) -> None:
+async def test_refused_request_leaves_the_conversation_as_it_was(journal: Journal) -> None:
     talk = Talk(journal)
     await talk.say("one")
     before = await look(journal, talk.history)
@@ -274,7 +274,7 @@ async def test_refused_request_leaves_the_conversation_as_it_was(journal: Sqlite
     assert await journal.request("acme", "c-1") == talk.history[:-1]
 
 
-async def test_text_that_was_there_before_survives_a_refusal(journal: SqliteJournal) -> None:
+async def test_text_that_was_there_before_survives_a_refusal(journal: Journal) -> None:
     talk = Talk(journal)
     await talk.say("one")
     again = record((user("one"), user("extra")), conversation="c-2")
@@ -283,7 +283,7 @@ async def test_text_that_was_there_before_survives_a_refusal(journal: SqliteJour
     assert await journal.request("acme", "c-1") == (user("one"),)
 
 
-async def test_what_another_request_carries_of_a_refused_one_stays_with_it(journal: SqliteJournal) -> None:
+async def test_what_another_request_carries_of_a_refused_one_stays_with_it(journal: Journal) -> None:
     talk = Talk(journal)
     await talk.say("one")
     first = record((*talk.history, user("two"), user("never again")), talk.head)
@@ -304,7 +304,7 @@ def second_list(talk: Talk) -> tuple[dict[str, object], ...]:
     return (*talk.history, user("two"), user("three"))
 
 
-async def test_request_without_an_answer_is_what_the_next_one_is_compared_with(journal: SqliteJournal) -> None:
+async def test_request_without_an_answer_is_what_the_next_one_is_compared_with(journal: Journal) -> None:
     talk = Talk(journal)
     await talk.say("one")
     before = talk.history
@@ -321,7 +321,7 @@ async def test_request_without_an_answer_is_what_the_next_one_is_compared_with(j
     assert len(head.fulls) == len(before) + 2
 
 
-async def test_unanswered_tenant_is_known_by_no_other_requests_that_were_not_answered(journal: SqliteJournal) -> None:
+async def test_unanswered_tenant_is_known_by_no_other_requests_that_were_not_answered(journal: Journal) -> None:
     for conversation in ("c-1", "c-2"):
         asked = record(HELLO, conversation=conversation)
         await journal.write([asked])
@@ -330,7 +330,7 @@ async def test_unanswered_tenant_is_known_by_no_other_requests_that_were_not_ans
     assert (stats["tenants"], stats["messages"]) == (0, 0)
 
 
-async def test_both_of_two_requests_on_each_other_can_be_refused(journal: SqliteJournal) -> None:
+async def test_both_of_two_requests_on_each_other_can_be_refused(journal: Journal) -> None:
     first = record(HELLO)
     await journal.write([first])
     second = record((*HELLO, user("again")), await newest(journal, HELLO))
@@ -344,7 +344,7 @@ async def test_both_of_two_requests_on_each_other_can_be_refused(journal: Sqlite
 # --- explain, conversations ----------------------------------------------------------------------------
 
 
-async def test_turns_are_numbered_in_journal_order_and_the_newest_is_the_default(journal: SqliteJournal) -> None:
+async def test_turns_are_numbered_in_journal_order_and_the_newest_is_the_default(journal: Journal) -> None:
     talk = Talk(journal)
     for n, text in enumerate(("one", "two", "three")):
         await talk.say(text, explain={"n": n})
@@ -360,7 +360,7 @@ async def test_turns_are_numbered_in_journal_order_and_the_newest_is_the_default
     assert (await journal.turn(None, "c-1", 1) or {})["conversation"] == "c-1"
 
 
-async def test_a_turn_is_found_by_its_id_and_the_newest_of_all_without_one(journal: SqliteJournal) -> None:
+async def test_a_turn_is_found_by_its_id_and_the_newest_of_all_without_one(journal: Journal) -> None:
     asked = record(HELLO)
     await journal.write([asked, record((user("newer"),), tenant="other", conversation="c-2")])
     found = [await journal.turn_named(tenant, asked.turn.id) for tenant in ("acme", None)]
@@ -373,7 +373,7 @@ async def test_a_turn_is_found_by_its_id_and_the_newest_of_all_without_one(journ
     assert [turn and turn["conversation"] for turn in newest] == ["c-1", "c-2", None]
 
 
-async def test_conversation_learns_its_role_and_user_late(journal: SqliteJournal) -> None:
+async def test_conversation_learns_its_role_and_user_late(journal: Journal) -> None:
     await journal.write([record((user("Title?"),), role=Role.SIDE, links=())])
     await journal.write([record(HELLO, user="ann", scope="shop")])
     await journal.write([record((user("x"),), user="bob")])
@@ -399,7 +399,7 @@ async def test_every_request_is_rebuilt_as_it_was_sent(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, int]]
 ) -> None:
     database = Database(tmp_path_factory.mktemp("tree") / "journal.db")
-    journal = SqliteJournal(database)
+    journal = Journal(database)
     sent: list[tuple[dict[str, object], ...]] = []
     history: tuple[dict[str, object], ...] = (system("start"),)
     try:
@@ -438,7 +438,7 @@ async def test_every_request_is_rebuilt_as_it_was_sent(
         await database.close()
 
 
-async def test_a_parent_whose_head_is_gone_can_still_be_continued(journal: SqliteJournal) -> None:
+async def test_a_parent_whose_head_is_gone_can_still_be_continued(journal: Journal) -> None:
     talk = Talk(journal)
     await talk.say("one")
     old, past = talk.head, talk.history
@@ -468,8 +468,8 @@ async def test_two_tenants_with_the_same_words_and_ids_never_meet(
     try:
         for database in (together, *alone):
             await database.open()
-        shared = {name: Talk(SqliteJournal(together), name) for name in ("acme", "umbrella")}
-        own = {name: Talk(SqliteJournal(db), name) for name, db in zip(("acme", "umbrella"), alone, strict=True)}
+        shared = {name: Talk(Journal(together), name) for name in ("acme", "umbrella")}
+        own = {name: Talk(Journal(db), name) for name, db in zip(("acme", "umbrella"), alone, strict=True)}
         for tenant, text, fresh in said:
             for talk in (shared[tenant], own[tenant]):
                 if fresh:
@@ -481,7 +481,7 @@ async def test_two_tenants_with_the_same_words_and_ids_never_meet(
                 seen = await look(talk.journal, [user(text) for _, text, _ in said], tenant)
                 requests = []
                 for n in range(1, 13):
-                    requests.append(await SqliteJournal.request(talk.journal, tenant, "c-1", n))  # type: ignore[arg-type]
+                    requests.append(await Journal.request(talk.journal, tenant, "c-1", n))  # type: ignore[arg-type]
                 views.append(([list(h.fulls) for h in seen.heads], len(seen.links), requests))
             assert views[0] == views[1]
     finally:
@@ -489,7 +489,7 @@ async def test_two_tenants_with_the_same_words_and_ids_never_meet(
             await database.close()
 
 
-async def test_occurrences_of_another_tenant_cannot_be_kept_or_read(journal: SqliteJournal) -> None:
+async def test_occurrences_of_another_tenant_cannot_be_kept_or_read(journal: Journal) -> None:
     talk = Talk(journal)
     await talk.say("the code is 4471")
     assert talk.head is not None
@@ -501,7 +501,7 @@ async def test_occurrences_of_another_tenant_cannot_be_kept_or_read(journal: Sql
     assert list((await newest(journal, [user("mine")], "umbrella")).fulls) == [print_of("umbrella", user("mine")).full]
 
 
-async def test_flags_and_time_are_kept(journal: SqliteJournal) -> None:
+async def test_flags_and_time_are_kept(journal: Journal) -> None:
     asked = record((user("a summary"),))
     flagged = replace(asked.entries[0], new=replace(asked.entries[0].new, flags=HeadFlag.USER | HeadFlag.SUMMARY))
     await journal.write([replace(asked, entries=(flagged,))])
@@ -509,7 +509,7 @@ async def test_flags_and_time_are_kept(journal: SqliteJournal) -> None:
     assert (await journal.turn("acme", "c-1", 1) or {})["created_at"] == NOW
 
 
-async def test_occurrences_of_a_conversation_are_its_tenants_alone(journal: SqliteJournal) -> None:
+async def test_occurrences_of_a_conversation_are_its_tenants_alone(journal: Journal) -> None:
     mine, other = Talk(journal), Talk(journal, tenant="beta", conversation="c-2")
     await mine.say("one")
     await mine.say("two")

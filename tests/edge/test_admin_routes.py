@@ -10,7 +10,8 @@ from proxy.edge.access import Access
 from proxy.edge.admin_routes import Archive, admin_routes
 from proxy.errors import MemoryFault
 from proxy.metrics import Metrics
-from proxy.ports import Embedder, Journal, Remembering
+from proxy.ports import Embedder, Remembering
+from proxy.store.journal import Journal
 
 LOCAL = {"host": "127.0.0.1:8484"}
 ACME = {"host": "proxy.example", "authorization": "Bearer acme-key"}

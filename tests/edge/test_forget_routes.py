@@ -17,8 +17,8 @@ from proxy.edge.forget_routes import ForgetRoutes
 from proxy.memory.forgetting import Forgetting
 from proxy.metrics import Metrics
 from proxy.ports import Embedder, Remembering
-from proxy.store.connection import Database
-from proxy.store.journal import SqliteJournal
+from proxy.store.database import Database
+from proxy.store.journal import Journal
 from tests.remembered import WordEmbedder
 from tests.talking import NOW, Talk
 
@@ -31,7 +31,7 @@ class House:
     """The routes over a real database, asked as an ASGI server would ask."""
 
     def __init__(self, database: Database) -> None:
-        self.journal = SqliteJournal(database)
+        self.journal = Journal(database)
         self.app = Starlette(
             routes=admin_routes(
                 journal=self.journal,

@@ -11,7 +11,7 @@ from proxy.index import full_text as module
 from proxy.index.full_text import Found
 from proxy.index.passage_tables import PassageTables
 from proxy.index.scope import Scope, scope_of
-from proxy.ports import Ask
+from proxy.store.connection import Ask
 from tests.remembered import Past, Watched, WordEmbedder
 
 

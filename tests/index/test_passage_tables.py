@@ -18,7 +18,8 @@ from proxy.errors import MemoryFault
 from proxy.index import passage_tables as module
 from proxy.index.passage_tables import SHELF_PASSAGES, PassageTables
 from proxy.index.scope import Scope, scope_of
-from proxy.ports import Ask, Row, Sql
+from proxy.store.connection import Ask, Row
+from proxy.store.database import Database
 from tests.remembered import Past, Watched, WordEmbedder, meaning
 
 MODEL = WordEmbedder.name
@@ -33,7 +34,7 @@ async def scope(
     return found[0]
 
 
-async def look(sql: Sql, shelves: PassageTables, scope: Scope) -> PassageTable:
+async def look(sql: Database, shelves: PassageTables, scope: Scope) -> PassageTable:
     return await sql.ask(lambda ask: shelves.shelf(ask, scope))
 
 

@@ -26,10 +26,10 @@ from proxy.memory.archivist import Archivist
 from proxy.memory.readers import INLINE_CHARS
 from proxy.ports import Vectors
 from proxy.settings.policy import ArchivePolicy
-from proxy.store.connection import Database
-from proxy.store.connection_thread import Transaction
+from proxy.store.connection import Transaction
+from proxy.store.database import Database
 from proxy.store.derived import Derived
-from proxy.store.journal import SqliteJournal
+from proxy.store.journal import Journal
 from proxy.wire import chat
 from tests.talking import record, user
 
@@ -85,7 +85,7 @@ class House:
 
     def __init__(self, path: Path, **policy: object) -> None:
         self.database = Database(path)
-        self.journal = SqliteJournal(self.database)
+        self.journal = Journal(self.database)
         self.counts = Tally()
         self.embedder = Hasher()
         self.usage: list[int] = []

@@ -18,10 +18,10 @@ from proxy.core.redaction.redaction import redacted_name
 from proxy.domain import Bare, Block, BlockKind, Json, Record, Role
 from proxy.errors import PolicyError
 from proxy.memory.forgetting import CACHES_OF_WORDS, Following, Forgetting, target_of
-from proxy.store.connection import Database
+from proxy.store.database import Database
 from proxy.store.derived import Derived
 from proxy.store.erasure import Erased, erase_messages, mark_scopes
-from proxy.store.journal import SqliteJournal
+from proxy.store.journal import Journal
 from proxy.store.selection import Target, plans
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import read_message
@@ -42,8 +42,8 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-def journal(database: Database) -> SqliteJournal:
-    return SqliteJournal(database)
+def journal(database: Database) -> Journal:
+    return Journal(database)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ async def erased(forgetting: Forgetting, target: Target) -> Json:
     return receipt
 
 
-async def fill(journal: SqliteJournal, count: int = 60, **more: Any) -> Talk:
+async def fill(journal: Journal, count: int = 60, **more: Any) -> Talk:
     """A talk that nobody wants forgotten."""
     talk = Talk(journal, conversation="c-other", **more)
     for number in range(count):
@@ -82,7 +82,7 @@ async def texts(database: Database) -> set[str]:
     return {row[0] for row in await database.read("SELECT text FROM content")}
 
 
-async def resend(journal: SqliteJournal, history: Sequence[Json], conversation: str = "c-again", **more: Any) -> Record:
+async def resend(journal: Journal, history: Sequence[Json], conversation: str = "c-again", **more: Any) -> Record:
     """A request that nothing leads back to what was erased."""
     asked = said_by("acme", record(history, conversation=conversation, **({"created_at": LATER} | more)))
     await journal.write([asked])
@@ -90,7 +90,7 @@ async def resend(journal: SqliteJournal, history: Sequence[Json], conversation: 
 
 
 async def test_an_erased_conversation_leaves_no_byte_and_no_row(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     await fill(journal)
     mine = Talk(journal, conversation="c-mine")
@@ -106,7 +106,7 @@ async def test_an_erased_conversation_leaves_no_byte_and_no_row(
     assert ((await database.read("SELECT count(*) FROM turn"))[0][0], len(await texts(database))) == (60, 120)
 
 
-async def test_rows_that_move_while_others_go_leave_no_copy_behind(database: Database, journal: SqliteJournal) -> None:
+async def test_rows_that_move_while_others_go_leave_no_copy_behind(database: Database, journal: Journal) -> None:
     dice = random.Random(7)
     words = ["".join(dice.choices("abcdefghijklmnopqrstuvwxyz", k=dice.randint(4, 14))) for _ in range(3000)]
     for number in range(200):
@@ -117,7 +117,7 @@ async def test_rows_that_move_while_others_go_leave_no_copy_behind(database: Dat
     assert receipt["erased"]["messages"] == 1000
 
 
-async def test_what_is_not_stored_is_never_a_success(journal: SqliteJournal, forgetting: Forgetting) -> None:
+async def test_what_is_not_stored_is_never_a_success(journal: Journal, forgetting: Forgetting) -> None:
     await Talk(journal).say(CANARY, user="ann")
     for target in (
         Target(conversation="c-2"),
@@ -135,7 +135,7 @@ async def test_what_is_not_stored_is_never_a_success(journal: SqliteJournal, for
 
 
 async def test_a_dry_run_counts_what_an_erasure_takes_and_takes_nothing(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     await Talk(journal).say(CANARY)
     preview = await forgetting.preview(Target(conversation="c-1"))
@@ -148,7 +148,7 @@ async def test_a_dry_run_counts_what_an_erasure_takes_and_takes_nothing(
 
 
 async def test_the_history_of_an_erased_conversation_comes_back_without_its_text(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     talk = Talk(journal)
     await talk.say(CANARY)
@@ -163,7 +163,7 @@ async def test_the_history_of_an_erased_conversation_comes_back_without_its_text
 
 
 async def test_words_said_again_in_a_new_conversation_are_kept(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     await Talk(journal).say(CANARY)
     await erased(forgetting, Target(conversation="c-1"))
@@ -172,7 +172,7 @@ async def test_words_said_again_in_a_new_conversation_are_kept(
 
 
 async def test_the_same_first_message_of_the_same_conversation_is_a_retry(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     await Talk(journal).say(CANARY)
     await erased(forgetting, Target(conversation="c-1"))
@@ -181,7 +181,7 @@ async def test_the_same_first_message_of_the_same_conversation_is_a_retry(
 
 
 async def test_a_conversation_that_lives_on_loses_one_turn_and_keeps_its_course(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     talk = Talk(journal)
     await talk.say("hello there, archive")
@@ -199,14 +199,14 @@ async def test_a_conversation_that_lives_on_loses_one_turn_and_keeps_its_course(
     assert not is_on_disk(database)
 
 
-async def test_a_turn_is_erased_by_its_id(database: Database, journal: SqliteJournal, forgetting: Forgetting) -> None:
+async def test_a_turn_is_erased_by_its_id(database: Database, journal: Journal, forgetting: Forgetting) -> None:
     asked = await Talk(journal).say(CANARY)
     await erased(forgetting, Target(turn=asked.turn.id))
     assert await texts(database) == {""}
 
 
 async def test_a_turn_leaves_the_instructions_that_others_send_too(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     first = record([system("be brief"), user("hello there")])
     await journal.write([first])
@@ -216,7 +216,7 @@ async def test_a_turn_leaves_the_instructions_that_others_send_too(
 
 
 async def test_a_text_goes_with_its_last_occurrence(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     await Talk(journal).say(CANARY)
     await Talk(journal, conversation="c-2").say(CANARY)
@@ -228,7 +228,7 @@ async def test_a_text_goes_with_its_last_occurrence(
 
 
 async def test_matching_words_go_wherever_they_stand_and_nothing_else(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     await Talk(journal).say(f"first\n{CANARY}", "noted, euro it is")
     await Talk(journal, conversation="c-2", tenant="globex").say("hm", f"You said: {CANARY.upper()}")
@@ -239,7 +239,7 @@ async def test_matching_words_go_wherever_they_stand_and_nothing_else(
 
 
 async def test_what_is_old_goes_and_conversations_that_ended_go_as_a_whole(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     old = {"created_at": NOW - 10 * DAY_SECONDS}
     await Talk(journal, conversation="c-old").say(CANARY, **old)
@@ -253,9 +253,7 @@ async def test_what_is_old_goes_and_conversations_that_ended_go_as_a_whole(
     assert await database.read("SELECT public FROM conversation") == [("c-1",)]
 
 
-async def test_other_tenants_keep_the_same_words(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
-) -> None:
+async def test_other_tenants_keep_the_same_words(database: Database, journal: Journal, forgetting: Forgetting) -> None:
     await Talk(journal).say(CANARY)
     await Talk(journal, tenant="globex").say(CANARY)
     with pytest.raises(PolicyError, match="tenant: must be given"):
@@ -271,7 +269,7 @@ async def test_other_tenants_keep_the_same_words(
 
 
 async def test_blocks_that_quote_what_was_erased_go_wherever_they_stand(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     await Talk(journal).say(CANARY)
     block = Block(f"<palimpsest-memory>{CANARY}</palimpsest-memory>", BlockKind.RECALL, (1,), 9)
@@ -289,7 +287,7 @@ async def test_blocks_that_quote_what_was_erased_go_wherever_they_stand(
 
 
 async def test_a_request_that_was_on_its_way_is_written_without_a_word_and_so_is_its_answer(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     await Talk(journal).say("hello there, archive", user="ann")
     await erased(forgetting, Target(user="ann"))
@@ -305,7 +303,7 @@ async def test_a_request_that_was_on_its_way_is_written_without_a_word_and_so_is
 
 
 async def test_the_answer_to_a_turn_that_was_erased_meanwhile_is_not_kept(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     asked = record([user(CANARY)])
     await journal.write([asked])
@@ -315,7 +313,7 @@ async def test_the_answer_to_a_turn_that_was_erased_meanwhile_is_not_kept(
 
 
 async def test_what_was_looked_for_does_not_come_back_with_a_request_that_was_sent_once_more(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     talk = Talk(journal)
     await talk.say(CANARY)
@@ -330,7 +328,7 @@ async def test_what_was_looked_for_does_not_come_back_with_a_request_that_was_se
 
 
 async def test_what_was_looked_for_goes_with_the_words(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     talk = Talk(journal)
     gate = {"admitted": True, "reason": f"names {CANARY}"}
@@ -345,7 +343,7 @@ async def test_what_was_looked_for_goes_with_the_words(
 
 
 async def test_a_request_beside_a_conversation_that_lost_something_keeps_no_text(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     await Talk(journal).say(CANARY)
     await Talk(journal, conversation="c-2").say("hello there")
@@ -360,7 +358,7 @@ async def test_a_request_beside_a_conversation_that_lost_something_keeps_no_text
 
 
 async def test_conversations_of_sub_agents_go_with_the_one_that_they_serve(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     await Talk(journal).say("please research it")
     await Talk(journal, conversation="c-2").say(CANARY, parent_conversation="c-1")
@@ -370,7 +368,7 @@ async def test_conversations_of_sub_agents_go_with_the_one_that_they_serve(
 
 
 async def test_a_rebuild_that_had_read_the_words_does_not_bring_them_back(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     await Talk(journal).say(CANARY)
     await Talk(journal).say("other words")
@@ -382,7 +380,7 @@ async def test_a_rebuild_that_had_read_the_words_does_not_bring_them_back(
     assert not is_on_disk(database, "kestrel")
 
 
-async def test_caches_of_every_process_are_emptied_within_a_second(database: Database, journal: SqliteJournal) -> None:
+async def test_caches_of_every_process_are_emptied_within_a_second(database: Database, journal: Journal) -> None:
     await Talk(journal).say(CANARY)
     emptied = asyncio.Event()
     beside = Database(database.path)
@@ -428,7 +426,7 @@ def test_a_target_is_read() -> None:
 
 
 async def test_what_comes_in_between_decision_and_tombstone_is_found_in_the_next_round(
-    database: Database, journal: SqliteJournal
+    database: Database, journal: Journal
 ) -> None:
     """The clock stands for time that passes while others write: the history comes again before its tombstones do."""
     talk = Talk(journal)
@@ -450,7 +448,7 @@ async def test_what_comes_in_between_decision_and_tombstone_is_found_in_the_next
 
 
 async def test_an_erasure_that_was_cut_off_is_finished_at_the_next_start(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     await fill(journal)
     await Talk(journal).say(CANARY)
@@ -469,7 +467,7 @@ async def test_an_erasure_that_was_cut_off_is_finished_at_the_next_start(
 
 
 async def test_a_user_named_by_a_credential_is_found_by_it(
-    database: Database, journal: SqliteJournal, forgetting: Forgetting
+    database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:
     name = "ghp_" + "a1B2c3D4e5F6" * 3
     await Talk(journal).say(CANARY, user=redacted_name(name, SECRET))

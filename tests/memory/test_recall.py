@@ -15,10 +15,10 @@ from proxy.errors import MemoryFault
 from proxy.index.passage_tables import PassageTables
 from proxy.memory import recall as module
 from proxy.memory.recall import Recall
-from proxy.ports import Ask, Sql
 from proxy.settings.policy import RecallPolicy, ReinforcementPolicy
-from proxy.store.connection import Database
-from proxy.store.journal import SqliteJournal
+from proxy.store.connection import Ask
+from proxy.store.database import Database
+from proxy.store.journal import Journal
 from tests.remembered import Past, Watched, WordEmbedder
 from tests.talking import NOW, print_of, record, user
 
@@ -71,7 +71,7 @@ def counts() -> Counts:
     return Counts()
 
 
-def recalling(sql: Sql, embedder: WordEmbedder, counts: Counts, **policy: Any) -> Recall:
+def recalling(sql: Database, embedder: WordEmbedder, counts: Counts, **policy: Any) -> Recall:
     return Recall(sql, PassageTables(embedder.name), embedder, RecallPolicy(**policy), counts, lambda: NOW)
 
 
@@ -399,7 +399,7 @@ async def test_what_faded_is_not_recalled_though_it_stays_stored(
     recall = Recall(past.database, shelves, embedder, RecallPolicy(), counts, lambda: NOW, reinforcement=quick)
     before = texts(await recall.recall(ask(FESTIVAL, lost), 10))
     asked = record([user("And then?")], conversation="c-1", quoted=(min(lost),))
-    await SqliteJournal(past.database, quick).write([asked])
+    await Journal(past.database, quick).write([asked])
     assert TALK[0] in before and TALK[1] in before
     assert texts(await recall.recall(ask(FESTIVAL, lost), 10)) == [TALK[0]]
     assert len(await past.journal.messages("acme", sorted(lost))) == len(lost)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.store.connection import Database
+from proxy.store.database import Database
 
 
 @pytest.fixture

@@ -12,33 +12,33 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.domain import Clues, Head, Json, LinkKind, Record, Role
-from proxy.store.connection import Database
-from proxy.store.journal import MAX_HEADS_READ, SqliteJournal
+from proxy.store.database import Database
+from proxy.store.journal import MAX_HEADS_READ, Journal
 from tests.talking import heard, print_of, record, user
 
 
 @pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[SqliteJournal]:
+async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
     database = Database(tmp_path / "journal.db")
     await database.open()
-    yield SqliteJournal(database)
+    yield Journal(database)
     await database.close()
 
 
-async def say(journal: SqliteJournal, asked: Record, answer: str, id: int) -> None:
+async def say(journal: Journal, asked: Record, answer: str, id: int) -> None:
     """A request and its answer, which is known by an id."""
     said = heard(asked, answer)
     links = (*said.answer.links, (LinkKind.REPLY, id))
     await journal.write([asked], [replace(said, answer=replace(said.answer, links=links))])
 
 
-async def named(journal: SqliteJournal, id: int, tenant: str = "acme") -> list[Head]:
+async def named(journal: Journal, id: int, tenant: str = "acme") -> list[Head]:
     """The heads of the turns that gave this answer."""
     seen = await journal.seen(Clues(tenant, {LinkKind.REPLY: (id,)}))
     return [head for head in seen.heads if head.turn in {link.turn for link in seen.links}]
 
 
-async def test_a_head_that_was_replaced_is_still_known_by_its_answer(journal: SqliteJournal) -> None:
+async def test_a_head_that_was_replaced_is_still_known_by_its_answer(journal: Journal) -> None:
     await say(journal, record([user("one")], tokens=5), "first", 101)
     (before,) = await named(journal, 101)
     assert before.tokens > 17, "as the upstream counted, and the answer"
@@ -54,7 +54,7 @@ async def test_a_head_that_was_replaced_is_still_known_by_its_answer(journal: Sq
     assert await named(journal, 101, "other") == []
 
 
-async def test_one_of_many_branches_is_known_as_it_stands(journal: SqliteJournal) -> None:
+async def test_one_of_many_branches_is_known_as_it_stands(journal: Journal) -> None:
     await say(journal, record([user("one")]), "first", 101)
     (root,) = await named(journal, 101)
     history = [user("one"), {"role": "assistant", "content": "first"}]
@@ -69,7 +69,7 @@ async def test_one_of_many_branches_is_known_as_it_stands(journal: SqliteJournal
 async def test_whatever_is_continued_each_answer_leads_to_what_led_to_it(tmp_path: Path, picks: list[int]) -> None:
     database = Database(tmp_path / f"{uuid4().hex}.db")
     await database.open()
-    journal = SqliteJournal(database)
+    journal = Journal(database)
     histories: list[list[Json]] = []
     for number, pick in enumerate(picks):
         before = pick % (number + 1) - 1  # -1: a conversation begins
@@ -85,7 +85,7 @@ async def test_whatever_is_continued_each_answer_leads_to_what_led_to_it(tmp_pat
     await database.close()
 
 
-async def test_the_answer_of_a_side_request_led_to_no_head(journal: SqliteJournal) -> None:
+async def test_the_answer_of_a_side_request_led_to_no_head(journal: Journal) -> None:
     await say(journal, record([user("one")]), "first", 101)
     await say(journal, record([user("sum up")], role=Role.SIDE), "a summary", 102)
     seen = await journal.seen(Clues("acme", {LinkKind.REPLY: (102,)}))

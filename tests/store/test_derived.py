@@ -9,11 +9,11 @@ import pytest
 
 from proxy.core.archive.chunking import digest
 from proxy.domain import Ending, HeadFlag, Role
-from proxy.ports import Row
 from proxy.store import derived as module
-from proxy.store.connection import Database
+from proxy.store.connection import Row
+from proxy.store.database import Database
 from proxy.store.derived import Derived
-from proxy.store.journal import SqliteJournal
+from proxy.store.journal import Journal
 from tests.talking import Talk, assistant, heard, record, system, user
 
 LEASE_SECONDS = 30.0
@@ -38,8 +38,8 @@ def derived(database: Database, clock: Clock) -> Derived:
 
 
 @pytest.fixture
-def journal(database: Database) -> SqliteJournal:
-    return SqliteJournal(database)
+def journal(database: Database) -> Journal:
+    return Journal(database)
 
 
 async def claim(derived: Derived, limit: int = 10, worker: str = "w", model: str = "m") -> list[str]:
@@ -55,7 +55,7 @@ async def embed(derived: Derived, model: str = "m") -> None:
     await derived.save_vectors(model, {w.memory: np.full(4, len(w.text), np.float32) for w in waiting})
 
 
-async def test_newest_passages_are_claimed_first(journal: SqliteJournal, derived: Derived) -> None:
+async def test_newest_passages_are_claimed_first(journal: Journal, derived: Derived) -> None:
     talk = Talk(journal)
     await talk.say("one", "first")
     await talk.say("two", "second")
@@ -64,9 +64,7 @@ async def test_newest_passages_are_claimed_first(journal: SqliteJournal, derived
     assert await journal.pending() == 4, "claimed is not done"
 
 
-async def test_work_of_a_worker_that_died_goes_to_another(
-    journal: SqliteJournal, derived: Derived, clock: Clock
-) -> None:
+async def test_work_of_a_worker_that_died_goes_to_another(journal: Journal, derived: Derived, clock: Clock) -> None:
     await Talk(journal).say("one", "first")
     assert len(await claim(derived, worker="dead")) == 2
     assert await claim(derived, worker="alive") == []
@@ -75,7 +73,7 @@ async def test_work_of_a_worker_that_died_goes_to_another(
 
 
 async def test_lease_that_no_clock_of_now_can_have_given_holds_nothing_up(
-    journal: SqliteJournal, derived: Derived, clock: Clock
+    journal: Journal, derived: Derived, clock: Clock
 ) -> None:
     await Talk(journal).say("one", "first")
     clock.now += 86_400.0
@@ -86,7 +84,7 @@ async def test_lease_that_no_clock_of_now_can_have_given_holds_nothing_up(
 
 
 async def test_vectors_of_another_model_are_dropped_in_pieces_and_found_by_their_index(
-    journal: SqliteJournal, derived: Derived, database: Database
+    journal: Journal, derived: Derived, database: Database
 ) -> None:
     count = 2 * module.OTHERS_BATCH + 3
     await journal.write([record((user("one"),))])
@@ -112,7 +110,7 @@ async def test_vectors_of_another_model_are_dropped_in_pieces_and_found_by_their
     assert len(looks) == 2 and all(look.startswith("SEARCH vector USING INDEX vector_by_model") for look in looks)
 
 
-async def test_passages_of_a_long_text_are_its_windows(journal: SqliteJournal, derived: Derived) -> None:
+async def test_passages_of_a_long_text_are_its_windows(journal: Journal, derived: Derived) -> None:
     text = " ".join(f"word{n}" for n in range(500))
     await journal.write([record((user(text),))])
     pieces = (await claim(derived))[::-1]
@@ -120,7 +118,7 @@ async def test_passages_of_a_long_text_are_its_windows(journal: SqliteJournal, d
 
 
 async def test_saved_vectors_are_half_floats_and_end_the_work(
-    journal: SqliteJournal, derived: Derived, database: Database
+    journal: Journal, derived: Derived, database: Database
 ) -> None:
     await Talk(journal).say("one", "first")
     await embed(derived)
@@ -133,7 +131,7 @@ async def test_saved_vectors_are_half_floats_and_end_the_work(
 
 
 async def test_passages_that_were_embedded_before_take_their_vector_from_there(
-    journal: SqliteJournal, derived: Derived, database: Database
+    journal: Journal, derived: Derived, database: Database
 ) -> None:
     text = " ".join(f"word{n}" for n in range(500))
     await Talk(journal).say(text, "first")
@@ -144,9 +142,7 @@ async def test_passages_that_were_embedded_before_take_their_vector_from_there(
     assert await database.read("SELECT count(*) FROM vector") == [(2 * len(windows(text)) + 1,)]
 
 
-async def test_a_batch_of_nothing_but_repetitions_is_no_end_of_the_work(
-    journal: SqliteJournal, derived: Derived
-) -> None:
+async def test_a_batch_of_nothing_but_repetitions_is_no_end_of_the_work(journal: Journal, derived: Derived) -> None:
     await Talk(journal).say("one", "first")
     await embed(derived)
     await Talk(journal, conversation="c-2").say("new", "words")
@@ -155,9 +151,7 @@ async def test_a_batch_of_nothing_but_repetitions_is_no_end_of_the_work(
     assert await claim(derived, 2) == ["words", "new"]
 
 
-async def test_another_model_makes_all_vectors_again(
-    journal: SqliteJournal, derived: Derived, database: Database
-) -> None:
+async def test_another_model_makes_all_vectors_again(journal: Journal, derived: Derived, database: Database) -> None:
     await Talk(journal).say("one", "first")
     await embed(derived)
     before = await database.read("SELECT max(seq) FROM vector")
@@ -168,9 +162,7 @@ async def test_another_model_makes_all_vectors_again(
     assert (await database.read("SELECT min(seq) FROM vector")) > before
 
 
-async def test_vector_of_a_forgotten_memory_is_left_out(
-    journal: SqliteJournal, derived: Derived, database: Database
-) -> None:
+async def test_vector_of_a_forgotten_memory_is_left_out(journal: Journal, derived: Derived, database: Database) -> None:
     await journal.check()
     await derived.save_vectors("m", {99: np.ones(4, np.float32)})
     assert await database.read("SELECT count(*) FROM vector") == [(0,)]
@@ -188,7 +180,7 @@ async def contents(database: Database) -> list[list[Row]]:
     ]
 
 
-async def fill(journal: SqliteJournal) -> None:
+async def fill(journal: Journal) -> None:
     for tenant in ("acme", "umbrella"):
         talk = Talk(journal, tenant, f"c-{tenant}", history=(system("be brief"),))
         for n in range(5):
@@ -203,7 +195,7 @@ async def fill(journal: SqliteJournal) -> None:
     await journal.write([replace(summary, entries=(flagged,))])
 
 
-async def test_rebuilding_makes_the_same_again(journal: SqliteJournal, derived: Derived, database: Database) -> None:
+async def test_rebuilding_makes_the_same_again(journal: Journal, derived: Derived, database: Database) -> None:
     await fill(journal)
     before = await contents(database)
     await embed(derived)
@@ -216,7 +208,7 @@ async def test_rebuilding_makes_the_same_again(journal: SqliteJournal, derived: 
 
 
 async def test_rebuild_that_was_cut_off_is_finished_by_somebody_else(
-    journal: SqliteJournal, derived: Derived, database: Database, clock: Clock
+    journal: Journal, derived: Derived, database: Database, clock: Clock
 ) -> None:
     talk = Talk(journal)
     long = [user(f"message number {n}") for n in range(module.REBUILD_BATCH + 20)]
@@ -234,7 +226,7 @@ async def test_rebuild_that_was_cut_off_is_finished_by_somebody_else(
     assert {count for _, count in said} == {1}
 
 
-async def test_taking_back_a_refused_request_takes_its_terms_back(journal: SqliteJournal, database: Database) -> None:
+async def test_taking_back_a_refused_request_takes_its_terms_back(journal: Journal, database: Database) -> None:
     await Talk(journal).say("one", "first")
     before = await contents(database)
     asked = record((user("one more thing about src/file.py"),), conversation="c-2")

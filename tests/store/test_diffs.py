@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.store.connection import Database
+from proxy.store.database import Database
 from proxy.store.diffs import decode_kept, encode_kept
-from proxy.store.journal import SqliteJournal
+from proxy.store.journal import Journal
 from tests.talking import Talk
 
 
@@ -40,7 +40,7 @@ def test_runs_of_the_parent_take_three_numbers(kept: list[tuple[int, int]], enco
 
 async def test_every_turn_of_a_growing_conversation_is_written_alike_and_rebuilt(tmp_path: Path) -> None:
     database = Database(tmp_path / "journal.db")
-    journal = SqliteJournal(database)
+    journal = Journal(database)
     await database.open()
     talk = Talk(journal)
     for n in range(60):

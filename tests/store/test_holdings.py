@@ -7,7 +7,7 @@ import pkgutil
 
 import proxy
 from proxy.memory.forgetting import CACHES_OF_WORDS, CACHES_WITHOUT_WORDS
-from proxy.store.connection import Database
+from proxy.store.database import Database
 from proxy.store.holdings import DERIVED, FINGERPRINTS, FULL_TEXT, PLAIN, WORDS
 
 TEXT_WITHOUT_WORDS = {  # columns of text that hold names of ours, keys made by chance, keyed hashes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from proxy.core.recall.reinforcement import Rounds, scope_name
 from proxy.domain import Ending, Reach, Record
 from proxy.settings.policy import ReinforcementPolicy
-from proxy.store.connection import Database
-from proxy.store.journal import SqliteJournal
+from proxy.store.database import Database
+from proxy.store.journal import Journal
 from proxy.store.reinforcement import read_rounds
 from tests.talking import heard, record, user
 
@@ -18,14 +18,14 @@ async def rounds(database: Database, scope: str = HERE, tenant: str = "acme") ->
     return await database.ask(lambda ask: read_rounds(ask, tenant, scope))
 
 
-async def said(journal: SqliteJournal, text: str, *quoted: int, tenant: str = "acme") -> Record:
+async def said(journal: Journal, text: str, *quoted: int, tenant: str = "acme") -> Record:
     asked = record([user(text)], tenant=tenant, quoted=quoted)
     await journal.write([asked])
     return asked
 
 
 async def test_a_block_is_a_round_of_its_scope(database: Database) -> None:
-    journal = SqliteJournal(database, ON)
+    journal = Journal(database, ON)
     await said(journal, "one")
     await said(journal, "two", 1)
     await said(journal, "three", 1, 2)
@@ -39,7 +39,7 @@ async def test_a_block_is_a_round_of_its_scope(database: Database) -> None:
 
 
 async def test_a_round_touches_no_other_tenant_and_no_other_scope(database: Database) -> None:
-    journal = SqliteJournal(database, ON)
+    journal = Journal(database, ON)
     await said(journal, "one")
     await said(journal, "one", tenant="beta")
     await said(journal, "two", 1)
@@ -48,7 +48,7 @@ async def test_a_round_touches_no_other_tenant_and_no_other_scope(database: Data
 
 
 async def test_what_is_written_again_is_no_other_round(database: Database) -> None:
-    journal = SqliteJournal(database, ON)
+    journal = Journal(database, ON)
     await said(journal, "one")
     again = await said(journal, "two", 1)
     await journal.write([again])
@@ -56,14 +56,14 @@ async def test_what_is_written_again_is_no_other_round(database: Database) -> No
 
 
 async def test_nothing_is_counted_while_it_is_off(database: Database) -> None:
-    journal = SqliteJournal(database)
+    journal = Journal(database)
     await said(journal, "one")
     await said(journal, "two", 1)
     assert await rounds(database) == Rounds((), {})
 
 
 async def test_what_is_forgotten_is_forgotten_here_too(database: Database) -> None:
-    journal = SqliteJournal(database, ON)
+    journal = Journal(database, ON)
     refused = await said(journal, "one")
     await said(journal, "two", 1)
     await journal.write(answers=[heard(refused, None, Ending.REFUSED)])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from proxy.core.archive.chunking import scope_terms, terms
-from proxy.store.connection import Database
+from proxy.store.database import Database
 from proxy.store.schema import APPLICATION_ID, M001, MEMORY_TEXT, MIGRATIONS, statements
 
 

@@ -1,14 +1,14 @@
 from pathlib import Path
 
-from proxy.store.connection import Database
-from proxy.store.journal import SqliteJournal
+from proxy.store.database import Database
+from proxy.store.journal import Journal
 from tests.talking import NOW, heard, record, user
 
 
 async def test_search_times_are_percentiles_of_the_turns_that_searched(tmp_path: Path) -> None:
     database = Database(tmp_path / "journal.db")
     await database.open()
-    journal = SqliteJournal(database)
+    journal = Journal(database)
     for ms in [*range(1, 101), None]:
         told = {"elapsed_ms": {"recall": ms}} if ms else {"note": "calm"}
         await journal.write([record((user(f"question {ms}"),), conversation=f"c-{ms}", explain=told)])
@@ -21,7 +21,7 @@ async def test_search_times_are_percentiles_of_the_turns_that_searched(tmp_path:
 async def test_lag_is_the_oldest_message_that_waits(tmp_path: Path) -> None:
     database = Database(tmp_path / "journal.db")
     await database.open()
-    journal = SqliteJournal(database)
+    journal = Journal(database)
     assert (await journal.stats())["oldest_pending_at"] == 0
     asked = record((user("hello there"),))
     await journal.write([asked])

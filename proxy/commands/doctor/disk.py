@@ -15,8 +15,8 @@ from proxy.app import DATABASE_FILE
 from proxy.commands.doctor.finding import Finding, failed, ok, refusal, warning
 from proxy.errors import MemoryFault, PolicyError
 from proxy.settings.policy import Policy
-from proxy.store.connection import Database
 from proxy.store.data_dir import FOLDER_MODE, refuse_network_file_system
+from proxy.store.database import Database
 from proxy.store.schema import MIGRATIONS
 from proxy.store.secret import FILE_NAME, SECRET_ENV, load_secret
 

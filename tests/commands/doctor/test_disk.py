@@ -12,7 +12,7 @@ import pytest
 from proxy.commands.doctor import disk
 from proxy.commands.doctor.finding import State
 from proxy.settings.policy import Policy
-from proxy.store.connection import Database
+from proxy.store.database import Database
 from proxy.store.secret import load_secret
 
 
