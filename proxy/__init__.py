@@ -21,8 +21,8 @@ The map of the house; imports point down only (`scripts/check` asks import-linte
     ports domain errors     the vocabulary of all of them
 
 A request walks: `edge/proxy_routes` -> `pipeline` -> `wire/chat` -> `core/caller/identity` ->
-`core/history/lineage` -> `core/recall/diagnosis` -> `memory/recall` -> `core/block/packing` ->
-`upstream/passthrough`, and back through `wire/sse` to `memory/archivist`.
+`core/conversation`, which asks the pipeline for its look-ups (`core/history/lineage` -> `core/recall/diagnosis` ->
+`memory/recall` -> `core/block/packing`) -> `upstream/passthrough`, and back through `wire/sse` to `memory/archivist`.
 """
 
 import os

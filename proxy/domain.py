@@ -290,7 +290,6 @@ class Lineage:
     parent: str = ""  # conversation that a side request or sub-agent serves
     ambiguous: bool = False
     window_full: bool = False  # a sliding window that was full before: one state, not an alarm each time
-    is_open: bool = False  # the evidence of echoes, transcripts and tasks was needed and not yet looked up
     summarises: bool = False  # a side request whose answer may come back as a summary
     evidence: tuple[str, ...] = ()
 

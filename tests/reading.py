@@ -132,7 +132,7 @@ def _chat(text: str) -> Chat:
 
 
 def _links(text: str) -> None:
-    chat, speaker, lineage = _chat(text), Speaker("t"), Lineage(Event.START, Role.MAIN, kept=(-1, -1), is_open=True)
+    chat, speaker, lineage = _chat(text), Speaker("t"), Lineage(Event.START, Role.MAIN, kept=(-1, -1))
     prints = [fingerprint(message, KEY) for message in chat.history]
     clues(chat, prints, speaker, KEY)
     further_clues(chat, lineage, speaker, KEY)

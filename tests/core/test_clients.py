@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.domain import Event, Json, Role
-from tests.core.watching import Client, Verdict, Watch, assistant, calling, prose, system, tool, user
+from tests.core.driving import Client, Core, Verdict, assistant, calling, prose, system, tool, user
 
 SUMMARY = prose(80, "summary")
 CODER = "You are a coding agent in a terminal. Work step by step with your tools."
@@ -19,7 +19,7 @@ TOOLS = ("read", "edit", "bash")
 @pytest.fixture
 def coder() -> Client:
     """Two turns of talk, then a task in its sixth tool step."""
-    client = Client(Watch(), [system(CODER)], tools=TOOLS)
+    client = Client(Core(), [system(CODER)], tools=TOOLS)
     client.talk(2)
     return at_work(client)
 
@@ -82,7 +82,7 @@ def test_fresh_start_with_one_user_message_that_holds_summary_and_files(coder: C
 
 
 def test_task_that_is_all_one_user_message_is_replaced_by_its_summary():
-    client = at_work(Client(Watch(), [system("You are Researcher. Your goal: find records.")], tools=TOOLS))
+    client = at_work(Client(Core(), [system("You are Researcher. Your goal: find records.")], tools=TOOLS))
     home = client.send(call(client, 7)).conversation
     order = "Analyze the following conversation and create a structured summary."
     told = f"{order}\n<conversation>\n{spoken(client.messages[1:])}"
@@ -198,7 +198,7 @@ def test_memory_extraction_over_the_raw_history_with_some_tools_is_beside_it(cod
     ],
 )  # fmt: skip
 def test_lone_templates_over_the_written_history_are_beside_it(order: str):
-    client = Client(Watch(), [system("You are a helpful assistant.")])
+    client = Client(Core(), [system("You are a helpful assistant.")])
     home = client.talk(2).conversation
     told = "\n".join(f"{m['role'].upper()}: {m['content']}" for m in client.messages[1:])
     side = client.beside([user(order.format(told=told))])
@@ -214,7 +214,7 @@ def test_preamble_that_vanishes_at_the_compaction_and_returns_is_no_second_one()
         user(f"We are setting up the context. {prose(80, 'environment')}"),
         assistant("Got it. Thanks for the context!"),
     ]
-    client = Client(Watch(), [system(CODER), *preamble], tools=TOOLS)
+    client = Client(Core(), [system(CODER), *preamble], tools=TOOLS)
     client.talk(6)
     asked = [
         system("You are the component that summarizes internal chat history into a given structure."),
@@ -237,7 +237,7 @@ def test_preamble_that_vanishes_at_the_compaction_and_returns_is_no_second_one()
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_window_of_one_or_two_messages_is_a_truncation_as_long_as_something_of_ours_is_in_it(size: int):
-    client = Client(Watch(), [system("Be brief.")])
+    client = Client(Core(), [system("Be brief.")])
     seen = []
     for turn in range(5):
         client.messages.append(user(prose(20, turn)))
@@ -251,7 +251,7 @@ def test_sub_agents_in_parallel_with_other_prompt_and_fewer_tools_work_apart(cod
     spawn = calling(*((f"spawn-{n}", "task", {"agent": "explore", "prompt": text}) for n, text in enumerate(tasks)))
     home = coder.send(spawn).conversation
     agents = [
-        Client(coder.watch, [system("You explore code."), user(text)], tools=("read",), seed=text) for text in tasks
+        Client(coder.core, [system("You explore code."), user(text)], tools=("read",), seed=text) for text in tasks
     ]
     seen = [agent.send(call(agent, 0)) for agent in agents]
     for agent in agents:
@@ -271,25 +271,25 @@ def test_task_behind_a_preamble_still_tells_a_sub_agent(coder: Client):
     task = "Look at all the files here and report about the harbor in them."
     coder.send(calling(("spawn", "agent", {"description": "look around", "prompt": task})))
     agent = Client(
-        coder.watch,
+        coder.core,
         [system("You are a general-purpose agent."), user(prose(80, "environment")), assistant("Got it!"), user(task)],
     )
     assert agent.send().role is Role.SUBAGENT
 
 
 def test_program_that_is_written_out_whole_for_every_turn_is_the_conversation_itself():
-    watch, told = Watch(), ""
+    core, told = Core(), ""
     for turn in range(4):
         told += f"Human: {prose(20, turn)}\n"
         client = Client(
-            watch, [user(f"The following is a friendly conversation between a human and an AI.\n\n{told}AI:")]
+            core, [user(f"The following is a friendly conversation between a human and an AI.\n\n{told}AI:")]
         )
         assert client.send(prose(30, ("answer", turn))).role is Role.MAIN
         told += f"AI: {client.messages[-1]['content']}\n"
 
 
 def test_system_prompt_with_looked_up_documents_that_change_makes_no_side_request_of_a_question():
-    client = Client(Watch())
+    client = Client(Core())
     for turn in range(5):
         client.messages[0] = system(f"You answer from these documents for our staff:\n{prose(200, turn)}")
         verdict = client.ask("Please give me a short summary of the conversation so far, as a digest.")
@@ -303,8 +303,8 @@ def test_person_who_switches_models_and_asks_for_a_summary_is_no_side_request(co
 
 
 def test_equal_steps_of_two_conversations_are_told_apart_by_their_calls_after_equal_compactions():
-    watch = Watch()
-    clients = [Client(watch, [system(CODER)], tools=TOOLS, seed=n) for n in range(2)]
+    core = Core()
+    clients = [Client(core, [system(CODER)], tools=TOOLS, seed=n) for n in range(2)]
     homes = [client.talk(4).conversation for client in clients]
     for n, client in enumerate(clients):
         client.ask(prose(20, n), calling((f"call-{n}", "think", {"thought": "the same in both"})))
@@ -319,7 +319,7 @@ def test_equal_steps_of_two_conversations_are_told_apart_by_their_calls_after_eq
 
 
 def test_one_step_that_is_summed_up_at_once_is_a_summary():
-    client = Client(Watch(), [system("You plan."), assistant(prose(60, "older summary"))], tools=TOOLS)
+    client = Client(Core(), [system("You plan."), assistant(prose(60, "older summary"))], tools=TOOLS)
     home = client.ask(prose(20, "task"), calling(("call-1", "read", {"path": "a.py"}))).conversation
     read = tool("call-1", prose(300, "too much"))
     told = f"Summarize the conversation below.\n\n{spoken([*client.messages[1:], read])}"

@@ -10,7 +10,7 @@ import pytest
 
 from proxy.domain import Json
 from proxy.wire.registry import wire_of
-from tests.core.watching import Watch, assistant
+from tests.core.driving import Core, assistant
 from tests.recorded import AT_LEAST, AT_MOST, TOOL, needed, traces
 
 pytestmark = needed
@@ -28,7 +28,7 @@ def replayer() -> ModuleType:
 def judged(tool: ModuleType, trace: Path) -> list[Json]:
     """One row for each request, as the tool makes them of a proxy's headers."""
     requests, labels = tool.read(trace)
-    watch, rows = Watch(), []
+    core, rows = Core(), []
     for request, label, answer in zip(requests, labels, tool.answers(requests), strict=True):
         wire = wire_of(request["method"], request["path"].partition("?")[0])
         if wire is None:  # memory has nothing to do with it
@@ -38,7 +38,7 @@ def judged(tool: ModuleType, trace: Path) -> list[Json]:
         opaque = [{"type": "compaction", "encrypted_content": answer["opaque"]}] if "opaque" in answer else None
         said = assistant(answer.get("text") or "") | {"tool_calls": calls, "id": answer.get("id")}
         said |= {"content": opaque} if opaque else {}
-        verdict = watch.hear(request["body"], None if refused else said, request["headers"], wire)
+        verdict = core.hear(request["body"], None if refused else said, request["headers"], wire)
         head = {"role": verdict.role.value, "event": verdict.event.value, "conversation": verdict.conversation}
         rows.append({"file": trace.name, "label": label, "head": head, "bytes": True, "reply": True, "status": 200})
     return rows

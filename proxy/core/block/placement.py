@@ -21,12 +21,12 @@ class Replay:
     `held` stand in the history that the provider holds: they are not said again.
     """
 
-    said: tuple[tuple[int, StoredBlock], ...] = ()
+    repeated: tuple[tuple[int, StoredBlock], ...] = ()
     held: tuple[StoredBlock, ...] = ()
 
     @property
     def tokens(self) -> int:
-        return sum(stored.block.tokens for _, stored in self.said)
+        return sum(stored.block.tokens for _, stored in self.repeated)
 
     @property
     def standing_tokens(self) -> int:
@@ -36,7 +36,7 @@ class Replay:
     @property
     def occurrences(self) -> frozenset[int]:
         """What these blocks already carry."""
-        standing = (*(stored for _, stored in self.said), *self.held)
+        standing = (*(stored for _, stored in self.repeated), *self.held)
         return frozenset(occurrence for stored in standing for occurrence in stored.block.occurrences)
 
 
@@ -47,12 +47,12 @@ def replay(chat: Chat, lineage: Lineage) -> Replay:
     by_occurrence = {block.occurrence: block for block in lineage.head.blocks}
     places = [at for at, message in enumerate(chat.messages) if not message.is_instruction]
     changed = set(lineage.changed)
-    said = []
+    repeated = []
     for at, index in enumerate(lineage.kept):
         if index >= 0 and at not in changed and (block := by_occurrence.get(lineage.head.occurrences[index])):
-            said.append((places[at], block))
+            repeated.append((places[at], block))
     held = (by_occurrence.get(lineage.head.occurrences[index]) for index in lineage.held)
-    return Replay(tuple(said), tuple(block for block in held if block))
+    return Replay(tuple(repeated), tuple(block for block in held if block))
 
 
 def place(chat: Chat, anchor: int, placement: str) -> tuple[int, str]:
@@ -74,7 +74,7 @@ def place(chat: Chat, anchor: int, placement: str) -> tuple[int, str]:
     return first, placement
 
 
-def insertions(said: Replay, new: tuple[int, Block] | None) -> tuple[Insertion, ...]:
+def insertions(replayed: Replay, new: tuple[int, Block] | None) -> tuple[Insertion, ...]:
     """What to add to the request: blocks of before where they stood, and the new one."""
-    placed = [(at, stored.block) for at, stored in said.said]
+    placed = [(at, stored.block) for at, stored in replayed.repeated]
     return tuple(Insertion(at, block.text, block.role) for at, block in [*placed, *([new] if new else ())])

@@ -57,6 +57,7 @@ from proxy.wire.message import is_aside
 
 SUMMARY_CHARS = 200  # no summary worth its name is shorter
 MARK_CHARS = 160  # "[12 messages omitted]"
+NOTHING = Seen()
 _MARK = re.compile(r"(?i)\b(skipped|omitted|truncated|removed|trimmed|elided|dropped|hidden)\b")
 
 
@@ -66,10 +67,9 @@ def trace(
     shape: Shape,
     asked: Asked,
     speaker: Speaker,
-    seen: Seen,
     key: bytes,
-    *,
-    further: Seen | None = None,
+    seen: Seen,
+    further: Seen = NOTHING,
 ) -> Lineage:
     """
     Name what the client did since the request before.
@@ -77,15 +77,11 @@ def trace(
     Args:
         prints: of `chat.history`, in order.
         seen: what the store knows of `clues`.
-        further: what it knows of `further_clues`; None when not looked up (yet).
-
-    Returns:
-        A lineage; `is_open` where `further_clues` would say more.
+        further: what it knows of `further_clues`, which depend on the lineage without it.
     """
     history = chat.history
-    more = further or Seen()
-    links = (*seen.links, *(link for link in more.links if link.kind is not LinkKind.CLIENT_ID))
-    heads = {head.turn: head for head in (*seen.heads, *more.heads)}
+    links = (*seen.links, *(link for link in further.links if link.kind is not LinkKind.CLIENT_ID))
+    heads = {head.turn: head for head in (*seen.heads, *further.heads)}
     aligned = alignments(history, prints, heads.values())
     echo = _echoing(chat, links, key)
     if chat.held:
@@ -93,7 +89,7 @@ def trace(
         shape = inherited(chat, shape, head)
     else:
         head, kept, ambiguous = closest(history, prints, shape, links, aligned, echo)
-    if head is not None and asked.lone and _is_handed_out(head, prints, kept, more.links):
+    if head is not None and asked.lone and _is_handed_out(head, prints, kept, further.links):
         head, kept, ambiguous = None, (), False
     near, quotes = (head, not chat.held and max(kept, default=0) < 0) if head else nearest(links, aligned)
     adds_nothing = bool(history) and history[-1].role == "assistant" and min(kept, default=-1) >= 0
@@ -105,19 +101,17 @@ def trace(
             Role.SIDE,
             kept=(-1,) * len(history),
             parent=parent,
-            is_open=not parent and further is None,
             summarises=asked.summarises,
             evidence=evidence,
         )
     if head is None:
-        role, parent, why = _newcomer(speaker, more.links)
+        role, parent, why = _newcomer(speaker, further.links)
         return Lineage(
             Event.START,
             role,
             kept=(-1,) * len(history),
             parent=parent,
             evidence=(*why, "nothing that this proxy handed out reappears"),
-            is_open=further is None,
         )
     if chat.held:
         return continued(chat, prints, head, list(heads.values()), seen.links, speaker.retry_hint)
@@ -135,7 +129,6 @@ def trace(
         ambiguous=ambiguous,
         window_full=verdict[0] is Event.TRUNCATE and head.event is Event.TRUNCATE,
         evidence=verdict[1],
-        is_open=further is None and bool(gone),
     )
 
 

@@ -165,8 +165,13 @@ def clues(
 
 
 def further_clues(chat: Chat, lineage: Lineage, speaker: Speaker, key: bytes) -> Clues | None:
-    """The second look-up, where the first left the question open: echoes, transcripts, tasks. None: not needed."""
-    if not lineage.is_open:
+    """
+    The second look-up: echoes, transcripts, tasks. None: the first has said all there is to know.
+
+    Args:
+        lineage: as the first look-up alone shows it.
+    """
+    if _is_settled(chat, lineage):
         return None
     history = chat.history
     unknown = (*lineage.fresh, *lineage.changed)
@@ -185,6 +190,13 @@ def further_clues(chat: Chat, lineage: Lineage, speaker: Speaker, key: bytes) ->
     if lineage.head is None:
         found[LinkKind.PHRASE] = echoes
     return Clues(speaker.tenant, {kind: values for kind, values in found.items() if values})
+
+
+def _is_settled(chat: Chat, lineage: Lineage) -> bool:
+    """Whether it is known what the request belongs to, and nothing is gone that something else may stand for."""
+    if lineage.role is Role.SIDE:
+        return bool(lineage.parent)
+    return lineage.head is not None and (chat.held or not lineage.dropped)
 
 
 def _answer_at(history: Sequence[Message], prints: Sequence[Fingerprint], at: int, key: bytes) -> int:

@@ -21,28 +21,28 @@ def lineage(kept: tuple[int, ...], changed: tuple[int, ...] = ()) -> Lineage:
 
 
 def test_a_block_is_said_again_while_its_anchor_is_there() -> None:
-    said = replay(chat("system", "user", "assistant", "user"), lineage((0, 1, -1)))
-    assert said.said == ((1, StoredBlock(100, BLOCK)),)
-    assert (said.tokens, said.occurrences) == (7, frozenset({1, 2}))
+    replayed = replay(chat("system", "user", "assistant", "user"), lineage((0, 1, -1)))
+    assert replayed.repeated == ((1, StoredBlock(100, BLOCK)),)
+    assert (replayed.tokens, replayed.occurrences) == (7, frozenset({1, 2}))
 
 
 def test_a_block_goes_with_its_anchor() -> None:
-    assert replay(chat("assistant", "user"), lineage((1, -1))).said == ()
+    assert replay(chat("assistant", "user"), lineage((1, -1))).repeated == ()
 
 
 def test_a_block_that_the_provider_holds_counts_and_is_not_said_again() -> None:
-    said = replay(chat("user"), replace(lineage((-1,)), held=(0, 1)))
-    assert (said.said, said.held) == ((), (StoredBlock(100, BLOCK),))
-    assert (said.tokens, said.standing_tokens, said.occurrences) == (0, 7, frozenset({1, 2}))
+    replayed = replay(chat("user"), replace(lineage((-1,)), held=(0, 1)))
+    assert (replayed.repeated, replayed.held) == ((), (StoredBlock(100, BLOCK),))
+    assert (replayed.tokens, replayed.standing_tokens, replayed.occurrences) == (0, 7, frozenset({1, 2}))
 
 
 def test_a_block_goes_when_the_text_of_its_anchor_changed() -> None:
-    assert replay(chat("user"), lineage((0,), changed=(0,))).said == ()
+    assert replay(chat("user"), lineage((0,), changed=(0,))).repeated == ()
 
 
 def test_a_moved_anchor_carries_its_block_to_its_new_place() -> None:
-    said = replay(chat("user", "assistant", "user"), lineage((2, 1, 0)))
-    assert [at for at, _ in said.said] == [2]
+    replayed = replay(chat("user", "assistant", "user"), lineage((2, 1, 0)))
+    assert [at for at, _ in replayed.repeated] == [2]
 
 
 def test_a_new_block_stands_in_the_newest_user_message() -> None:

@@ -7,7 +7,7 @@ import pytest
 from proxy.core.caller.client_table import Signals, first, read_signals
 from proxy.domain import Json
 from proxy.errors import PolicyError
-from tests.core.watching import ROOT, client_table
+from tests.core.driving import ROOT, client_table
 
 TABLE = client_table()
 TRACES = ROOT.parent / "shared" / "traces"

@@ -11,7 +11,7 @@ from proxy.core.caller.credentials import forwarded, secret_in
 from proxy.core.caller.identity import identify, is_rotating
 from proxy.domain import Json, Speaker
 from proxy.settings.policy import KeyPolicy, TenantPolicy
-from tests.core.watching import client_table
+from tests.core.driving import client_table
 
 SECRET = b"s" * 32
 TABLE = client_table()

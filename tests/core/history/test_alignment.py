@@ -9,7 +9,7 @@ from proxy.core.history.link_keys import flags_of
 from proxy.domain import Fingerprint, Head, Json, Role
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import read_message
-from tests.core.watching import KEY, assistant, calling, prose, tool, user
+from tests.core.driving import KEY, assistant, calling, prose, tool, user
 from tests.growing import exponent
 
 A, B, C, D = (user(prose(20, "a")), assistant(prose(20, "b")), user(prose(20, "c")), assistant(prose(20, "d")))

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from proxy.domain import Event, Json, Role
-from tests.core.watching import (
+from tests.core.driving import (
     Client,
+    Core,
     Verdict,
-    Watch,
     assistant,
     calling,
     prose,
@@ -19,13 +19,13 @@ from tests.core.watching import (
     user,
 )
 
-SUMMARY = prose(60, "summary")
+SUMMARY = prose(90, "summary")  # long enough to be known again by any key; of 60 words the sample may be too small
 
 
 @pytest.fixture
 def client() -> Client:
     """Six turns old: system, then six questions and their answers."""
-    client = Client(Watch())
+    client = Client(Core())
     client.talk(6)
     return client
 
@@ -33,7 +33,7 @@ def client() -> Client:
 @pytest.fixture
 def worker() -> Client:
     """In the middle of a tool loop: a task, then eight calls with their results."""
-    client = Client(Watch(), tools=("read", "grep"))
+    client = Client(Core(), tools=("read", "grep"))
     client.ask(prose(20, "task"), calling(("call-0", "read", {"path": "0.py"})))
     for step in range(1, 9):
         client.messages.append(tool(f"call-{step - 1}", prose(40, step)))
@@ -52,14 +52,14 @@ def summarise(client: Client, history: list[Json] | None = None, answer: str = S
 
 
 def test_first_request_starts_a_conversation_of_its_own():
-    watch = Watch()
-    one, two = Client(watch, seed=1).talk(1), Client(watch, seed=2).talk(1)
+    core = Core()
+    one, two = Client(core, seed=1).talk(1), Client(core, seed=2).talk(1)
     assert one.event is two.event is Event.START and one.role is Role.MAIN and one.conversation != two.conversation
 
 
 def test_first_request_with_a_long_history_starts_a_conversation():
     history = [message for n in range(20) for message in (user(prose(20, n)), assistant(prose(30, -n - 1)))]
-    assert Client(Watch(), [system("Hi."), *history]).ask("And now?").event is Event.START
+    assert Client(Core(), [system("Hi."), *history]).ask("And now?").event is Event.START
 
 
 def test_human_message_behind_the_history_is_an_append(client: Client):
@@ -68,14 +68,14 @@ def test_human_message_behind_the_history_is_an_append(client: Client):
 
 
 def test_short_answers_lead_back_together_with_what_they_answered():
-    client = Client(Watch())
+    client = Client(Core())
     assert [client.ask(text, "Ok.").event for text in ("one", "two", "three")] == ["start", "append", "append"]
 
 
 def test_same_short_answer_to_another_question_leads_nowhere():
-    watch = Watch()
-    Client(watch).ask("one", "Ok.")
-    assert Client(watch, [user("two"), assistant("Ok.")]).ask("go").event is Event.START
+    core = Core()
+    Client(core).ask("one", "Ok.")
+    assert Client(core, [user("two"), assistant("Ok.")]).ask("go").event is Event.START
 
 
 def test_tool_result_is_a_tool_step(worker: Client):
@@ -83,7 +83,7 @@ def test_tool_result_is_a_tool_step(worker: Client):
 
 
 def test_parallel_tool_results_in_any_order_are_a_tool_step():
-    client = Client(Watch())
+    client = Client(Core())
     client.ask("Look.", calling(("a", "read", {"path": "a"}), ("b", "read", {"path": "b"})))
     client.messages += [tool("b", prose(9, 1)), tool("a", prose(9, 2))]
     assert client.send().event is Event.TOOL
@@ -126,7 +126,7 @@ def test_client_that_counts_its_tries_says_that_it_tries_again(client: Client):
 
 
 def test_call_leads_back_when_the_client_gives_it_another_id():
-    client = Client(Watch(), tools=("read",))
+    client = Client(Core(), tools=("read",))
     home = client.ask("Look.", calling(("call-1", "read", {"path": "a.py"}))).conversation
     client.messages[-1:] = [calling(("other-1", "read", {"path": "a.py"})), tool("other-1", prose(20))]
     verdict = client.send()
@@ -134,8 +134,8 @@ def test_call_leads_back_when_the_client_gives_it_another_id():
 
 
 def test_equal_answers_are_told_apart_by_the_ids_of_their_calls():
-    watch = Watch()
-    twins = [Client(watch, tools=("read",)) for _ in range(2)]
+    core = Core()
+    twins = [Client(core, tools=("read",)) for _ in range(2)]
     homes = [c.ask("Look.", calling((f"call-{n}", "read", {"path": "a.py"}))).conversation for n, c in enumerate(twins)]
     for n in (1, 0):
         twins[n].messages.append(tool(f"call-{n}", prose(20)))
@@ -144,7 +144,7 @@ def test_equal_answers_are_told_apart_by_the_ids_of_their_calls():
 
 
 def test_answer_leads_back_when_the_client_leaves_its_thoughts_out():
-    client = Client(Watch())
+    client = Client(Core())
     home = client.ask("Why?", f"<think>{prose(200, 'thought')}</think>\n\n{prose(40, 'answer')}").conversation
     client.messages[-1] = assistant(prose(40, "answer"))
     verdict = client.ask("And?")
@@ -194,16 +194,16 @@ def test_cleared_conversation_with_a_new_question_is_never_a_compaction(client: 
 @pytest.mark.parametrize("examples", [2, 4, 6])
 def test_conversation_cleared_down_to_the_examples_of_the_client_is_never_a_compaction(examples: int):
     shown = [m for n in range(examples // 2) for m in (user(prose(20, n)), assistant(prose(20, -n - 1)))]
-    client = Client(Watch(), [system("You are an editor."), *shown])
+    client = Client(Core(), [system("You are an editor."), *shown])
     client.talk(5)
     client.messages = [system("You are an editor."), *shown, user(prose(20, "something else"))]
     assert not client.send().event.is_compaction
 
 
 def test_two_conversations_that_open_with_the_same_examples_are_two():
-    watch = Watch()
+    core = Core()
     shown = [user(prose(20, "example")), assistant(prose(30, "example"))]
-    one, two = (Client(watch, [system("Edit."), *shown], seed=n) for n in (1, 2))
+    one, two = (Client(core, [system("Edit."), *shown], seed=n) for n in (1, 2))
     assert one.talk(3).conversation != two.talk(3).conversation
 
 
@@ -366,7 +366,7 @@ def test_what_only_the_provider_can_read_leads_back_when_nothing_else_does(clien
     home = client.talk(1).conversation
     answer = assistant("") | {"content": [OPAQUE]}
     asked = [*client.messages[1:], user("Create a summary of the conversation above. Provide a detailed summary.")]
-    assert client.watch.hear({"model": "large", "messages": asked}, answer).role is Role.SIDE
+    assert client.core.hear({"model": "large", "messages": asked}, answer).role is Role.SIDE
     client.messages[1:] = [answer]
     compacted = client.ask("Where were we?")
     assert (compacted.event, compacted.conversation) == (Event.SUMMARY, home)
@@ -427,16 +427,16 @@ def test_summary_asked_for_by_a_person_stays_a_part_of_the_history(client: Clien
 
 @pytest.mark.parametrize("answer", [SUMMARY, f"The user asked: {prose(60, 'daily task')} It was done. {SUMMARY}"])
 def test_task_given_anew_is_a_start_although_a_summary_quotes_it(answer: str):
-    watch = Watch()
+    core = Core()
     task = f"Today is {{}}. {prose(60, 'daily task')}"
-    client = Client(watch, seed="monday")
+    client = Client(core, seed="monday")
     client.ask(task.format("Monday"))
     client.talk(5)
     summarise(client, answer=answer)
     client.messages[1:-4] = [user(f"Here is what happened before:\n{answer}")]
     assert client.talk(1).event is Event.SUMMARY
-    assert Client(watch, seed="tuesday").ask(task.format("Tuesday")).event is Event.START
-    assert Client(watch, seed="later").ask(task.format("Monday")).event is Event.START
+    assert Client(core, seed="tuesday").ask(task.format("Tuesday")).event is Event.START
+    assert Client(core, seed="later").ask(task.format("Monday")).event is Event.START
 
 
 def test_summary_that_stands_in_the_system_prompt_is_new_only_once(client: Client):
@@ -487,7 +487,7 @@ def test_reminder_glued_to_the_last_message_and_taken_off_again_is_no_compaction
 
 
 def test_reminder_message_that_always_stands_last_is_no_compaction():
-    client = Client(Watch())
+    client = Client(Core())
     seen = []
     for turn in range(4):
         client.messages += [user(prose(20, turn)), user(prose(40, "reminder"))]
@@ -509,7 +509,7 @@ def test_one_message_cut_out_of_the_middle_is_a_truncation(client: Client):
 
 
 def test_files_rewritten_in_front_of_the_dialogue_are_no_compaction():
-    client = Client(Watch())
+    client = Client(Core())
     dialogue: list[Json] = []
     seen = []
     for turn in range(4):
@@ -523,7 +523,7 @@ def test_files_rewritten_in_front_of_the_dialogue_are_no_compaction():
 
 @pytest.mark.parametrize("stands", [0, 1], ids=["first", "before the question"])
 def test_context_that_is_looked_up_anew_for_every_question_is_no_compaction(stands: int):
-    client = Client(Watch())
+    client = Client(Core())
     dialogue: list[Json] = []
     seen = []
     for turn in range(5):
@@ -557,7 +557,7 @@ def is_spoken(message: Json) -> bool:
 
 
 def test_client_id_leads_back_when_nothing_else_does():
-    client = Client(Watch(), headers={"x-palimpsest-conversation": "c"})
+    client = Client(Core(), headers={"x-palimpsest-conversation": "c"})
     home = client.talk(3).conversation
     client.messages = [system("Hi."), user(prose(20, "new"))]
     verdict = client.send()
@@ -565,14 +565,14 @@ def test_client_id_leads_back_when_nothing_else_does():
 
 
 def test_two_client_ids_keep_equal_conversations_apart():
-    watch = Watch()
-    one, two = (Client(watch, headers={"x-session-id": name}) for name in ("1", "2"))
+    core = Core()
+    one, two = (Client(core, headers={"x-session-id": name}) for name in ("1", "2"))
     assert one.talk(3).conversation != two.talk(3).conversation
 
 
 def test_twins_are_ambiguous_until_they_differ():
-    watch = Watch()
-    one, two = Client(watch), Client(watch)
+    core = Core()
+    one, two = Client(core), Client(core)
     first, second = one.ask("Hello!"), two.ask("Hello!")
     assert first.event is second.event is Event.START and first.conversation != second.conversation
     assert one.ask("Go on.", prose(30, "one")).lineage.ambiguous
@@ -584,7 +584,7 @@ def test_twins_are_ambiguous_until_they_differ():
 def test_sub_agent_is_known_by_the_task_that_a_call_gave_it(client: Client):
     task = "Find every caller of the function and list them by file."
     home = client.ask("Look into it.", calling(("c", "delegate", {"kind": "explore", "prompt": task}))).conversation
-    agent = Client(client.watch, [system("You explore."), user(task)], seed="agent")
+    agent = Client(client.core, [system("You explore."), user(task)], seed="agent")
     first, second = agent.send(), agent.talk(1)
     assert first.role is second.role is Role.SUBAGENT and first.lineage.parent == home
     assert first.conversation == second.conversation != home
@@ -593,9 +593,9 @@ def test_sub_agent_is_known_by_the_task_that_a_call_gave_it(client: Client):
 
 
 def test_sub_agent_that_names_its_parent_is_one():
-    watch = Watch()
-    home = Client(watch, headers={"x-session-id": "top"}).talk(2).conversation
-    agent = Client(watch, [user("Look.")], headers={"x-session-id": "below", "x-parent-session-id": "top"})
+    core = Core()
+    home = Client(core, headers={"x-session-id": "top"}).talk(2).conversation
+    agent = Client(core, [user("Look.")], headers={"x-session-id": "below", "x-parent-session-id": "top"})
     verdict = agent.send()
     assert verdict.role is Role.SUBAGENT and verdict.lineage.parent == home != verdict.conversation
 
@@ -603,9 +603,9 @@ def test_sub_agent_that_names_its_parent_is_one():
 def test_sub_agent_that_shares_the_id_of_its_conversation_is_known_by_its_task():
     named, reminder = {"x-session-id": "one"}, "<reminder>\nThe date is known, and so is the place.\n</reminder>\n"
     task = "Find every caller of the function and list them by file."
-    client = Client(Watch(), [system("You work."), user(f"{reminder}Look into it.")], headers=named)
+    client = Client(Core(), [system("You work."), user(f"{reminder}Look into it.")], headers=named)
     home = client.send(calling(("c", "delegate", {"kind": "explore", "prompt": task}))).conversation
-    agent = Client(client.watch, [system("You explore."), user(f"{reminder}{task}")], seed="agent", headers=named)
+    agent = Client(client.core, [system("You explore."), user(f"{reminder}{task}")], seed="agent", headers=named)
     first, second = agent.send(), agent.talk(1)
     assert first.role is second.role is Role.SUBAGENT and first.lineage.parent == home
     assert first.conversation == second.conversation != home
@@ -618,15 +618,15 @@ def test_task_behind_a_reminder_of_the_clients_is_still_a_sub_agents(client: Cli
     task = "Find every caller of the function and list them by file."
     home = client.ask("Look into it.", calling(("c", "delegate", {"kind": "explore", "prompt": task}))).conversation
     reminded = user(f"<reminder>\nThe date is known.\n</reminder>\n\n{task}")
-    verdict = Client(client.watch, [system("You explore."), reminded], seed="agent").send()
+    verdict = Client(client.core, [system("You explore."), reminded], seed="agent").send()
     assert (verdict.role, verdict.lineage.parent) == (Role.SUBAGENT, home)
 
 
 def test_parallel_sub_agents_with_identical_bytes_never_join_each_other():
-    watch = Watch()
+    core = Core()
     task = "Read the documentation and report on it in full."
-    Client(watch).ask("Go.", calling(("a", "task", {"prompt": task}), ("b", "task", {"prompt": task})))
-    agents = [Client(watch, [system("You explore."), user(task)]) for _ in range(2)]
+    Client(core).ask("Go.", calling(("a", "task", {"prompt": task}), ("b", "task", {"prompt": task})))
+    agents = [Client(core, [system("You explore."), user(task)]) for _ in range(2)]
     assert (
         len({agent.send("Same answer to both of them, and long enough to lead back.").conversation for agent in agents})
         == 2

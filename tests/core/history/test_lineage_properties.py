@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.domain import Event, Json, Role
-from tests.core.watching import Client, Verdict, Watch, assistant, prose, user
+from tests.core.driving import Client, Core, Verdict, assistant, prose, user
 
 WORDS = st.sampled_from(
     ["", "Ok.", "go", "Summarize the conversation above:", prose(12, 1), prose(40, 2), prose(40, 3)]
@@ -44,24 +44,24 @@ def is_sound(verdict: Verdict, body: Json) -> None:
     assert all(-1 <= at < len(history) for at in lineage.summary_at)
     assert {at for at in lineage.changed} <= {at for at, index in enumerate(lineage.kept) if index >= 0}
     assert (lineage.head is None) <= (lineage.event is Event.START)
-    assert lineage.evidence and not lineage.is_open
+    assert lineage.evidence
 
 
 @given(st.lists(st.tuples(HISTORIES, ANSWERS), max_size=5))
 @SLOW
 def test_any_stream_of_requests_is_judged_soundly(requests: list[tuple[list[Json], Json | None]]):
-    watch = Watch()
+    core = Core()
     for messages, answer in requests:
         body = {"model": "m", "messages": messages}
-        is_sound(watch.hear(body, answer), body)
+        is_sound(core.hear(body, answer), body)
 
 
 @given(st.lists(st.tuples(HISTORIES, ANSWERS), min_size=1, max_size=4))
 @SLOW
 def test_same_stream_gives_the_same_verdicts(requests: list[tuple[list[Json], Json | None]]):
     def play() -> list[Verdict]:
-        watch = Watch()
-        return [watch.hear({"model": "m", "messages": messages}, answer) for messages, answer in requests]
+        core = Core()
+        return [core.hear({"model": "m", "messages": messages}, answer) for messages, answer in requests]
 
     assert play() == play()
 
@@ -72,7 +72,7 @@ def test_same_stream_gives_the_same_verdicts(requests: list[tuple[list[Json], Js
 )
 @SLOW
 def test_history_that_only_grows_is_never_compacted(messages: list[Json], next: Json):
-    client = Client(Watch(), [*messages, user(prose(20, "first"))])
+    client = Client(Core(), [*messages, user(prose(20, "first"))])
     client.send()
     for turn in range(3):
         client.messages.append(next)
@@ -83,7 +83,7 @@ def test_history_that_only_grows_is_never_compacted(messages: list[Json], next: 
 @given(st.integers(2, 10), st.data())
 @SLOW
 def test_oldest_messages_dropped_are_always_found_gone(turns: int, data: st.DataObject):
-    client = Client(Watch())
+    client = Client(Core())
     home = client.talk(turns).conversation
     dropped = data.draw(st.integers(1, 2 * turns - 1))
     del client.messages[1 : 1 + dropped]
@@ -95,8 +95,8 @@ def test_oldest_messages_dropped_are_always_found_gone(turns: int, data: st.Data
 @given(st.lists(st.booleans(), min_size=4, max_size=10))
 @SLOW
 def test_two_conversations_that_take_turns_never_mix(order: list[bool]):
-    watch = Watch()
-    clients = [Client(watch, seed=seed) for seed in (1, 2)]
+    core = Core()
+    clients = [Client(core, seed=seed) for seed in (1, 2)]
     homes = [client.talk(1).conversation for client in clients]
     for which in order:
         assert clients[which].talk(1).conversation == homes[which]
@@ -109,8 +109,8 @@ def test_order_of_keys_and_form_of_content_do_not_count(one: list[Json], other: 
         parts = {"content": [{"type": "text", "text": message["content"]}]} if message.get("content") else {}
         return dict(reversed((message | parts).items()))
 
-    watch, again = Watch(), Watch()
-    plain = [watch.hear({"messages": m}, assistant(prose(30, n))) for n, m in enumerate((one, other, [*one, *other]))]
+    core, again = Core(), Core()
+    plain = [core.hear({"messages": m}, assistant(prose(30, n))) for n, m in enumerate((one, other, [*one, *other]))]
     parts = [
         again.hear(orjson.loads(orjson.dumps({"messages": [in_parts(x) for x in m]})), assistant(prose(30, n)))
         for n, m in enumerate((one, other, [*one, *other]))

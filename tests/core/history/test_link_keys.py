@@ -21,11 +21,11 @@ from proxy.core.history.link_keys import (
     request_links,
     shape_of,
 )
-from proxy.domain import Chat, Event, HeadFlag, Json, Lineage, LinkKind, Role, Shape, Speaker, Turn
+from proxy.domain import Chat, Event, Head, HeadFlag, Json, Lineage, LinkKind, Role, Shape, Speaker, Turn
 from proxy.wire.chat import parse
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import read_message
-from tests.core.watching import KEY, assistant, calling, prose, system, tool, user
+from tests.core.driving import KEY, assistant, calling, prose, system, tool, user
 
 SPEAKER = Speaker("one", client_ids=("client:7",))
 TURN = Turn(
@@ -143,10 +143,20 @@ def test_only_the_newest_messages_of_a_long_history_are_looked_up():
 
 def test_second_look_up_is_made_only_where_the_first_left_the_question_open():
     chat = chat_of(system("Hi."), user(prose(60)))
-    closed = Lineage(Event.APPEND, Role.MAIN, kept=(-1,))
-    assert further_clues(chat, closed, SPEAKER, KEY) is None
-    found = further_clues(chat, replace(closed, is_open=True), SPEAKER, KEY)
-    assert found is not None and {LinkKind.ECHO, LinkKind.PHRASE, LinkKind.TASK} == set(found.prints)
+    head = Head("c", 1, Role.MAIN, [1, 2], [1, 2], [1, 2], [0, 0])
+    continues, serves = Lineage(Event.APPEND, Role.MAIN, head, kept=(-1,)), Lineage(Event.START, Role.SIDE, kept=(-1,))
+    for settled in (continues, replace(serves, parent="c")):
+        assert further_clues(chat, settled, SPEAKER, KEY) is None
+    for unsettled in (serves, replace(continues, head=None), replace(continues, dropped=(1,))):
+        found = further_clues(chat, unsettled, SPEAKER, KEY)
+        assert found is not None and {LinkKind.ECHO, LinkKind.TASK} <= set(found.prints)
+        assert (LinkKind.PHRASE in found.prints) == (unsettled.head is None)
+
+
+def test_what_stands_in_front_of_a_history_that_the_provider_holds_is_not_gone():
+    chat = replace(chat_of(user(prose(60))), held=True)
+    head = Head("c", 1, Role.MAIN, [1, 2], [1, 2], [1, 2], [0, 0])
+    assert further_clues(chat, Lineage(Event.SUMMARY, Role.MAIN, head, dropped=(0, 1)), SPEAKER, KEY) is None
 
 
 def test_shape_tells_how_the_first_instruction_begins_wherever_it_goes_on_otherwise():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.domain import Json, Role
-from tests.core.watching import Client, Verdict, Watch, assistant, calling, offer, prose, system, tool, user
+from tests.core.driving import Client, Core, Verdict, assistant, calling, offer, prose, system, tool, user
 
 CODER = "You are a coding assistant. Use the tools, and answer in short."
 TRANSCRIPT = "\n".join(f"{voice}: {prose(20, (n, voice))}" for n in range(4) for voice in ("User", "Assistant"))
@@ -14,7 +14,7 @@ TRANSCRIPT = "\n".join(f"{voice}: {prose(20, (n, voice))}" for n in range(4) for
 @pytest.fixture
 def client() -> Client:
     """A conversation with tools, four turns old, about to go on."""
-    client = Client(Watch(), [system(CODER)], tools=("bash", "read"))
+    client = Client(Core(), [system(CODER)], tools=("bash", "read"))
     client.talk(4)
     return client
 
@@ -133,7 +133,7 @@ def test_order_that_stands_as_an_instruction_behind_a_question_is_a_side_request
 
 
 def test_answer_of_one_token_answers_nobody():
-    probe = Client(Watch(), [user("foo")])
+    probe = Client(Core(), [user("foo")])
     assert probe.beside([user("foo")], max_tokens=1).role is Role.SIDE
     assert probe.beside([user("foo")], max_tokens=100).role is Role.MAIN
 
@@ -168,7 +168,7 @@ def test_conversation_that_passed_here_written_out_apart_from_it_is_a_side_reque
 
 def test_person_may_paste_an_old_conversation_into_a_new_one(client: Client):
     spoken = "\n".join(f"{m['role'].title()}: {m['content']}" for m in client.messages[1:])
-    pasted = Client(client.watch, [system(CODER)], tools=client.tools).ask(f"Do you remember?\n\n{spoken}")
+    pasted = Client(client.core, [system(CODER)], tools=client.tools).ask(f"Do you remember?\n\n{spoken}")
     assert pasted.role is Role.MAIN
 
 
@@ -179,7 +179,7 @@ def test_history_up_to_an_answer_under_another_prompt_without_tools_is_a_side_re
 
 
 def test_so_it_is_where_no_tools_were_ever_offered():
-    client = Client(Watch(), [system(CODER)])
+    client = Client(Core(), [system(CODER)])
     client.talk(3)
     assert judged(client, [system("Three words, no more."), *client.messages[1:]]).role is Role.SIDE
     assert judged(client, client.messages).role is Role.MAIN  # "continue"
@@ -204,11 +204,11 @@ SAME_QUESTION: dict[str, str] = {
 def test_order_about_a_question_that_an_agent_was_asked_is_a_side_request(client: Client, prompt: str):
     question = client.messages[1]
     assert judged(client, [system(prompt), question], tools=offer("remember")).role is Role.SIDE
-    assert Client(Watch(), [system(prompt), question]).send().role is Role.MAIN  # of nobody that passed here
+    assert Client(Core(), [system(prompt), question]).send().role is Role.MAIN  # of nobody that passed here
 
 
 def test_agent_whose_own_prompt_gives_such_orders_may_get_another_model():
-    client = Client(Watch(), [system("You coach. Store facts about the user, and suggest follow-up questions.")])
+    client = Client(Core(), [system("You coach. Store facts about the user, and suggest follow-up questions.")])
     client.talk(2)
     client.model = "small"
     assert client.talk(1).role is Role.MAIN
@@ -271,13 +271,13 @@ def test_person_who_asks_for_a_summary_in_the_conversation_is_no_side_request(cl
 
 @pytest.mark.parametrize("words", PEOPLE_ASK)
 def test_person_may_open_a_conversation_with_such_a_question(words: str):
-    assert Client(Watch(), [system(CODER)]).ask(words).role is Role.MAIN
-    assert Client(Watch(), [system(CODER)], tools=("bash",)).ask(words).role is Role.MAIN
+    assert Client(Core(), [system(CODER)]).ask(words).role is Role.MAIN
+    assert Client(Core(), [system(CODER)], tools=("bash",)).ask(words).role is Role.MAIN
 
 
 @pytest.mark.parametrize("words", PEOPLE_ASK)
 def test_person_may_ask_so_where_no_tools_were_ever_offered(words: str):
-    client = Client(Watch())
+    client = Client(Core())
     client.talk(3)
     assert client.ask(words).role is Role.MAIN
 
@@ -292,7 +292,7 @@ def test_person_may_ask_so_where_no_tools_were_ever_offered(words: str):
     ],
 )
 def test_agent_whose_own_prompt_speaks_of_summaries_is_no_side_request(prompt: str):
-    client = Client(Watch(), [system(prompt)], tools=("bash",))
+    client = Client(Core(), [system(prompt)], tools=("bash",))
     assert {client.talk(1).role, client.talk(1).role, client.ask("Thank you.").role} == {Role.MAIN}
 
 
@@ -314,9 +314,9 @@ def test_change_of_model_and_prompt_alone_is_no_side_request(client: Client):
 
 @pytest.mark.parametrize("messages", [[], [system("only instructions")], [assistant("Hello, how can I help you?")]])
 def test_request_without_a_question_is_no_side_request(messages: list[Json]):
-    watch = Watch()
+    core = Core()
     if messages:
-        assert Client(watch, messages).send().role is Role.MAIN
+        assert Client(core, messages).send().role is Role.MAIN
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_request_without_a_question_is_no_side_request(messages: list[Json]):
     ],
 )
 def test_first_question_to_an_agent_that_may_be_asked_for_summaries_is_no_side_request(prompt: str):
-    client = Client(Watch(), [system(prompt)])
+    client = Client(Core(), [system(prompt)])
     assert {client.ask("Hello, my order has not come.").role, client.talk(1).role} == {Role.MAIN}
 
 
@@ -346,7 +346,7 @@ def test_first_question_to_an_agent_that_may_be_asked_for_summaries_is_no_side_r
 )
 def test_person_who_asks_for_a_summary_of_something_else_is_no_side_request(client: Client, words: str):
     assert client.ask(words).role is Role.MAIN
-    assert Client(Watch()).ask(words).role is Role.MAIN
+    assert Client(Core()).ask(words).role is Role.MAIN
 
 
 def test_picture_behind_a_colon_is_no_template(client: Client):

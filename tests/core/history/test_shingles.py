@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.core.history.shingles import MAX_WORDS, shingles
-from tests.core.watching import KEY, prose
+from tests.core.driving import KEY, prose
 
 SUMMARY = prose(60, "summary")
 

@@ -1,0 +1,35 @@
+"""
+How far memory may go for one request: as far as the policy allows, or less where the caller or a list of names says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+from proxy.domain import Chat, Mode, Speaker
+from proxy.settings.policy import MemoryPolicy
+
+HEADER = "x-palimpsest-memory"
+_WIDEST_FIRST = (Mode.ON, Mode.READ_ONLY, Mode.OFF)
+
+
+def mode_of(headers: Mapping[str, str], policy: MemoryPolicy) -> Mode:
+    """
+    The mode of a request. A header may restrict what the policy allows, never widen it.
+
+    Args:
+        headers: lower-case names to values.
+    """
+    user_agent = headers.get("user-agent", "")
+    if policy.mode is Mode.OFF or any(fnmatchcase(user_agent, pattern) for pattern in policy.off_for_clients):
+        return Mode.OFF
+    wanted = headers.get(HEADER, "").strip().lower()
+    return max(policy.mode, Mode(wanted), key=_WIDEST_FIRST.index) if wanted in set(Mode) else policy.mode
+
+
+def is_excluded(chat: Chat, speaker: Speaker, policy: MemoryPolicy) -> bool:
+    """Whether the policy keeps memory off for the model that is asked, or for this tenant."""
+    return any(fnmatchcase(chat.model, pattern) for pattern in policy.off_for_models) or any(
+        fnmatchcase(speaker.tenant, pattern) for pattern in policy.off_for_tenants
+    )

@@ -1,0 +1,229 @@
+"""
+The decisions of one request, as a generator: it asks for look-ups, is sent their answers, and returns a `Decision`.
+
+    asks                              is sent                     then
+    Clues      the newest messages    Seen                        once more with older ones, where nothing is known
+    Clues      echoes, tasks          Seen                        the lineage, what is replayed, the pressure
+    Foreseen   a likely question      None
+    StoredMessages                    messages by occurrence      the query
+    Query                             Recalled                    packing, placement, does it fit?
+
+There is no I/O here, no clock and no randomness: `proxy/pipeline.py` answers from the store and the indexes, tests
+answer with plain values. A look-up that failed is answered with its exception, `TimeoutError` or `MemoryFault`: then
+the decision is made without it. Without the history the request is a conversation of its own, and the next one finds it
+by what it was answered; without recall only the blocks of before are sent again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from proxy.core.block.packing import pack
+from proxy.core.block.placement import Replay, place, replay
+from proxy.core.block.pressure import pressure, reply_room
+from proxy.core.caller.client_table import Signals
+from proxy.core.caller.identity import tenant_key
+from proxy.core.decision import Decision
+from proxy.core.history import request_roles
+from proxy.core.history.lineage import trace
+from proxy.core.history.link_keys import CLUE_MESSAGES, NEWEST_CLUES, clues, further_clues, shape_of
+from proxy.core.history.server_history import inherited
+from proxy.core.reading import Reading
+from proxy.core.recall.diagnosis import diagnose, newest_question
+from proxy.core.redaction.redaction import redacted_name
+from proxy.domain import Clues, Lineage, Note, Query, Role, Seen, Shape, Speaker
+from proxy.errors import MemoryFault
+from proxy.settings.policy import Policy
+
+FAILED = (TimeoutError, MemoryFault)
+"""What a look-up may be answered with instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """A question that will probably be looked up: begin with what takes long. The answer is None, at once."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessages:
+    """Look up messages by their occurrences. The answer is a mapping; what is not there is left out."""
+
+    tenant: str
+    occurrences: tuple[int, ...]
+
+
+Lookup = Clues | Foreseen | StoredMessages | Query
+Deciding = Generator[Lookup, Any, Decision | Note]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What decides beside the requests themselves; one per app."""
+
+    policy: Policy
+    signals: Signals
+    secret: bytes
+    count: Callable[[str, str], int]  # tokens of a text for a model
+
+    def key(self, tenant: str) -> bytes:
+        """Keys the fingerprints of one tenant."""
+        return tenant_key(self.secret, tenant)
+
+    def named(self, name: str) -> str:
+        """A name in the form in which it is stored, and compared with what is stored."""
+        return redacted_name(name, self.secret) if name and self.policy.archive.redact else name
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request with all that is known of it before anything is looked up."""
+
+    reading: Reading
+    speaker: Speaker
+    window_tokens: int  # of the model that it asks
+    user_agent: str = ""
+    new_id: str = ""  # random: names the conversation that it begins, if it begins one
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """What a request continues."""
+
+    lineage: Lineage
+    shape: Shape
+    note: Note | None = None  # why that could not be looked up
+
+
+def decide(request: Request, rules: Rules) -> Deciding:
+    """
+    Decide what is added to one request, and as what it is archived.
+
+    Drive it with `advance`.
+
+    Returns:
+        The decision; or a note, where memory has no part in the request and it is not archived.
+    """
+    past = yield from _past(request, rules)
+    if past.lineage.role in rules.policy.memory.off_for_roles:
+        return Note.OFF
+    decision = _diagnosed(request, rules, past)
+    if past.note is not None or decision.diagnosis.query is None:
+        return replace(decision, note=past.note or decision.diagnosis.note)
+    return (yield from _recalled(decision, rules))
+
+
+def advance(deciding: Deciding, answer: object) -> Lookup | Decision | Note:
+    """
+    Take one step: the next look-up, or what was decided.
+
+    Args:
+        answer: to the look-up before; None to begin. An exception is one of `FAILED`.
+    """
+    try:
+        return deciding.throw(answer) if isinstance(answer, BaseException) else deciding.send(answer)
+    except StopIteration as end:
+        decided: Decision | Note = end.value
+        return decided
+
+
+def _past(request: Request, rules: Rules) -> Generator[Lookup, Any, _Past]:
+    """Find the conversation that the request continues, and name what the client did to it."""
+    reading, speaker, chat = request.reading, request.speaker, request.reading.chat
+    prints, key, note = reading.history_prints, rules.key(speaker.tenant), None
+    shape = shape_of(chat, reading.instruction_prints, request.user_agent, rules.named)
+    asked = request_roles.read(chat, rules.signals)
+    try:
+        seen: Seen = yield clues(chat, prints, speaker, key)
+        if not seen.links and len(prints) > NEWEST_CLUES:
+            seen = yield clues(chat, prints, speaker, key, CLUE_MESSAGES)
+        lineage = trace(chat, prints, shape, asked, speaker, key, seen)
+        if (further := further_clues(chat, lineage, speaker, key)) is not None:
+            if lineage.event.is_compaction and (question := newest_question(chat)):
+                yield Foreseen(question)
+            lineage = trace(chat, prints, shape, asked, speaker, key, seen, (yield further))
+    except FAILED as failure:
+        note = _note_of(failure)
+        lineage = trace(chat, prints, shape, asked, speaker, key, Seen())
+    return _Past(lineage, inherited(chat, shape, lineage.head), note)
+
+
+def _diagnosed(request: Request, rules: Rules, past: _Past) -> Decision:
+    """Which blocks are sent again, how full the window is, and what is to be looked for."""
+    reading, lineage, policy, window = request.reading, past.lineage, rules.policy, request.window_tokens
+    own_tokens = _own_tokens(reading, lineage)
+    reply = reply_room(own_tokens, window, reading.chat.max_reply_tokens, policy.pressure)
+    replayed = replay(reading.chat, lineage)
+    drops_blocks = bool(replayed.tokens) and own_tokens + replayed.tokens + reply > window
+    if drops_blocks:
+        replayed = replace(replayed, repeated=())
+    diagnosis = diagnose(
+        reading.chat,
+        reading.history_prints,
+        request.speaker,
+        lineage,
+        _conversation(request, rules, lineage),
+        pressure(own_tokens + replayed.tokens, window, reply, policy.pressure),
+        replayed.standing_tokens,
+        policy,
+        replayed.occurrences,
+    )
+    return Decision(reading, past.shape, diagnosis, own_tokens, replayed, drops_blocks)
+
+
+def _recalled(decision: Decision, rules: Rules) -> Generator[Lookup, Any, Decision]:
+    """Look up what was diagnosed to be missing, and fit it into the budget and the window."""
+    diagnosis, chat = decision.diagnosis, decision.reading.chat
+    query, budget, kind, now = diagnosis.query, diagnosis.budget, diagnosis.kind, diagnosis.pressure
+    assert query is not None and budget is not None and kind is not None
+    try:
+        if diagnosis.ask_journal:  # the last human message is gone from the request
+            stored = yield StoredMessages(query.tenant, diagnosis.ask_journal)
+            question = "\n".join(message.text for message in stored.values())
+            query = replace(query, text=f"{question}\n{query.text}".strip())
+            decision = replace(decision, diagnosis=replace(diagnosis, query=query))
+        recalled = yield query
+    except FAILED as failure:
+        return replace(decision, note=_note_of(failure))
+    decision = replace(decision, recalled=recalled)
+    if not recalled.admitted:
+        return replace(decision, note=Note.NOTHING_RELEVANT)
+    anchor, role = place(chat, diagnosis.anchor, rules.policy.recall.placement)
+    block, cut = pack(recalled.candidates, budget, kind, query.text)
+    decision = replace(decision, cut=cut)
+    if block is None:
+        return replace(decision, note=Note.NOTHING_RELEVANT)
+    block = replace(block, role=role, tokens=rules.count(block.text, chat.model))
+    if now.prompt_tokens + block.tokens + now.reply_tokens > now.window_tokens:
+        return replace(decision, note=Note.WINDOW_FULL)
+    if diagnosis.sheds:
+        decision = replace(decision, replayed=Replay())
+    return replace(decision, block=block, anchor=anchor)
+
+
+def _own_tokens(reading: Reading, lineage: Lineage) -> int:
+    """Tokens of the prompt without any block that is sent again; with all that the provider holds."""
+    held = lineage.head.tokens if lineage.head is not None and lineage.held else 0
+    return held + reading.history_tokens if held else reading.tokens  # tools and instructions are counted there
+
+
+def _conversation(request: Request, rules: Rules, lineage: Lineage) -> str:
+    """The public id: the head's, the parent's for a side request, one made of the client's id, or a new one."""
+    known = lineage.parent if lineage.role is Role.SIDE else lineage.head.conversation if lineage.head else ""
+    if known:
+        return known
+    speaker = request.speaker
+    if speaker.client_ids:  # several workers that see it first at once agree
+        name = f"{speaker.tenant}\0{speaker.client_ids[0]}"
+        named = "c-" + hashlib.blake2b(name.encode(), key=rules.secret[:64], digest_size=8).hexdigest()
+        if named != lineage.parent:  # a sub-agent may share the id of whom it serves
+            return named
+    return f"c-{request.new_id}"
+
+
+def _note_of(failure: BaseException) -> Note:
+    return Note.DEADLINE if isinstance(failure, TimeoutError) else Note.FAULT

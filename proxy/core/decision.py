@@ -1,0 +1,67 @@
+"""
+The decision on one request: what it continues, what is added to it, and why nothing is.
+
+Whatever is said of it afterwards, to the client, the log or the archive, is derived from this one value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from proxy.core.block.explanation import explanation
+from proxy.core.block.placement import Replay, insertions
+from proxy.core.block.pressure import pressure
+from proxy.core.reading import Reading
+from proxy.domain import Added, Block, Diagnosis, Insertion, Json, Lineage, Note, Recalled, Shape
+from proxy.settings.policy import PressurePolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """
+    What memory makes of one request.
+
+    `block` is new, and carried by message `anchor`; `replayed` are those of before that are sent again. `cut` says of
+    each memory that was found and not packed why, by its id.
+    """
+
+    reading: Reading
+    shape: Shape  # with what a provider that holds the history need not be sent again
+    diagnosis: Diagnosis  # holds the speaker, the conversation, the lineage and the pressure
+    own_tokens: int  # of the request as the client sent it, what the provider holds included
+    replayed: Replay = field(default_factory=Replay)
+    drops_blocks: bool = False  # those of before do not fit any more
+    block: Block | None = None
+    anchor: int = -1
+    note: Note | None = None
+    recalled: Recalled | None = None
+    cut: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def lineage(self) -> Lineage:
+        return self.diagnosis.lineage
+
+    @property
+    def conversation(self) -> str:
+        return self.diagnosis.conversation
+
+    @property
+    def added(self) -> Added:
+        return Added(self.replayed.tokens + (self.block.tokens if self.block else 0), self.own_tokens)
+
+    @property
+    def insertions(self) -> tuple[Insertion, ...]:
+        """What to add to the request, blocks of before first."""
+        return insertions(self.replayed, (self.anchor, self.block) if self.block else None)
+
+    @property
+    def explain(self) -> Json:
+        """What `palimpsest explain` shows."""
+        return explanation(self.diagnosis, self.note, self.recalled, self.block, self.cut, self.added)
+
+    def bare(self, note: Note, window_tokens: int, policy: PressurePolicy) -> Decision:
+        """The same request where it goes as the client sent it, with nothing added; `note` says why."""
+        now = pressure(self.own_tokens, window_tokens, self.diagnosis.pressure.reply_tokens, policy)
+        diagnosis = replace(self.diagnosis, pressure=now)
+        return Decision(self.reading, self.shape, diagnosis, self.own_tokens, note=note, recalled=self.recalled)

@@ -1,0 +1,297 @@
+"""
+The core driven by hand: `proxy.core.conversation` itself, with a journal of two dictionaries that answers its look-ups.
+
+`Core` is the proxy's side. `Client` is the other side: a list of messages that grows as clients let it grow, and that
+a test changes between two requests to play what clients do to their history.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import yaml
+
+from proxy.core.archive.turns import turn_of
+from proxy.core.caller.client_table import Signals, read_signals
+from proxy.core.caller.identity import identify
+from proxy.core.conversation import Lookup, Request, Rules, StoredMessages, advance, decide
+from proxy.core.decision import Decision
+from proxy.core.history.link_keys import answer_links, flags_of, reply_links
+from proxy.core.reading import Reading
+from proxy.domain import (
+    Clues,
+    Event,
+    Head,
+    HeadFlag,
+    Json,
+    Lineage,
+    Link,
+    LinkKind,
+    Message,
+    Note,
+    Query,
+    Recalled,
+    Role,
+    Seen,
+    Turn,
+)
+from proxy.ports import Wire
+from proxy.settings.policy import Policy, TenantPolicy
+from proxy.wire import chat as on_chat
+from proxy.wire.fingerprint import fingerprint
+from proxy.wire.message import read_message
+
+ROOT = Path(__file__).parent.parent.parent
+KEY = b"a key of thirty-two bytes, or so"
+WORDS = re.findall(
+    r"\w+",
+    "harbor lantern orbit copper meadow signal velvet timber cascade anchor prism quartz saddle ember tunnel willow "
+    "granite beacon ripple canyon falcon marble pepper summit thicket vessel wander zephyr almond bridge cobalt drift",
+)
+
+
+CHARS_PER_TOKEN = 4
+WINDOW_TOKENS = 128_000
+NOTHING = Recalled((), False, "nothing is kept here")
+
+
+def client_table() -> Signals:
+    """The table that ships."""
+    return read_signals(yaml.safe_load((ROOT / "config" / "clients.yaml").read_text(encoding="utf-8")))
+
+
+def prose(words: int, seed: object = 0) -> str:
+    """So many words; the same ones for the same seed, others for another."""
+    stream = hashlib.shake_256(repr(seed).encode()).digest(words)
+    return " ".join(WORDS[byte % len(WORDS)] for byte in stream)
+
+
+def system(text: str) -> Json:
+    return {"role": "system", "content": text}
+
+
+def user(text: str) -> Json:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> Json:
+    return {"role": "assistant", "content": text}
+
+
+def tool(call_id: str, text: str) -> Json:
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+def calling(*calls: tuple[str, str, Json], text: str = "") -> Json:
+    """An assistant message that calls tools: (id, name, arguments)."""
+    return assistant(text) | {
+        "tool_calls": [
+            {"id": at, "type": "function", "function": {"name": name, "arguments": orjson.dumps(arguments).decode()}}
+            for at, name, arguments in calls
+        ]
+    }
+
+
+def offer(*names: str) -> list[Json]:
+    """The `tools` of a request."""
+    return [{"type": "function", "function": {"name": name, "parameters": {}}} for name in names]
+
+
+def rules_of(policy: Policy | None = None) -> Rules:
+    """Rules with the table that ships, for one tenant whoever asks."""
+    policy = (policy or Policy()).model_copy(update={"tenants": TenantPolicy(static="one")})
+    return Rules(policy, client_table(), KEY, lambda text, _: len(text) // CHARS_PER_TOKEN)
+
+
+def request_of(
+    body: Json, rules: Rules, headers: Mapping[str, str] | None = None, wire: Wire = on_chat, **known: Any
+) -> Request:
+    """A request as the pipeline reads it, but for how tokens are counted."""
+    chat = wire.parse(orjson.dumps(body))
+    sent = {name.lower(): value for name, value in (headers or {}).items()}
+    speaker = identify(sent, (), chat.raw, rules.signals, rules.policy.tenants, rules.secret)
+    prints = tuple(fingerprint(message, rules.key(speaker.tenant)) for message in chat.messages)
+    tokens = sum(len(message.text) for message in chat.messages) // CHARS_PER_TOKEN
+    reading = Reading(chat, prints, tokens, history_tokens=tokens)
+    known = {"window_tokens": WINDOW_TOKENS, "user_agent": sent.get("user-agent", "")} | known
+    return Request(reading, speaker, **known)
+
+
+def drive(request: Request, rules: Rules, answer: Callable[[Lookup], object]) -> Decision | Note:
+    """Run the decisions of one request; `answer` returns what a look-up found, or the exception that it failed with."""
+    deciding = decide(request, rules)
+    step = advance(deciding, None)
+    while not isinstance(step, Decision | Note):
+        step = advance(deciding, answer(step))
+    return step
+
+
+@dataclass
+class Journal:
+    """What a store keeps for lineage: links, and the newest state of each branch. Forgets nothing."""
+
+    links: dict[tuple[LinkKind, int], list[Link]] = field(default_factory=lambda: defaultdict(list))
+    heads: dict[int, Head] = field(default_factory=dict)
+    turns: int = 0
+    occurrences: int = 0
+
+    def answer(self, asked: Lookup) -> object:
+        match asked:
+            case Clues():
+                return self.seen(asked)
+            case StoredMessages():
+                return {}
+            case Query():
+                return NOTHING
+            case _:
+                return None
+
+    def seen(self, clues: Clues) -> Seen:
+        links = [
+            link
+            for kind, prints in clues.prints.items()
+            for print in prints
+            for link in self.links.get((kind, print), ())
+        ]
+        found = {link.conversation for link in links}
+        heads = tuple(head for head in self.heads.values() if head.conversation in found)
+        return Seen(tuple(dict.fromkeys(links)), heads)
+
+    def write(self, turn: Turn, answer: Message, answer_id: str, key: bytes) -> None:
+        """Keep a turn with its answer."""
+        self.turns += 1
+        print = fingerprint(answer, key)
+        left = (*turn.links, *answer_links(answer, print, turn, key), *reply_links([answer_id], key))
+        for kind, value in left:
+            self.links[kind, value].append(Link(kind, value, turn.conversation, turn.role, self.turns))
+        if turn.role is not Role.SIDE:
+            self._write_head(turn, answer, print.full, print.opening)
+
+    def _write_head(self, turn: Turn, answer: Message, full: int, opening: int) -> None:
+        before = self.heads.get(turn.parent_turn or 0)
+        rows = zip(before.fulls, before.openings, before.occurrences, before.flags, strict=True) if before else ()
+        listed = {row[2]: row for row in rows}
+        placed = {position: listed[occurrence] for position, occurrence in turn.kept}
+        for new in turn.new:
+            if not new.message.is_instruction:
+                self.occurrences += 1
+                placed[new.position] = (new.print.full, new.print.opening, self.occurrences, new.flags)
+        standing = [row for _, row in sorted(placed.items())]
+        self.occurrences += 1
+        standing.append((full, opening, self.occurrences, flags_of(answer) | HeadFlag.OURS))
+        fulls, openings, occurrences, flags = zip(*standing, strict=True)
+        if before and {*occurrences}.issuperset(listed):  # as the store does: only who carries all replaces
+            del self.heads[before.turn]
+        self.heads[self.turns] = Head(
+            conversation=turn.conversation,
+            turn=self.turns,
+            role=turn.role,
+            fulls=fulls,
+            openings=openings,
+            occurrences=occurrences,
+            flags=flags,
+            shape=turn.shape,
+            request_length=len(standing) - 1,
+            compactions=turn.compactions,
+            event=turn.event,
+            lost=tuple(dict.fromkeys((*(before.lost if before else ()), *turn.lost))),
+        )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the core said of one request, and the conversation it was filed under."""
+
+    conversation: str
+    lineage: Lineage
+
+    @property
+    def event(self) -> Event:
+        return self.lineage.event
+
+    @property
+    def role(self) -> Role:
+        return self.lineage.role
+
+
+@dataclass
+class Core:
+    """The core of one proxy, and its journal."""
+
+    rules: Rules = field(default_factory=rules_of)
+    journal: Journal = field(default_factory=Journal)
+    requests: int = 0
+
+    def hear(
+        self, body: Json, answer: Json | None, headers: Mapping[str, str] | None = None, wire: Wire = on_chat
+    ) -> Verdict:
+        """
+        Decide on one request, then keep it with its answer.
+
+        Args:
+            answer: the assistant message that the upstream gave, its `id` the name of the answer; None: it refused, and
+                nothing is kept.
+        """
+        self.requests += 1
+        request = request_of(body, self.rules, headers, wire, new_id=str(self.requests))
+        decision = drive(request, self.rules, self.journal.answer)
+        assert isinstance(decision, Decision)
+        turn = turn_of(decision, self.rules, id=str(self.requests), upstream="", created_at=0.0)
+        if answer is not None:
+            key = self.rules.key(request.speaker.tenant)
+            self.journal.write(turn, read_message(answer), answer.get("id") or "", key)
+        return Verdict(decision.conversation, decision.lineage)
+
+
+@dataclass
+class Client:
+    """A chat client that keeps its history in `messages`, tells nothing about itself, and may be made to forget."""
+
+    core: Core
+    messages: list[Json] = field(default_factory=lambda: [system("You are a careful assistant.")])
+    tools: Sequence[str] = ()
+    model: str = "large"
+    headers: dict[str, str] = field(default_factory=dict)
+    seed: object = ""
+    answers: int = 0
+
+    def send(self, answer: Json | str | None = None, refused: bool = False, **body: Any) -> Verdict:
+        """Send what stands in `messages`, and keep the answer (by default 30 words that nobody else is given)."""
+        self.answers += 1
+        if not isinstance(answer, dict):
+            answer = assistant(answer if answer is not None else prose(30, (self.seed, self.answers)))
+        request = {"model": self.model, "messages": list(self.messages)}
+        if self.tools:
+            request["tools"] = offer(*self.tools)
+        verdict = self.core.hear(request | body, None if refused else answer, self.headers)
+        if not refused:
+            self.messages.append(answer)
+        return verdict
+
+    def ask(self, text: str, answer: Json | str | None = None, **body: Any) -> Verdict:
+        """One human message, one request."""
+        self.messages.append(user(text))
+        return self.send(answer, **body)
+
+    def talk(self, turns: int) -> Verdict:
+        """So many human messages of 20 words, each answered; the verdict on the last request."""
+        for _ in range(turns):
+            verdict = self.ask(prose(20, (self.seed, "question", self.answers)))
+        return verdict
+
+    def beside(self, messages: Sequence[Json], answer: str | None = None, **body: Any) -> Verdict:
+        """A request that is not part of the history."""
+        self.answers += 1
+        said = assistant(answer if answer is not None else prose(40, (self.seed, "beside", self.answers)))
+        return self.core.hear({"model": self.model, "messages": list(messages)} | body, said, self.headers)
+
+    def copy(self) -> Client:
+        """Another client with the same history, on the same core."""
+        return replace(self, messages=list(self.messages))
