@@ -1,5 +1,5 @@
 """
-What does the proxy cost? Every figure is a ratio to, or a difference from, a bare pass-through in the same run.
+The cost of the proxy, each figure as a ratio to, or a difference from, a bare pass-through in the same run.
 
 Needs wrk, and locust at the path that --locust gives; `scripts/bench` sees to both. Ends with status 1 where a promise
 is not kept, and 2 where the run is void.
@@ -26,6 +26,7 @@ from urllib.request import urlopen
 from rich.console import Console
 from rich.table import Table
 from talk import SYSTEM, Talk
+from turns import Cost, Load, measure, total
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -44,6 +45,11 @@ LONG_MESSAGES = 1000
 LONG_SECONDS = 12
 LEAST_BLOCK_SHARE = 0.08  # below, the run says nothing about what memory costs
 
+TURNS_28_KB = Load(clients=8, first=42, turns=40)  # 81 messages on average
+TURNS_1000 = Load(clients=2, first=960, turns=40)  # few clients: the passages of each take half a minute to embed
+ROUNDS_28_KB, ROUNDS_1000 = 3, 1  # bare and proxy take turns, so that what else the machine does meets both
+CORES_FOR_WORKERS = 4  # two workers, what asks and answers them, and the embedding: on fewer they wait for each other
+
 START_SECONDS = 60.0  # longest wait for a server, or for the embedding model
 
 
@@ -58,11 +64,13 @@ class Figure:
     unit: str
     limit: float | None
 
+    is_least: bool = False  # the limit is the least that is promised, not the most
+
     @property
     def kept(self) -> bool:
         if self.limit is None:
             return True
-        return self.value >= self.limit if self.unit == "x" else self.value <= self.limit
+        return self.value >= self.limit if self.is_least else self.value <= self.limit
 
 
 # --- the servers ----------------------------------------------------------------------------------
@@ -75,15 +83,21 @@ def free_port() -> int:
         return port
 
 
+@dataclass(frozen=True)
+class Server:
+    url: str
+    process: int
+
+
 @contextmanager
-def running(command: Sequence[str], port: int, path: str, log: Path, env: Mapping[str, str]) -> Iterator[str]:
-    """A server process; yields its URL once `path` answers."""
+def running(command: Sequence[str], port: int, path: str, log: Path, env: Mapping[str, str]) -> Iterator[Server]:
+    """A server process; there once `path` answers."""
     url = f"http://127.0.0.1:{port}"
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, env=os.environ | env, cwd=ROOT)
     try:
         wait_for(lambda: process.poll() is None and answers(url + path), f"{command} to start; it said:", log)
-        yield url
+        yield Server(url, process.pid)
     finally:
         process.terminate()
         process.wait()
@@ -96,9 +110,10 @@ def app(name: str, log: Path, **env: str) -> Any:
     return running(command, port, "/", log, env)
 
 
-def palimpsest(upstream: str, data: Path, mode: str) -> Any:
+def palimpsest(upstream: str, data: Path, mode: str, workers: int = 1) -> Any:
     port = free_port()
     command = [sys.executable, "-m", "proxy", "serve", "--port", str(port), "--upstream", upstream, "--data", str(data)]
+    command += ["--workers", str(workers)]
     return running(command, port, "/healthz", data.with_suffix(".log"), {"PALIMPSEST_MEMORY__MODE": mode})
 
 
@@ -144,7 +159,7 @@ def off(bare: str, proxy: str, temp: Path) -> Iterator[Figure]:
         rounds = [[wrk(url, body, n) for url in (bare, proxy)] for n in (MANY_CONNECTIONS, ONE_CONNECTION) * WRK_ROUNDS]
         many, one = rounds[::2], rounds[1::2]
         a, b = (max(each[i]["rps"] for each in many) for i in (0, 1))
-        yield Figure(f"memory off, {name}: requests per second", a, b, b / a, "x", 0.7)
+        yield Figure(f"memory off, {name}: requests per second", a, b, b / a, "x", 0.7, is_least=True)
         a, b = (min(each[i]["p50_ms"] for each in one) for i in (0, 1))
         yield Figure(f"memory off, {name}: median", a, b, b - a, "ms", 0.3)
 
@@ -172,11 +187,16 @@ def locust(program: Path, url: str, rows: Path, seconds: int, clients: int = CLI
     return [row for row in found if row["at_s"] > SEEDING_SECONDS and row["kind"] != "start"]
 
 
-def compare(
-    name: str, bare: list[Row], proxy: list[Row], limits: tuple[float | None, float | None]
-) -> Iterator[Figure]:
+Limits = tuple[float | None, float | None]
+"""Of median and 99th percentile, ms."""
+
+
+def compare(name: str, bare: list[Row], proxy: list[Row], of_answer: Limits, of_first: Limits) -> Iterator[Figure]:
     """Median and 99th percentile of unstreamed answers as a whole, and of the first byte of streamed ones."""
-    for stream, key, what in ((False, "whole_ms", "answer"), (True, "first_ms", "first streamed byte")):
+    for stream, key, what, limits in (
+        (False, "whole_ms", "answer", of_answer),
+        (True, "first_ms", "first streamed byte", of_first),
+    ):
         a, b = ([row[key] for row in rows if row["stream"] == stream] for rows in (bare, proxy))
         if len(a) < 2 or len(b) < 2:
             continue
@@ -196,9 +216,12 @@ def on(bare: str, proxy: str, temp: Path, program: Path) -> tuple[list[Figure], 
             "memory on, no new block",
             [row for row in passed if row["kind"] == "append"],
             [row for row in rows if not row["recalled"]],
-            (6, 25),
+            (4, 15),
+            (3, 12),
         ),
-        *compare("memory on, new block", [row for row in passed if row["kind"] == "truncate"], said, (15, 40)),
+        *compare(
+            "memory on, new block", [row for row in passed if row["kind"] == "truncate"], said, (10, 30), (10, 30)
+        ),
     ]
     facts = {
         "requests": len(rows),
@@ -218,7 +241,42 @@ def long(bare: str, proxy: str, temp: Path, program: Path) -> Iterator[Figure]:
     setting = {"SIZE": str(LONG_MESSAGES), "FIRST_TALK": "1000"}
     a = locust(program, bare, temp / "long-bare.jsonl", LONG_SECONDS, 1, **setting)
     b = locust(program, proxy, temp / "long-on.jsonl", LONG_SECONDS, 1, **setting)
-    yield from compare(f"memory on, {LONG_MESSAGES} messages", a, b, (None, None))
+    yield from compare(f"memory on, {LONG_MESSAGES} messages", a, b, (8, None), (8, None))
+
+
+def turns(bare: Server, proxy: Server) -> Iterator[Figure]:
+    """Processor time and throughput of conversations that grow by a turn a request."""
+    for name, load, rounds, cpu, rate in (
+        ("28 kB", TURNS_28_KB, ROUNDS_28_KB, 4.0, 0.3),
+        (f"{LONG_MESSAGES} messages", TURNS_1000, ROUNDS_1000, 2.5, None),
+    ):
+        passed, remembered = [], []
+        for bodies in map(load.bodies, range(rounds)):
+            passed.append(measure(bare.url, bare.process, bodies, lambda: True))
+            remembered.append(remembering(proxy, bodies))
+        a, b = total(passed), total(remembered)
+        ratio = b.processor_ms / a.processor_ms
+        yield Figure(f"memory on, {name}: processor ms a turn", a.processor_ms, b.processor_ms, ratio, "x", cpu)
+        yield _rate(f"memory on, {name}: turns per second", a, b, rate)
+
+
+def workers(upstream: str, temp: Path) -> Iterator[Figure]:
+    """What a second worker adds; promised only where there are cores for both and for what asks them."""
+    measured = []
+    for count in (1, 2):
+        with ready(upstream, temp / f"workers-{count}", count) as proxy:
+            rounds = map(TURNS_28_KB.bodies, range(ROUNDS_28_KB))
+            measured.append(total([remembering(proxy, bodies) for bodies in rounds]))
+    limit = 1.5 if (os.cpu_count() or 1) >= CORES_FOR_WORKERS else None
+    yield _rate("memory on, 28 kB: turns per second, one worker and two", *measured, limit)
+
+
+def remembering(proxy: Server, bodies: list[list[bytes]]) -> Cost:
+    return measure(proxy.url, proxy.process, bodies, lambda: state_of(proxy.url)["pending"] == 0)
+
+
+def _rate(name: str, a: Cost, b: Cost, limit: float | None) -> Figure:
+    return Figure(name, a.per_second, b.per_second, b.per_second / a.per_second, "x", limit, is_least=True)
 
 
 # --- the report -----------------------------------------------------------------------------------
@@ -227,9 +285,8 @@ def long(bare: str, proxy: str, temp: Path, program: Path) -> Iterator[Figure]:
 def show(figures: Sequence[Figure], facts: Mapping[str, float]) -> None:
     table = Table("", "bare", "proxy", "difference", "promised", "", title="What the proxy costs")
     for figure in figures:
-        promised = (
-            "" if figure.limit is None else f"{'>=' if figure.unit == 'x' else '<='} {figure.limit} {figure.unit}"
-        )
+        sign = ">=" if figure.is_least else "<="
+        promised = "" if figure.limit is None else f"{sign} {figure.limit} {figure.unit}"
         verdict = "" if figure.limit is None else "kept" if figure.kept else "MISSED"
         sign = "" if figure.unit == "x" else "+"
         table.add_row(
@@ -249,7 +306,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--locust", type=Path, required=True, help="the load tool for memory on")
     parser.add_argument("--json", type=Path, help="write every figure here")
-    parser.add_argument("--only", choices=("off", "on", "long"), help="one part of it")
+    parser.add_argument("--only", choices=("off", "on", "long", "turns"), help="one part of it")
     given = parser.parse_args()
     figures: list[Figure] = []
     facts: dict[str, float] = {}
@@ -257,18 +314,21 @@ def main() -> int:
         temp = Path(name)
         with (
             app("upstream", temp / "upstream.log") as upstream,
-            app("bare", temp / "bare.log", UPSTREAM=upstream) as bare,
+            app("bare", temp / "bare.log", UPSTREAM=upstream.url) as bare,
         ):
             if given.only in (None, "off"):
-                with palimpsest(upstream, temp / "off", "off") as proxy:
-                    figures += off(bare, proxy, temp)
+                with palimpsest(upstream.url, temp / "off", "off") as proxy:
+                    figures += off(bare.url, proxy.url, temp)
+            if given.only in (None, "turns"):
+                with ready(upstream.url, temp / "turns") as proxy:
+                    figures += turns(bare, proxy)
+                figures += workers(upstream.url, temp)
             if given.only in (None, "on", "long"):
-                with palimpsest(upstream, temp / "on", "on") as proxy:
-                    wait_for(lambda: embedder_ready(proxy), "the embedding model", temp / "on.log")
+                with ready(upstream.url, temp / "on") as proxy:
                     if given.only != "long":
-                        figures_on, facts = on(bare, proxy, temp, given.locust)
+                        figures_on, facts = on(bare.url, proxy.url, temp, given.locust)
                         figures += figures_on
-                    figures += long(bare, proxy, temp, given.locust)
+                    figures += long(bare.url, proxy.url, temp, given.locust)
     show(figures, facts)
     if given.json:
         given.json.write_text(json.dumps({"figures": [asdict(f) | {"kept": f.kept} for f in figures], "facts": facts}))
@@ -278,10 +338,18 @@ def main() -> int:
     return 0 if all(figure.kept for figure in figures) else 1
 
 
-def embedder_ready(proxy: str) -> bool:
+@contextmanager
+def ready(upstream: str, data: Path, workers: int = 1) -> Iterator[Server]:
+    """The proxy with memory on, once its model is loaded."""
+    with palimpsest(upstream, data, "on", workers) as proxy:
+        wait_for(lambda: state_of(proxy.url)["embedder"] == "ready", "the embedding model", data.with_suffix(".log"))
+        yield proxy
+
+
+def state_of(proxy: str) -> dict[str, Any]:
     with urlopen(f"{proxy}/readyz", timeout=5) as answer:
-        ready: bool = json.load(answer)["embedder"] == "ready"
-        return ready
+        state: dict[str, Any] = json.load(answer)
+        return state
 
 
 if __name__ == "__main__":

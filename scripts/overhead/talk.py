@@ -145,8 +145,7 @@ class Talk:
         """Write the next request: one turn more or, once a cycle, the oldest turns gone and a question about them."""
         self.requests += 1
         if self.requests % REQUESTS_PER_CYCLE:
-            self.kind = "append"
-            self._say()
+            self.append()
             return
         self.kind = "truncate"
         cut = len(self._history) + 2 - self._size
@@ -154,6 +153,11 @@ class Talk:
         self._history.append({"role": "user", "content": self._random.choice(lost).asked})
         del self._history[:cut]
         self._dropped += cut
+
+    def append(self) -> None:
+        """Write one turn more."""
+        self.kind = "append"
+        self._say()
 
     def _say(self) -> None:
         place = self._dropped + len(self._history)
