@@ -111,6 +111,41 @@ def test_no_task_is_fired_and_forgotten() -> None:
     assert {f.name: lines for f in (ROOT / "proxy").rglob("*.py") if (lines := forgotten_tasks(f.read_text()))} == {}
 
 
+# Files of their own that no palimpsest reads: the caches of the benchmarks, and a baseline's index.
+OTHER_DATABASES = {"evaluation/model.py", "evaluation/vectors.py", "evaluation/baselines/lantern.py"}
+SQL = re.compile(
+    r"\s*(SELECT\s|INSERT (OR \w+ )?INTO\s|UPDATE \w+ SET\s|DELETE FROM\s|WITH (RECURSIVE )?\w+(\(.*\))? AS\s"
+    r"|(CREATE|DROP|ALTER) (UNIQUE |VIRTUAL )?(TABLE|INDEX|TRIGGER|VIEW)\s|PRAGMA\s|BEGIN IMMEDIATE|VACUUM\b)"
+)
+
+
+def sql_in(source: str) -> list[int]:
+    """Lines on which a string begins that is SQL; docstrings are none."""
+    tree = ast.parse(source)
+    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in said
+        and SQL.match(node.value)
+    ]
+
+
+def test_sql_stands_in_the_store_only() -> None:
+    assert sql_in('"""SELECT a docstring."""\nx = f"SELECT {y} FROM t"\nz = "Select one"\n') == [2]
+    files = [file for folder in ("proxy", "scripts") for file in (ROOT / folder).rglob("*.py")]
+    others = {ROOT / "proxy" / name for name in OTHER_DATABASES}
+    strays = {
+        str(file.relative_to(ROOT)): lines
+        for file in files
+        if ROOT / "proxy" / "store" not in file.parents and file not in others and (lines := sql_in(file.read_text()))
+    }
+    assert strays == {}
+    assert all(sql_in(file.read_text()) for file in others)
+
+
 @pytest.mark.parametrize("module", ["proxy.app", "proxy.commands.serving", "proxy.commands.cli"])
 def test_importing_loads_nothing_slow(module: str) -> None:
     program = f"import sys, {module}\nsys.stdout.write(' '.join(m for m in {LATE!r} if m in sys.modules))"

@@ -179,18 +179,13 @@ class Archive:
         )
 
     async def _tenant_of(self, conversation: str) -> str:
-        rows = await self.database.read(
-            "SELECT name FROM tenant WHERE ?1 = '' OR id IN (SELECT tenant FROM conversation WHERE public = ?1)"
-            " ORDER BY id DESC",
-            (conversation,),
-        )
-        if not rows:
+        names = await self._journal.tenants(conversation)
+        if not names:
             raise MemoryFault(f"searching {self.database.path}: nothing of {conversation or 'anybody'} is stored there")
-        if len(rows) > 1:
-            names = ", ".join(name for (name,) in rows[:TENANTS_NAMED])
-            raise PolicyError(f"--tenant: must be given, as {len(rows)} tenants are stored; the newest are: {names}")
-        name: str = rows[0][0]
-        return name
+        if len(names) > 1:
+            newest = ", ".join(names[:TENANTS_NAMED])
+            raise PolicyError(f"--tenant: must be given, as {len(names)} tenants are stored; the newest are: {newest}")
+        return names[0]
 
 
 @asynccontextmanager

@@ -13,21 +13,19 @@ from time import perf_counter
 import numpy as np
 
 from proxy.core.archive.chunking import digest
-from proxy.domain import Reach
+from proxy.domain import Query, Reach
 from proxy.embedding.minilm import DIMENSIONS
 from proxy.evaluation import palimpsest
 from proxy.evaluation.datasets import Conversation, Said
-from proxy.evaluation.palimpsest import Store
-from proxy.index.scope import Scope
+from proxy.evaluation.palimpsest import TENANT, Store
 from proxy.ports import Embedder, Vectors
 from proxy.store.connection import Ask
+from proxy.store.passages import vectors_of_tenant
+from proxy.store.scope import scope_of
 
 REPEATS = 20  # of each measurement; the median is told
 NEAREST = 5  # CALMem's top k
 LENGTHS_CHARS = (200, 750, 3000, 8000)  # CALMem's four kinds of message: short, medium, long, very long
-SCAN = """
-SELECT vector.own FROM memory JOIN vector ON vector.memory = memory.id WHERE memory.tenant = ? ORDER BY memory.id
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +55,12 @@ async def search(store: Store, question: Vectors) -> Search:
     Args:
         question: unit vector, (384,).
     """
-    ((tenant,),) = await store.database.read("SELECT id FROM tenant")
-    scope = Scope(tenant, Reach.TENANT)
+    found = await store.database.ask(lambda ask: scope_of(ask, Query(TENANT, "", "", reach=Reach.TENANT)))
+    assert found is not None
+    scope, _ = found
 
     def scan(ask: Ask) -> int:
-        rows = ask(SCAN, (tenant,))
-        held = np.frombuffer(b"".join(own for (own,) in rows), np.float16).reshape(-1, DIMENSIONS)
+        held = np.frombuffer(b"".join(vectors_of_tenant(ask, scope.tenant)), np.float16).reshape(-1, DIMENSIONS)
         return _nearest(held.astype(np.float32), question)
 
     def cache(ask: Ask) -> int:

@@ -1,5 +1,5 @@
 """
-How is a store of many memories made, once for many runs? Own conversations, and noise up to the size.
+Stores of many memories, made once for many runs: own conversations, and noise up to the size.
 
 Noise is what other people said. Its vectors are those of each passage's beginning and end, by the copy of the model
 that embeds questions: real ones, at a tenth of the time, good enough for what is only in the way. What comes after all
@@ -8,8 +8,10 @@ of the noise is said, is said again, under other ids and with vectors drawn at r
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
@@ -29,20 +31,12 @@ from proxy.evaluation.vectors import CachedEmbedder
 from proxy.ports import Vectors
 from proxy.settings.policy import ModelPolicy
 from proxy.store import schema
+from proxy.store.derived import Derived
+from proxy.store.repetition import count_terms_again, passages_without_vector, repeat, room_of_ids
+from proxy.store.stats import count
 
 PART_MESSAGES = 100  # of noise are written at a time: sizes are met to within a few hundred passages
 DRAWN_AT_ONCE = 10_000  # vectors, 15 MB
-
-# One telling more: every row of the first one once again, its ids moved on. Texts are stored once either way.
-AGAIN = (
-    "INSERT INTO conversation SELECT id + ?1, tenant, public || '/' || ?1, role, parent, user, scope, created_at"
-    " FROM conversation WHERE id < ?2",
-    "INSERT INTO occurrence SELECT id + ?1, conversation + ?1, turn, position, content, abs(random()), opening, flags,"
-    " role, created_at FROM occurrence WHERE id < ?2",
-    "INSERT INTO memory SELECT id + ?1, tenant, conversation + ?1, occurrence + ?1, start, stop, tags, kind"
-    " FROM memory WHERE id < ?2",
-    "INSERT INTO memory_text(rowid, tokens) SELECT rowid + ?1, tokens FROM memory_text WHERE rowid < ?2",
-)
 
 
 class Hurried:
@@ -121,8 +115,7 @@ def part_of(conversation: Conversation, share: float) -> Conversation:
 
 async def count_of(store: Store) -> int:
     """How many memories there are."""
-    ((count,),) = await store.database.read("SELECT count(*) FROM memory")
-    return int(count)
+    return await store.database.ask(lambda ask: count(ask, "memories"))
 
 
 def _parts(noise: Sequence[Conversation]) -> Iterator[Conversation]:
@@ -140,26 +133,17 @@ def _parts(noise: Sequence[Conversation]) -> Iterator[Conversation]:
 async def _repeat(store: Store, memories: int, seed: int, report: Callable[[int], None]) -> None:
     """Say all of it again until there are so many memories."""
     database, once = store.database, await count_of(store)
-    ((apart,),) = await database.read("SELECT max(seq) + 1 FROM sqlite_sequence")
+    room = await database.ask(room_of_ids)
     tellings = -(-memories // once)
     for number in range(1, tellings):
-        await database.write([(sql, [(number * apart, apart)]) for sql in AGAIN])
+        await database.transact(functools.partial(repeat, number=number, room=room))
         report(await count_of(store))
-    await database.write([("UPDATE term SET memories = memories * ?", [(tellings,)])])
-    draw = np.random.default_rng(seed)
-    while True:
-        rows = await database.read(
-            "SELECT id FROM memory WHERE id > (SELECT ifnull(max(memory), 0) FROM vector) ORDER BY id LIMIT ?",
-            (DRAWN_AT_ONCE,),
-        )
-        if not rows:
-            return
-        drawn = draw.standard_normal((len(rows), DIMENSIONS), np.float32)
+    await database.transact(functools.partial(count_terms_again, tellings=tellings))
+    draw, derived = np.random.default_rng(seed), Derived(database, time.time)
+    while ids := await database.ask(functools.partial(passages_without_vector, limit=DRAWN_AT_ONCE)):
+        drawn = draw.standard_normal((len(ids), DIMENSIONS), np.float32)
         drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
-        vectors = [
-            (id, store.embedder.name, own.astype(np.float16).tobytes()) for (id,), own in zip(rows, drawn, strict=True)
-        ]
-        await database.write([("INSERT INTO vector(memory, model, own) VALUES (?, ?, ?)", vectors)])
+        await derived.save_vectors(store.embedder.name, dict(zip(ids, drawn, strict=True)))
 
 
 def _key(own: Sequence[Conversation], noise: Sequence[Conversation], seed: int | None) -> str:

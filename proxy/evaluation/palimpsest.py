@@ -7,6 +7,7 @@ a question goes through recall, gate and packing. Only the HTTP around it is lef
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
@@ -51,6 +52,8 @@ from proxy.settings.policy import Policy
 from proxy.store.database import Database
 from proxy.store.derived import Derived
 from proxy.store.journal import Journal
+from proxy.store.messages import messages_of
+from proxy.store.passages import texts_of_conversation
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import read_message
 
@@ -60,12 +63,6 @@ WORKER = "bench"
 LEASE_SECONDS = 3600.0  # nobody else is there to take over
 INDEX_BATCH = 2048  # passages claimed at a time
 DAY_SECONDS = 86_400.0
-
-PASSAGES = """
-SELECT substr(content.text, memory.start + 1, memory.stop - memory.start)
-FROM memory JOIN occurrence ON occurrence.id = memory.occurrence JOIN content ON content.id = occurrence.content
-WHERE memory.conversation = (SELECT id FROM conversation WHERE public = ?) ORDER BY memory.id
-"""
 
 
 class Store:
@@ -103,11 +100,7 @@ class Store:
     async def know(self, conversations: Sequence[Conversation]) -> None:
         """Take up conversations that were written, now or in an earlier run."""
         for conversation in conversations:
-            rows = await self.database.read(
-                "SELECT occurrence.id, full FROM occurrence JOIN conversation ON conversation.id = conversation"
-                " WHERE public = ? ORDER BY occurrence.id",
-                (conversation.id,),
-            )
+            rows = await self.database.ask(functools.partial(messages_of, tenant=TENANT, conversation=conversation.id))
             self._occurrences[conversation.id] = tuple(id for id, _ in rows)
             self._fulls[conversation.id] = tuple(full for _, full in rows)
 
@@ -250,8 +243,8 @@ class StoreReader:
 
     async def stored(self) -> Sequence[str]:
         """Its passages, which overlap where a message has several."""
-        rows = await self._store.database.read(PASSAGES, (self._conversation.id,))
-        return [text for (text,) in rows]
+        said = functools.partial(texts_of_conversation, tenant=TENANT, conversation=self._conversation.id)
+        return await self._store.database.ask(said)
 
     def block(self, recalled: Recalled, query: str, budget_chars: int) -> Block | None:
         """What the proxy would say of it after a compaction."""

@@ -1,5 +1,5 @@
 """
-What is known of the passages of a scope, and what do they mean? A cache in memory that follows the database.
+Passage tables: what is known of the passages of a scope, and their vectors, in memory and following the database.
 
 Exact search: a scope's vectors are one matrix, compared with the question all at once (`core/recall/similarity.py`).
 Each scope that was asked about is one shelf. It is filled in slices and keeps what it has when a deadline cuts it
@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
 from proxy.core.archive.chunking import ASKS, WISHES, tells
 from proxy.core.recall.ranking import PassageTable, Rows, consequence
 from proxy.core.recall.similarity import LARGE_PASSAGES, Floats, Signs, signs_of
-from proxy.domain import HeadFlag, Reach
-from proxy.index.scope import Scope
+from proxy.domain import HeadFlag
 from proxy.store.connection import Ask, Row
+from proxy.store.passages import are_any_in, changes_after, last_change, passages_after, vectors_of
+from proxy.store.scope import Scope
 
 DIMENSIONS = 384
 SLICE_PASSAGES = 4096  # read at a time, about 20 ms
@@ -92,24 +92,16 @@ class PassageTables:
 
     def _follow(self, ask: Ask, growing: _Growing, scope: Scope) -> None:
         if len(growing):
-            gone = ask("SELECT seq, memory FROM forgotten WHERE seq > ? ORDER BY seq", (growing.forgotten_seq,))
+            gone = changes_after(ask, growing.forgotten_seq)
             ids = [memory for _, memory in gone]
             if growing.holds_any(ids) or self._has_come(ask, growing, scope, ids):
                 growing.clear()
             if gone:
                 growing.forgotten_seq = gone[-1][0]
         else:
-            growing.forgotten_seq = ask("SELECT ifnull(max(seq), 0) FROM forgotten")[0][0]
-        index = "memory_by_tenant" if scope.reach is Reach.TENANT else "memory_by_conversation"
-        condition, args = scope.condition
+            growing.forgotten_seq = last_change(ask)
         while True:
-            rows = ask(
-                "SELECT memory.id, memory.occurrence, memory.conversation, memory.stop - memory.start, memory.tags,"
-                " occurrence.full, occurrence.flags, occurrence.created_at"
-                f" FROM memory INDEXED BY {index} JOIN occurrence ON occurrence.id = memory.occurrence"
-                f" WHERE {condition} AND memory.id > ? ORDER BY memory.id LIMIT ?",
-                (*args, growing.last_id, SLICE_PASSAGES),
-            )
+            rows = passages_after(ask, scope, growing.last_id, SLICE_PASSAGES)
             growing.add(rows)
             self._fill(ask, growing)
             growing.publish()
@@ -119,26 +111,14 @@ class PassageTables:
     def _has_come(self, ask: Ask, growing: _Growing, scope: Scope, ids: Sequence[int]) -> bool:
         """Whether any of these, older than what was read last, belongs to the scope by now."""
         older = [id for id in ids if id <= growing.last_id]
-        condition, args = scope.condition
-        return bool(older) and bool(
-            ask(
-                "SELECT 1 FROM json_each(?) AS asked CROSS JOIN memory ON memory.id = asked.value"
-                f" WHERE {condition} LIMIT 1",
-                (orjson.dumps(older).decode(), *args),
-            )
-        )
+        return bool(older) and are_any_in(ask, scope, older)
 
     def _fill(self, ask: Ask, growing: _Growing) -> None:
         """Read the vectors that are there by now."""
         missing = growing.missing()
         for start in range(0, len(missing), SLICE_PASSAGES):
-            rows = ask(
-                # "+": one look-up for each passage; by the model's index it would be all vectors for each
-                "SELECT memory, own FROM json_each(?) AS asked CROSS JOIN vector ON vector.memory = asked.value"
-                " WHERE +vector.model = ? AND length(vector.own) = ?",
-                (orjson.dumps(missing[start : start + SLICE_PASSAGES]).decode(), self._model, DIMENSIONS * 2),
-            )
-            growing.fill(rows)
+            some = missing[start : start + SLICE_PASSAGES]
+            growing.fill(vectors_of(ask, some, self._model, DIMENSIONS * np.dtype(np.float16).itemsize))
 
 
 class _Growing:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import structlog
 
@@ -32,24 +32,27 @@ from proxy.ports import Clock
 from proxy.store.connection import Transaction
 from proxy.store.database import Database
 from proxy.store.erasure import (
-    UNFINISHED,
     Erased,
     erase_conversation,
     erase_messages,
     erase_quotes,
     erase_tenant_if_empty,
+    is_unfinished,
+    mark_finished,
     mark_messages,
     mark_scopes,
 )
 from proxy.store.remains import Remains, known_words, look, samples
-from proxy.store.selection import Plan, Target, counts, last_occurrence, plans, resent
+from proxy.store.selection import Plan, Target, counts, is_stored_name, last_occurrence, plans, resent
+from proxy.store.terms import merge_some, optimise
+from proxy.store.tombstones import last_erasure
 from proxy.wire import fingerprint, storage_codec
 
 MESSAGES_AT_A_TIME = 500  # some 50 ms of the writer: requests are journalled in between
 SETTLE_SECONDS = 0.5  # a request that had read before the erasure is on its way by then, or gave memory up (250 ms)
 MAX_ROUNDS = 5  # a proxy may write what it had taken before; more rounds than this never found anything
 MERGE_PAGES = 200  # of the full-text index at a time, 800 KB: some 20 ms
-MERGED = 2  # changed rows: fewer mean that there was nothing to merge (SQLite's documentation of FTS5)
+MERGED = 2  # changed rows: see `merge_some`
 MAX_MERGES = 100_000  # of an index of 80 GB
 VACUUM_BYTES = 256 << 20  # the whole file is written anew, and others wait: seconds
 LOOK_SECONDS = 0.5  # between looks for an erasure that another process did
@@ -57,8 +60,6 @@ LONGEST_NUMBER_DIGITS = 15  # fits into an integer of the database
 UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _AGE = re.compile(r"(\d{1,6})([mhdw])")
 TENANTS_NAMED = 10  # in a message; there may be thousands
-
-FINISHED = (("DELETE FROM task WHERE name = ?", ((UNFINISHED,),)),)
 
 CACHES_OF_WORDS = (
     fingerprint._of_text,
@@ -218,7 +219,7 @@ class Forgetting:
                     await self._mark(target, plan, since, erased)
             left, is_emptied = await self._prove(erased)
             if left.is_clean and is_emptied:
-                await self._database.write(FINISHED)
+                await self._database.transact(mark_finished)
         body = {
             "id": secrets.token_hex(8),
             "what": "erasure",
@@ -248,19 +249,20 @@ class Forgetting:
             await self._finish()
 
     async def _finish(self) -> None:
-        if not await self._database.read("SELECT 1 FROM task WHERE name = ?", (UNFINISHED,)):
+        if not await self._database.ask(is_unfinished):
             return
         await self._merge()
         if await self._database.truncate_log():
-            await self._database.write(FINISHED)
+            await self._database.transact(mark_finished)
             log.info("an erasure that was cut off is finished")
 
     async def _as_stored(self, target: Target) -> Target:
         """With the names of user and project as they are stored: without credentials, unless redaction was off."""
 
-        async def stored(column: str, name: str) -> str:
-            rows = await self._database.read(f"SELECT 1 FROM conversation WHERE {column} = ? LIMIT 1", (name,))
-            return name if rows or not name else redaction.redacted_name(name, self._secret)
+        async def stored(column: Literal["user", "scope"], name: str) -> str:
+            if not name or await self._database.ask(lambda ask: is_stored_name(ask, column, name)):
+                return name
+            return redaction.redacted_name(name, self._secret)
 
         return replace(target, user=await stored("user", target.user), scope=await stored("scope", target.scope))
 
@@ -319,14 +321,12 @@ class Forgetting:
         """Make one segment of the full-text index, a little at a time: words that were deleted go on the way."""
         pages = -MERGE_PAGES
         for _ in range(MAX_MERGES):
-            if await self._database.transact(functools.partial(_merge_some, pages=pages)) < MERGED:
+            if await self._database.transact(functools.partial(merge_some, pages=pages)) < MERGED:
                 return
             pages = MERGE_PAGES
 
     async def _optimise(self) -> None:
-        await self._database.transact(
-            lambda transaction: transaction.write("INSERT INTO memory_text(memory_text) VALUES ('optimize')")
-        )
+        await self._database.transact(optimise)
 
     async def _vacuum(self) -> None:
         if self._database.path.stat().st_size <= self._vacuum_bytes:
@@ -343,9 +343,9 @@ class Following:
     """
 
     def __init__(
-        self, sql: Database, finish: Callable[[], Awaitable[None]], others: Sequence[Callable[[], None]] = ()
+        self, database: Database, finish: Callable[[], Awaitable[None]], others: Sequence[Callable[[], None]] = ()
     ) -> None:
-        self._sql = sql
+        self._database = database
         self._finish = finish
         self._others = others
 
@@ -355,10 +355,11 @@ class Following:
             await self._finish()
         except MemoryFault as fault:  # the next start, or the next erasure, tries again
             log.warning("an erasure that was cut off could not be finished", reason=str(fault))
-        seen = None
+        newest: int | None = None
+        seen: int | None = None
         while True:
             try:
-                ((newest,),) = await self._sql.read("SELECT ifnull(max(id), 0) FROM erasure")
+                newest = await self._database.ask(last_erasure)
             except MemoryFault:  # the store says so itself
                 newest = seen
             if newest != seen and seen is not None:
@@ -371,14 +372,6 @@ class Following:
             cache.cache_clear()
         for other in self._others:
             other()
-
-
-def _merge_some(transaction: Transaction, pages: int) -> int:
-    """How many rows changed."""
-    ((before,),) = transaction.read("SELECT total_changes()")
-    transaction.write("INSERT INTO memory_text(memory_text, rank) VALUES ('merge', ?)", [(pages,)])
-    ((after,),) = transaction.read("SELECT total_changes()")
-    return int(after - before)
 
 
 def _prints(target: Target, plan: Plan, key: bytes) -> list[int]:

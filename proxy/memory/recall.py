@@ -1,8 +1,7 @@
 """
-What is remembered of this? Ask the indexes, gate, rank, and fetch the texts of the best.
+Recall: what is stored that answers a question. The indexes are asked, passages ranked and judged, the best ones read.
 
-The gate comes first and looks at the question alone: nothing relevant means no block, the normal case. "Could not look"
-is a `MemoryFault`; "nothing found" is an answer.
+Nothing relevant means no block, the normal case. "Could not look" is a `MemoryFault`; "nothing found" is an answer.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from itertools import pairwise
 from time import perf_counter
 
 import numpy as np
-import orjson
 import structlog
 
 from proxy.core.archive.chunking import WISHES, identifiers, names, query_terms, tells, tells_time, terms, without_names
@@ -43,34 +41,18 @@ from proxy.domain import Candidate, Memory, Query, Recalled
 from proxy.errors import MemoryFault
 from proxy.index.full_text import Found, find
 from proxy.index.passage_tables import PassageTables
-from proxy.index.scope import scope_of
 from proxy.ports import Clock, Counts, Embedder, Vectors
 from proxy.settings.policy import RecallPolicy, ReinforcementPolicy
 from proxy.store.connection import Ask, Row
 from proxy.store.database import Database
+from proxy.store.passages import passages_of, texts_of
 from proxy.store.reinforcement import read_rounds
+from proxy.store.scope import scope_of
 
 NOTHING_STORED = "nothing is stored within reach"
 NO_REINFORCEMENT = ReinforcementPolicy()
 JUDGED_PASSAGES = 100  # the best by rank; behind them stands one answer in fifty, and judging takes its time
 INLINE_PASSAGES = 5_000  # ranking more takes milliseconds: off the event loop
-
-TEXTS = """
-SELECT memory.id, memory.occurrence, conversation.public, occurrence.role,
-    substr(content.text, memory.start + 1, memory.stop - memory.start), occurrence.created_at,
-    memory.start, memory.stop, memory.tags
-FROM json_each(?) AS asked CROSS JOIN memory ON memory.id = asked.value
-JOIN conversation ON conversation.id = memory.conversation
-JOIN occurrence ON occurrence.id = memory.occurrence JOIN content ON content.id = occurrence.content
-WHERE memory.tenant = (SELECT id FROM tenant WHERE name = ?)
-ORDER BY asked.key
-"""
-
-LOST = """
-SELECT memory.id, memory.occurrence, occurrence.full, occurrence.role, memory.stop - memory.start, memory.tags
-FROM memory INDEXED BY memory_by_conversation JOIN occurrence ON occurrence.id = memory.occurrence
-WHERE memory.conversation = ? ORDER BY memory.id
-"""
 
 log = structlog.get_logger()
 
@@ -80,7 +62,7 @@ class Recall:
 
     def __init__(
         self,
-        sql: Database,
+        database: Database,
         shelves: PassageTables,
         embedder: Embedder,
         policy: RecallPolicy,
@@ -94,7 +76,7 @@ class Recall:
         Args:
             model_loaded: waits a moment for a model that is being loaded.
         """
-        self._sql = sql
+        self._database = database
         self._shelves = shelves
         self._embedder = embedder
         self._policy = policy
@@ -127,7 +109,7 @@ class Recall:
         try:
             async with asyncio.TaskGroup() as looking:
                 embedding = looking.create_task(self._vectors(query.text))
-                reading = looking.create_task(self._sql.ask(functools.partial(self._look, query, wanted)))
+                reading = looking.create_task(self._database.ask(functools.partial(self._look, query, wanted)))
         except ExceptionGroup as group:
             raise group.exceptions[0] from None
         found, vectors = reading.result(), embedding.result()
@@ -143,10 +125,10 @@ class Recall:
 
     async def _recall_lost(self, query: Query, named: frozenset[str], limit: int) -> Recalled:
         """What this conversation lost, by what nothing that stands names: nobody has asked for anything yet."""
-        found = await self._sql.ask(lambda ask: scope_of(ask, query))
+        found = await self._database.ask(lambda ask: scope_of(ask, query))
         if found is None:
             return Recalled((), False, NOTHING_STORED)
-        rows = await self._sql.read(LOST, (found[1],))
+        rows = await self._database.ask(lambda ask: passages_of(ask, found[1]))
         covering = functools.partial(_covering, rows, query, named, limit)
         best = covering() if len(rows) <= INLINE_PASSAGES else await asyncio.to_thread(covering)
         follows = {after: before for (_, before, *_), (after, *_) in pairwise(rows)}
@@ -239,7 +221,7 @@ class Recall:
 
     async def _read(self, tenant: str, follows: Mapping[int, int]) -> dict[int, Memory]:
         """The memories with these ids, which follow these occurrences. What was forgotten meanwhile is left out."""
-        rows = await self._sql.read(TEXTS, (orjson.dumps([*follows]).decode(), tenant))
+        rows = await self._database.ask(lambda ask: texts_of(ask, tenant, [*follows]))
         return {
             id: Memory(
                 id=id,
@@ -279,7 +261,7 @@ def _in_front(wishes: Ranked, best: Ranked) -> Ranked:
 
 
 def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: int) -> list[tuple[LostPassage, float]]:
-    """What was lost, by what it names, from all passages of its conversation (`LOST`)."""
+    """What was lost, by what it names, from all passages of its conversation (`passages_of`)."""
     visible = query.visible_fulls
     shown = named.union(*(tags.split() for _, _, full, _, _, tags in rows if full in visible))
     lost = [

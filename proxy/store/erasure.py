@@ -18,7 +18,7 @@ from proxy.core.archive.chunking import SCOPE_MARK
 from proxy.core.recall.reinforcement import scope_name
 from proxy.domain import HeadFlag, Reach
 from proxy.store.branch_heads import WIDTH
-from proxy.store.connection import Transaction
+from proxy.store.connection import Ask, Transaction
 from proxy.store.messages import contents_of, forget_passages, forget_terms, forget_unused, ids
 from proxy.store.tombstones import ERASED_DIGEST, ERASED_TURN, without_query
 from proxy.wire.values import dumps
@@ -70,6 +70,16 @@ def mark_scopes(transaction: Transaction, prints: Sequence[int], at: float) -> N
         "INSERT INTO erased_scope(print, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
         [(print, at) for print in prints],
     )
+
+
+def is_unfinished(ask: Ask) -> bool:
+    """Whether an erasure was begun, and not brought to its end."""
+    return bool(ask("SELECT 1 FROM task WHERE name = ?", (UNFINISHED,)))
+
+
+def mark_finished(transaction: Transaction) -> None:
+    """The index is merged and the log emptied."""
+    transaction.write("DELETE FROM task WHERE name = ?", [(UNFINISHED,)])
 
 
 def mark_messages(

@@ -39,7 +39,7 @@ from proxy.store.diffs import carried
 from proxy.store.messages import ids
 from proxy.store.reinforcement import write_rounds
 from proxy.store.requests import write_requests
-from proxy.store.stats import usage
+from proxy.store.stats import count, usage
 from proxy.wire.message import read_message
 from proxy.wire.storage_codec import from_stored
 
@@ -175,6 +175,15 @@ class Journal:
         )
         return frozenset(row[0] for row in rows)
 
+    async def tenants(self, conversation: str = "") -> list[str]:
+        """Names of those to whom a conversation of this public id belongs ("": of all), the newest first."""
+        rows = await self._database.read(
+            "SELECT name FROM tenant WHERE ?1 = '' OR id IN (SELECT tenant FROM conversation WHERE public = ?1)"
+            " ORDER BY id DESC",
+            (conversation,),
+        )
+        return [name for (name,) in rows]
+
     async def request(self, tenant: str, conversation: str, number: int | None = None) -> tuple[Json, ...]:
         """
         The whole message list of the n-th request (1-based; None: the newest), as it was sent.
@@ -259,11 +268,10 @@ class Journal:
         """
         if self._database.error:
             raise MemoryFault(self._database.error)
-        (row,) = await self._database.read("SELECT count(*) FROM unindexed")
-        return int(row[0])
+        return await self._database.ask(lambda ask: count(ask, "pending"))
 
     async def stats(self) -> Mapping[str, Any]:
-        """Counts, sizes, lag and search times: see `usage.py`."""
+        """Counts, sizes, lag and search times: see `stats.usage`."""
         return await self._database.ask(usage)
 
 

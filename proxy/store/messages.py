@@ -12,7 +12,7 @@ import orjson
 
 from proxy.core.archive.chunking import SCOPE_MARK, scope_terms
 from proxy.domain import Entry, Passage
-from proxy.store.connection import Row, Transaction
+from proxy.store.connection import Ask, Row, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,16 @@ def last_ids(transaction: Transaction) -> dict[str, int]:
 def ids(values: Iterable[int]) -> str:
     """Numbers as the JSON list that `json_each` takes."""
     return orjson.dumps(list(values)).decode()
+
+
+def messages_of(ask: Ask, tenant: str, conversation: str) -> list[tuple[int, int]]:
+    """Occurrence and fingerprint of each message of a conversation, by its public id, in the order of their coming."""
+    rows: list[Row] = ask(
+        "SELECT occurrence.id, full FROM occurrence JOIN conversation ON conversation.id = conversation"
+        " WHERE public = ? AND tenant = (SELECT id FROM tenant WHERE name = ?) ORDER BY occurrence.id",
+        (conversation, tenant),
+    )
+    return [(occurrence, full) for occurrence, full in rows]
 
 
 def write_standing(transaction: Transaction, standing: Sequence[Standing], last_memory: int) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import orjson
 
@@ -86,6 +87,11 @@ def plans(ask: Ask, target: Target, until: float) -> list[Plan]:
 def last_occurrence(ask: Ask) -> int:
     """The newest message of all."""
     return int(ask("SELECT ifnull(max(id), 0) FROM occurrence")[0][0])
+
+
+def is_stored_name(ask: Ask, column: Literal["user", "scope"], name: str) -> bool:
+    """Whether a conversation has this user or project."""
+    return bool(ask(f"SELECT 1 FROM conversation WHERE {column} = ? LIMIT 1", (name,)))
 
 
 def resent(ask: Ask, names: Collection[str], after: int, at: float, until: float) -> list[Plan]:

@@ -1,5 +1,5 @@
 """
-How large is it, how far behind is the index, and how long did searches take? Numbers for `palimpsest stats`.
+Statistics: how large the store is, how far behind its index, and how long searches took (`palimpsest stats`).
 """
 
 from __future__ import annotations
@@ -33,13 +33,18 @@ WHERE ms IS NOT NULL
 """
 
 
+def count(ask: Ask, name: str) -> int:
+    """One of `COUNTS`."""
+    return int(ask(COUNTS[name])[0][0])
+
+
 def usage(ask: Ask) -> Mapping[str, Any]:
     """
     Counts of rows by name, `bytes` of the database, and
     `oldest_pending_at`: Unix seconds of the message that has waited longest to be indexed, 0 where none waits;
     `searches`, `search_ms_p50`, `search_ms_p95`: of the newest 2,000 turns those that searched, and how long they took.
     """
-    found: dict[str, Any] = {name: (ask(sql, ()))[0][0] for name, sql in COUNTS.items()}
+    found: dict[str, Any] = {name: count(ask, name) for name in COUNTS}
     oldest = ask(OLDEST_PENDING, ())
     times = sorted(row[0] for row in ask(SEARCH_TIMES, (RECENT_TURNS,)))
     return found | {

@@ -10,8 +10,8 @@ from proxy.errors import MemoryFault
 from proxy.index import full_text as module
 from proxy.index.full_text import Found
 from proxy.index.passage_tables import PassageTables
-from proxy.index.scope import Scope, scope_of
 from proxy.store.connection import Ask
+from proxy.store.scope import Scope, scope_of
 from tests.remembered import Past, Watched, WordEmbedder
 
 

@@ -17,9 +17,9 @@ from proxy.domain import HeadFlag, Query, Reach
 from proxy.errors import MemoryFault
 from proxy.index import passage_tables as module
 from proxy.index.passage_tables import SHELF_PASSAGES, PassageTables
-from proxy.index.scope import Scope, scope_of
 from proxy.store.connection import Ask, Row
 from proxy.store.database import Database
+from proxy.store.scope import Scope, scope_of
 from tests.remembered import Past, Watched, WordEmbedder, meaning
 
 MODEL = WordEmbedder.name

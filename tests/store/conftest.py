@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from proxy.store.database import Database
+from tests.remembered import Past
 
 
 @pytest.fixture
@@ -16,3 +17,8 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
     await database.open()
     yield database
     await database.close()
+
+
+@pytest.fixture
+async def past(database: Database) -> Past:
+    return Past(database)

@@ -19,6 +19,7 @@ from proxy.store.data_dir import FOLDER_MODE, refuse_network_file_system
 from proxy.store.database import Database
 from proxy.store.schema import MIGRATIONS
 from proxy.store.secret import FILE_NAME, SECRET_ENV, load_secret
+from proxy.store.stats import count
 
 MEGABYTE = 1_000_000
 LOW_BYTES = 500 * MEGABYTE  # some weeks of one person's work
@@ -84,9 +85,7 @@ async def store(policy: Policy) -> Finding:
     was_open_to_others = bool(stat.S_IMODE(database.path.stat().st_mode) & _OTHERS)  # opening it changes that
     try:
         await database.open()
-        ((conversations, turns),) = await database.read(
-            "SELECT (SELECT count(*) FROM conversation), (SELECT count(*) FROM turn)"
-        )
+        conversations, turns = await database.ask(lambda ask: (count(ask, "conversations"), count(ask, "turns")))
     except (MemoryFault, PolicyError) as error:
         return refusal("store", error)
     finally:

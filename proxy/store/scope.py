@@ -1,4 +1,4 @@
-"""Which stored conversations may one question look at?"""
+"""Scopes: which stored conversations one question may look at."""
 
 from __future__ import annotations
 

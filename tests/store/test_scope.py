@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.domain import Query, Reach
-from proxy.index.scope import Scope, scope_of
+from proxy.store.scope import Scope, scope_of
 from tests.remembered import Past
 
 
