@@ -10,19 +10,16 @@ from __future__ import annotations
 import asyncio
 import functools
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 from time import perf_counter
-from typing import TypeVar
 
 import structlog
 
 from proxy.core.archive.turns import bare_turn, turn_of
-from proxy.core.caller.admission import is_excluded, mode_of
+from proxy.core.caller.admission import mode_of
 from proxy.core.caller.client_table import Signals
-from proxy.core.caller.credentials import forwarded
-from proxy.core.caller.identity import identify, is_rotating
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.core.conversation import (
     FAILED,
@@ -35,25 +32,22 @@ from proxy.core.conversation import (
     decide,
 )
 from proxy.core.decision import Decision
-from proxy.core.history.link_keys import reply_links
-from proxy.core.reading import Reading
 from proxy.core.response_headers import headers_of, log_fields, undecided_headers
 from proxy.domain import (
     TURN_PREFIX,
-    Chat,
     Clues,
-    Fingerprint,
     Mode,
     Note,
     Prepared,
     RawHeaders,
-    Speaker,
     TooLong,
     Turn,
 )
 from proxy.errors import WireError
 from proxy.memory.archivist import Archivist
 from proxy.memory.model_windows import ModelWindows
+from proxy.memory.off_loop import OffLoop
+from proxy.memory.request_reader import Passed, RequestReader, skipped
 from proxy.metrics import Metrics
 from proxy.ports import Clock, Listener, Remembering, Wire
 from proxy.settings.policy import Policy
@@ -61,14 +55,10 @@ from proxy.store.journal import Journal
 from proxy.tokens.counter import TokenCounter
 from proxy.tokens.windows import Windows
 from proxy.upstream.routing import needs_model
-from proxy.wire.fingerprint import fingerprint
 from proxy.wire.json_body import model_of
-from proxy.wire.message import parts_by_id, with_referred
 
-INLINE_BYTES = 64 * 1024  # more work than this at once stalls every other request: off the event loop
 RECALL_LIMIT = 100  # candidates that packing may choose from; a block holds some forty short messages
 
-T = TypeVar("T")
 log = structlog.get_logger()
 
 
@@ -96,13 +86,11 @@ class Pipeline:
         self._journal = journal
         self._remembering = remembering
         self._archivist = archivist
-        self._tokens = tokens
         self._windows = ModelWindows(policy, windows)
         self._metrics = metrics
-        self._keyring = keyring
         self._clock = clock
-        self._executor = executor
-        self._warned_of_no_tenant = False
+        self._work = OffLoop(executor)
+        self._reader = RequestReader(self._rules, keyring, journal, tokens, metrics, self._work)
         self._needs_model = needs_model(policy.upstreams)
 
     async def prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire) -> Prepared:
@@ -140,9 +128,9 @@ class Pipeline:
             WireError: the body is none that we understand.
         """
         deadline = asyncio.get_running_loop().time() + self._policy.memory.deadline_ms / 1000
-        read = await self._read(headers, named, body, wire, deadline)
-        if isinstance(read, Prepared):
-            return read
+        read = await self._reader.read(headers, named, body, wire, deadline)
+        if isinstance(read, Passed):
+            return _untouched(body, read.note, read.model or self._model(body))
         reading, speaker = read
         upstream = self._windows.upstream_of(reading.chat.model, wire, headers)
         window = self._windows.of(upstream, reading.chat.model)
@@ -150,10 +138,10 @@ class Pipeline:
         decision = await self._decided(request, deadline)
         if isinstance(decision, Note):
             return _untouched(body, decision, reading.chat.model)
-        out = await self._run(len(body), wire.render, reading.chat, decision.insertions)
+        out = await self._work.run(len(body), wire.render, reading.chat, decision.insertions)
         turn = listen = None
         if mode is Mode.ON:
-            turn = await self._run(len(body), self._turn, decision, upstream)
+            turn = await self._work.run(len(body), self._turn, decision, upstream)
             self._archivist.note(turn)
             listen = functools.partial(self._archivist.listen, turn, wire)
         note = decision.note or (Note.READ_ONLY if mode is Mode.READ_ONLY else None)
@@ -168,68 +156,18 @@ class Pipeline:
             without = functools.partial(self._without, decision, wire, upstream, turn)
         return _prepared(out, decision, turn, note, listen, without)
 
-    async def _read(
-        self, headers: RawHeaders, named: Mapping[str, str], body: bytes, wire: Wire, deadline: float
-    ) -> tuple[Reading, Speaker] | Prepared:
-        """
-        Read a request and say who sent it; or what is forwarded, where memory has no part in it.
-
-        Raises:
-            WireError: the body is none that we understand.
-        """
-        policy = self._policy
-        if len(body) > policy.limits.memory_body_bytes:
-            return _untouched(body, Note.TOO_LARGE, self._model(body))
-        chat = await self._run(len(body), wire.parse, body)
-        if len(chat.messages) > policy.limits.memory_messages:
-            return _untouched(body, Note.TOO_LARGE, chat.model)
-        credentials, key = forwarded(headers), self._keyring.find(headers)
-        rules = self._rules
-        speaker = identify(named, credentials, chat.raw, rules.signals, policy.tenants, rules.secret, key)
-        speaker = replace(speaker, user=rules.named(speaker.user), scope=rules.named(speaker.scope))
-        if not speaker.tenant:
-            self._warn_of_no_tenant(credentials)
-            return _untouched(body, Note.NO_TENANT, chat.model)
-        if is_excluded(chat, speaker, policy.memory):
-            return _untouched(body, Note.OFF, chat.model)
-        if any(message.refers for message in chat.messages):
-            chat = await self._completed(chat, speaker, deadline)
-        prints = await self._run(len(body), _fingerprints, chat, rules.key(speaker.tenant))
-        is_much = self._tokens.uncounted_chars(chat, prints) > INLINE_BYTES
-        return await self._run(INLINE_BYTES + is_much, self._measured, chat, prints), speaker
-
-    async def _completed(self, chat: Chat, speaker: Speaker, deadline: float) -> Chat:
-        """The request with what it only names by an id; the client's bytes stay as they are."""
-        key = self._rules.key(speaker.tenant)
-        named = reply_links((id for message in chat.messages for id in message.refers), key)
-        try:
-            async with asyncio.timeout_at(deadline):
-                answers = await self._journal.answers(speaker.tenant, [print for _, print in named])
-        except FAILED as failure:
-            self._skipped("history", failure)
-            return chat
-        parts = {id: part for answer in answers for id, part in parts_by_id(answer).items()}
-        return replace(chat, messages=tuple(with_referred(message, parts) for message in chat.messages))
-
-    def _measured(self, chat: Chat, prints: tuple[Fingerprint, ...]) -> Reading:
-        reading = Reading(chat, prints, self._tokens.prompt(chat, prints))
-        if chat.held:
-            history = replace(chat, messages=reading.history, raw={})
-            reading = replace(reading, history_tokens=self._tokens.prompt(history, reading.history_prints))
-        return reading
-
     async def _decided(self, request: Request, deadline: float) -> Decision | Note:
         """Drive the decisions of one request, and answer what they ask."""
         size, deciding = len(request.reading.chat.body), decide(request, self._rules)
-        step = await self._run(size, advance, deciding, None)
+        step = await self._work.run(size, advance, deciding, None)
         while not isinstance(step, Decision | Note):
             try:
                 async with asyncio.timeout_at(deadline):
                     answer = await self._look_up(step)
             except FAILED as failure:
-                self._skipped("history" if isinstance(step, Clues) else "recall", failure)
+                skipped("history" if isinstance(step, Clues) else "recall", failure, self._metrics)
                 answer = failure
-            step = await self._run(size, advance, deciding, answer)
+            step = await self._work.run(size, advance, deciding, answer)
         return step
 
     async def _look_up(self, asked: Lookup) -> object:
@@ -276,38 +214,9 @@ class Pipeline:
         self._metrics.fault("pipeline")
         log.error("memory failed, the request goes on", where="pipeline", fault=type(fault).__name__, exc_info=True)
 
-    def _skipped(self, where: str, failure: Exception) -> None:
-        late = isinstance(failure, TimeoutError)
-        self._metrics.fault(f"{where}_deadline" if late else where)
-        log.warning("memory skipped", where=where, reason="deadline" if late else str(failure))
-
     def _model(self, body: bytes) -> str:
         """The model that a body names, where an upstream must be chosen by it and nothing else is to be read."""
         return model_of(body) if self._needs_model else ""
-
-    def _warn_of_no_tenant(self, credentials: Sequence[bytes]) -> None:
-        """Say once why, and what to do: a newcomer would wonder why nothing is remembered."""
-        if self._warned_of_no_tenant:
-            return
-        if not credentials:
-            reason = "a request without a credential names no tenant"
-        elif any(map(is_rotating, credentials)):
-            reason = "bearers that change by themselves name no tenant"
-        else:
-            return
-        self._warned_of_no_tenant = True
-        hint = "set tenants.static, or start with --config personal"
-        log.warning("no memory for some requests", note="no-tenant", reason=reason, hint=hint)
-
-    async def _run(self, size: int, function: Callable[..., T], *args: object) -> T:
-        """Run pure work here, or off the event loop where it is large."""
-        if size <= INLINE_BYTES:
-            return function(*args)
-        return await asyncio.get_running_loop().run_in_executor(self._executor, functools.partial(function, *args))
-
-
-def _fingerprints(chat: Chat, key: bytes) -> tuple[Fingerprint, ...]:
-    return tuple(fingerprint(message, key) for message in chat.messages)
 
 
 def _untouched(body: bytes, note: Note, model: str) -> Prepared:
