@@ -6,26 +6,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-from proxy.app import DATABASE_FILE
 from proxy.core.recall.generosity import DEMANDS
 from proxy.domain import TURN_PREFIX, BlockKind, Json, Query, Reach, Recalled
 from proxy.embedding.embedder import MiniLM
 from proxy.errors import MemoryFault, PolicyError
-from proxy.index.passage_tables import PassageTables
+from proxy.memory.archive import Archive
 from proxy.memory.forgetting import VACUUM_BYTES, Forgetting, Preview
-from proxy.memory.recall import Recall
 from proxy.metrics import Metrics
-from proxy.settings.policy import Policy, RecallPolicy
-from proxy.store.database import Database
-from proxy.store.derived import Derived
-from proxy.store.journal import Journal
+from proxy.settings.policy import Policy
 from proxy.store.secret import load_secret
 from proxy.store.selection import Target
 
@@ -50,16 +44,16 @@ class Searched:
     behind: Recalled | None = None
 
 
-class Archive:
-    """One data folder, opened by `opened`."""
+class Commands:
+    """The commands on one data folder, opened by `opened`."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self.database = Database(policy.data / DATABASE_FILE, policy.archive.synchronous)
-        self._metrics = Metrics()
-        self._embedder = MiniLM(policy.model, self._metrics)
-        self._journal = Journal(self.database)
-        self._derived = Derived(self.database, time.time)
+        metrics = Metrics()
+        self._embedder = MiniLM(policy.model, metrics)
+        self._archive = Archive(policy, metrics, self._embedder)
+        self._journal = self._archive.journal
+        self.database = self._archive.database
 
     async def explain(self, named: str | None, number: int | None) -> Explained:
         """
@@ -101,7 +95,7 @@ class Archive:
             all_of_it = await self._journal.occurrences(tenant, conversation)
             query = Query(tenant, conversation, text, reach=Reach.CONVERSATION, lost=all_of_it)
         await self._embedder.warm()
-        recall = self._recall(self._policy.recall)
+        recall = self._archive.recall()
         demanded = DEMANDS[self._policy.memory.generosity][BlockKind.RECALL].least_help
         recalled = await recall.recall(replace(query, least_help=demanded), limit)
         return Searched(recalled, None if recalled.admitted else await recall.recall(query, limit))
@@ -124,7 +118,7 @@ class Archive:
         return await self._forgetting(inf if vacuum else VACUUM_BYTES).erase(target)
 
     def _forgetting(self, vacuum_bytes: float = VACUUM_BYTES) -> Forgetting:
-        return Forgetting(self.database, load_secret(self._policy.data, os.environ), time.time, vacuum_bytes)
+        return self._archive.forgetting(load_secret(self._policy.data, os.environ), vacuum_bytes)
 
     async def stats(self) -> Mapping[str, Any]:
         return await self._journal.stats()
@@ -140,43 +134,23 @@ class Archive:
         Raises:
             MemoryFault: the model is missing; everything but the vectors is done then.
         """
+        derived, indexer = self._archive.derived, self._archive.indexer(lease_seconds=LEASE_SECONDS)
         if anew:
-            await self._derived.start_rebuild()
-        while await self._derived.rebuild():
+            await derived.start_rebuild()
+        while await derived.rebuild():
             report(await self._journal.pending())
         waiting = await self._journal.pending()
         if waiting and not await self._embedder.warm():
             raise MemoryFault(f"indexing {waiting} passages: no embedding model; run palimpsest model install")
         while waiting:
             report(waiting)
-            if not await self._index_some():
+            if not await indexer.index_batch():
                 await asyncio.sleep(LOOK_SECONDS)  # the rest is a running proxy's, or a dead one's until its lease ends
             waiting = await self._journal.pending()
 
     async def close(self) -> None:
         await self._embedder.close()
-        await self.database.close()
-
-    async def _index_some(self) -> bool:
-        name, batch = self._embedder.name, self._policy.archive.index_batch
-        waiting = await self._derived.claim(batch, f"index-{os.getpid()}", LEASE_SECONDS, name)
-        if waiting:
-            vectors = await self._embedder.embed_passages([passage.text for passage in waiting])
-            by_memory = {passage.memory: vector for passage, vector in zip(waiting, vectors, strict=True)}
-            await self._derived.save_vectors(name, by_memory)
-        return bool(waiting)
-
-    def _recall(self, policy: RecallPolicy) -> Recall:
-        shelves = PassageTables(self._embedder.name)
-        return Recall(
-            self.database,
-            shelves,
-            self._embedder,
-            policy,
-            self._metrics,
-            time.time,
-            reinforcement=self._policy.reinforcement,
-        )
+        await self._archive.close()
 
     async def _tenant_of(self, conversation: str) -> str:
         names = await self._journal.tenants(conversation)
@@ -189,18 +163,18 @@ class Archive:
 
 
 @asynccontextmanager
-async def opened(policy: Policy) -> AsyncIterator[Archive]:
+async def opened(policy: Policy) -> AsyncIterator[Commands]:
     """
     The archive of `policy.data`.
 
     Raises:
         MemoryFault: nothing is stored there, or it cannot be opened.
     """
-    archive = Archive(policy)
+    commands = Commands(policy)
     try:
-        if not archive.database.path.exists():
-            raise MemoryFault(f"opening {archive.database.path}: it is not there yet; --data names another folder")
-        await archive.database.open()
-        yield archive
+        if not commands.database.path.exists():
+            raise MemoryFault(f"opening {commands.database.path}: it is not there yet; --data names another folder")
+        await commands.database.open()
+        yield commands
     finally:
-        await archive.close()
+        await commands.close()

@@ -7,9 +7,7 @@ elsewhere needs the admin token, as for everything under `/memory/` (`access.py`
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -23,11 +21,11 @@ from proxy.edge.access import Access, Caller, Refusal, is_local
 from proxy.edge.forget_routes import ForgetRoutes
 from proxy.edge.replies import error_reply, json_reply
 from proxy.errors import MemoryFault
+from proxy.memory.service import MemoryState
 from proxy.metrics import CONTENT_TYPE, Metrics
-from proxy.ports import Embedder, Remembering
+from proxy.ports import Remembering
 from proxy.store.journal import Journal
 
-READY_SECONDS = 2.0  # a store that needs longer to count is no use to a request either
 SEARCH_RESULTS = 20  # a screenful
 MOST_RESULTS = 200
 EXCERPT_CHARS = 1000  # of a candidate's message: as long as a passage
@@ -35,45 +33,31 @@ LONGEST_NUMBER_DIGITS = 9  # more turns than a conversation has, and fewer than 
 
 log = structlog.get_logger()
 
-OFF = "memory is off (memory.mode): requests pass, and nothing is read or written"
-
 Handler = Callable[[Request, Caller], Awaitable[Response]]
 Endpoint = Callable[[Request], Awaitable[Response]]
-
-
-@dataclass(frozen=True, slots=True)
-class Archive:
-    """What the services say of the archive."""
-
-    backlog: int = 0  # requests and answers that were taken and are not journalled yet; they are pending too
-    is_failing: bool = False
-    troubles: tuple[str, ...] = ()  # reasons, in words that name nobody
-    is_off: bool = False  # by policy
-    is_model_loading: bool = False
 
 
 def admin_routes(
     *,
     journal: Journal,
-    embedder: Embedder,
     remembering: Remembering,
+    state: Callable[[], Awaitable[MemoryState]],
     metrics: Metrics,
     access: Access,
     default_tenant: str = "",
     self_description: Mapping[str, Any] = MappingProxyType({}),
-    archive: Callable[[], Archive] = lambda: Archive(),
     forgetting: ForgetRoutes | None = None,
 ) -> list[BaseRoute]:
     """
     The proxy's own endpoints, for `app.py` to mount in front of the proxied ones.
 
     Args:
+        state: how memory is now.
         default_tenant: whom the operator's search means when it names no tenant: `tenants.static`.
         self_description: what `/healthz` says beside being alive.
-        archive: how it stands now.
         forgetting: None: nothing can be erased here.
     """
-    admin = _Admin(journal, embedder, remembering, metrics, access, default_tenant, self_description, archive)
+    admin = _Admin(journal, remembering, state, metrics, access, default_tenant, self_description)
     return [
         Route("/healthz", admin.healthz),
         Route("/readyz", admin.readyz),
@@ -113,56 +97,34 @@ class _Admin:
     def __init__(
         self,
         journal: Journal,
-        embedder: Embedder,
         remembering: Remembering,
+        state: Callable[[], Awaitable[MemoryState]],
         metrics: Metrics,
         access: Access,
         default_tenant: str,
         self_description: Mapping[str, Any],
-        archive: Callable[[], Archive],
     ) -> None:
         self._journal = journal
-        self._embedder = embedder
+        self._state = state
         self._remembering = remembering
         self._metrics = metrics
         self._access = access
         self._default_tenant = default_tenant
         self._alive = {"alive": True, **self_description}
-        self._archive = archive
 
     async def healthz(self, _request: Request) -> Response:
         return json_reply(self._alive)
 
     async def readyz(self, _request: Request) -> Response:
-        archive = self._archive()
-        if archive.is_off:
-            state = {"ready": True, "store": "off", "embedder": "off", "pending": 0, "reasons": [OFF]}
-            return json_reply(state)
-        pending, reasons = None, list(archive.troubles)
-        try:
-            async with asyncio.timeout(READY_SECONDS):
-                pending = archive.backlog + await self._journal.pending()
-        except (MemoryFault, TimeoutError) as fault:
-            log.warning("the store does not answer", exc_info=fault)
-            reasons.append("the store does not answer: requests pass without memory; the log says why")
-        model = "ready" if self._embedder.ready else "loading" if archive.is_model_loading else "missing"
-        if model == "loading":
-            reasons.append("the embedding model is being loaded: recall waits for it, and is lexical where it may not")
-        if model == "missing":
-            reasons.append("the embedding model is missing: recall is lexical only; run palimpsest model install")
-        up = pending is not None and not archive.is_failing
-        self._metrics.gauge("store_up", up)
-        self._metrics.gauge("embedder_ready", self._embedder.ready)
-        if pending is not None:
-            self._metrics.gauge("pending", pending)
-        state = {
-            "ready": up,
-            "store": "ready" if up else "failed",
-            "embedder": model,
-            "pending": pending,
-            "reasons": reasons,
+        now = await self._state()
+        told = {
+            "ready": now.is_ready,
+            "store": now.store,
+            "embedder": now.embedder,
+            "pending": now.pending,
+            "reasons": now.reasons,
         }
-        return json_reply(state, 200 if up else 503)
+        return json_reply(told, 200 if now.is_ready else 503)
 
     async def metrics(self, request: Request) -> Response:
         is_here = self._access.is_loopback and is_local(request.scope["headers"])
@@ -171,6 +133,7 @@ class _Admin:
             return error_reply(caller.status, caller.text)
         if caller.tenant:
             return error_reply(403, "these are numbers of all tenants: send the admin token")
+        await self._state()  # sets the gauges
         return Response(self._metrics.render(), media_type=CONTENT_TYPE)
 
     def guarded(self, handler: Handler) -> Endpoint:

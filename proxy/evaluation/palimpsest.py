@@ -8,7 +8,6 @@ a question goes through recall, gate and packing. Only the HTTP around it is lef
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
@@ -17,7 +16,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from proxy.app import DATABASE_FILE
 from proxy.core.archive.chunking import WINDOW_CHARS, digest
 from proxy.core.archive.records import record_of
 from proxy.core.block.packing import pack
@@ -43,15 +41,11 @@ from proxy.domain import (
 )
 from proxy.evaluation.datasets import Conversation, Said
 from proxy.evaluation.systems import Pack
-from proxy.index.passage_tables import PassageTables
-from proxy.memory.recall import Recall
+from proxy.memory.archive import Archive
 from proxy.metrics import Metrics
 from proxy.pipeline import RECALL_LIMIT
 from proxy.ports import Embedder
 from proxy.settings.policy import Policy
-from proxy.store.database import Database
-from proxy.store.derived import Derived
-from proxy.store.journal import Journal
 from proxy.store.messages import messages_of
 from proxy.store.passages import texts_of_conversation
 from proxy.wire.fingerprint import fingerprint
@@ -59,7 +53,6 @@ from proxy.wire.message import read_message
 
 TENANT = "bench"
 SECRET = b"the same in every run"  # so that fingerprints are
-WORKER = "bench"
 LEASE_SECONDS = 3600.0  # nobody else is there to take over
 INDEX_BATCH = 2048  # passages claimed at a time
 DAY_SECONDS = 86_400.0
@@ -68,17 +61,14 @@ DAY_SECONDS = 86_400.0
 class Store:
     """One data folder with one tenant, and any number of conversations. Open it with `opened`."""
 
-    def __init__(
-        self, database: Database, embedder: Embedder, policy: Policy, window_chars: int = WINDOW_CHARS
-    ) -> None:
+    def __init__(self, embedder: Embedder, policy: Policy, window_chars: int = WINDOW_CHARS) -> None:
         self._window_chars = window_chars
-        self.database = database
         self.policy = policy
         self.embedder = embedder
-        self.metrics = Metrics()
-        self.shelves = PassageTables(embedder.name)
-        self._journal = Journal(database, policy.reinforcement)
-        self._derived = Derived(database, time.time)
+        self.archive = Archive(policy, Metrics(), embedder)
+        self.database = self.archive.database
+        self.tables = self.archive.tables
+        self._journal = self.archive.journal
         self._key = tenant_key(SECRET, TENANT)
         self._occurrences: dict[str, tuple[int, ...]] = {}
         self._fulls: dict[str, tuple[int, ...]] = {}
@@ -86,11 +76,9 @@ class Store:
     async def write(self, conversations: Sequence[Conversation]) -> None:
         """Journal conversations, each whole, in this order; then give every passage its vector."""
         await self.journal(conversations)
-        name = self.embedder.name
-        while waiting := await self._derived.claim(INDEX_BATCH, WORKER, LEASE_SECONDS, name):
-            vectors = await self.embedder.embed_passages([passage.text for passage in waiting])
-            by_memory = {passage.memory: vector for passage, vector in zip(waiting, vectors, strict=True)}
-            await self._derived.save_vectors(name, by_memory)
+        indexer = self.archive.indexer(INDEX_BATCH, LEASE_SECONDS)
+        while await indexer.index_batch():
+            pass
 
     async def journal(self, conversations: Sequence[Conversation]) -> None:
         """Journal conversations, each whole, in this order."""
@@ -199,10 +187,7 @@ class StoreReader:
         self._fulls = store.fulls(conversation)
         self._index = {occurrence: at for at, occurrence in enumerate(self._occurrences)}
         asked_at = conversation.messages[-1].at + DAY_SECONDS
-        self._recall = Recall(
-            *(store.database, store.shelves, embedder, policy.recall, store.metrics),
-            *(lambda: asked_at, recipe, policy.reinforcement),
-        )
+        self._recall = store.archive.recall(policy, recipe, embedder, lambda: asked_at)
 
     async def recall(self, query: str, dropped: int | None = None) -> Recalled:
         """What the indexes answer, however little it may help; see `pack`."""
@@ -292,9 +277,9 @@ async def opened(
     policy = policy or Policy()
     with ExitStack() as temporary:
         folder = folder or Path(temporary.enter_context(TemporaryDirectory(prefix="palimpsest-bench-")))
-        database = Database(folder / DATABASE_FILE, policy.archive.synchronous)
-        await database.open()
+        store = Store(embedder, policy.model_copy(update={"data": folder}), window_chars)
         try:
-            yield Store(database, embedder, policy, window_chars)
+            await store.database.open()
+            yield store
         finally:
-            await database.close()
+            await store.archive.close()

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import secrets
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,17 +26,14 @@ from proxy.core.redaction.redaction import is_withheld, redact
 from proxy.domain import Completion, Ending, Heard, RawHeaders, Record, SetAside, Turn
 from proxy.errors import DataFault, MemoryFault
 from proxy.memory.readers import SLOW_SECONDS, Readers
-from proxy.ports import Clock, Counts, Embedder, Wire
+from proxy.ports import Clock, Counts, Wire
 from proxy.settings.policy import ArchivePolicy
-from proxy.store.derived import Derived
 from proxy.store.journal import Journal
 from proxy.wire.response_tap import ResponseTap
 from proxy.wire.values import chars_of
 
 FIRST_RETRY_SECONDS = 0.05  # a lock is gone in milliseconds
 LAST_RETRY_SECONDS = 5.0  # a full disk is not
-LEASE_SECONDS = 30.0  # a batch takes a second or two; a worker that died holds it up for so long
-LOOK_SECONDS = 5.0  # between looks for passages that another worker or an earlier run left, and for a missing model
 GATHER_SECONDS = 0.003  # a request waits so long for a fast answer, to be written with it, in half the time
 FIRST_ERROR_STATUS = 400
 DENIED = (401, 403)  # nobody vouches for this credential: it makes no tenant
@@ -134,26 +130,25 @@ class Archivist:
     def __init__(
         self,
         journal: Journal,
-        derived: Derived,
-        embedder: Embedder,
         policy: ArchivePolicy,
         counts: Counts,
         secret: bytes,
         clock: Clock,
         on_usage: Callable[[Turn, int], None] = lambda turn, prompt_tokens: None,
+        on_written: Callable[[], None] = lambda: None,
     ) -> None:
         """
         Args:
             on_usage: told how many prompt tokens the upstream counted for a turn.
+            on_written: called after each transaction.
         """
         self._journal = journal
-        self._derived = derived
-        self._embedder = embedder
         self._policy = policy
         self._counts = counts
         self._secret = secret
         self._clock = clock
         self._on_usage = on_usage
+        self._on_written = on_written
         self._clean = self._redacted if policy.redact else str
         self._readers = Readers[_Item, _Read](self._read, self._wake_from_thread)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -165,11 +160,9 @@ class Archivist:
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._fresh = asyncio.Event()
         self._lost = 0
         self._is_set_aside = False
         self._cannot_write = False  # the last attempt was in vain
-        self._worker = secrets.token_hex(8)
 
     def __repr__(self) -> str:
         return f"<Archivist [{self._turns} queued, {len(self._unanswered)} unanswered, {self._lost} lost]>"
@@ -268,7 +261,7 @@ class Archivist:
                 self._turns -= batch.turns
                 self._chars -= batch.chars
                 self._counts.gauge("queued", self._turns)
-            self._fresh.set()
+            self._on_written()
             if not self._readers:
                 self._idle.set()
 
@@ -307,30 +300,6 @@ class Archivist:
         if self._readers.has_results:
             self._wake.set()  # for the next batch
         return batch
-
-    async def index(self) -> None:
-        """Embed what has no vector yet; forever. A rebuild that was begun anywhere goes on here."""
-        while True:
-            self._fresh.clear()
-            try:
-                if not self.is_failing:  # turns come first, and nothing else shall make the store look well
-                    await self._catch_up()
-            except MemoryFault as fault:
-                self._counts.fault("index")
-                log.warning("indexing failed, it is tried again", reason=str(fault))
-            except Exception:  # a guard: a passage that breaks something must not end the indexing of all others
-                self._counts.fault("index")
-                log.exception("indexing failed, it is tried again")
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self._fresh.wait()
-
-    async def _catch_up(self) -> None:
-        while await self._derived.rebuild():
-            pass
-        while self._embedder.ready and await self._embed():
-            pass
-        self._counts.gauge("pending", await self._journal.pending())
 
     async def drain(self, seconds: float) -> None:
         """Wait until everything that was taken is written, but no longer than this."""
@@ -421,30 +390,14 @@ class Archivist:
                 raise
             except MemoryFault as fault:
                 self._counts.fault("journal")
-                self._counts.gauge("store_up", 0)
                 self._cannot_write = True
                 log.warning("the journal cannot be written, it is tried again", reason=str(fault), turns=self._turns)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LAST_RETRY_SECONDS)
             else:
-                self._counts.gauge("store_up", 1)
                 self._cannot_write = False
                 self._counts.observe("journal", perf_counter() - started)
                 return
-
-    async def _embed(self) -> bool:
-        """One batch; False when nothing waits."""
-        embedder = self._embedder
-        waiting = await self._derived.claim(self._policy.index_batch, self._worker, LEASE_SECONDS, embedder.name)
-        if not waiting:
-            return False
-        started = perf_counter()
-        vectors = await embedder.embed_passages([passage.text for passage in waiting])
-        await self._derived.save_vectors(
-            embedder.name, {passage.memory: vector for passage, vector in zip(waiting, vectors, strict=True)}
-        )
-        self._counts.observe("index", perf_counter() - started)
-        return True
 
     def _has_room(self, chars: int) -> bool:
         return self._chars + chars <= self._policy.queue_bytes

@@ -56,16 +56,18 @@ class Supervisor:
             if state.error and state.running_since > steady_since
         )
 
-    def start(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+    def start(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         """
-        Run `work` in a task of its own.
+        Run `work` in a task of its own; the task ends when the work is done, or at `stop`.
 
         Args:
             name: what the task does, for log lines, `/readyz` and the metric of faults.
             work: called anew for each attempt.
         """
         self._states[name] = _State()
-        self._tasks.append(asyncio.create_task(self._run(name, work), name=name))
+        task = asyncio.create_task(self._run(name, work), name=name)
+        self._tasks.append(task)
+        return task
 
     async def stop(self) -> None:
         """Cancel all tasks, and wait until they have ended."""

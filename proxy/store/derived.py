@@ -52,6 +52,14 @@ JOIN memory ON memory.id = unindexed.memory JOIN occurrence ON occurrence.id = m
 JOIN content ON content.id = occurrence.content ORDER BY memory.id DESC
 """
 
+# The message's fingerprint, a keyed hash, tells it from others.
+SET_ASIDE = """
+INSERT INTO quarantine(turn, part, reason, chars, digest, created_at)
+SELECT turn.key, 'passage', ?, memory.stop - memory.start, CAST(occurrence.full AS BLOB), ?
+FROM memory JOIN occurrence ON occurrence.id = memory.occurrence JOIN turn ON turn.id = occurrence.turn
+WHERE memory.id = ?
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
@@ -97,6 +105,15 @@ class Derived:
                     [(model, np.asarray(v, np.float16).tobytes(), memory) for memory, v in vectors.items()],
                 ),
                 ("DELETE FROM unindexed WHERE memory = ?", [(memory,) for memory in vectors]),
+            )
+        )
+
+    async def set_aside(self, memory: int, reason: str) -> None:
+        """Give up on the vector of a memory, and list that in the quarantine; a rebuild tries it again."""
+        await self._database.write(
+            (
+                (SET_ASIDE, [(reason, self._clock(), memory)]),
+                ("DELETE FROM unindexed WHERE memory = ?", [(memory,)]),
             )
         )
 

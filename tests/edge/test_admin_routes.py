@@ -7,10 +7,11 @@ from starlette.applications import Starlette
 
 from proxy.domain import Candidate, Memory, Message, Query, Reach, Recalled
 from proxy.edge.access import Access
-from proxy.edge.admin_routes import Archive, admin_routes
+from proxy.edge.admin_routes import admin_routes
 from proxy.errors import MemoryFault
+from proxy.memory.service import MemoryState
 from proxy.metrics import Metrics
-from proxy.ports import Embedder, Remembering
+from proxy.ports import Remembering
 from proxy.store.journal import Journal
 
 LOCAL = {"host": "127.0.0.1:8484"}
@@ -23,12 +24,6 @@ class OneTurn:
     """A journal with one turn, of tenant acme; it can be broken."""
 
     broken = False
-    waiting = 0
-
-    async def pending(self) -> int:
-        if self.broken:
-            raise MemoryFault("counting: /data/palimpsest.db is corrupt")
-        return self.waiting
 
     async def turn(self, tenant: str | None, conversation: str, number: int | None) -> Mapping[str, Any] | None:
         if self.broken:
@@ -52,11 +47,6 @@ class OneTurn:
         return {"turns": 1}
 
 
-class Model:
-    ready = True
-    name = "test"
-
-
 class Remembers:
     """Answers every query with one memory, and keeps what was asked."""
 
@@ -72,19 +62,21 @@ class House:
     """The routes over parts that a test may change, asked as an ASGI server would ask."""
 
     def __init__(self, access: Access, default_tenant: str = "") -> None:
-        self.archive = Archive()
-        self.journal, self.model, self.remembers, self.metrics = OneTurn(), Model(), Remembers(), Metrics()
+        self.now = MemoryState("ready", "ready")
+        self.journal, self.remembers, self.metrics = OneTurn(), Remembers(), Metrics()
         self.app = Starlette(
             routes=admin_routes(
                 journal=cast(Journal, self.journal),
-                embedder=cast(Embedder, self.model),
                 remembering=cast(Remembering, self.remembers),
+                state=self.state,
                 metrics=self.metrics,
                 access=access,
                 default_tenant=default_tenant,
-                archive=lambda: self.archive,
             )
         )
+
+    async def state(self) -> MemoryState:
+        return self.now
 
     async def ask(self, target: str, headers: Mapping[str, str] = LOCAL, method: str = "GET") -> tuple[int, Any]:
         path, _, query = target.partition("?")
@@ -127,57 +119,23 @@ async def test_healthz_asks_nobody(house: House) -> None:
     assert await house.ask("/healthz", {}) == (200, {"alive": True})
 
 
-async def test_ready_says_how_store_model_and_index_are(house: House) -> None:
-    house.journal.waiting = 4
+async def test_ready_is_what_memory_says_of_itself(house: House) -> None:
+    house.now = MemoryState("ready", "loading", 4, ("the model is being loaded",))
     assert await house.ask("/readyz", {}) == (
         200,
-        {"ready": True, "store": "ready", "embedder": "ready", "pending": 4, "reasons": []},
+        {
+            "ready": True,
+            "store": "ready",
+            "embedder": "loading",
+            "pending": 4,
+            "reasons": ["the model is being loaded"],
+        },
     )
-    text = house.metrics.render().decode()
-    assert "palimpsest_pending 4.0" in text
-    assert "palimpsest_store_up 1.0" in text
-
-
-async def test_without_the_model_it_is_ready_and_says_what_to_run(house: House) -> None:
-    house.model.ready = False
-    status, said = await house.ask("/readyz", {})
-    assert (status, said["ready"], said["embedder"]) == (200, True, "missing")
-    assert "palimpsest model install" in said["reasons"][0]
-
-
-async def test_a_model_that_is_being_loaded_is_not_missing(house: House) -> None:
-    house.model.ready = False
-    house.archive = Archive(is_model_loading=True)
-    status, said = await house.ask("/readyz", {})
-    assert (status, said["ready"], said["embedder"]) == (200, True, "loading")
-    assert "is being loaded" in said["reasons"][0]
-
-
-async def test_without_the_store_it_is_not_ready_and_tells_no_path(house: House) -> None:
-    house.journal.broken = True
-    status, said = await house.ask("/readyz", {})
-    assert (status, said["ready"], said["store"], said["pending"]) == (503, False, "failed", None)
-    assert "/data" not in str(said)
-    assert "palimpsest_store_up 0.0" in house.metrics.render().decode()
-
-
-async def test_archive_that_fails_makes_it_not_ready_and_the_reasons_are_given(house: House) -> None:
-    house.archive = Archive(3, is_failing=True, troubles=("turns cannot be written",))
-    status, said = await house.ask("/readyz", {})
-    assert (status, said["ready"], said["store"], said["pending"]) == (503, False, "failed", 3)
-    assert said["reasons"] == ["turns cannot be written"]
-    house.archive = Archive(troubles=("index failed",))
-    status, said = await house.ask("/readyz", {})
-    assert (status, said["ready"], said["reasons"]) == (200, True, ["index failed"])
-
-
-async def test_memory_that_is_off_is_no_failure(house: House) -> None:
-    house.journal.broken = True
-    house.model.ready = False
-    house.archive = Archive(is_off=True)
-    status, said = await house.ask("/readyz", {})
-    assert (status, said["ready"], said["store"], said["embedder"]) == (200, True, "off", "off")
-    assert "memory.mode" in said["reasons"][0]
+    house.now = MemoryState("failed", "ready", None)
+    assert await house.ask("/readyz", {}) == (
+        503,
+        {"ready": False, "store": "failed", "embedder": "ready", "pending": None, "reasons": []},
+    )
 
 
 async def test_metrics_are_open_on_loopback_and_the_operators_elsewhere(house: House, public: House) -> None:

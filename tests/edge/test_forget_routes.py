@@ -15,16 +15,20 @@ from proxy.edge.access import Access
 from proxy.edge.admin_routes import admin_routes
 from proxy.edge.forget_routes import ForgetRoutes
 from proxy.memory.forgetting import Forgetting
+from proxy.memory.service import MemoryState
 from proxy.metrics import Metrics
-from proxy.ports import Embedder, Remembering
+from proxy.ports import Remembering
 from proxy.store.database import Database
 from proxy.store.journal import Journal
-from tests.remembered import WordEmbedder
 from tests.talking import NOW, Talk
 
 SECRET = b"a secret of thirty-two bytes ....."
 ADMIN = {"authorization": "Bearer t0ken"}
 ACME = {"authorization": "Bearer acme-key"}
+
+
+async def ready() -> MemoryState:
+    return MemoryState("ready", "ready")
 
 
 class House:
@@ -35,7 +39,7 @@ class House:
         self.app = Starlette(
             routes=admin_routes(
                 journal=self.journal,
-                embedder=cast(Embedder, WordEmbedder()),
+                state=ready,
                 remembering=cast(Remembering, None),
                 metrics=Metrics(),
                 access=Access("t0ken", {"acme-key": "key:acme"}, is_loopback=False),

@@ -23,6 +23,7 @@ import pytest
 from proxy.domain import Completion, Ending, Json, RawHeaders, Turn
 from proxy.errors import MemoryFault
 from proxy.memory.archivist import Archivist
+from proxy.memory.indexing import Indexer
 from proxy.memory.readers import INLINE_CHARS
 from proxy.ports import Vectors
 from proxy.settings.policy import ArchivePolicy
@@ -90,21 +91,22 @@ class House:
         self.embedder = Hasher()
         self.usage: list[int] = []
         patient = ArchivePolicy.model_validate({"commit_wait_ms": PATIENCE_SECONDS * 1000} | policy)
+        self.indexer = Indexer(Derived(self.database, time.time), self.embedder, self.counts, patient.index_batch)
         self.archivist = Archivist(
             self.journal,
-            Derived(self.database, time.time),
-            self.embedder,
             patient,
             self.counts,
             SECRET,
             time.time,
             lambda turn, tokens: self.usage.append(tokens),
+            self.indexer.wake,
         )
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(work) for work in (self.archivist.write(), self.archivist.index())]
+            indexing = self.indexer.run(lambda: not self.archivist.is_failing)
+            running = [tasks.create_task(work) for work in (self.archivist.write(), indexing)]
             yield
             await self.archivist.drain(PATIENCE_SECONDS)
             for task in running:
@@ -119,6 +121,13 @@ class House:
         for chunk in events("hi") if is_well else [b'{"error": {}}'] if status else []:
             assert listener.feed(chunk) == len(chunk) or is_well
         await listener.finish(Ending.COMPLETE)
+
+    async def indexed(self) -> None:
+        """Wait until no passage waits for a vector."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await self.database.open()
+            while await self.journal.pending():  # noqa: ASYNC110 - what is waited for knows nothing of us
+                await asyncio.sleep(0.01)
 
     async def turn(self, number: int = 1) -> str:
         """How the n-th turn ended."""
@@ -265,14 +274,14 @@ async def test_store_that_cannot_be_opened_loses_nothing_and_is_opened_later(hou
         turn = turn_of(user("hello"))
         house.archivist.note(turn)
         await until(lambda: house.counts.faults["journal"] > 1)
-        assert house.counts.gauges["store_up"] == 0
+        assert house.archivist.is_failing
         blocked.unlink()
         listener = house.archivist.listen(turn, chat, 200, STREAM)
         listener.feed(events("hi")[0])
         await listener.finish(Ending.COMPLETE)
         await until(lambda: house.archivist.backlog == 0)
         assert await house.turn() == "complete"
-        assert house.counts.gauges["store_up"] == 1
+        assert not house.archivist.is_failing
     assert house.counts.lost == 0
 
 
@@ -314,7 +323,7 @@ async def test_turn_that_cannot_be_stored_is_set_aside_and_takes_no_other_with_i
         await until(lambda: house.counts.gauges["queued"] == 0)
     await house.database.open()
     assert await house.texts() == ["good 0", "good 1", "good 2"]
-    assert (house.counts.faults["quarantine"], house.counts.lost, house.counts.gauges["store_up"]) == (4, 4, 1)
+    assert (house.counts.faults["quarantine"], house.counts.lost, house.archivist.is_failing) == (4, 4, False)
     listed = await house.database.read("SELECT turn, part, reason, chars, length(digest) FROM quarantine ORDER BY id")
     assert {row[0] for row in listed} == {turn.id for turn in (unreadable, unwritable, unbindable, too_large)}
     reasons = {turn: reason for turn, _, reason, *_ in listed}
@@ -502,37 +511,6 @@ async def test_drain_counts_what_could_not_be_written(tmp_path: Path) -> None:
     assert house.counts.lost == 1
 
 
-# --- indexing ----------------------------------------------------------------------------------------
-
-
-async def test_what_is_written_is_embedded_soon(house: House) -> None:
-    async with house.running():
-        for n in range(40):
-            house.archivist.note(replace(turn_of(user(f"message {n}")), conversation=f"c-{n}"))
-        await until(lambda: len(house.embedder.embedded) == 40 and house.counts.gauges.get("pending") == 0)
-    assert set(house.embedder.embedded) == {f"message {n}" for n in range(40)}
-
-
-async def test_missing_model_is_waited_for(house: House) -> None:
-    house.embedder.ready = False
-    async with house.running():
-        house.archivist.note(turn_of(user("hello")))
-        await until(lambda: house.counts.gauges.get("pending") == 1)
-        house.embedder.ready = True
-        house.archivist.note(replace(turn_of(user("again")), conversation="c-2"))
-        await until(lambda: house.counts.gauges["pending"] == 0)
-    assert sorted(house.embedder.embedded) == ["again", "hello"]
-
-
-async def test_rebuild_that_was_begun_elsewhere_is_finished_here(house: House) -> None:
-    async with house.running():
-        house.archivist.note(turn_of(user("hello")))
-        await until(lambda: house.counts.gauges.get("pending") == 0)
-        await Derived(house.database, time.time).start_rebuild()
-        house.archivist.note(replace(turn_of(user("again")), conversation="c-2"))
-        await until(lambda: house.embedder.embedded.count("hello") == 2)
-
-
 PROGRAM = """
 import asyncio, pathlib, sys
 from proxy.domain import Ending
@@ -579,7 +557,7 @@ async def test_killed_while_writing_every_acknowledged_turn_is_there_and_indexin
         db.commit()
     house = House(path)
     async with house.running():
-        await until(lambda: house.counts.gauges.get("pending") == 0)
+        await house.indexed()
     await house.database.open()
     counted = await house.database.read("SELECT (SELECT count(*) FROM memory), (SELECT count(*) FROM vector)")
     memories, vectors = counted[0]

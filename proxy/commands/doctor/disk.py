@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from proxy.app import DATABASE_FILE
 from proxy.commands.doctor.finding import Finding, failed, ok, refusal, warning
 from proxy.errors import MemoryFault, PolicyError
+from proxy.memory.archive import DATABASE_FILE
 from proxy.settings.policy import Policy
 from proxy.store.data_dir import FOLDER_MODE, refuse_network_file_system
 from proxy.store.database import Database

@@ -1,0 +1,100 @@
+"""
+The archive of one data folder: database, journal, derived data, index and recall, joined in one place.
+
+The server, the command line and the benchmarks all use this wiring; none of them wires a second one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+
+from proxy.core.recall.ranking import RECIPE, Recipe
+from proxy.index.passage_tables import PassageTables
+from proxy.memory.forgetting import VACUUM_BYTES, Forgetting
+from proxy.memory.indexing import LEASE_SECONDS, Indexer
+from proxy.memory.recall import Recall
+from proxy.ports import Clock, Counts, Embedder
+from proxy.settings.policy import Policy
+from proxy.store.database import Database
+from proxy.store.derived import Derived
+from proxy.store.journal import Journal
+
+DATABASE_FILE = "palimpsest.db"
+
+
+class Archive:
+    """Everything that reads and writes one database. Await `close` in the end; the embedder is its owner's to close."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        counts: Counts,
+        embedder: Embedder,
+        clock: Clock = time.time,
+        *,
+        model_loaded: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
+        """
+        Args:
+            policy: its `data` is the folder.
+            model_loaded: waits a moment for a model that is being loaded; see `Recall`.
+        """
+        self._policy = policy
+        self._counts = counts
+        self._clock = clock
+        self._model_loaded = model_loaded
+        self.embedder = embedder
+        self.database = Database(
+            policy.data / DATABASE_FILE, policy.archive.synchronous, lambda: counts.fault("database_replaced")
+        )
+        self.journal = Journal(self.database, policy.reinforcement)
+        self.derived = Derived(self.database, clock)
+        self.tables = PassageTables(embedder.name)
+
+    def __repr__(self) -> str:
+        return f"<Archive {self.database!r}>"
+
+    def recall(
+        self,
+        policy: Policy | None = None,
+        recipe: Recipe = RECIPE,
+        embedder: Embedder | None = None,
+        clock: Clock | None = None,
+    ) -> Recall:
+        """
+        Recall from this archive. All of them share the passages that are kept in memory.
+
+        Args:
+            policy: where it differs from the archive's, as `embedder` and `clock`.
+        """
+        policy = policy or self._policy
+        return Recall(
+            self.database,
+            self.tables,
+            embedder or self.embedder,
+            policy.recall,
+            self._counts,
+            clock or self._clock,
+            recipe,
+            policy.reinforcement,
+            self._model_loaded,
+        )
+
+    def indexer(self, batch_passages: int | None = None, lease_seconds: float = LEASE_SECONDS) -> Indexer:
+        """
+        A worker of the index.
+
+        Args:
+            batch_passages: None: as the policy says.
+        """
+        batch_passages = batch_passages or self._policy.archive.index_batch
+        return Indexer(self.derived, self.embedder, self._counts, batch_passages, lease_seconds)
+
+    def forgetting(self, secret: bytes, vacuum_bytes: float = VACUUM_BYTES) -> Forgetting:
+        """The means to erase from this archive; see `Forgetting`."""
+        return Forgetting(self.database, secret, self._clock, vacuum_bytes)
+
+    async def close(self) -> None:
+        """Close the database."""
+        await self.database.close()

@@ -1,0 +1,220 @@
+"""
+Memory as one service beside forwarding: opened and closed as a whole, supervised, and with one account of its state.
+
+Nothing in here can cancel, close or delay what forwards requests. A store that fails is opened again, the model is
+picked up when it arrives, a background task that fails is run again; `/readyz`, the gauges and the log say so alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, Protocol
+
+import structlog
+
+from proxy.domain import Mode, Turn
+from proxy.embedding.embedder import MiniLM
+from proxy.errors import MemoryFault
+from proxy.memory.archive import Archive
+from proxy.memory.archivist import Archivist
+from proxy.memory.forgetting import Following
+from proxy.memory.supervision import Supervisor
+from proxy.ports import Clock, Counts, Embedder
+from proxy.settings.policy import Policy
+from proxy.store.data_dir import refuse_network_file_system
+from proxy.tokens import counter
+from proxy.tokens.counter import TokenCounter
+from proxy.tokens.windows import Windows
+
+START_SECONDS = 5.0  # requests are served after this even if the store is still being opened, or migrated
+DRAIN_SECONDS = 5.0  # for what was heard last; a store that is slower than that is failing
+LOOK_SECONDS = 5.0  # between two looks at how memory is, for the gauges and the log
+ANSWER_SECONDS = 2.0  # a store that needs longer to count is no use to a request either
+HEAVY_THREADS = 2  # large bodies are read beside the event loop; more would only wait for one another
+LOADING_SHARE = 0.5  # of the deadline that a request waits for a model that is being loaded; the rest is for the search
+
+OFF = "memory is off (memory.mode): requests pass, and nothing is read or written"
+SILENT = "the store does not answer: requests pass without memory; the log says why"
+REPLACED = "the database file was removed or replaced since the start, and opened anew: what it held then is not there"
+LOADING = "the embedding model is being loaded: recall waits for it, and is lexical where it may not"
+MISSING = "the embedding model is missing: recall is lexical only; run palimpsest model install"
+SET_ASIDE = "passages that cannot be embedded were set aside since the start, and are found by words; the log says why"
+
+log = structlog.get_logger()
+
+
+class LocalModel(Embedder, Protocol):
+    """An embedder that is loaded, and may have to be fetched, while the service runs."""
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether it was found, and will be ready in a moment."""
+
+    async def loaded(self, seconds: float) -> bool:
+        """Wait for a model that is being loaded, but no longer than this. Returns `ready`."""
+
+    async def watch(self) -> None:
+        """Return when the model is loaded; until then look for it."""
+
+    def forget(self) -> None:
+        """Drop the questions that are kept in memory."""
+
+    async def close(self) -> None:
+        """End its threads and processes."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryState:
+    """How memory is at one moment."""
+
+    store: Literal["ready", "failed", "off"]
+    embedder: Literal["ready", "loading", "missing", "off"]
+    pending: int | None = 0  # turns that are not journalled yet, and passages that are not indexed; None: not known
+    reasons: tuple[str, ...] = ()  # why it is not as it should be, in words that name nobody
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether requests get memory, or are not meant to."""
+        return self.store != "failed"
+
+
+class MemoryService:
+    """One per app. Await `open` before the first request, and `close` after the last one, whatever `open` did."""
+
+    def __init__(
+        self, policy: Policy, secret: bytes, counts: Counts, clock: Clock = time.time, model: LocalModel | None = None
+    ) -> None:
+        """
+        Args:
+            model: None: the one that the policy names.
+        """
+        self._policy = policy
+        self._counts = counts
+        self._is_off = policy.memory.mode is Mode.OFF
+        self._model = model or MiniLM(policy.model, counts)
+        loaded = partial(self._model.loaded, LOADING_SHARE * policy.memory.deadline_ms / 1000)
+        self._archive = Archive(policy, counts, self._model, clock, model_loaded=loaded)
+        self._indexer = self._archive.indexer()
+        self._supervisor = Supervisor(counts)
+        self._uncounted = ""  # why tokens are not
+        self._reported: tuple[str, ...] = ()
+        self.journal = self._archive.journal
+        self.recall = self._archive.recall()
+        self.forgetting = self._archive.forgetting(secret)
+        self.tokens = TokenCounter(policy.pressure)
+        self.windows = Windows(policy.pressure, clock)
+        self.executor = ThreadPoolExecutor(HEAVY_THREADS, "heavy")
+        self.archivist = Archivist(
+            self.journal, policy.archive, counts, secret, clock, on_usage=self._learn, on_written=self._indexer.wake
+        )
+
+    def __repr__(self) -> str:
+        return f"<MemoryService {self._archive!r} {self._supervisor!r} {self.archivist!r}>"
+
+    async def open(self) -> None:
+        """
+        Open the store and start the background tasks; returns when memory can be used, or cannot be for now.
+
+        Raises:
+            PolicyError: the data folder is on a network file system.
+        """
+        if self._is_off:
+            return
+        refuse_network_file_system(self._policy.data)
+        start = self._supervisor.start
+        first = (start("tokens", self._load_tokens), start("store", self._open_store))
+        await asyncio.wait(first, timeout=START_SECONDS)
+        start("model", self._model.watch)  # after the above, as a model takes the machine
+        start("archivist", self.archivist.write)
+        start("index", partial(self._indexer.run, lambda: not self.archivist.is_failing))
+        start("forgetting", Following(self._archive.database, self.forgetting.finish, [self._model.forget]).follow)
+        start("state", self._report)
+
+    async def close(self) -> None:
+        """Write what waits, then end all tasks, threads and connections."""
+        async with AsyncExitStack() as ending:  # each of these, whatever becomes of the others; the last one first
+            ending.callback(self.executor.shutdown, wait=False, cancel_futures=True)
+            ending.push_async_callback(self._archive.close)
+            ending.push_async_callback(self._model.close)
+            ending.push_async_callback(self._supervisor.stop)
+            ending.push_async_callback(self.archivist.drain, DRAIN_SECONDS)
+
+    async def state(self) -> MemoryState:
+        """How memory is now. Sets the gauges, and writes to the log what has changed."""
+        if self._is_off:
+            return MemoryState("off", "off", reasons=(OFF,))
+        pending, cause = None, ""
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                pending = self.archivist.backlog + await self.journal.pending()
+        except TimeoutError:
+            cause = f"it has not answered for {ANSWER_SECONDS:g} s"
+        except MemoryFault as fault:
+            cause = str(fault)
+        state = MemoryState(
+            "failed" if pending is None or self.archivist.is_failing else "ready",
+            "ready" if self._model.ready else "loading" if self._model.is_loading else "missing",
+            pending,
+            tuple(self._reasons(pending is not None)),
+        )
+        self._counts.gauge("store_up", state.is_ready)
+        self._counts.gauge("embedder_ready", self._model.ready)
+        if pending is not None:
+            self._counts.gauge("pending", pending)
+        self._say(state, cause)
+        return state
+
+    def _reasons(self, answers: bool) -> Iterator[str]:
+        yield from self._supervisor.troubles
+        yield from self.archivist.troubles
+        told = (
+            (self._indexer.has_set_aside, SET_ASIDE),
+            (bool(self._archive.database.replaced), REPLACED),
+            (not answers, SILENT),
+            (self._model.is_loading, LOADING),
+            (not self._model.ready and not self._model.is_loading, MISSING),
+        )
+        yield from (words for holds, words in told if holds)
+        yield from filter(None, (self.windows.trouble, self._uncounted))
+
+    def _say(self, state: MemoryState, cause: str) -> None:
+        """Write to the log what is wrong, whenever that changes; a model that is being loaded is nothing wrong."""
+        reasons = tuple(reason for reason in state.reasons if reason != LOADING)
+        if reasons == self._reported:
+            return
+        self._reported = reasons
+        if reasons:
+            log.warning("memory is not as it should be", reason="; ".join((*reasons, cause)).removesuffix("; "))
+        else:
+            log.info("memory is as it should be again")
+
+    async def _report(self) -> None:
+        """Say how memory is, every few seconds; forever."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            await self.state()
+
+    async def _open_store(self) -> None:
+        """Open the database, or leave that to the index, which tries again every few seconds."""
+        try:
+            await self._archive.database.open()
+        except MemoryFault as fault:
+            log.error("the store cannot be opened, requests pass without memory until it can", reason=str(fault))
+
+    async def _load_tokens(self) -> None:
+        try:
+            await asyncio.get_running_loop().run_in_executor(self.executor, counter.warm)
+        except MemoryFault as fault:
+            self._uncounted = f"tokens cannot be counted, requests pass without memory: {fault}"
+            log.error("tokens cannot be counted, requests pass without memory", reason=str(fault))
+
+    def _learn(self, turn: Turn, prompt_tokens: int) -> None:
+        """Take in how many tokens the upstream counted for the prompt of a turn."""
+        self.tokens.learn(turn.model, turn.tokens, prompt_tokens)
+        self.windows.answered(turn.upstream, turn.model, prompt_tokens)
