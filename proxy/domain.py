@@ -63,7 +63,7 @@ class Note(StrEnum):
     FAULT = "fault"
     NO_TENANT = "no-tenant"
     WINDOW_FULL = "window-full"
-    REPLAY_CAP = "replay-cap"  # blocks of before fill their share of the window: pressure.replay_share
+    REPLAY_CAP = "replay-cap"  # blocks of before fill their share of the window: core/recall/diagnosis
     TOO_LARGE = "too-large"
     TOO_LONG = "too-long"
 
@@ -519,8 +519,6 @@ class Turn:
     scope: str
     created_at: float
     block: Block | None = None
-    quoted: tuple[int, ...] = ()  # occurrences in its new block, wherever that stands
-    reach: Reach = Reach.CONVERSATION  # how far was looked for them
     anchor: int = -1  # position of the message that carries the block
     replaces_blocks: bool = False  # a restore at the cap sheds the older blocks of this conversation
     compactions: int = 0

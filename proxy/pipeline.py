@@ -200,7 +200,7 @@ class Pipeline:
                 own_tokens=own_tokens,
                 window_tokens=window,
             )
-            bare = decision.bare(Note.TOO_LONG, window, self._policy.pressure)
+            bare = decision.bare(Note.TOO_LONG, window)
             listen = None
             if turn is not None:
                 turn = bare_turn(turn, bare)

@@ -39,7 +39,7 @@ OWN = Path(__file__).parents[1] / "tests" / "everyday"
 FIRST = 1_700_000_000.0  # Unix seconds
 WINDOW = 10  # messages that a chat's client keeps
 SHOWN = 6  # messages that stand after a compaction
-POOL, JUDGED = 200, 100  # as the policy and `recall.JUDGED_PASSAGES`
+JUDGED = 100  # as `recall.JUDGED_PASSAGES`
 FOREIGN_EVERY = 4  # of each other's questions: enough, and not more than own ones
 RIDGE, RIDGE_OF_HELP = 3e-4, 1e-3
 NO_WISH = 0.3  # weight of questions whose answer is a lasting wish: they are found by another way, too
@@ -69,7 +69,7 @@ async def ask(store: Store, conversation: Conversation, text: str, lost: int | N
     eligible = recalling._eligible(shelf, query, own)
     if not eligible.any():
         return None
-    ranked = rank(shelf, asked, eligible, memory._clock(), pool=POOL, fusion="minmax")
+    ranked = rank(shelf, asked, eligible, memory._clock())
     first = recalling._first_of_equals(shelf.fulls[ranked.rows], shelf.occurrences[ranked.rows])
     ranked = ranked.part(first).part(slice(JUDGED))
     if not len(ranked.rows):

@@ -17,8 +17,8 @@ from proxy.app import create_app
 from proxy.domain import Json
 from proxy.logs import configure
 from proxy.scripted import Reply, ScriptedUpstream
-from proxy.settings.policy import LogPolicy, Policy, PressurePolicy
-from proxy.tokens.counter import MESSAGE_TOKENS, encoder
+from proxy.settings.policy import LogPolicy, Policy
+from proxy.tokens.counter import MESSAGE_TOKENS, UNKNOWN_TOKENIZER_RATIO, encoder
 from tests.running import Proxy, rows
 
 
@@ -67,7 +67,7 @@ def test_ratio_of_an_unknown_tokenizer_is_learnt_from_all_that_was_sent(
     tmp_path: Path, upstream: ScriptedUpstream
 ) -> None:
     """The provider counts as we begin to: then a block in each request must not move the ratio."""
-    ratio = PressurePolicy().unknown_tokenizer_ratio
+    ratio = UNKNOWN_TOKENIZER_RATIO
     words = encoder("o200k_base")
 
     def answer(asked: Json) -> Reply:

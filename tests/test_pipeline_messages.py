@@ -137,7 +137,7 @@ def test_agent_that_is_compacted_in_the_middle_of_its_work_gets_back_what_was_lo
 
 def test_instructions_of_ours_stand_where_this_api_has_them(upstream: ScriptedUpstream, tmp_path: Path) -> None:
     upstream.play(*REPLIES, "It listens on that port.")
-    with Proxy(tmp_path / "data", upstream.url, {"recall": {"placement": "system"}}) as proxy:
+    with Proxy(tmp_path / "data", upstream.url, {"memory": {"placement": "system"}}) as proxy:
         agent = Agent(proxy, upstream, "sk-one")
         for asked in ASKED:
             agent.say(text(asked))

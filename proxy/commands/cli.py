@@ -119,6 +119,9 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     )
     check.add_argument("config", nargs="?", type=Path, metavar="FILE", help="YAML file, or the name of a preset")
 
+    settings = command("settings", _settings, "Print every setting with its default, as a file to start from.")
+    settings.add_argument("--markdown", action="store_true", help="as tables, with what is allowed")
+
     model = command("model", _model_install, "Manage the embedding model.")
     model.add_argument("action", choices=["install"], help="fetch it unless it is there")
     _policy_flags(model)
@@ -244,6 +247,13 @@ def _check_config(given: argparse.Namespace) -> int:
     out.print(f"{given.config or os.environ.get(load.CONFIG_ENV) or 'defaults'}: fine")
     if changes := load.changes(policy):
         out.print(terminal.fields(changes))
+    return DONE
+
+
+def _settings(given: argparse.Namespace) -> int:
+    from proxy.settings import reference
+
+    sys.stdout.write(reference.as_markdown() if given.markdown else reference.as_yaml())
     return DONE
 
 

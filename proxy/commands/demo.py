@@ -32,7 +32,6 @@ from proxy.errors import MemoryFault
 from proxy.scripted import ScriptedUpstream
 from proxy.settings.load import read_yaml, shipped
 from proxy.settings.policy import (
-    ArchivePolicy,
     ListenPolicy,
     LogPolicy,
     MemoryPolicy,
@@ -143,7 +142,6 @@ async def _proxy(upstream_url: str, folder: Path) -> AsyncIterator[str]:
         upstreams=(UpstreamPolicy(url=upstream_url),),
         tenants=TenantPolicy(static=TENANT),
         memory=MemoryPolicy(deadline_ms=PATIENCE_MS),
-        archive=ArchivePolicy(commit_wait_ms=PATIENCE_MS),
         model=ModelPolicy(download="never"),
         log=LogPolicy(level="error"),
     )

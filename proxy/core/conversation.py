@@ -156,7 +156,7 @@ def _diagnosed(request: Request, rules: Rules, past: _Past) -> Decision:
     """Which blocks are sent again, how full the window is, and what is to be looked for."""
     reading, lineage, policy, window = request.reading, past.lineage, rules.policy, request.window_tokens
     own_tokens = _own_tokens(reading, lineage)
-    reply = reply_room(own_tokens, window, reading.chat.max_reply_tokens, policy.pressure)
+    reply = reply_room(own_tokens, window, reading.chat.max_reply_tokens, policy.pressure.reply_reserve_tokens)
     replayed = replay(reading.chat, lineage)
     drops_blocks = bool(replayed.tokens) and own_tokens + replayed.tokens + reply > window
     if drops_blocks:
@@ -167,7 +167,7 @@ def _diagnosed(request: Request, rules: Rules, past: _Past) -> Decision:
         request.speaker,
         lineage,
         _conversation(request, rules, lineage),
-        pressure(own_tokens + replayed.tokens, window, reply, policy.pressure),
+        pressure(own_tokens + replayed.tokens, window, reply),
         replayed.standing_tokens,
         policy,
         replayed.occurrences,
@@ -192,7 +192,7 @@ def _recalled(decision: Decision, rules: Rules) -> Generator[Lookup, Any, Decisi
     decision = replace(decision, recalled=recalled)
     if not recalled.admitted:
         return replace(decision, note=Note.NOTHING_RELEVANT)
-    anchor, role = place(chat, diagnosis.anchor, rules.policy.recall.placement)
+    anchor, role = place(chat, diagnosis.anchor, rules.policy.memory.placement)
     block, cut = pack(recalled.candidates, budget, kind, query.text)
     decision = replace(decision, cut=cut)
     if block is None:

@@ -14,7 +14,6 @@ from proxy.core.block.placement import Replay, insertions
 from proxy.core.block.pressure import pressure
 from proxy.core.reading import Reading
 from proxy.domain import Added, Block, Diagnosis, Insertion, Json, Lineage, Note, Recalled, Shape
-from proxy.settings.policy import PressurePolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +59,8 @@ class Decision:
         """What `palimpsest explain` shows."""
         return explanation(self.diagnosis, self.note, self.recalled, self.block, self.cut, self.added)
 
-    def bare(self, note: Note, window_tokens: int, policy: PressurePolicy) -> Decision:
+    def bare(self, note: Note, window_tokens: int) -> Decision:
         """The same request where it goes as the client sent it, with nothing added; `note` says why."""
-        now = pressure(self.own_tokens, window_tokens, self.diagnosis.pressure.reply_tokens, policy)
+        now = pressure(self.own_tokens, window_tokens, self.diagnosis.pressure.reply_tokens)
         diagnosis = replace(self.diagnosis, pressure=now)
         return Decision(self.reading, self.shape, diagnosis, self.own_tokens, note=note, recalled=self.recalled)

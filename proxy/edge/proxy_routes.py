@@ -31,7 +31,7 @@ from proxy.ports import Answer, Body, Preparing, Sending
 from proxy.settings.policy import Policy
 from proxy.upstream.routing import needs_model
 from proxy.upstream.upgraded import UpgradedAnswer
-from proxy.wire.json_body import model_of
+from proxy.wire.json_body import MAX_BODY_BYTES, model_of
 from proxy.wire.refusal import refusal_of
 from proxy.wire.registry import wire_of
 
@@ -72,7 +72,7 @@ class ProxyRoutes:
         self._needs_model = needs_model(policy.upstreams)
         self._declines_sockets = policy.memory.websockets == "decline" and policy.memory.mode is not Mode.OFF
         self._limit_bytes = policy.limits.body_bytes
-        self._copies = Copies(policy.limits.memory_body_bytes, policy.memory.deadline_ms / 1000)
+        self._copies = Copies(min(MAX_BODY_BYTES, self._limit_bytes), policy.memory.deadline_ms / 1000)
         self._pipeline = pipeline
         self._upstreams = upstreams
         self._keyring = keyring
@@ -200,7 +200,7 @@ def _nothing() -> None:
 
 def _unreadable() -> BodyTooLarge:
     return BodyTooLarge(
-        "the compressed request holds more than is read at once (limits.memory_body_bytes), and its model decides "
+        "the compressed request holds more than is read at once (32 MiB), and its model decides "
         "where it goes: send it uncompressed"
     )
 

@@ -27,6 +27,7 @@ from proxy.errors import MemoryFault
 from proxy.ports import Counts, Vectors
 from proxy.settings.policy import ModelPolicy
 
+THREADS = 1  # of one embedding run; requests need the other cores
 QUESTION_CHARS = 240  # some 50 tokens: 3 ms on one core, a fifth of what 256 would take
 QUESTION_TOKENS = 64  # prose has no more; logs have up to twice as many in as many characters, and take twice as long
 REMEMBERED_QUESTIONS = 256  # half a megabyte; a retry and the next step of a tool loop ask the same again
@@ -159,8 +160,8 @@ class MiniLM:
     async def _load(self, folder: Path) -> None:
         """Load both models, beside one another."""
         run = asyncio.get_running_loop().run_in_executor
-        self._passages = passages = PassageProcess(folder, self._policy.threads)
-        encoder = run(self._question_thread, Encoder, questions_folder(folder), self._policy.threads, QUESTION_TOKENS)
+        self._passages = passages = PassageProcess(folder, THREADS)
+        encoder = run(self._question_thread, Encoder, questions_folder(folder), THREADS, QUESTION_TOKENS)
         try:
             await self._on_passage_thread(passages.start)
             self._encoder = await encoder

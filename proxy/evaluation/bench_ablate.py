@@ -29,9 +29,9 @@ from proxy.evaluation.statistics import compare
 from proxy.evaluation.vectors import CachedEmbedder
 from proxy.ports import Embedder, Vectors
 
-BUDGET_CHARS = 6000  # what a restore may say (policy: restore.chars)
+BUDGET_CHARS = 6000  # what a restore may say: `core/block/pressure.RESTORE_CHARS`
 BUDGETS_CHARS = (2000, 3000, 4000, 5000, 6000, 7000, 8000)  # LANTERN sweeps 2 to 8 thousand
-DEPTHS = (10, 200)  # passages: the first few lines of a block, and the pool (policy: recall.candidates)
+DEPTHS = (10, 200)  # passages: the first few lines of a block, and the pool of `core/recall/ranking.Recipe`
 EVIDENCE_DEPTH = 30  # passages among which evidence is looked for
 
 
@@ -50,38 +50,36 @@ class NoModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variant:
-    """One thing that is other than it is. `recall` are changed fields of the recall policy. Two are never equal."""
+    """One thing that is other than it is. Two are never equal."""
 
     group: str
     name: str
-    recall: Mapping[str, Any]
     recipe: Recipe = RECIPE
     embedder: Embedder | None = None
     window_chars: int = WINDOW_CHARS
 
 
-AS_IT_IS = Variant("policy", "as it is", {})
+AS_IT_IS = Variant("policy", "as it is")
 
 
 def variants() -> tuple[Variant, ...]:
     """All that are measured, those of one store beside each other."""
-    rrf = {"fusion": "rrf"}
     return (
         AS_IT_IS,
-        *(Variant("signal left out", name, {}, Recipe(weights={**WEIGHTS, name: 0.0})) for name in WEIGHTS),
-        Variant("signal left out", "meaning, no model at all", {}, embedder=NoModel()),
-        Variant("signal left out", "surroundings", {}, Recipe(reach_passages=0)),
+        *(Variant("signal left out", name, Recipe(weights={**WEIGHTS, name: 0.0})) for name in WEIGHTS),
+        Variant("signal left out", "meaning, no model at all", embedder=NoModel()),
+        Variant("signal left out", "surroundings", Recipe(reach_passages=0)),
         *(
-            Variant("surroundings, passages", f"{reach} for {REACH_PASSAGES}", {}, Recipe(reach_passages=reach))
+            Variant("surroundings, passages", f"{reach} for {REACH_PASSAGES}", Recipe(reach_passages=reach))
             for reach in (1, 2, 3, 8)
         ),
         *(
-            Variant("reciprocal ranks, damping", f"{ranks}", rrf, Recipe(damping_ranks=ranks))
+            Variant("reciprocal ranks, damping", f"{ranks}", Recipe(fusion="rrf", damping_ranks=ranks))
             for ranks in (10, 30, RRF_DAMPING_RANKS, 120)
         ),
-        *(Variant("MMR lambda", f"{balance}", {"mmr_lambda": balance}) for balance in (0.3, 0.5, 0.7, 0.9, 1.0)),
-        *(Variant("candidates", f"{count}", {"candidates": count}) for count in (50, 100, 400)),
-        *(Variant("passage, characters", f"{chars}", {}, window_chars=chars) for chars in (300, 500, 2000)),
+        *(Variant("MMR lambda", f"{balance}", Recipe(mmr_lambda=balance)) for balance in (0.3, 0.5, 0.7, 0.9, 1.0)),
+        *(Variant("candidates", f"{count}", Recipe(candidates=count)) for count in (50, 100, 400)),
+        *(Variant("passage, characters", f"{chars}", window_chars=chars) for chars in (300, 500, 2000)),
     )
 
 
@@ -113,11 +111,7 @@ async def run(given: argparse.Namespace) -> Report:
 
 async def ask(store: Store, conversation: Conversation, variant: Variant) -> dict[Variant | int, list[Evidence]]:
     """Every question whose evidence is known; of the policy as it is, within all budgets."""
-    policy = store.policy
-    recall = policy.recall.model_copy(update=variant.recall)
-    reader = store.reader(
-        conversation, policy.model_copy(update={"recall": recall}), recipe=variant.recipe, embedder=variant.embedder
-    )
+    reader = store.reader(conversation, recipe=variant.recipe, embedder=variant.embedder)
     budgets: dict[Variant | int, int] = {variant: BUDGET_CHARS}
     if variant is AS_IT_IS:
         budgets |= {chars: chars for chars in BUDGETS_CHARS}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # probabilities that memory helps
 BUDGET_CHARS = 6000  # policy: restore.chars
-RECALL_BUDGET = Budget(3000, 600)  # policy: pressure.calm_passages of calm_passage_chars
+RECALL_BUDGET = Budget(3000, 600)  # what `core/block/pressure` gives a recall in a calm window
 DEMAND = DEMANDS[Generosity.BALANCED][BlockKind.RECALL]
 NOTHING = Evidence(False, False, 0.0)
 

@@ -34,7 +34,6 @@ BENCHMARKS: Mapping[str, str] = {
     "identifiers": "Is what is asked for by its exact name ranked first?",
     "ablate": "What is each part of recall worth?",
     "calmem": "What do CALMem's own experiments say here?",
-    "reinforce": "Is it worth while that what is recalled gains and what is not fades?",
     "updates": "Where something changed, does the block hold the newest statement, and show that it is?",
     "answers": "Does a language model answer better with memory, and how near does it come to the best?",
     "growth": "Does memory stay as good and as fast while it grows?",

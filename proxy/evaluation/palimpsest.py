@@ -19,6 +19,7 @@ from time import perf_counter
 from proxy.core.archive.chunking import WINDOW_CHARS, digest
 from proxy.core.archive.records import record_of
 from proxy.core.block.packing import pack
+from proxy.core.block.pressure import PASSAGE_CHARS
 from proxy.core.caller.identity import tenant_key
 from proxy.core.history.link_keys import flags_of
 from proxy.core.recall.ranking import RECIPE, Recipe
@@ -103,7 +104,6 @@ class Store:
     def reader(
         self,
         conversation: Conversation,
-        policy: Policy | None = None,
         reach: Reach = Reach.CONVERSATION,
         recipe: Recipe = RECIPE,
         embedder: Embedder | None = None,
@@ -112,12 +112,11 @@ class Store:
         Ask one of the conversations.
 
         Args:
-            policy: to recall by, where it differs from the store's.
             reach: how far to look.
             recipe: what to rank by.
             embedder: of questions, where it differs from the store's.
         """
-        return StoreReader(self, conversation, policy or self.policy, reach, recipe, embedder or self.embedder)
+        return StoreReader(self, conversation, reach, recipe, embedder or self.embedder)
 
     def _records(self, conversation: Conversation) -> Iterator[Record]:
         """One request for each stretch of messages of one date: a row carries the date of its request."""
@@ -127,13 +126,6 @@ class Store:
             turn = _turn(conversation, said[0].id, new, at)
             record = record_of(turn, self._key, redact if self.policy.archive.redact else str)
             yield replace(record, entries=tuple(map(self._cut, record.entries)))
-
-    async def quote(self, conversation: Conversation, messages: Sequence[int]) -> None:
-        """Let it be known that a block quoted these messages, by index: a round of reinforcement, where that is on."""
-        occurrences = self._occurrences[conversation.id]
-        turn = _turn(conversation, f"quoted-{len(conversation.messages)}", (), conversation.messages[-1].at)
-        quoting = replace(turn, quoted=tuple(occurrences[at] for at in messages))
-        await self._journal.write([Record(quoting, ())])
 
     def _cut(self, entry: Entry) -> Entry:
         """Into other passages than the usual ones, where these are to be measured."""
@@ -174,20 +166,18 @@ class StoreReader:
         self,
         store: Store,
         conversation: Conversation,
-        policy: Policy,
         reach: Reach,
         recipe: Recipe,
         embedder: Embedder,
     ) -> None:
         self._store = store
         self._conversation = conversation
-        self._policy = policy
         self._reach = reach
         self._occurrences = store.occurrences(conversation)
         self._fulls = store.fulls(conversation)
         self._index = {occurrence: at for at, occurrence in enumerate(self._occurrences)}
         asked_at = conversation.messages[-1].at + DAY_SECONDS
-        self._recall = store.archive.recall(policy, recipe, embedder, lambda: asked_at)
+        self._recall = store.archive.recall(recipe, embedder, lambda: asked_at)
 
     async def recall(self, query: str, dropped: int | None = None) -> Recalled:
         """What the indexes answer, however little it may help; see `pack`."""
@@ -233,7 +223,7 @@ class StoreReader:
 
     def block(self, recalled: Recalled, query: str, budget_chars: int) -> Block | None:
         """What the proxy would say of it after a compaction."""
-        budget = Budget(budget_chars, self._policy.restore.passage_chars)
+        budget = Budget(budget_chars, PASSAGE_CHARS)
         return pack(recalled.candidates, budget, BlockKind.RESTORE, query)[0]
 
     def ranked(self, candidates: Sequence[Candidate]) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from proxy.core.recall.ranking import RECIPE, Recipe
 from proxy.index.passage_tables import PassageTables
 from proxy.memory.forgetting import VACUUM_BYTES, Forgetting
-from proxy.memory.indexing import LEASE_SECONDS, Indexer
+from proxy.memory.indexing import BATCH_PASSAGES, LEASE_SECONDS, Indexer
 from proxy.memory.recall import Recall
 from proxy.ports import Clock, Counts, Embedder
 from proxy.settings.policy import Policy
@@ -40,7 +40,6 @@ class Archive:
             policy: its `data` is the folder.
             model_loaded: waits a moment for a model that is being loaded; see `Recall`.
         """
-        self._policy = policy
         self._counts = counts
         self._clock = clock
         self._model_loaded = model_loaded
@@ -48,7 +47,7 @@ class Archive:
         self.database = Database(
             policy.data / DATABASE_FILE, policy.archive.synchronous, lambda: counts.fault("database_replaced")
         )
-        self.journal = Journal(self.database, policy.reinforcement)
+        self.journal = Journal(self.database)
         self.derived = Derived(self.database, clock)
         self.tables = PassageTables(embedder.name)
 
@@ -57,7 +56,6 @@ class Archive:
 
     def recall(
         self,
-        policy: Policy | None = None,
         recipe: Recipe = RECIPE,
         embedder: Embedder | None = None,
         clock: Clock | None = None,
@@ -66,29 +64,20 @@ class Archive:
         Recall from this archive. All of them share the passages that are kept in memory.
 
         Args:
-            policy: where it differs from the archive's, as `embedder` and `clock`.
+            embedder: where it differs from the archive's, as `clock`.
         """
-        policy = policy or self._policy
         return Recall(
             self.database,
             self.tables,
             embedder or self.embedder,
-            policy.recall,
             self._counts,
             clock or self._clock,
             recipe,
-            policy.reinforcement,
             self._model_loaded,
         )
 
-    def indexer(self, batch_passages: int | None = None, lease_seconds: float = LEASE_SECONDS) -> Indexer:
-        """
-        A worker of the index.
-
-        Args:
-            batch_passages: None: as the policy says.
-        """
-        batch_passages = batch_passages or self._policy.archive.index_batch
+    def indexer(self, batch_passages: int = BATCH_PASSAGES, lease_seconds: float = LEASE_SECONDS) -> Indexer:
+        """A worker of the index."""
         return Indexer(self.derived, self.embedder, self._counts, batch_passages, lease_seconds)
 
     def forgetting(self, secret: bytes, vacuum_bytes: float = VACUUM_BYTES) -> Forgetting:

@@ -27,7 +27,6 @@ from proxy.domain import Completion, Ending, Heard, RawHeaders, Record, SetAside
 from proxy.errors import DataFault, MemoryFault
 from proxy.memory.readers import SLOW_SECONDS, Readers
 from proxy.ports import Clock, Counts, Wire
-from proxy.settings.policy import ArchivePolicy
 from proxy.store.journal import Journal
 from proxy.wire.response_tap import ResponseTap
 from proxy.wire.values import chars_of
@@ -44,6 +43,19 @@ STUCK_SECONDS = 5.0  # a text or a transaction that takes longer is said: the la
 WARMING = "api_key=none"  # whatever a rule might look at
 
 log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveLimits:
+    """How much may wait to be written, and for how long an answer waits for it."""
+
+    queue_turns: int = 1000  # so that a stuck disk fills no memory; more count as lost
+    queue_bytes: int = 128 * 1024 * 1024  # of these turns and their answers, for the same reason: four of the largest
+    answer_bytes: int = 8 * 1024 * 1024  # longest answer that is read whole; of longer ones the beginning is kept
+    commit_wait_seconds: float = 0.25  # that the end of an answer waits for its commit: a slow disk is not felt
+
+
+LIMITS = ArchiveLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,26 +142,28 @@ class Archivist:
     def __init__(
         self,
         journal: Journal,
-        policy: ArchivePolicy,
         counts: Counts,
         secret: bytes,
         clock: Clock,
         on_usage: Callable[[Turn, int], None] = lambda turn, prompt_tokens: None,
         on_written: Callable[[], None] = lambda: None,
+        redacts: bool = True,
+        limits: ArchiveLimits = LIMITS,
     ) -> None:
         """
         Args:
             on_usage: told how many prompt tokens the upstream counted for a turn.
             on_written: called after each transaction.
+            redacts: whether credentials are replaced before they reach the disk.
         """
         self._journal = journal
-        self._policy = policy
+        self._limits = limits
         self._counts = counts
         self._secret = secret
         self._clock = clock
         self._on_usage = on_usage
         self._on_written = on_written
-        self._clean = self._redacted if policy.redact else str
+        self._clean = self._redacted if redacts else str
         self._readers = Readers[_Item, _Read](self._read, self._wake_from_thread)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._turns = 0  # that wait or are being written
@@ -205,7 +219,7 @@ class Archivist:
     def note(self, turn: Turn) -> None:
         """Take a request to be written; returns at once."""
         chars = sum(chars_of(new.message.raw) for new in turn.new)
-        if self._turns >= self._policy.queue_turns or not self._has_room(chars):
+        if self._turns >= self._limits.queue_turns or not self._has_room(chars):
             self._lose(1)
             return
         self._turns += 1
@@ -215,7 +229,7 @@ class Archivist:
 
     def listen(self, turn: Turn, wire: Wire, status: int, headers: RawHeaders) -> Listening:
         """Overhear the answer to a turn; status 0: nobody answered."""
-        return Listening(self, self._policy, turn, wire, status, headers)
+        return Listening(self, self._limits, turn, wire, status, headers)
 
     def hear(self, turn: Turn, wire: Wire, ear: ResponseTap, ending: Ending) -> asyncio.Future[None]:
         """Take an answer to be written; returns at once. The result comes with its commit."""
@@ -400,7 +414,7 @@ class Archivist:
                 return
 
     def _has_room(self, chars: int) -> bool:
-        return self._chars + chars <= self._policy.queue_bytes
+        return self._chars + chars <= self._limits.queue_bytes
 
     def _put(self, item: _Item) -> None:
         self._chars += item.chars
@@ -419,15 +433,15 @@ class Listening:
     """Implements `proxy.ports.Listener` for one answer."""
 
     def __init__(
-        self, archivist: Archivist, policy: ArchivePolicy, turn: Turn, wire: Wire, status: int, headers: RawHeaders
+        self, archivist: Archivist, limits: ArchiveLimits, turn: Turn, wire: Wire, status: int, headers: RawHeaders
     ) -> None:
         self._archivist = archivist
         self._turn = turn
         self._wire = wire
         self._failed = Ending.REFUSED if status in DENIED else Ending.UNANSWERED
         self._has_failed = status == 0 or status >= FIRST_ERROR_STATUS
-        self._ear = ResponseTap(headers, policy.answer_bytes)
-        self._commit_wait_seconds = policy.commit_wait_ms / 1000
+        self._ear = ResponseTap(headers, limits.answer_bytes)
+        self._commit_wait_seconds = limits.commit_wait_seconds
 
     def feed(self, data: bytes) -> int:
         """How many leading bytes may be forwarded now."""

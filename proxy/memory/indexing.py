@@ -19,6 +19,7 @@ from proxy.errors import DataFault, MemoryFault
 from proxy.ports import Counts, Embedder, Vectors
 from proxy.store.derived import Derived, Waiting
 
+BATCH_PASSAGES = 32  # embedded at a time: more saves little, and holds up a stop
 LEASE_SECONDS = 30.0  # a batch takes a second or two; a worker that died holds it up for so long
 LOOK_SECONDS = 5.0  # between looks for passages that another worker or an earlier run left, and for a missing model
 PROBE = "ok"  # a text that every model embeds: whether it does tells a broken model from a bad passage
@@ -34,7 +35,7 @@ class Indexer:
         derived: Derived,
         embedder: Embedder,
         counts: Counts,
-        batch_passages: int,
+        batch_passages: int = BATCH_PASSAGES,
         lease_seconds: float = LEASE_SECONDS,
     ) -> None:
         """

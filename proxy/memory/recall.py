@@ -34,7 +34,6 @@ from proxy.core.recall.ranking import (
     rank,
     ranks,
 )
-from proxy.core.recall.reinforcement import Rounds, scope_name, worth
 from proxy.core.recall.relevance import relevance
 from proxy.core.recall.similarity import Meanings
 from proxy.domain import Candidate, Memory, Query, Recalled
@@ -42,15 +41,12 @@ from proxy.errors import MemoryFault
 from proxy.index.full_text import Found, find
 from proxy.index.passage_tables import PassageTables
 from proxy.ports import Clock, Counts, Embedder, Vectors
-from proxy.settings.policy import RecallPolicy, ReinforcementPolicy
 from proxy.store.connection import Ask, Row
 from proxy.store.database import Database
 from proxy.store.passages import passages_of, texts_of
-from proxy.store.reinforcement import read_rounds
 from proxy.store.scope import scope_of
 
 NOTHING_STORED = "nothing is stored within reach"
-NO_REINFORCEMENT = ReinforcementPolicy()
 JUDGED_PASSAGES = 100  # the best by rank; behind them stands one answer in fifty, and judging takes its time
 INLINE_PASSAGES = 5_000  # ranking more takes milliseconds: off the event loop
 
@@ -65,11 +61,9 @@ class Recall:
         database: Database,
         shelves: PassageTables,
         embedder: Embedder,
-        policy: RecallPolicy,
         counts: Counts,
         clock: Clock,
         recipe: Recipe = RECIPE,
-        reinforcement: ReinforcementPolicy = NO_REINFORCEMENT,
         model_loaded: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         """
@@ -79,11 +73,9 @@ class Recall:
         self._database = database
         self._shelves = shelves
         self._embedder = embedder
-        self._policy = policy
         self._counts = counts
         self._clock = clock
         self._recipe = recipe
-        self._reinforcement = reinforcement
         self._model_loaded = model_loaded
         self._expected: set[asyncio.Future[Vectors | None]] = set()
 
@@ -115,8 +107,8 @@ class Recall:
         found, vectors = reading.result(), embedding.result()
         if found is None:
             return Recalled((), False, NOTHING_STORED)
-        own, shelf, words, rounds = found
-        judging = functools.partial(self._judge, query, own, shelf, vectors, words, rounds, limit)
+        own, shelf, words = found
+        judging = functools.partial(self._judge, query, own, shelf, vectors, words, limit)
         reason, best, helps = judging() if len(shelf) <= INLINE_PASSAGES else await asyncio.to_thread(judging)
         if best is None:
             return Recalled((), False, reason, vectors is None, helps=helps)
@@ -140,17 +132,14 @@ class Recall:
         )
         return Recalled(candidates, bool(candidates), "nobody asks: what the compaction took away, by what it names")
 
-    def _look(self, query: Query, wanted: Sequence[str], ask: Ask) -> tuple[int, PassageTable, Found, Rounds] | None:
-        """The conversation's row, what its scope holds, where the question's words stand in it, and its rounds."""
+    def _look(self, query: Query, wanted: Sequence[str], ask: Ask) -> tuple[int, PassageTable, Found] | None:
+        """The conversation's row, what its scope holds, and where the question's words stand in it."""
         found = scope_of(ask, query)
         if found is None:
             return None
         scope, own = found
-        shelf, rounds = self._shelves.shelf(ask, scope), Rounds()
-        if self._reinforcement.enabled:
-            name = scope_name(query.reach, query.conversation, query.user, query.scope)
-            rounds = read_rounds(ask, query.tenant, name)
-        return own, shelf, find(ask, scope, shelf, wanted), rounds
+        shelf = self._shelves.shelf(ask, scope)
+        return own, shelf, find(ask, scope, shelf, wanted)
 
     def _judge(
         self,
@@ -159,21 +148,15 @@ class Recall:
         shelf: PassageTable,
         vectors: Vectors | None,
         words: Found,
-        rounds: Rounds,
         limit: int,
     ) -> tuple[str, Ranked | None, float]:
         """Why something comes, what, best first, and how probably it helps; or why nothing does, and None."""
-        policy, gained = self._policy, None
         asked, eligible = _asked(query.text, self._clock(), shelf, vectors, words), _eligible(shelf, query, own)
-        if rounds.newest:
-            gained, is_recalled = worth(shelf.occurrences, rounds, self._reinforcement)
-            eligible &= is_recalled
         if asked.cosines is not None and not asked.cosines[eligible].any():  # no passage has a vector yet
             asked = replace(asked, cosines=None, about=None)
         if not eligible.any():
             return "nothing that may come", None, 0.0
-        now, pool, fusion = self._clock(), policy.candidates, policy.fusion
-        ranked = rank(shelf, asked, eligible, now, pool=pool, fusion=fusion, recipe=self._recipe, gained=gained)
+        ranked = rank(shelf, asked, eligible, self._clock(), self._recipe)
         once = ranked.part(_first_of_equals(shelf.fulls[ranked.rows], shelf.occurrences[ranked.rows]))
         once = once.part(slice(max(limit, JUDGED_PASSAGES)))
         wishes = _wishes(shelf, asked, eligible, query.wishes)
@@ -184,7 +167,7 @@ class Recall:
         if judged.helps < query.least_help:
             return reason, wishes, judged.helps
         best = by_worth(once, judged.passages, shelf.lengths[once.rows])
-        best = diversified(best, shelf.vectors, policy.mmr_lambda).part(slice(limit))
+        best = diversified(best, shelf.vectors, self._recipe.mmr_lambda).part(slice(limit))
         return reason, best if wishes is None else _in_front(wishes, best), judged.helps
 
     async def _vectors(self, text: str) -> Vectors | None:

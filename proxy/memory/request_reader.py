@@ -25,7 +25,10 @@ from proxy.ports import Counts, Wire
 from proxy.store.journal import Journal
 from proxy.tokens.counter import TokenCounter
 from proxy.wire.fingerprint import fingerprint
+from proxy.wire.json_body import MAX_BODY_BYTES
 from proxy.wire.message import parts_by_id, with_referred
+
+MAX_MESSAGES = 20_000  # a longer history passes without memory: reading it takes too long
 
 log = structlog.get_logger()
 
@@ -72,16 +75,15 @@ class RequestReader:
             WireError: the body is none that we understand.
             MemoryFault: its tokens cannot be counted.
         """
-        limits, memory = self._rules.policy.limits, self._rules.policy.memory
-        if len(body) > limits.memory_body_bytes:
+        if len(body) > MAX_BODY_BYTES:
             return Passed(Note.TOO_LARGE)
         chat = await self._work.run(len(body), wire.parse, body)
-        if len(chat.messages) > limits.memory_messages:
+        if len(chat.messages) > MAX_MESSAGES:
             return Passed(Note.TOO_LARGE, chat.model)
         speaker = self._speaker(headers, named, chat)
         if not speaker.tenant:
             return Passed(Note.NO_TENANT, chat.model)
-        if is_excluded(chat, speaker, memory):
+        if is_excluded(chat, speaker, self._rules.policy.memory):
             return Passed(Note.OFF, chat.model)
         if any(message.refers for message in chat.messages):
             chat = await self._completed(chat, speaker, deadline)

@@ -22,7 +22,7 @@ from proxy.domain import Mode, Turn
 from proxy.embedding.embedder import MiniLM
 from proxy.errors import MemoryFault
 from proxy.memory.archive import Archive
-from proxy.memory.archivist import Archivist
+from proxy.memory.archivist import ArchiveLimits, Archivist
 from proxy.memory.forgetting import Following
 from proxy.memory.supervision import Supervisor
 from proxy.ports import Clock, Counts, Embedder
@@ -107,11 +107,15 @@ class MemoryService:
         self.journal = self._archive.journal
         self.recall = self._archive.recall()
         self.forgetting = self._archive.forgetting(secret)
-        self.tokens = TokenCounter(policy.pressure)
+        self.tokens = TokenCounter()
         self.windows = Windows(policy.pressure, clock)
         self.executor = ThreadPoolExecutor(HEAVY_THREADS, "heavy")
         self.archivist = Archivist(
-            self.journal, policy.archive, counts, secret, clock, on_usage=self._learn, on_written=self._indexer.wake
+            *(self.journal, counts, secret, clock),
+            on_usage=self._learn,
+            on_written=self._indexer.wake,
+            redacts=policy.archive.redact,
+            limits=ArchiveLimits(commit_wait_seconds=policy.memory.deadline_ms / 1000),
         )
 
     def __repr__(self) -> str:

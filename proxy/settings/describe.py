@@ -1,5 +1,5 @@
 """
-What does a setting accept, in words? Read off the types and limits of the policy tree, so that the two never part.
+What each setting accepts, in words, read from the types and limits of the policy.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from proxy.settings.policy import Policy
+from proxy.settings.policy import LITELLM_MODEL, VARIABLE_NAME, Policy
+
+PATTERNS = {VARIABLE_NAME: "the name of an environment variable", LITELLM_MODEL: "provider/model or provider/*"}
 
 Location = tuple[str | int, ...]
 """Where a value stands in the tree: names of fields, keys of mappings, indexes of lists."""
@@ -40,8 +42,13 @@ def allowed(location: Location) -> str:
         model = _model_at(tuple(names[:depth]))
         if model is not None and names[depth] in model.model_fields:
             field = model.model_fields[names[depth]]
-            return _described(field.annotation, field.metadata)
+            return described(field)
     return "settings"
+
+
+def described(field: FieldInfo) -> str:
+    """What a field of the policy accepts, from its type and its limits."""
+    return _described(field.annotation, field.metadata)
 
 
 def nearest(location: Location) -> str:
@@ -94,4 +101,4 @@ def _limit(limit: Any) -> str:
             return f"{words} {getattr(limit, attribute)}"
     if hasattr(limit, "min_length"):
         return "not empty"
-    return "the name of an environment variable" if getattr(limit, "pattern", None) else ""
+    return PATTERNS.get(getattr(limit, "pattern", ""), "")

@@ -20,6 +20,7 @@ from proxy.errors import PolicyError
 from proxy.settings.describe import Location, allowed, nearest, settings_by_path
 from proxy.settings.policy import ENVIRON, KeyPolicy, Policy
 from proxy.settings.providers import providers
+from proxy.settings.removed import REMOVED, removed_in
 
 PREFIX = "PALIMPSEST_"
 CONFIG_ENV = "PALIMPSEST_CONFIG"
@@ -82,6 +83,7 @@ def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, 
     if file is None and environment.get(CONFIG_ENV):
         file = Path(environment[CONFIG_ENV])
     layers = [_file_layer(file)] if file is not None else []
+    _refuse_removed(layers)
     named = _variables_named(layers)
     layers += _environment_layers(environment, named)
     given = {name: value for name, value in flags.items() if value is not None}
@@ -216,12 +218,15 @@ def _variables_named(layers: Sequence[_Layer]) -> frozenset[str]:
 
 
 def _environment_layers(environment: Mapping[str, str], named: frozenset[str]) -> list[_Layer]:
-    paths = {PREFIX + path.upper().replace(".", "__"): path for path in settings_by_path()}
+    paths = {_variable(path): path for path in settings_by_path()}
     paths |= {PREFIX + name.upper(): path for name, path in SHORT.items()}
+    removed = {_variable(path): path for path in REMOVED}
     layers = []
     for variable, text in sorted(environment.items()):
         if not variable.startswith(PREFIX) or variable in NOT_SETTINGS | named | {PREFIX + UPSTREAM.upper()}:
             continue
+        if variable in removed:
+            raise PolicyError(f"environment: {variable}: {_no_longer(removed[variable])}; unset the variable")
         if variable not in paths:
             near = get_close_matches(variable, [*paths, *NOT_SETTINGS], 1)
             hint = f"did you mean {near[0]}?" if near else "config/default.yaml lists what there is"
@@ -230,6 +235,11 @@ def _environment_layers(environment: Mapping[str, str], named: frozenset[str]) -
             path = paths[variable]
             layers.append(_Layer(f"environment: {variable}", _tree_of(path, _from_text(path, text, variable))))
     return layers
+
+
+def _variable(path: str) -> str:
+    """The environment variable of a setting."""
+    return PREFIX + path.upper().replace(".", "__")
 
 
 def _from_text(path: str, text: str, variable: str) -> Any:
@@ -281,6 +291,21 @@ def _validated(tree: Tree, layers: Sequence[_Layer]) -> Policy:
         raise PolicyError("\n".join(_explained(problem, layers) for problem in problems)) from error
     home = {name: path.expanduser() for name, path in policy.model if name in ("folder", "cache") and path is not None}
     return policy.model_copy(update={"data": policy.data.expanduser(), "model": policy.model.model_copy(update=home)})
+
+
+def _refuse_removed(layers: Sequence[_Layer]) -> None:
+    """Settings of earlier versions are answered by what holds instead."""
+    told = [
+        f"{layer.origin}: {path}: {_no_longer(path)}; delete the line"
+        for layer in layers
+        for path in removed_in(layer.tree)
+    ]
+    if told:
+        raise PolicyError("\n".join(told))
+
+
+def _no_longer(path: str) -> str:
+    return f"no longer a setting: {REMOVED[path]}"
 
 
 def _explained(problem: Any, layers: Sequence[_Layer]) -> str:

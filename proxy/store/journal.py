@@ -29,7 +29,6 @@ from proxy.domain import (
     StoredBlock,
 )
 from proxy.errors import MemoryFault
-from proxy.settings.policy import ReinforcementPolicy
 from proxy.store.answers import write_answers
 from proxy.store.branch_heads import head_of
 from proxy.store.branches import head_after
@@ -37,13 +36,11 @@ from proxy.store.connection import Ask, Row, Transaction
 from proxy.store.database import Database
 from proxy.store.diffs import carried
 from proxy.store.messages import ids
-from proxy.store.reinforcement import write_rounds
 from proxy.store.requests import write_requests
 from proxy.store.stats import count, usage
 from proxy.wire.message import read_message
 from proxy.wire.storage_codec import from_stored
 
-OFF = ReinforcementPolicy()
 MAX_CONVERSATIONS = 8  # whose heads are read: more than ever share enough with one request to be in question
 MAX_HEADS_READ = 8  # of each, the newest
 MAX_LINKS_OF_PRINT = 32  # newest conversations first; what stands in more of them tells none of them apart
@@ -110,9 +107,8 @@ NEWEST = """turn.id = (
 class Journal:
     """The journal in one SQLite database."""
 
-    def __init__(self, database: Database, reinforcement: ReinforcementPolicy = OFF) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._reinforcement = reinforcement
 
     def __repr__(self) -> str:
         return f"<Journal {self._database!r}>"
@@ -209,8 +205,6 @@ class Journal:
         """
 
         def work(transaction: Transaction) -> None:
-            if self._reinforcement.enabled:
-                write_rounds(transaction, requests, self._reinforcement)
             if requests:
                 write_requests(transaction, requests)
             if answers:

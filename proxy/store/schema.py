@@ -158,7 +158,7 @@ CREATE VIRTUAL TABLE memory_text USING fts5(tokens, tokenize = "ascii tokenchars
 M002 = r"""
 CREATE TABLE round (                         -- one block that was said
     tenant INTEGER NOT NULL REFERENCES tenant(id),
-    scope TEXT NOT NULL,                     -- how far it looked: core/recall/reinforcement.scope_name
+    scope TEXT NOT NULL,                     -- how far it looked, and the ids of that
     number INTEGER NOT NULL,                 -- from 1, inside its scope
     newest INTEGER NOT NULL,                 -- occurrence; later ones took no part
     PRIMARY KEY (tenant, scope, number)
@@ -218,7 +218,7 @@ async def m001_journal(run: Run) -> None:
 
 
 async def m002_rounds(run: Run) -> None:
-    """What reinforcement keeps (policy: reinforcement); empty while it is off."""
+    """What an option of earlier versions counted, off by default; nothing writes or reads it any more."""
     for statement in statements(M002):
         await run(statement)
 

@@ -69,7 +69,7 @@ def uncovered(ask: Ask, record: Record) -> Record:
     turn = record.turn
     if not record.scopes or not ask(COVERED, (ids(record.scopes), turn.created_at))[0][0]:
         return record
-    bare = replace(turn, user="", scope="", model="", block=None, quoted=(), explain=orjson.loads(ERASED_TURN), new=())
+    bare = replace(turn, user="", scope="", model="", block=None, explain=orjson.loads(ERASED_TURN), new=())
     return replace(record, turn=bare, entries=tuple(map(without_text, record.entries)))
 
 

@@ -22,11 +22,11 @@ import tiktoken
 
 from proxy.domain import Chat, Fingerprint, Message
 from proxy.errors import MemoryFault, faults
-from proxy.settings.policy import PressurePolicy
 
 MESSAGE_TOKENS = 4  # role and separators of one message (OpenAI cookbook, "How to count tokens")
 MEDIA_TOKENS = 765  # a 1024 x 1024 image in high detail, OpenAI's published figure; one number for all media
 CACHED_COUNTS = 200_000  # some 20 MB: the messages of a few hundred long conversations
+UNKNOWN_TOKENIZER_RATIO = 1.3  # tokens per token of o200k_base where a tokenizer is not public; usage teaches better
 LEARNING_RATE = 0.2  # of the ratio, per reported usage; one odd report moves it little
 MAX_RATIOS = 1000  # models; clients name what they like
 MAX_RATIO = 4.0  # a report beyond is not about the tokenizer (cached or hidden prompts)
@@ -42,8 +42,7 @@ _O200K = ("gpt-", "chatgpt-", "o1", "o3", "o4", "codex")
 class TokenCounter:
     """Counts prompts; remembers the count of each message by its fingerprint. Threads may share it."""
 
-    def __init__(self, policy: PressurePolicy) -> None:
-        self._policy = policy
+    def __init__(self) -> None:
         self._counts: OrderedDict[tuple[str, int], int] = OrderedDict()
         self._ratios: OrderedDict[str, float] = OrderedDict()
         self._lock = threading.Lock()  # of both; never held while a text is encoded
@@ -95,7 +94,7 @@ class TokenCounter:
         if _public(model) or counted_tokens <= 0 or reported_tokens <= 0:
             return
         with self._lock:
-            ratio = self._ratios.pop(model, self._policy.unknown_tokenizer_ratio)
+            ratio = self._ratios.pop(model, UNKNOWN_TOKENIZER_RATIO)
             seen = min(MAX_RATIO, max(1 / MAX_RATIO, ratio * reported_tokens / counted_tokens))
             self._ratios[model] = ratio + LEARNING_RATE * (seen - ratio)
             if len(self._ratios) > MAX_RATIOS:
@@ -105,7 +104,7 @@ class TokenCounter:
         if public := _public(model):
             return public, 1.0
         with self._lock:
-            return "o200k_base", self._ratios.get(model, self._policy.unknown_tokenizer_ratio)
+            return "o200k_base", self._ratios.get(model, UNKNOWN_TOKENIZER_RATIO)
 
     def _counted(self, key: tuple[str, int], encoding: str, parts: Sequence[str]) -> int:
         count = self._known(key)

@@ -12,6 +12,8 @@ from proxy.domain import Json
 from proxy.errors import WireError
 from proxy.wire.message import text_of
 
+MAX_BODY_BYTES = 32 * 1024 * 1024  # a larger request passes without memory: reading it takes too long
+
 
 def read_object(body: bytes) -> Json:
     """

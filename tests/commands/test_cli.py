@@ -28,7 +28,7 @@ def palimpsest(
 
 def test_help_names_the_commands_that_exist() -> None:
     said = palimpsest("--help").stdout
-    commands = "serve wrap doctor demo check-config model index search explain forget stats bench version"
+    commands = "serve wrap doctor demo check-config settings model index search explain forget stats bench version"
     for command in commands.split():
         assert command in said
 
@@ -45,10 +45,10 @@ def test_check_config_says_what_a_file_changes(tmp_path: Path) -> None:
 
 
 def test_check_config_names_file_key_value_and_what_is_allowed(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text("pressure: {warm: 2}")
+    (tmp_path / "mine.yaml").write_text("memory: {deadline_ms: 0}")
     done = palimpsest("check-config", "mine.yaml", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "palimpsest: mine.yaml: pressure.warm: 2 is not allowed; allowed: a number, > 0, < 1\n"
+    assert done.stderr == "palimpsest: mine.yaml: memory.deadline_ms: 0 is not allowed; allowed: a number, > 0\n"
 
 
 def test_check_config_without_a_file_checks_the_environment() -> None:
@@ -59,6 +59,12 @@ def test_check_config_without_a_file_checks_the_environment() -> None:
 def test_shipped_presets_are_fine() -> None:
     assert palimpsest("check-config", "default").stdout == "default: fine\n"
     assert "tenants.static" in palimpsest("check-config", "personal").stdout
+
+
+def test_settings_are_printed_as_a_file_that_is_fine(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(palimpsest("settings").stdout)
+    assert palimpsest("check-config", "mine.yaml", cwd=tmp_path).stdout == "mine.yaml: fine\n"
+    assert palimpsest("settings", "--markdown").stdout.startswith("# Settings\n")
 
 
 def test_check_config_tries_the_data_folder(tmp_path: Path) -> None:

@@ -93,8 +93,9 @@ def edge(
     http: type[asyncio.Protocol] | str = Connection,
 ) -> Iterator[int]:
     """The proxied routes on a server of their own; its port."""
-    limits = {"body_bytes": limit_bytes, "memory_body_bytes": limit_bytes - 1}
-    policy = Policy.model_validate({"upstreams": list(upstreams), "limits": limits, "memory": memory})
+    policy = Policy.model_validate(
+        {"upstreams": list(upstreams), "limits": {"body_bytes": limit_bytes}, "memory": memory}
+    )
     keyring = ProxyKeys(keys or {})
     upstreams = Upstreams(policy.upstreams, HELD, keyring)
     routes = ProxyRoutes(policy, pipeline or ScriptedPipeline(), upstreams, keyring)

@@ -180,7 +180,7 @@ async def test_where_the_model_decides_what_cannot_be_read_is_refused(
     with edge([{"url": upstream.url, "models": ["gpt-*"]}], pipeline, limit_bytes=1_000_000) as port:
         got = await told(port, request(target, gzip.compress(bytes(10_000_000)), headers=encoded))
     assert (got.status, error(got)["code"]) == (413, "request_too_large")
-    assert "limits.memory_body_bytes" in error(got)["message"]
+    assert "32 MiB" in error(got)["message"]
     assert (upstream.requests, pipeline.prepared) == ([], [])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proxy.core.recall.ranking import WEIGHTS
+from proxy.core.recall.ranking import WEIGHTS, Recipe
 from proxy.evaluation import palimpsest
 from proxy.evaluation.bench_ablate import AS_IT_IS, BUDGETS_CHARS, NoModel, Variant, ask, compressed, report, variants
 from proxy.evaluation.datasets import Conversation, Question
@@ -34,7 +34,7 @@ async def test_the_policy_as_it_is_is_asked_within_every_budget_and_others_withi
     async with palimpsest.opened(WordEmbedder()) as store:
         await store.write([TALK])
         usual = await ask(store, TALK, AS_IT_IS)
-        other = await ask(store, TALK, Variant("candidates", "1", {"candidates": 1}))
+        other = await ask(store, TALK, Variant("candidates", "1", Recipe(candidates=1)))
     assert usual[AS_IT_IS] == [FOUND], "questions without evidence are not asked"
     assert [key for key in usual if key is not AS_IT_IS] == list(BUDGETS_CHARS)
     assert len(other) == 1
@@ -70,7 +70,7 @@ async def test_exact_vectors_are_what_the_others_are_compared_with() -> None:
 
 
 def test_differences_are_paired_with_the_policy_as_it_is() -> None:
-    worse = Variant("group", "worse", {})
+    worse = Variant("group", "worse")
     budgets = {chars: [FOUND, FOUND] for chars in BUDGETS_CHARS}
     told_of = report(["own"], {AS_IT_IS: [FOUND, FOUND], worse: [LOST, FOUND], **budgets}, {"fp32": [[1, 1, 1]]}, 42)
     usual, other = told_of.data["variants"]

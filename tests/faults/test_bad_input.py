@@ -10,6 +10,7 @@ import pytest
 
 from proxy.domain import Json
 from proxy.scripted import Reply, ScriptedUpstream, error_body
+from proxy.wire.json_body import MAX_BODY_BYTES
 from tests.running import Proxy, as_headers, request
 
 CHAT = "/v1/chat/completions"
@@ -131,7 +132,7 @@ def test_body_of_twenty_megabytes_passes(own_proxy: Proxy, upstream: ScriptedUps
 
 def test_only_a_body_above_the_limit_is_refused(tmp_path: Path, upstream: ScriptedUpstream) -> None:
     upstream.script = lambda _: "fine"
-    limits = {"body_bytes": 1_000_000, "memory_body_bytes": 1_000_000}
+    limits = {"body_bytes": 1_000_000}
     with Proxy(tmp_path / "data", upstream.url, {"limits": limits}) as proxy:
         small, large = (chat({"role": "user", "content": "x" * size}) for size in (990_000, 1_100_000))
         assert request(proxy.port, "POST", CHAT, small, as_headers("sk-one", {})).status == 200
@@ -142,8 +143,8 @@ def test_only_a_body_above_the_limit_is_refused(tmp_path: Path, upstream: Script
 
 def test_body_too_large_for_memory_passes_without(tmp_path: Path, upstream: ScriptedUpstream) -> None:
     upstream.script = lambda _: "fine"
-    with Proxy(tmp_path / "data", upstream.url, {"limits": {"memory_body_bytes": 1000}}) as proxy:
-        body = chat({"role": "user", "content": "x" * 2000})
+    with Proxy(tmp_path / "data", upstream.url) as proxy:
+        body = chat({"role": "user", "content": "x" * MAX_BODY_BYTES})
         answered = request(proxy.port, "POST", CHAT, body, as_headers("sk-one", {}))
         assert (answered.status, answered.said("note")) == (200, "too-large")
         assert upstream.received[-1].body == body

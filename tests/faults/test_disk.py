@@ -13,7 +13,7 @@ import pytest
 from proxy.scripted import ScriptedUpstream
 from tests.running import Conversation, Proxy, database, memory_in, rows, stored_texts, until
 
-IMPATIENT = {"archive": {"commit_wait_ms": 250.0}}  # a disk that does not answer would hold up each request for long
+IMPATIENT = {"memory": {"deadline_ms": 1000.0}}  # a disk that does not answer would hold up each request for long
 FACT = "The archive room is number 3172, and its door opens to the left."
 QUESTION = "What is the number of the archive room?"
 
@@ -25,7 +25,7 @@ def answers(upstream: ScriptedUpstream) -> None:
 
 @pytest.fixture
 def own_proxy(upstream: ScriptedUpstream, tmp_path: Path) -> Iterator[Proxy]:
-    """One that waits for its disk no longer than it does by default."""
+    """One that does not wait long for its disk."""
     running = Proxy(tmp_path / "data", upstream.url, IMPATIENT)
     yield running
     running.close()

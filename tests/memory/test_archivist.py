@@ -22,11 +22,10 @@ import pytest
 
 from proxy.domain import Completion, Ending, Json, RawHeaders, Turn
 from proxy.errors import MemoryFault
-from proxy.memory.archivist import Archivist
-from proxy.memory.indexing import Indexer
+from proxy.memory.archivist import ArchiveLimits, Archivist
+from proxy.memory.indexing import BATCH_PASSAGES, Indexer
 from proxy.memory.readers import INLINE_CHARS
 from proxy.ports import Vectors
-from proxy.settings.policy import ArchivePolicy
 from proxy.store.connection import Transaction
 from proxy.store.database import Database
 from proxy.store.derived import Derived
@@ -84,22 +83,22 @@ class Hasher:
 class House:
     """An archivist over a database of its own."""
 
-    def __init__(self, path: Path, **policy: object) -> None:
+    def __init__(self, path: Path, redacts: bool = True, **limits: Any) -> None:
         self.database = Database(path)
         self.journal = Journal(self.database)
         self.counts = Tally()
         self.embedder = Hasher()
         self.usage: list[int] = []
-        patient = ArchivePolicy.model_validate({"commit_wait_ms": PATIENCE_SECONDS * 1000} | policy)
-        self.indexer = Indexer(Derived(self.database, time.time), self.embedder, self.counts, patient.index_batch)
+        self.indexer = Indexer(Derived(self.database, time.time), self.embedder, self.counts, BATCH_PASSAGES)
         self.archivist = Archivist(
             self.journal,
-            patient,
             self.counts,
             SECRET,
             time.time,
             lambda turn, tokens: self.usage.append(tokens),
             self.indexer.wake,
+            redacts,
+            ArchiveLimits(**{"commit_wait_seconds": PATIENCE_SECONDS, **limits}),
         )
 
     @asynccontextmanager
@@ -234,7 +233,7 @@ async def test_answer_in_an_encoding_that_we_cannot_read_is_counted(house: House
 
 @pytest.mark.parametrize(("redacts", "stored"), [(True, "password: [redacted:password]"), (False, "password: hunter2")])
 async def test_redaction_is_a_policy(tmp_path: Path, redacts: bool, stored: str) -> None:
-    house = House(tmp_path / "journal.db", redact=redacts)
+    house = House(tmp_path / "journal.db", redacts=redacts)
     async with house.running():
         house.archivist.note(turn_of(user("password: hunter2")))
     await house.database.open()
@@ -287,7 +286,7 @@ async def test_store_that_cannot_be_opened_loses_nothing_and_is_opened_later(hou
 
 async def test_end_of_an_answer_waits_no_longer_than_the_policy_says(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file stands in the way")
-    house = House(tmp_path / "data" / "journal.db", commit_wait_ms=50)
+    house = House(tmp_path / "data" / "journal.db", commit_wait_seconds=0.05)
     async with house.running():
         turn = turn_of(user("hello"))
         house.archivist.note(turn)
@@ -394,7 +393,7 @@ async def test_what_waits_is_bounded_in_size_with_all_that_is_sent_and_answered(
 
 async def test_answers_do_not_wait_for_a_store_that_fails(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file stands in the way")
-    house = House(tmp_path / "data" / "journal.db", commit_wait_ms=3_600_000)
+    house = House(tmp_path / "data" / "journal.db", commit_wait_seconds=3600)
     async with house.running():
         house.archivist.note(turn_of(user("hello")))
         await until(lambda: house.archivist.is_failing)
@@ -450,7 +449,7 @@ async def test_slow_texts_of_one_tenant_hold_up_no_turn_of_another(house: House)
 
 
 async def test_text_that_takes_too_long_is_said_and_its_tenants_answers_do_not_wait(tmp_path: Path) -> None:
-    house = House(tmp_path / "journal.db", commit_wait_ms=3_600_000)
+    house = House(tmp_path / "journal.db", commit_wait_seconds=3600)
     slow = SlowWire()
     async with house.running():
         for n in range(2):
@@ -474,7 +473,7 @@ async def test_text_that_takes_too_long_is_said_and_its_tenants_answers_do_not_w
 
 
 async def test_store_that_does_not_come_back_is_said_and_nobody_waits_for_it(tmp_path: Path) -> None:
-    house = House(tmp_path / "journal.db", commit_wait_ms=3_600_000)
+    house = House(tmp_path / "journal.db", commit_wait_seconds=3600)
     entered, go_on = threading.Event(), threading.Event()
 
     def hang(_transaction: Transaction) -> None:

@@ -10,17 +10,16 @@ from typing import Any, TypeVar
 import pytest
 
 from proxy.core.recall.generosity import DEMANDS
+from proxy.core.recall.ranking import Recipe
 from proxy.domain import BlockKind, Generosity, Query, Reach, Recalled
 from proxy.errors import MemoryFault
 from proxy.index.passage_tables import PassageTables
 from proxy.memory import recall as module
 from proxy.memory.recall import Recall
-from proxy.settings.policy import RecallPolicy, ReinforcementPolicy
 from proxy.store.connection import Ask
 from proxy.store.database import Database
-from proxy.store.journal import Journal
 from tests.remembered import Past, Watched, WordEmbedder
-from tests.talking import NOW, print_of, record, user
+from tests.talking import NOW, print_of, user
 
 T = TypeVar("T")
 
@@ -71,8 +70,8 @@ def counts() -> Counts:
     return Counts()
 
 
-def recalling(sql: Database, embedder: WordEmbedder, counts: Counts, **policy: Any) -> Recall:
-    return Recall(sql, PassageTables(embedder.name), embedder, RecallPolicy(**policy), counts, lambda: NOW)
+def recalling(sql: Database, embedder: WordEmbedder, counts: Counts, **recipe: Any) -> Recall:
+    return Recall(sql, PassageTables(embedder.name), embedder, counts, lambda: NOW, Recipe(**recipe))
 
 
 @pytest.fixture
@@ -135,8 +134,7 @@ async def test_a_model_that_is_being_loaded_is_waited_for(
         return True
 
     embedder.ready = False
-    shelves, policy = PassageTables(embedder.name), RecallPolicy()
-    recall = Recall(past.database, shelves, embedder, policy, counts, lambda: NOW, model_loaded=loaded)
+    recall = Recall(past.database, PassageTables(embedder.name), embedder, counts, lambda: NOW, model_loaded=loaded)
     assert not (await recall.recall(ask(FESTIVAL, lost), 10)).lexical_only
 
 
@@ -386,29 +384,3 @@ async def test_where_nobody_asks_no_model_is_needed(
 ) -> None:
     embedder.fault = "the model is gone"
     assert (await recall.recall(ask("", lost, named=frozenset()), 10)).admitted
-
-
-# --- reinforcement -------------------------------------------------------------------------------
-
-
-async def test_what_faded_is_not_recalled_though_it_stays_stored(
-    past: Past, embedder: WordEmbedder, counts: Counts, lost: frozenset[int]
-) -> None:
-    quick = ReinforcementPolicy(enabled=True, threshold=0.49)  # one missed round is enough
-    shelves = PassageTables(embedder.name)
-    recall = Recall(past.database, shelves, embedder, RecallPolicy(), counts, lambda: NOW, reinforcement=quick)
-    before = texts(await recall.recall(ask(FESTIVAL, lost), 10))
-    asked = record([user("And then?")], conversation="c-1", quoted=(min(lost),))
-    await Journal(past.database, quick).write([asked])
-    assert TALK[0] in before and TALK[1] in before
-    assert texts(await recall.recall(ask(FESTIVAL, lost), 10)) == [TALK[0]]
-    assert len(await past.journal.messages("acme", sorted(lost))) == len(lost)
-
-
-async def test_without_reinforcement_no_table_of_its_is_read(
-    past: Past, embedder: WordEmbedder, counts: Counts
-) -> None:
-    watched = Watched(past.database)
-    await past.say(*TALK)
-    await recalling(watched, embedder, counts).recall(ask(FESTIVAL), 10)
-    assert watched.asked and not any("round" in sql or "reinforced" in sql for sql in watched.asked)

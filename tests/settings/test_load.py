@@ -1,5 +1,4 @@
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,8 +8,9 @@ import pytest
 from proxy.domain import Mode, Reach
 from proxy.errors import PolicyError
 from proxy.settings.describe import settings_by_path
-from proxy.settings.load import admin_token, hand_over, handed_over, load, proxy_keys, read_yaml, shipped
-from proxy.settings.policy import KeyPolicy, Policy
+from proxy.settings.load import admin_token, hand_over, handed_over, load, proxy_keys, shipped
+from proxy.settings.policy import Policy
+from proxy.settings.removed import REMOVED
 
 HOME = str(Path.home())
 
@@ -36,21 +36,6 @@ def flat(tree: Any) -> str:
 
 def test_default_yaml_is_the_defaults() -> None:
     assert load(shipped("default.yaml"), {}, {}) == load(None, {}, {})
-
-
-def test_default_yaml_shows_every_field_with_its_reason() -> None:
-    text = shipped("default.yaml").read_text()
-    tree = read_yaml(shipped("default.yaml"))
-    prose = flat(re.sub(r"(?m)^\s*#|^  - #", " ", text))
-    for path, field in settings_by_path().items():
-        node: Any = tree
-        for part in path.split("."):
-            assert part in node, f"{path} is missing"
-            node = node[part]
-        assert flat(field.description) in prose, f"{path}: the reason is missing"
-    assert set(tree["upstreams"][0]) == {*Policy().upstreams[0].__class__.model_fields}
-    for name, field in KeyPolicy.model_fields.items():
-        assert re.search(rf"#\s+(- )?{name}: .*# {re.escape(field.description or '')}\n", text), name
 
 
 def test_personal_preset_is_one_memory_on_loopback() -> None:
@@ -157,7 +142,7 @@ def test_home_is_filled_in() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("pressure: {warm: 1.5}", "pressure.warm: 1.5 is not allowed; allowed: a number, > 0, < 1"),
+        ("memory: {deadline_ms: 0}", "memory.deadline_ms: 0 is not allowed; allowed: a number, > 0"),
         ("listen: {port: many}", "listen.port: 'many' is not allowed; allowed: an integer, >= 0, <= 65535"),
         ("memory: {reach: world}", "memory.reach: 'world' is not allowed; allowed: conversation | user | tenant"),
         ("log: {format: xml}", "log.format: 'xml' is not allowed; allowed: console | json"),
@@ -177,7 +162,8 @@ def test_home_is_filled_in() -> None:
         ),
         ("listen: 8484", "listen: 8484 is not allowed; allowed: mapping with host, port, workers"),
         ("tenants: {keys: [{name: a}]}", "tenants.keys.0.key_env: must be set; allowed: text, not empty"),
-        ("pressure: {warm: 0.9}", "pressure: warm 0.9 < tight 0.7 < full 0.8 must hold"),
+        ("pressure: {warm: 0.5}", "pressure.warm: no longer a setting: recall blocks shrink at 60, 70 and 80 % of"),
+        ("recall: {placement: system}", "recall.placement: no longer a setting: it is memory.placement now; delete"),
         ("listen: {prot: 1}", "listen.prot: no such setting; did you mean listen.port?"),
         ("prot: 1", "prot: no such setting; did you mean listen.port?"),
         ("deadline_ms: 1", "deadline_ms: no such setting; did you mean memory.deadline_ms?"),
@@ -187,6 +173,28 @@ def test_home_is_filled_in() -> None:
 )
 def test_a_refusal_names_file_key_value_and_what_is_allowed(tmp_path: Path, text: str, words: str) -> None:
     assert refusal(tmp_path, text).startswith(f"{tmp_path / 'mine.yaml'}: {words}")
+
+
+@pytest.mark.parametrize("path", REMOVED)
+def test_a_setting_of_an_earlier_version_is_answered_by_what_holds_instead(tmp_path: Path, path: str) -> None:
+    assert path not in settings_by_path()
+    section, name = path.split(".")
+    told = refusal(tmp_path, f"{section}: {{{name}: 1}}")
+    assert told == f"{tmp_path / 'mine.yaml'}: {path}: no longer a setting: {REMOVED[path]}; delete the line"
+    variable = f"PALIMPSEST_{section}__{name}".upper()
+    with pytest.raises(PolicyError) as refused:
+        load(None, {variable: "1"}, {})
+    assert str(refused.value).startswith(f"environment: {variable}: no longer a setting: ")
+    assert str(refused.value).endswith("; unset the variable")
+
+
+def test_every_setting_of_earlier_versions_is_named_at_once(tmp_path: Path) -> None:
+    told = refusal(tmp_path, "restore: {chars: 1, passage_chars: 2}\nlimits: {memory_messages: 3, body_bytes: 4}")
+    assert [line.split(": ")[1] for line in told.splitlines()] == [
+        "restore.chars",
+        "restore.passage_chars",
+        "limits.memory_messages",
+    ]
 
 
 def test_every_mistake_is_named_at_once(tmp_path: Path) -> None:

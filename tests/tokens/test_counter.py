@@ -13,11 +13,18 @@ import orjson
 import pytest
 
 from proxy.domain import Chat, Fingerprint, Json, Message, ToolCall
-from proxy.settings.policy import PressurePolicy
-from proxy.tokens.counter import MAX_RATIO, MAX_RATIOS, MEDIA_TOKENS, MESSAGE_TOKENS, TokenCounter, encoder, warm
+from proxy.tokens.counter import (
+    MAX_RATIO,
+    MAX_RATIOS,
+    MEDIA_TOKENS,
+    MESSAGE_TOKENS,
+    UNKNOWN_TOKENIZER_RATIO,
+    TokenCounter,
+    encoder,
+    warm,
+)
 from tests.running import ROOT
 
-POLICY = PressurePolicy()
 TEXT = "The gate code of the harbour warehouse is on the last page."
 TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
 
@@ -41,7 +48,7 @@ def tokens(text: str, encoding: str = "o200k_base") -> int:
 @pytest.fixture
 def counter() -> TokenCounter:
     warm()
-    return TokenCounter(POLICY)
+    return TokenCounter()
 
 
 def test_prompt_is_its_messages_calls_media_and_tools(counter: TokenCounter) -> None:
@@ -60,13 +67,13 @@ def test_public_tokenizer_is_used_as_it_is(counter: TokenCounter, model: str, en
     assert counter.text(TEXT, model) == tokens(TEXT, encoding)
 
 
-def test_unknown_tokenizer_counts_by_the_policys_ratio_until_usage_teaches_better(counter: TokenCounter) -> None:
+def test_unknown_tokenizer_counts_by_a_usual_ratio_until_usage_teaches_better(counter: TokenCounter) -> None:
     long = TEXT * 100
-    assert counter.text(long, "mine") == pytest.approx(tokens(long) * POLICY.unknown_tokenizer_ratio, abs=1)
+    assert counter.text(long, "mine") == pytest.approx(tokens(long) * UNKNOWN_TOKENIZER_RATIO, abs=1)
     for _ in range(60):
         counter.learn("mine", counter.text(long, "mine"), 2 * tokens(long))
     assert counter.text(long, "mine") == pytest.approx(2 * tokens(long), rel=0.01)
-    assert counter.text(long, "other") == pytest.approx(tokens(long) * POLICY.unknown_tokenizer_ratio, abs=1)
+    assert counter.text(long, "other") == pytest.approx(tokens(long) * UNKNOWN_TOKENIZER_RATIO, abs=1)
 
 
 @pytest.mark.parametrize(("counted", "reported"), [(0, 100), (100, 0), (-1, -1)])
@@ -125,7 +132,6 @@ def test_missing_file_of_an_encoding_is_a_fault_that_says_what_to_do_and_downloa
 COUNTED_IN_A_FRESH_PROCESS = """
 from proxy.tokens import counter
 from proxy.tokens.counter import TokenCounter
-from proxy.settings.policy import PressurePolicy
 from proxy.wire import chat
 
 def asked(model):
@@ -133,7 +139,7 @@ def asked(model):
     return chat.parse(body)
 
 counter.warm()
-counter = TokenCounter(PressurePolicy())
+counter = TokenCounter()
 for model in ("gpt-4o", "gpt-4", "gpt-4"):
     request = asked(model)
     prints = [type("Print", (), {"full": 1})()]

@@ -10,6 +10,7 @@ from time import perf_counter
 
 from proxy.commands.doctor.finding import Finding, failed, ok, refusal, warning
 from proxy.commands.probe import Found, address, ask, claim, look
+from proxy.embedding.embedder import THREADS
 from proxy.embedding.minilm import PROBE, Encoder
 from proxy.embedding.model import locate, questions_folder
 from proxy.errors import MemoryFault, PolicyError
@@ -34,7 +35,7 @@ def model(policy: ModelPolicy) -> Finding:
             return warning(check, missing, "palimpsest model install; a proxy that runs fetches it, too")
         return warning(check, f"{missing}, and model.download is never", "put its files into model.folder")
     try:
-        encoder = Encoder(questions_folder(folder), policy.threads)
+        encoder = Encoder(questions_folder(folder), THREADS)
         started = perf_counter()
         encoder.embed([PROBE])
     except MemoryFault as error:

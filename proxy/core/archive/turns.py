@@ -10,7 +10,7 @@ from proxy.core.conversation import Rules
 from proxy.core.decision import Decision
 from proxy.core.history.link_keys import flags_of, request_links
 from proxy.core.recall.diagnosis import newly_lost
-from proxy.domain import HeadFlag, LinkKind, NewMessage, Reach, Role, Turn
+from proxy.domain import HeadFlag, LinkKind, NewMessage, Role, Turn
 
 
 def turn_of(decision: Decision, rules: Rules, *, id: str, upstream: str, created_at: float) -> Turn:
@@ -23,7 +23,7 @@ def turn_of(decision: Decision, rules: Rules, *, id: str, upstream: str, created
         created_at: Unix seconds.
     """
     reading, lineage, diagnosis = decision.reading, decision.lineage, decision.diagnosis
-    head, speaker, query, places = lineage.head, diagnosis.speaker, diagnosis.query, reading.places
+    head, speaker, places = lineage.head, diagnosis.speaker, reading.places
     held = [head.occurrences[index] for index in lineage.held] if head else []
     kept = _kept(decision)
     prints = reading.history_prints
@@ -44,9 +44,7 @@ def turn_of(decision: Decision, rules: Rules, *, id: str, upstream: str, created
         user=speaker.user,
         scope=speaker.scope,
         created_at=created_at,
-        block=decision.block if rules.policy.recall.placement == "user" else None,
-        quoted=decision.block.occurrences if decision.block else (),
-        reach=query.reach if query else Reach.CONVERSATION,
+        block=decision.block if rules.policy.memory.placement == "user" else None,
         anchor=len(held) + decision.anchor if decision.anchor >= 0 else -1,
         replaces_blocks=decision.drops_blocks or (diagnosis.sheds and decision.block is not None),
         compactions=(head.compactions if head else 0) + lineage.event.is_compaction,
@@ -61,7 +59,7 @@ def turn_of(decision: Decision, rules: Rules, *, id: str, upstream: str, created
 
 def bare_turn(turn: Turn, bare: Decision) -> Turn:
     """The turn where its request was sent once more with nothing added, and is decided anew as `bare`."""
-    return replace(turn, block=None, quoted=(), tokens=bare.own_tokens, is_bare=True, explain=bare.explain)
+    return replace(turn, block=None, tokens=bare.own_tokens, is_bare=True, explain=bare.explain)
 
 
 def _kept(decision: Decision) -> dict[int, int]:

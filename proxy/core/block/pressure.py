@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from proxy.domain import Budget, Pressure, Tier
-from proxy.settings.policy import PressurePolicy, RestorePolicy
 
 CHARS_PER_TOKEN = 3.0  # cautious: English runs at 4, code and JSON at 3; used only to keep a block inside the window
 SMALL_WINDOW_REPLY_SHARE = 0.25  # kept for the answer where a window is too small for the policy's reserve
@@ -19,9 +18,15 @@ SMALL_WINDOW_REPLY_SHARE = 0.25  # kept for the answer where a window is too sma
 OWN_SHARE = 0.25
 FREE_CHARS = 1500
 TIERS = (Tier.CALM, Tier.WARM, Tier.TIGHT, Tier.FULL)
+TIER_EDGES = (0.60, 0.70, 0.80)  # of the window, where warm, tight and full begin; clients compact at about 0.8
+# Passages of a recall block and the characters of each, by tier (CALMem section 6).
+RECALL_PASSAGES = {Tier.CALM: (5, 600), Tier.WARM: (3, 400), Tier.TIGHT: (2, 250)}
+RESTORE_CHARS = 6000  # recovery saturates at 6,000 to 8,000 (LANTERN, and `palimpsest bench ablate`)
+RESTORE_ROOM_SHARE = 0.5  # of the free window; the rest is for the work ahead
+PASSAGE_CHARS = 1000  # no passage of a restore is longer: one window of the index (LANTERN 3.1)
 
 
-def pressure(prompt_tokens: int, window_tokens: int, reply_tokens: int, policy: PressurePolicy) -> Pressure:
+def pressure(prompt_tokens: int, window_tokens: int, reply_tokens: int) -> Pressure:
     """
     Place a request on the ladder.
 
@@ -36,11 +41,11 @@ def pressure(prompt_tokens: int, window_tokens: int, reply_tokens: int, policy: 
     if window_tokens <= 0:
         raise ValueError("window_tokens must be positive")
     ratio = prompt_tokens / window_tokens
-    tier = TIERS[bisect_right((policy.warm, policy.tight, policy.full), ratio)]
+    tier = TIERS[bisect_right(TIER_EDGES, ratio)]
     return Pressure(prompt_tokens, window_tokens, reply_tokens, ratio, tier)
 
 
-def reply_room(prompt_tokens: int, window_tokens: int, wanted_tokens: int | None, policy: PressurePolicy) -> int:
+def reply_room(prompt_tokens: int, window_tokens: int, wanted_tokens: int | None, reserve_tokens: int) -> int:
     """
     Tokens to keep free for the answer.
 
@@ -48,21 +53,17 @@ def reply_room(prompt_tokens: int, window_tokens: int, wanted_tokens: int | None
         prompt_tokens: of the request as the client sent it.
         wanted_tokens: the longest answer that it asks for. Where that is more than fits anyway, we can break nothing by
             adding: such a provider cuts answers short, and its clients ask for the most there is.
+        reserve_tokens: what the policy keeps where a request names no maximum.
     """
-    reserve = min(policy.reply_reserve_tokens, int(window_tokens * SMALL_WINDOW_REPLY_SHARE))
+    reserve = min(reserve_tokens, int(window_tokens * SMALL_WINDOW_REPLY_SHARE))
     wanted = wanted_tokens or reserve
     return wanted if prompt_tokens + wanted <= window_tokens else min(wanted, reserve)
 
 
-def recall_budget(tier: Tier, policy: PressurePolicy) -> Budget | None:
+def recall_budget(tier: Tier) -> Budget | None:
     """Characters of a recall block on this tier; None: say nothing (CALMem section 6)."""
-    passages, chars = {
-        Tier.CALM: (policy.calm_passages, policy.calm_passage_chars),
-        Tier.WARM: (policy.warm_passages, policy.warm_passage_chars),
-        Tier.TIGHT: (policy.tight_passages, policy.tight_passage_chars),
-        Tier.FULL: (0, 0),
-    }[tier]
-    return Budget(passages * chars, chars) if passages * chars else None
+    passages, chars = RECALL_PASSAGES.get(tier, (0, 0))
+    return Budget(passages * chars, chars) if passages else None
 
 
 def beside_own(budget: Budget, own_chars: int) -> Budget:
@@ -76,10 +77,10 @@ def beside_own(budget: Budget, own_chars: int) -> Budget:
     return Budget(chars, min(chars, budget.passage_chars))
 
 
-def restore_budget(now: Pressure, policy: RestorePolicy) -> Budget | None:
-    """Characters of a restore block: the policy's, and never more than its share of the free room; None: no room."""
-    chars = min(policy.chars, int(free_tokens(now) * policy.free_room_share * CHARS_PER_TOKEN))
-    return Budget(chars, min(chars, policy.passage_chars)) if chars > 0 else None
+def restore_budget(now: Pressure) -> Budget | None:
+    """Characters of a restore block: 6,000, and never more than half of the free room; None: no room."""
+    chars = min(RESTORE_CHARS, int(free_tokens(now) * RESTORE_ROOM_SHARE * CHARS_PER_TOKEN))
+    return Budget(chars, min(chars, PASSAGE_CHARS)) if chars > 0 else None
 
 
 def free_tokens(now: Pressure) -> int:

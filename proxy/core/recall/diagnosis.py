@@ -44,6 +44,7 @@ QUERY_CHARS = 2000  # MiniLM reads some 1,000 characters; the rest still serves 
 CONTEXT_CHARS = 1500  # of what stands around the question: the last messages, a summary's opening
 WISHES_UNASKED = 24  # lasting wishes that come back where nobody asks: some 2,000 characters of 6,000
 ANSWER_CHARS = 600  # of a passage that answers a question: some paragraphs (CALMem 6)
+REPLAY_SHARE = 0.04  # of the window, replayed blocks together: about three restores in 128,000 tokens
 MIN_BLOCK_CHARS = 300  # the frame takes half of it; less says nothing
 
 
@@ -82,7 +83,7 @@ def diagnose(
     if lineage.event is Event.RETRY or (reach is Reach.CONVERSATION and not lost):
         return silent(Note.CALM)
     restores = lineage.event in (Event.SUMMARY, Event.TRUNCATE) and not lineage.window_full
-    at_cap = replayed_tokens >= policy.pressure.replay_share * now.window_tokens > 0
+    at_cap = replayed_tokens >= REPLAY_SHARE * now.window_tokens > 0
     sheds = restores and at_cap
     if (not human_speaks and not restores) or (newest < 0 and (chat.held or _begins_compacted(chat))):
         return silent(Note.TOOL_LOOP)
@@ -90,11 +91,11 @@ def diagnose(
     if uttered is not None and uttered.is_small_talk and not (restores and _goes_on(chat, newest, uttered)):
         return silent(Note.NOTHING_RELEVANT)
     if restores:
-        kind, budget = BlockKind.RESTORE, restore_budget(now, policy.restore)
+        kind, budget = BlockKind.RESTORE, restore_budget(now)
         if budget is None or budget.chars < MIN_BLOCK_CHARS:
             return silent(Note.WINDOW_FULL)
     else:
-        kind, budget = BlockKind.RECALL, recall_budget(now.tier, policy.pressure)
+        kind, budget = BlockKind.RECALL, recall_budget(now.tier)
         if budget is None:
             return silent(Note.PRESSURE)
         if at_cap:

@@ -35,6 +35,8 @@ RRF_DAMPING_RANKS = 60  # Cormack et al. 2009
 PROBABILITY = "probability"  # the signal that judges all others: see `core/recall/relevance.py`
 WORTH_CHARS = 300  # 200 and 350 measure alike on LoCoMo and BEAM
 LEAST_PROBABILITY = 1e-6  # logarithms need more than 0
+CANDIDATES = 200  # passages that each index hands on: many more than a block holds, few enough to rank at once
+MMR_LAMBDA = 0.7  # 1 is relevance alone, less is more variety; LANTERN's value, and flat from 0.5 to 0.9 on LoCoMo
 MMR_DEPTH = 80  # a block holds some forty short passages: order behind twice as many is never looked at
 
 # Round numbers on a flat optimum: halving or doubling the small ones moves LoCoMo by less than a point, and each of its
@@ -131,6 +133,9 @@ class Recipe:
     weights: Mapping[str, float] = field(default_factory=lambda: WEIGHTS)
     reach_passages: int = REACH_PASSAGES
     damping_ranks: int = RRF_DAMPING_RANKS
+    fusion: Literal["minmax", "rrf"] = "minmax"
+    candidates: int = CANDIDATES
+    mmr_lambda: float = MMR_LAMBDA
 
 
 RECIPE = Recipe()
@@ -169,11 +174,7 @@ def rank(
     asked: Asked,
     eligible: Bools,
     now: float,
-    *,
-    pool: int,
-    fusion: Literal["minmax", "rrf"],
     recipe: Recipe = RECIPE,
-    gained: Floats | None = None,
 ) -> Ranked:
     """
     Score what the question may be about: the best passages by vector, the best by words, and what stands around them.
@@ -181,9 +182,6 @@ def rank(
     Args:
         eligible: (n,), which passages may come; the others only stand around them.
         now: Unix seconds, for recency.
-        pool: passages that each of the two lists hands on, >= 1.
-        fusion: `minmax` adds signals stretched to 0..1, `rrf` their reciprocal ranks (LANTERN 3.2).
-        gained: (n,), F * c * s of LANTERN's importance, see `reinforcement.worth`; None: the same for all.
 
     Returns:
         The eligible passages of the pool, best first; ties go to the lower row. Scores compare within one call only:
@@ -198,7 +196,7 @@ def rank(
     about = asked.cosines if asked.about is None else asked.about
     cosine = np.zeros(len(shelf)) if about is None else about
     spread = weighed(asked.found, bm25.idf, len(shelf))
-    rows = np.concatenate([*_best(cosine, eligible, pool), *_best(spread, eligible, pool)])
+    rows = np.concatenate([*_best(cosine, eligible, recipe.candidates), *_best(spread, eligible, recipe.candidates)])
     rows = widened(shelf, rows, recipe.reach_passages)
     rows = rows[eligible[rows]]
     around, weights = surroundings(shelf, rows, recipe.reach_passages)
@@ -209,7 +207,6 @@ def rank(
     near = held.take(rows, axis=1) + np.einsum("kr,tkr->tr", weights, held.take(around, axis=1))
     named = [shelf.names[name] for name in sorted(asked.words) if name in shelf.names]
     preceding = shelf.before[rows]
-    importance = recency((now - shelf.created_at[rows]) / 86_400) * shelf.consequence[rows]
     signals: dict[str, Floats] = {
         "meaning": meaning,
         "words": bm25.score(tuple(asked.found), near, length) if asked.found else np.zeros(len(rows)),
@@ -217,9 +214,9 @@ def rank(
         "user": shelf.users[rows].astype(float),  # what a model says can be said again; only the user knows the rest
         "dated": _within(shelf.created_at[rows], asked.periods),
         "answers": ((preceding >= 0) & shelf.asks[preceding]).astype(float) - shelf.asks[rows],
-        "importance": importance if gained is None else importance * gained[rows],
+        "importance": recency((now - shelf.created_at[rows]) / 86_400) * shelf.consequence[rows],
     }
-    if fusion == "minmax":
+    if recipe.fusion == "minmax":
         scores = min_max_fusion(signals, recipe.weights)
     else:
         scores = reciprocal_rank_fusion(signals, recipe.weights, recipe.damping_ranks)
@@ -303,7 +300,7 @@ def consequence(has_calls: bool, has_files: bool) -> float:
     """
     D of LANTERN's importance: what called tools or names files mattered more.
 
-    F, c and s come from `reinforcement.py`; where nobody counts, they are the same for every passage and cancel out.
+    F, c and s count how often a passage was recalled. Measured, they gain nothing, so nothing counts them here.
     """
     return 1.0 + CALLS_BONUS * has_calls + FILES_BONUS * has_files
 

@@ -34,9 +34,9 @@ def test_a_failure_is_the_exit_status(tmp_path: Path) -> None:
 
 
 def test_every_wrong_setting_is_told(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text("pressure: {warm: 2}\nlisten: {port: x}")
+    (tmp_path / "mine.yaml").write_text("memory: {deadline_ms: 0}\nlisten: {port: x}")
     done = palimpsest("doctor", "--config", str(tmp_path / "mine.yaml"))
     assert done.returncode == 1
     lines = [line.split() for line in done.stdout.splitlines()]
     assert [line[:2] for line in lines if line[0] == "failed"] == [["failed", "settings"]] * 2
-    assert "pressure.warm:" in done.stdout and "listen.port:" in done.stdout
+    assert "memory.deadline_ms:" in done.stdout and "listen.port:" in done.stdout

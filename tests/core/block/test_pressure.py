@@ -4,9 +4,8 @@ import pytest
 
 from proxy.core.block.pressure import beside_own, free_tokens, pressure, recall_budget, reply_room, restore_budget
 from proxy.domain import Budget, Tier
-from proxy.settings.policy import PressurePolicy, RestorePolicy
 
-POLICY = PressurePolicy()
+RESERVE_TOKENS = 4096
 
 
 @pytest.mark.parametrize(
@@ -23,36 +22,36 @@ POLICY = PressurePolicy()
     ],
 )
 def test_reaching_an_edge_enters_the_next_tier(prompt_tokens: int, tier: Tier) -> None:
-    assert pressure(prompt_tokens, 1000, 0, POLICY).tier is tier
+    assert pressure(prompt_tokens, 1000, 0).tier is tier
 
 
 def test_the_reply_reserve_is_no_part_of_the_ratio() -> None:
-    assert pressure(500, 1000, 400, POLICY).ratio == 0.5
+    assert pressure(500, 1000, 400).ratio == 0.5
 
 
 @pytest.mark.parametrize(
     ("prompt_tokens", "wanted_tokens", "kept_tokens"),
     [
-        (10_000, None, POLICY.reply_reserve_tokens),
+        (10_000, None, RESERVE_TOKENS),
         (10_000, 64_000, 64_000),
         (136_000, 64_000, 64_000),
-        (136_001, 64_000, POLICY.reply_reserve_tokens),
+        (136_001, 64_000, RESERVE_TOKENS),
         (199_000, 2000, 2000),
     ],
 )
 def test_an_answer_keeps_the_room_that_it_asks_for_where_that_is_there(
     prompt_tokens: int, wanted_tokens: int | None, kept_tokens: int
 ) -> None:
-    assert reply_room(prompt_tokens, 200_000, wanted_tokens, POLICY) == kept_tokens
+    assert reply_room(prompt_tokens, 200_000, wanted_tokens, RESERVE_TOKENS) == kept_tokens
 
 
 def test_a_window_without_tokens_is_refused() -> None:
     with pytest.raises(ValueError, match="window_tokens"):
-        pressure(1, 0, 0, POLICY)
+        pressure(1, 0, 0)
 
 
 def test_a_recall_block_says_less_on_each_tier_and_nothing_when_full() -> None:
-    budgets = [recall_budget(tier, POLICY) for tier in (Tier.CALM, Tier.WARM, Tier.TIGHT, Tier.FULL)]
+    budgets = [recall_budget(tier) for tier in (Tier.CALM, Tier.WARM, Tier.TIGHT, Tier.FULL)]
     assert budgets == [Budget(3000, 600), Budget(1200, 400), Budget(500, 250), None]
 
 
@@ -67,18 +66,18 @@ def test_a_passage_is_never_longer_than_its_block() -> None:
 
 @pytest.mark.parametrize(("window_tokens", "kept_tokens"), [(2048, 512), (16_384, 4096), (200_000, 4096)])
 def test_a_small_window_keeps_a_quarter_for_an_answer_of_unknown_length(window_tokens: int, kept_tokens: int) -> None:
-    assert reply_room(100, window_tokens, None, POLICY) == kept_tokens
+    assert reply_room(100, window_tokens, None, RESERVE_TOKENS) == kept_tokens
 
 
 def test_a_restore_block_has_its_budget_at_any_tier() -> None:
-    assert restore_budget(pressure(90_000, 100_000, 1000, POLICY), RestorePolicy()) == Budget(6000, 1000)
+    assert restore_budget(pressure(90_000, 100_000, 1000)) == Budget(6000, 1000)
 
 
 def test_a_restore_block_takes_at_most_half_of_the_free_room() -> None:
-    now = pressure(8000, 10_000, 1000, POLICY)
+    now = pressure(8000, 10_000, 1000)
     assert free_tokens(now) == 1000
-    assert restore_budget(now, RestorePolicy()) == Budget(1500, 1000)
+    assert restore_budget(now) == Budget(1500, 1000)
 
 
 def test_a_full_window_leaves_no_room_to_restore() -> None:
-    assert restore_budget(pressure(10_000, 10_000, 1000, POLICY), RestorePolicy()) is None
+    assert restore_budget(pressure(10_000, 10_000, 1000)) is None

@@ -53,7 +53,7 @@ def decide(
 ) -> Diagnosis:
     policy = policy or Policy()
     prints = [Fingerprint(100 + at, 0) for at in range(len(request.history))]
-    now = pressure(prompt_tokens, 100_000, 4000, policy.pressure)
+    now = pressure(prompt_tokens, 100_000, 4000)
     return diagnose(request, prints, speaker, lineage, "c", now, replayed_tokens, policy, excluded)
 
 

@@ -43,7 +43,7 @@ def everything(count: int) -> Bools:
 def ordered(said: list[str], asked: Asked, eligible: Bools | None = None, **more: object) -> list[int]:
     on = shelf(said, **more)  # type: ignore[arg-type]
     chosen = everything(len(said)) if eligible is None else eligible
-    return rank(on, asked, chosen, NOW, pool=200, fusion="minmax").rows.tolist()
+    return rank(on, asked, chosen, NOW).rows.tolist()
 
 
 def test_bm25_of_a_scope_equals_the_library_over_the_same_texts() -> None:
@@ -92,7 +92,7 @@ def test_a_long_passage_must_be_worth_its_room() -> None:
     said = ["x" * (4 * SHORT_CHARS), "x" * SHORT_CHARS, "x"]
     equal = Asked(cosines=np.full(3, 0.5), found={"tango": np.arange(3), "paris": np.array([0, 1, 2])})
     on = shelf(said, conversations=[1, 2, 3])
-    ranked = rank(on, equal, everything(3), NOW, pool=9, fusion="rrf")
+    ranked = rank(on, equal, everything(3), NOW, Recipe(candidates=9, fusion="rrf"))
     worth = dict(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True))
     assert worth[0] < worth[1]
 
@@ -103,7 +103,7 @@ def test_a_signal_without_weight_moves_nothing() -> None:
     on, all_of_it = shelf(["text"] * 40), everything(40)
     scores = [
         dict(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True))
-        for ranked in (rank(on, asked, all_of_it, NOW, pool=200, fusion="minmax", recipe=r) for r in (RECIPE, deaf))
+        for ranked in (rank(on, asked, all_of_it, NOW, r) for r in (RECIPE, deaf))
     ]
     assert scores[0][3] > scores[0][39]
     assert scores[1][3] == pytest.approx(scores[1][39])
@@ -112,10 +112,7 @@ def test_a_signal_without_weight_moves_nothing() -> None:
 def test_surroundings_count_only_within_the_reach() -> None:
     asked = Asked(cosines=None, found={"tango": np.array([10])})
     on, all_of_it = shelf(["text"] * 40), everything(40)
-    alone, near = (
-        rank(on, asked, all_of_it, NOW, pool=200, fusion="minmax", recipe=Recipe(reach_passages=reach)).rows.tolist()
-        for reach in (0, 2)
-    )
+    alone, near = (rank(on, asked, all_of_it, NOW, Recipe(reach_passages=reach)).rows.tolist() for reach in (0, 2))
     assert alone == [10]
     assert sorted(near) == [8, 9, 10, 11, 12]
 
@@ -201,7 +198,7 @@ def test_same_question_same_order() -> None:
 def test_pool_limits_what_each_list_hands_on() -> None:
     on = shelf(["x" * (REACH_CHARS + 1)] * 50, conversations=list(range(50)))
     asked = Asked(cosines=None, found={"tango": np.arange(50)})
-    assert len(rank(on, asked, everything(50), NOW, pool=4, fusion="minmax").rows) == 4
+    assert len(rank(on, asked, everything(50), NOW, Recipe(candidates=4)).rows) == 4
 
 
 def test_reciprocal_ranks_reward_what_several_lists_place_high() -> None:
@@ -241,7 +238,7 @@ def test_order_is_the_same_each_time_and_holds_only_what_may_come_once(
     eligible = np.array([may for *_, may in said])
     cosines = np.array([cosine / 10 for _, cosine, *_ in said])
     asked = Asked(cosines=cosines, found={"tango": held} if len(held) else {})
-    first, again = (rank(on, asked, eligible, NOW, pool=pool, fusion=fusion) for _ in range(2))
+    first, again = (rank(on, asked, eligible, NOW, Recipe(candidates=pool, fusion=fusion)) for _ in range(2))
     assert first.rows.tolist() == again.rows.tolist()
     assert eligible[first.rows].all() and len(set(first.rows.tolist())) == len(first.rows)
     for (row, score), (next_row, next_score) in pairwise(zip(first.rows, first.scores, strict=True)):
@@ -256,7 +253,10 @@ def test_min_max_ignores_a_signal_that_is_the_same_everywhere() -> None:
 def test_both_fusions_agree_on_a_clear_case() -> None:
     on = shelf(["text"] * 30)
     asked = Asked(cosines=np.where(np.arange(30) == 12, 1.0, 0.0), found={"tango": np.array([12])})
-    best = [rank(on, asked, everything(30), NOW, pool=50, fusion=fusion).rows[0] for fusion in ("minmax", "rrf")]
+    best = [
+        rank(on, asked, everything(30), NOW, Recipe(candidates=50, fusion=fusion)).rows[0]
+        for fusion in ("minmax", "rrf")
+    ]
     assert best == [12, 12]
 
 

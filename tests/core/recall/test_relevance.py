@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from proxy.core.archive.chunking import query_terms, terms
-from proxy.core.recall.ranking import Asked, PassageTable, Ranked, rank
+from proxy.core.recall.ranking import Asked, PassageTable, Ranked, Recipe, rank
 from proxy.core.recall.relevance import (
     HELP,
     HELP_BY_WORDS,
@@ -42,7 +42,7 @@ def judged(text: str, nearest: int | None) -> tuple[Ranked, np.ndarray, float]:
     on = shelf(SAID, users=range(len(SAID)))
     question = asked(text, on, nearest)
     eligible = np.ones(len(on), np.bool_)
-    ranked = rank(on, question, eligible, NOW, pool=50, fusion="minmax")
+    ranked = rank(on, question, eligible, NOW, Recipe(candidates=50))
     found = relevance(on, question, eligible, ranked)
     return ranked, found.passages, found.helps
 
@@ -68,7 +68,7 @@ def test_what_stands_out_from_its_scope_is_more_probable_than_what_is_like_all_o
     vague = Asked(np.full(len(on), 0.6), clear.found, clear.text, absent=clear.absent)
     first = []
     for question in (clear, vague):
-        ranked = rank(on, question, eligible, NOW, pool=50, fusion="minmax")
+        ranked = rank(on, question, eligible, NOW, Recipe(candidates=50))
         worth = relevance(on, question, eligible, ranked).passages
         first.append(worth[ranked.rows == 0][0])
     assert first[0] > first[1]
@@ -79,7 +79,7 @@ def test_every_weight_has_its_signal() -> None:
     on.vectors[0] = axis(0)
     question = asked("Who is my manager?", on, 0)
     eligible = np.ones(len(on), np.bool_)
-    ranked = rank(on, question, eligible, NOW, pool=50, fusion="minmax")
+    ranked = rank(on, question, eligible, NOW, Recipe(candidates=50))
     signals = passage_signals(on, question, eligible, ranked)
     assert {*PASSAGE} == {*signals, "bias"}
     assert {*PASSAGE_BY_WORDS} <= {*PASSAGE}
