@@ -7,7 +7,7 @@ is an empty value; "could not look" raises `MemoryFault`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -73,14 +73,17 @@ class Listener(Protocol):
     from the first byte that it holds back, everything waits for `finish`. So hold back nothing but the end: a stream's
     terminal event, or the chunk that completes `content-length`. (The end of a body without either waits anyway.)
     Call `finish` exactly once, however the answer ended; it hands over what was heard synchronously, so a cancelled
-    caller need not await its result.
+    caller need not await `committed`.
     """
 
     def feed(self, data: bytes) -> int:
         """How many leading bytes of `data` may be forwarded now; the terminal event waits for the commit."""
 
-    def finish(self, ending: Ending) -> Awaitable[None]:
-        """Await: the answer is committed, or `commit_wait_ms` is over."""
+    def finish(self, ending: Ending) -> None:
+        """Hand over what was heard."""
+
+    async def committed(self) -> None:
+        """Wait until what `finish` handed over is committed, or `commit_wait_ms` is over."""
 
 
 class Wire(Protocol):

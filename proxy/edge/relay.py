@@ -1,15 +1,17 @@
 """
-How does an answer reach the client? Chunk by chunk as it comes; only its end waits for the archive.
+The relay of an answer to the client: chunk by chunk as it comes; only its end waits for the archive.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from time import perf_counter
 
 from starlette.types import Send
 
 from proxy.domain import Ending, Prepared, RawHeaders
+from proxy.edge.guarded_listener import GuardedListener
 from proxy.ports import Answer, Listener
 from proxy.wire.refusal import Refusal
 
@@ -64,20 +66,22 @@ class Relay:
         await self._start(status, [*described, *self._added])
         await self._pass(body, more=False)
 
-    def end(self, ending: Ending) -> Awaitable[None] | None:
-        """Tell the listener how it ended; only the first call counts. Await the result to know it committed."""
+    def end(self, ending: Ending) -> Listener | None:
+        """Tell the listener how it ended; only the first call counts, and returns the listener, if there is one."""
         self._begin(0, ())
         self.ending = self.ending or ending
         listener, self._listener = self._listener, None
-        return None if listener is None else listener.finish(ending)
+        if listener is not None:
+            listener.finish(ending)
+        return listener
 
     async def _ended(self, ending: Ending) -> None:
-        if (committed := self.end(ending)) is not None:
-            await committed
+        if (listener := self.end(ending)) is not None:
+            await listener.committed()
 
     def _begin(self, status: int, headers: RawHeaders) -> None:
         if self._listen is not None:
-            self._listener, self._listen = self._listen(status, headers), None
+            self._listener, self._listen = GuardedListener(partial(self._listen, status, headers)), None
 
     async def _start(self, status: int, headers: RawHeaders) -> None:
         self.has_begun, self.status, self.begun_at = True, status, perf_counter()

@@ -1,7 +1,7 @@
 """
-How does what passed become a record? Overhear, journal, then index in the background.
+The archivist: takes requests and answers as they pass, and writes them in the background.
 
-The edge hands over synchronously and goes on; one task writes everything that waits in one transaction, another embeds.
+The edge hands over synchronously and goes on; one task writes everything that waits in one transaction.
 Nothing here delays a reply but the commit of its own end, and that for `commit_wait_ms` at most. While the store fails,
 turns wait in memory, up to `queue_turns` and `queue_bytes`; beyond, they are counted as lost. What itself cannot be
 stored, however well the store is, is set aside (`quarantine`), and the rest is written. No tenant waits for the texts
@@ -12,20 +12,21 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import monotonic, perf_counter
-from typing import Any
 
 import structlog
 
 from proxy.core.archive.records import heard_of, record_of
 from proxy.core.caller.identity import tenant_key
 from proxy.core.redaction.redaction import is_withheld, redact
-from proxy.domain import Completion, Ending, Heard, RawHeaders, Record, SetAside, Turn
+from proxy.domain import Completion, Ending, RawHeaders, SetAside, Turn
 from proxy.errors import DataFault, MemoryFault
 from proxy.memory.readers import SLOW_SECONDS, Readers
+from proxy.memory.turn_recorder import TurnRecorder
+from proxy.memory.write_batch import AnswerItem, Batch, Item, RequestItem, Result
 from proxy.ports import Clock, Counts, Wire
 from proxy.store.journal import Journal
 from proxy.wire.response_tap import ResponseTap
@@ -34,8 +35,7 @@ from proxy.wire.values import chars_of
 FIRST_RETRY_SECONDS = 0.05  # a lock is gone in milliseconds
 LAST_RETRY_SECONDS = 5.0  # a full disk is not
 GATHER_SECONDS = 0.003  # a request waits so long for a fast answer, to be written with it, in half the time
-FIRST_ERROR_STATUS = 400
-DENIED = (401, 403)  # nobody vouches for this credential: it makes no tenant
+NO_ANSWER = (Ending.REFUSED, Ending.UNANSWERED)
 DIGEST_BYTES = 16  # of what was set aside, so that equal content can be told
 BATCH_CHARS = 1024 * 1024  # of one transaction, written in some 100 ms: others wait for it
 STUCK_SECONDS = 5.0  # a text or a transaction that takes longer is said: the largest ones take less
@@ -51,6 +51,7 @@ class ArchiveLimits:
 
     queue_turns: int = 1000  # so that a stuck disk fills no memory; more count as lost
     queue_bytes: int = 128 * 1024 * 1024  # of these turns and their answers, for the same reason: four of the largest
+    open_bytes: int = 128 * 1024 * 1024  # of all answers that go on: what is longer is not read whole
     answer_bytes: int = 8 * 1024 * 1024  # longest answer that is read whole; of longer ones the beginning is kept
     commit_wait_seconds: float = 0.25  # that the end of an answer waits for its commit: a slow disk is not felt
 
@@ -58,86 +59,8 @@ class ArchiveLimits:
 LIMITS = ArchiveLimits()
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A request, not yet read."""
-
-    turn: Turn
-    chars: int
-
-    @property
-    def tenant(self) -> str:
-        return self.turn.tenant
-
-    @property
-    def conversation(self) -> str:
-        return self.turn.conversation
-
-
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """An answer as it was overheard, not yet read."""
-
-    turn: Turn
-    wire: Wire
-    payloads: Sequence[bytes]
-    streamed: bool
-    ending: Ending
-    at: float
-    committed: asyncio.Future[None]
-    chars: int
-
-    @property
-    def tenant(self) -> str:
-        return self.turn.tenant
-
-    @property
-    def conversation(self) -> str:
-        return self.turn.conversation
-
-
-_Item = _Asked | _Ended
-_Read = Record | Heard | Exception
-"""What became of an item; an exception where it cannot be read."""
-
-
-@dataclass(slots=True)
-class _Batch:
-    """What is written in one transaction."""
-
-    records: list[tuple[_Asked, Record]] = field(default_factory=list)
-    heard: list[tuple[_Ended, Heard]] = field(default_factory=list)
-    broken: list[tuple[_Item, Exception]] = field(default_factory=list)  # what could not be read
-    turns: int = 0
-    chars: int = 0
-
-    def add(self, item: _Item, result: _Read) -> None:
-        self.turns += isinstance(item, _Asked)
-        self.chars += item.chars
-        if isinstance(result, Exception):
-            self.broken.append((item, result))
-        elif isinstance(item, _Asked):
-            assert isinstance(result, Record)
-            self.records.append((item, result))
-        else:
-            assert isinstance(result, Heard)
-            self.heard.append((item, result))
-
-    def __len__(self) -> int:
-        return len(self.records) + len(self.heard)
-
-    def halves(self) -> tuple[_Batch, _Batch]:
-        """Of two or more; requests stay in front of answers."""
-        middle = len(self) // 2
-        requests, answers = min(middle, len(self.records)), max(middle - len(self.records), 0)
-        return (
-            _Batch(self.records[:requests], self.heard[:answers]),
-            _Batch(self.records[requests:], self.heard[answers:]),
-        )
-
-
 class Archivist:
-    """One per app. Run `write` and `index` in the app's task group, and await `drain` before they are cancelled."""
+    """One per app. Run `write` in a supervised task, and await `drain` before that is cancelled."""
 
     def __init__(
         self,
@@ -164,10 +87,11 @@ class Archivist:
         self._on_usage = on_usage
         self._on_written = on_written
         self._clean = self._redacted if redacts else str
-        self._readers = Readers[_Item, _Read](self._read, self._wake_from_thread)
+        self._readers = Readers[Item, Result](self._read, self._wake_from_thread)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._turns = 0  # that wait or are being written
         self._chars = 0  # of what waits or is being written
+        self._held_bytes = 0  # of answers that go on
         self._unanswered: set[str] = set()  # turns that were taken and whose answer is still to come
         self._writing = 0  # requests and answers that are being written
         self._writing_since: float | None = None
@@ -205,7 +129,7 @@ class Archivist:
             (self._readers.is_exhausted, "slow texts hold up the archive, and turns wait in memory"),
             (
                 bool(held_up),
-                f"a text has been read for the archive for {max(held_up.values(), default=0.0):.0f} s; "
+                f"a text has been read for the archive for more than {STUCK_SECONDS:g} s; "
                 "turns of its conversation wait in memory",
             ),
             (self._is_set_aside, "turns that cannot be stored were set aside since the start; the log says why"),
@@ -225,29 +149,49 @@ class Archivist:
         self._turns += 1
         self._unanswered.add(turn.id)
         self._counts.gauge("queued", self._turns)
-        self._put(_Asked(turn, chars))
+        self._put(RequestItem(turn, chars))
 
-    def listen(self, turn: Turn, wire: Wire, status: int, headers: RawHeaders) -> Listening:
-        """Overhear the answer to a turn; status 0: nobody answered."""
-        return Listening(self, self._limits, turn, wire, status, headers)
+    def listen(self, turn: Turn, wire: Wire, status: int, headers: RawHeaders) -> TurnRecorder:
+        """The recorder of the answer to a turn; status 0: nobody answered."""
+        return TurnRecorder(self, self._limits, turn, wire, status, headers)
 
-    def hear(self, turn: Turn, wire: Wire, ear: ResponseTap, ending: Ending) -> asyncio.Future[None]:
-        """Take an answer to be written; returns at once. The result comes with its commit."""
+    def hold(self, count: int) -> bool:
+        """
+        Take room for so many bytes of an answer that goes on, until they are released. False: there is none.
+
+        It is none of the queue's: answers that go on take no room from requests.
+        """
+        if self._held_bytes + count > self._limits.open_bytes:
+            self._counts.fault("queue")
+            return False
+        self._held_bytes += count
+        return True
+
+    def release(self, count: int) -> None:
+        """Give back room that was held."""
+        self._held_bytes -= count
+
+    def hear(self, turn: Turn, wire: Wire, ending: Ending, tap: ResponseTap | None = None) -> asyncio.Future[None]:
+        """
+        Take an answer to be written; returns at once. The result comes with its commit.
+
+        Args:
+            tap: what heard it; None: there was no answer, or one that says nothing.
+        """
         committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if turn.id not in self._unanswered:  # its request was lost
             committed.set_result(None)
             return committed
         self._unanswered.remove(turn.id)
-        has_failed = ending in (Ending.REFUSED, Ending.UNANSWERED)
-        payloads, streamed = ([], False) if has_failed else ear.heard()
-        if ear.deaf_because and not has_failed:
+        payloads, streamed = ([], False) if tap is None or ending in NO_ANSWER else tap.heard()
+        if tap is not None and tap.deaf_because:
             self._counts.fault("overhear")
-            log.warning("an answer could not be overheard", reason=ear.deaf_because)
+            log.warning("an answer could not be overheard", reason=tap.deaf_because)
         chars = sum(map(len, payloads))
         if not self._has_room(chars):
             self._counts.fault("queue")
             payloads, chars, ending = [], 0, Ending.TOO_LARGE
-        self._put(_Ended(turn, wire, payloads, streamed, ending, self._clock(), committed, chars))
+        self._put(AnswerItem(turn, wire, payloads, streamed, ending, self._clock(), committed, chars))
         return committed
 
     async def write(self) -> None:
@@ -257,7 +201,7 @@ class Archivist:
         while True:
             # a thread that is held up is looked after even where nothing else happens
             await self._woken(SLOW_SECONDS if self._readers.is_busy else None)
-            batch = self._collected(_Batch())
+            batch = self._collected(Batch())
             if batch.turns and not batch.heard:
                 await self._woken(GATHER_SECONDS)
                 batch = self._collected(batch)
@@ -305,7 +249,7 @@ class Archivist:
             assert self._loop is not None
             self._loop.call_soon_threadsafe(self._wake.set)
 
-    def _collected(self, batch: _Batch) -> _Batch:
+    def _collected(self, batch: Batch) -> Batch:
         """The batch and what has been read by now."""
         self._readers.work()
         for item, result in self._readers.collect(BATCH_CHARS - batch.chars):
@@ -325,18 +269,18 @@ class Archivist:
         finally:
             self._readers.close()
 
-    def _read(self, item: _Item) -> _Read:
+    def _read(self, item: Item) -> Result:
         """Everything that takes time and no I/O: redaction, passages, answers put together."""
         try:
             key = tenant_key(self._secret, item.turn.tenant)
-            if isinstance(item, _Asked):
+            if isinstance(item, RequestItem):
                 return record_of(item.turn, key, self._clean)
             completion = item.wire.reply(item.payloads, item.streamed) if item.payloads else Completion()
             return heard_of(item.turn, completion, item.ending, item.at, key, self._clean)
         except Exception as failure:  # a guard: one turn that breaks something must not take the others with it
             return failure
 
-    async def _archive(self, batch: _Batch) -> None:
+    async def _archive(self, batch: Batch) -> None:
         """Write all of it, or, where one thing breaks, all but that."""
         await self._quarantine([self._set_aside(item, "reading", failure) for item, failure in batch.broken])
         records, heard = [record for _, record in batch.records], [said for _, said in batch.heard]
@@ -347,9 +291,7 @@ class Archivist:
                 for half in batch.halves():
                     await self._archive(half)
             else:
-                items: list[_Item] = [item for item, _ in batch.records]
-                items += [item for item, _ in batch.heard]
-                await self._quarantine([self._set_aside(item, "writing", failure) for item in items])
+                await self._quarantine([self._set_aside(item, "writing", failure) for item in batch.items])
             return
         for ended, said in batch.heard:
             if not ended.committed.done():
@@ -364,7 +306,7 @@ class Archivist:
             self._counts.fault("usage")
             log.exception("reported usage could not be taken in")
 
-    def _set_aside(self, item: _Item, doing: str, failure: Exception) -> SetAside:
+    def _set_aside(self, item: Item, doing: str, failure: Exception) -> SetAside:
         """Count a turn that cannot be stored, and say of it what can be said without its words."""
         turn, self._is_set_aside = item.turn, True
         reason = str(failure) if isinstance(failure, MemoryFault) else f"{doing}: {type(failure).__name__}"
@@ -372,7 +314,7 @@ class Archivist:
         log.error("a turn cannot be stored and is set aside", reason=reason, turn=turn.id, exc_info=failure)
         self._lose(1)
         said = hashlib.blake2b(key=self._secret[:64], digest_size=DIGEST_BYTES)
-        if isinstance(item, _Asked):
+        if isinstance(item, RequestItem):
             for new in turn.new:
                 said.update(new.print.full.to_bytes(8, "big"))
             return SetAside(turn.id, "request", reason, item.chars, said.digest(), self._clock())
@@ -416,7 +358,7 @@ class Archivist:
     def _has_room(self, chars: int) -> bool:
         return self._chars + chars <= self._limits.queue_bytes
 
-    def _put(self, item: _Item) -> None:
+    def _put(self, item: Item) -> None:
         self._chars += item.chars
         self._readers.put(item)
         self._idle.clear()
@@ -427,46 +369,3 @@ class Archivist:
             self._lost += turns
             self._counts.turns_lost(turns)
             log.error("turns are lost: they could not be written", turns=turns)
-
-
-class Listening:
-    """Implements `proxy.ports.Listener` for one answer."""
-
-    def __init__(
-        self, archivist: Archivist, limits: ArchiveLimits, turn: Turn, wire: Wire, status: int, headers: RawHeaders
-    ) -> None:
-        self._archivist = archivist
-        self._turn = turn
-        self._wire = wire
-        self._failed = Ending.REFUSED if status in DENIED else Ending.UNANSWERED
-        self._has_failed = status == 0 or status >= FIRST_ERROR_STATUS
-        self._ear = ResponseTap(headers, limits.answer_bytes)
-        self._commit_wait_seconds = limits.commit_wait_seconds
-
-    def feed(self, data: bytes) -> int:
-        """How many leading bytes may be forwarded now."""
-        return len(data) if self._has_failed else self._ear.feed(data)
-
-    def finish(self, ending: Ending) -> Patience:
-        """Hand over what was heard; awaiting the result waits for the commit."""
-        if self._has_failed:
-            ending = self._failed
-        elif ending is Ending.COMPLETE and self._ear.overflowed:
-            ending = Ending.TOO_LARGE
-        is_behind = self._archivist.is_behind(self._turn.tenant)  # then its commit will not come in time anyway
-        seconds = 0.0 if is_behind else self._commit_wait_seconds
-        return Patience(self._archivist.hear(self._turn, self._wire, self._ear, ending), seconds)
-
-
-class Patience:
-    """Wait for a commit, but not for ever; need not be awaited."""
-
-    def __init__(self, committed: asyncio.Future[None], seconds: float) -> None:
-        self._committed = committed
-        self._seconds = seconds
-
-    def __await__(self) -> Generator[Any, None, None]:
-        return self._wait().__await__()
-
-    async def _wait(self) -> None:
-        await asyncio.wait([self._committed], timeout=self._seconds)

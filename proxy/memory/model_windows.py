@@ -4,7 +4,6 @@ Windows of models as upstreams show them: by the lists of their models, and by r
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import re
 from collections.abc import Callable, Sequence
@@ -81,10 +80,10 @@ class _ListListener:
         self._tap.feed(data)
         return len(data)
 
-    def finish(self, ending: Ending) -> asyncio.Future[None]:
+    def finish(self, ending: Ending) -> None:
         if ending is Ending.COMPLETE:
             payloads: Sequence[bytes] = self._tap.heard()[0]
             self._take(b"".join(payloads))
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        done.set_result(None)
-        return done
+
+    async def committed(self) -> None:
+        """Nothing of it is written."""

@@ -49,12 +49,19 @@ class ResponseTap:
         said = self._decoded(data)
         if self.streamed:
             self._payloads += self._tap.feed(said)
-            self.overflowed = self._tap.overflowed
+            self.overflowed |= self._tap.overflowed
             if self._tap.terminal_at is not None:
                 return self._tap.terminal_at if self._decode is bytes else 0  # its place in a compressed chunk: unknown
         else:
             self._keep(said)
         return 0 if self._left_bytes == 0 else len(data)
+
+    def stop(self) -> None:
+        """Keep nothing, as of an answer that is longer than the limit."""
+        self.overflowed = True
+        self._payloads.clear()
+        self._tap.stop()
+        self._room_bytes = -1
 
     def heard(self) -> tuple[list[bytes], bool]:
         """What `reply` takes: the payloads so far, and whether they are events."""

@@ -61,6 +61,12 @@ class SSETap:
             self.terminal_at = 0
         return payloads
 
+    def stop(self) -> None:
+        """Keep no more payloads; the end of the stream is still found."""
+        self.overflowed = True
+        self._data.clear()
+        del self._line[SHORT_LINE_BYTES:]
+
     def close(self) -> list[bytes]:
         """The payload of an event that the stream broke off before its blank line."""
         payloads: list[bytes] = []
@@ -70,9 +76,7 @@ class SSETap:
 
     def _grow(self, piece: bytes) -> None:
         if not self.overflowed and len(self._line) + len(piece) > self._room_bytes:
-            self.overflowed = True
-            self._data.clear()
-            del self._line[SHORT_LINE_BYTES:]
+            self.stop()
         self._line += piece[: SHORT_LINE_BYTES - len(self._line)] if self.overflowed else piece
 
     def _find_terminal(self, start: int) -> None:

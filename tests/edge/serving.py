@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -41,10 +41,11 @@ class ScriptedListener:
         self.heard += data
         return self._ear.feed(data)
 
-    def finish(self, ending: Ending) -> Awaitable[None]:
+    def finish(self, ending: Ending) -> None:
         self.endings.append(ending)
-        loop = asyncio.get_running_loop()
-        return loop.run_in_executor(None, self._wait)
+
+    async def committed(self) -> None:
+        await asyncio.to_thread(self._wait)
 
     def _wait(self) -> None:
         self._permit.wait(PATIENCE_SECONDS)

@@ -25,7 +25,7 @@ from proxy.errors import MemoryFault
 from proxy.memory.archivist import ArchiveLimits, Archivist
 from proxy.memory.indexing import BATCH_PASSAGES, Indexer
 from proxy.memory.readers import INLINE_CHARS
-from proxy.ports import Vectors
+from proxy.ports import Listener, Vectors
 from proxy.store.connection import Transaction
 from proxy.store.database import Database
 from proxy.store.derived import Derived
@@ -119,7 +119,7 @@ class House:
         listener = self.archivist.listen(turn, chat, status, headers)
         for chunk in events("hi") if is_well else [b'{"error": {}}'] if status else []:
             assert listener.feed(chunk) == len(chunk) or is_well
-        await listener.finish(Ending.COMPLETE)
+        await ended(listener)
 
     async def indexed(self) -> None:
         """Wait until no passage waits for a vector."""
@@ -150,6 +150,12 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
+async def ended(listener: Listener) -> None:
+    """The answer is complete, and its end waits for the commit."""
+    listener.finish(Ending.COMPLETE)
+    await listener.committed()
+
+
 def turn_of(*messages: Json) -> Turn:
     return record(messages).turn
 
@@ -168,13 +174,13 @@ async def test_exchange_is_on_the_disk_when_the_end_of_the_answer_may_go(house: 
         *chunks, last = events("hi there")
         assert [listener.feed(chunk) for chunk in chunks] == [len(chunk) for chunk in chunks]
         assert listener.feed(last) == 0, "the terminal event waits"
-        await listener.finish(Ending.COMPLETE)
+        await ended(listener)
         assert await house.turn() == "complete"
         assert await house.texts() == ["hello", "hithere"]
         assert house.usage == [12]
 
 
-async def test_result_of_finish_need_not_be_awaited(house: House) -> None:
+async def test_commit_of_an_answer_need_not_be_awaited(house: House) -> None:
     async with house.running():
         turn = turn_of(user("hello"))
         house.archivist.note(turn)
@@ -214,7 +220,7 @@ async def test_answer_longer_than_the_limit_is_kept_as_far_as_it_was_heard(tmp_p
         listener = house.archivist.listen(turn, chat, 200, STREAM)
         for chunk in events("one two three four five six seven eight"):
             listener.feed(chunk)
-        await listener.finish(Ending.COMPLETE)
+        await ended(listener)
         assert await house.turn() == "too-large"
         assert (await house.texts())[1].startswith("onetwo")
     await house.database.close()
@@ -226,7 +232,7 @@ async def test_answer_in_an_encoding_that_we_cannot_read_is_counted(house: House
         house.archivist.note(turn)
         listener = house.archivist.listen(turn, chat, 200, (*STREAM, (b"content-encoding", b"lzma")))
         listener.feed(b"\x0b\x02\x80")
-        await listener.finish(Ending.COMPLETE)
+        await ended(listener)
         assert await house.turn() == "complete"
         assert house.counts.faults["overhear"] == 1
 
@@ -277,7 +283,7 @@ async def test_store_that_cannot_be_opened_loses_nothing_and_is_opened_later(hou
         blocked.unlink()
         listener = house.archivist.listen(turn, chat, 200, STREAM)
         listener.feed(events("hi")[0])
-        await listener.finish(Ending.COMPLETE)
+        await ended(listener)
         await until(lambda: house.archivist.backlog == 0)
         assert await house.turn() == "complete"
         assert not house.archivist.is_failing
@@ -291,7 +297,7 @@ async def test_end_of_an_answer_waits_no_longer_than_the_policy_says(tmp_path: P
         turn = turn_of(user("hello"))
         house.archivist.note(turn)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            await house.archivist.listen(turn, chat, 200, STREAM).finish(Ending.COMPLETE)
+            await ended(house.archivist.listen(turn, chat, 200, STREAM))
         (tmp_path / "data").unlink()
     await house.database.close()
 
@@ -305,7 +311,7 @@ async def test_more_turns_than_may_wait_are_counted_as_lost_with_their_answers(t
     assert repr(house.archivist) == "<Archivist [2 queued, 2 unanswered, 1 lost]>"
     async with house.running():
         for turn in turns:
-            await house.archivist.listen(turn, chat, 200, STREAM).finish(Ending.COMPLETE)
+            await ended(house.archivist.listen(turn, chat, 200, STREAM))
         assert await house.texts() == ["message 0", "message 1"]
     await house.database.close()
 
@@ -363,13 +369,13 @@ async def test_whoever_is_told_of_usage_cannot_stop_the_archive(house: House) ->
             listener = house.archivist.listen(turn, chat, 200, STREAM)
             for event in events("hi"):
                 listener.feed(event)
-            await listener.finish(Ending.COMPLETE)
+            await ended(listener)
         assert house.counts.faults["usage"] == 2
 
 
 async def test_what_waits_is_bounded_in_size_with_all_that_is_sent_and_answered(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file stands in the way")
-    house = House(tmp_path / "data" / "journal.db", queue_bytes=10_000)
+    house = House(tmp_path / "data" / "journal.db", queue_bytes=10_000, open_bytes=10_000)
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 8_000}}
     kept, refused = turn_of({"role": "user", "content": [picture]}), turn_of(user("x" * 4_000))
     house.archivist.note(kept)
@@ -391,6 +397,32 @@ async def test_what_waits_is_bounded_in_size_with_all_that_is_sent_and_answered(
     await house.database.close()
 
 
+async def test_answers_that_go_on_are_bounded_in_size_together(tmp_path: Path) -> None:
+    house = House(tmp_path / "journal.db", open_bytes=10_000)
+    turns = [replace(turn_of(user(f"hello {n}")), conversation=f"c-{n}") for n in range(3)]
+    listeners = [house.archivist.listen(turn, chat, 200, STREAM) for turn in turns]
+    async with house.running():
+        for turn, listener in zip(turns, listeners, strict=True):
+            house.archivist.note(turn)
+            *chunks, last = events("word " * 80)  # some 4,600 bytes
+            for chunk in chunks:
+                assert listener.feed(chunk) == len(chunk)
+            assert listener.feed(last) == 0, "the end is found, whether the rest is kept or not"
+        for listener in listeners:
+            await ended(listener)
+        endings = await house.database.read("SELECT ending FROM turn ORDER BY id")
+        assert sorted(endings) == [("complete",), ("complete",), ("too-large",)]
+        again = replace(turn_of(user("again")), conversation="c-4")
+        house.archivist.note(again)
+        listener = house.archivist.listen(again, chat, 200, STREAM)
+        for chunk in events("there is room again"):
+            listener.feed(chunk)
+        await ended(listener)
+        assert "thereisroomagain" in await house.texts()
+    assert house.counts.lost == 0
+    await house.database.close()
+
+
 async def test_answers_do_not_wait_for_a_store_that_fails(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file stands in the way")
     house = House(tmp_path / "data" / "journal.db", commit_wait_seconds=3600)
@@ -401,7 +433,7 @@ async def test_answers_do_not_wait_for_a_store_that_fails(tmp_path: Path) -> Non
         turn = replace(turn_of(user("and again")), conversation="c-2")
         house.archivist.note(turn)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            await house.archivist.listen(turn, chat, 200, STREAM).finish(Ending.COMPLETE)
+            await ended(house.archivist.listen(turn, chat, 200, STREAM))
         (tmp_path / "data").unlink()
         await until(lambda: not house.archivist.is_failing)
         assert house.archivist.troubles == ()
@@ -440,7 +472,7 @@ async def test_slow_texts_of_one_tenant_hold_up_no_turn_of_another(house: House)
             for event in events(f"answer{n}"):
                 listener.feed(event)
             async with asyncio.timeout(PATIENCE_SECONDS):
-                await listener.finish(Ending.COMPLETE)
+                await ended(listener)
             assert f"answer{n}" in await house.texts()
         assert not house.archivist.is_failing
         slow.may_go_on.set()
@@ -465,7 +497,7 @@ async def test_text_that_takes_too_long_is_said_and_its_tenants_answers_do_not_w
         (trouble,) = house.archivist.troubles
         assert trouble.startswith("a text has been read for the archive for ")
         async with asyncio.timeout(PATIENCE_SECONDS):
-            await listener.finish(Ending.COMPLETE)
+            await ended(listener)
         slow.may_go_on.set()
         await until(lambda: house.archivist.backlog == 0)
         assert house.archivist.troubles == ()
@@ -489,7 +521,7 @@ async def test_store_that_does_not_come_back_is_said_and_nobody_waits_for_it(tmp
         await until(lambda: house.archivist.is_failing)
         assert house.archivist.troubles == ("writing turns has taken longer than 5 s, and the rest wait in memory",)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            await listener.finish(Ending.COMPLETE)
+            await ended(listener)
         go_on.set()
         await hanging
         await until(lambda: house.archivist.backlog == 0)
@@ -513,7 +545,7 @@ async def test_drain_counts_what_could_not_be_written(tmp_path: Path) -> None:
 PROGRAM = """
 import asyncio, pathlib, sys
 from proxy.domain import Ending
-from tests.memory.test_archivist import STREAM, House, events, turn_of
+from tests.memory.test_archivist import STREAM, House, ended, events, turn_of
 from tests.talking import user
 from proxy.wire import chat
 from dataclasses import replace
@@ -528,7 +560,7 @@ async def main():
                 listener = house.archivist.listen(turn, chat, 200, STREAM)
                 for chunk in events(f"answer {name} {n}"):
                     listener.feed(chunk)
-                await listener.finish(Ending.COMPLETE)
+                await ended(listener)
                 print(f"{name}-{n}", flush=True)
         await asyncio.gather(*map(speak, "abcd"))
 

@@ -1,0 +1,73 @@
+"""
+The recorder of one turn's answer: hears it pass, hands it over to be written, and waits a moment for the commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from proxy.domain import Ending, RawHeaders, Turn
+from proxy.ports import Wire
+from proxy.wire.response_tap import ResponseTap
+
+if TYPE_CHECKING:
+    from proxy.memory.archivist import ArchiveLimits, Archivist
+
+FIRST_ERROR_STATUS = 400
+DENIED = (401, 403)  # nobody vouches for this credential: it makes no tenant
+
+
+class TurnRecorder:
+    """Implements `proxy.ports.Listener`; made by `Archivist.listen`."""
+
+    def __init__(
+        self, archivist: Archivist, limits: ArchiveLimits, turn: Turn, wire: Wire, status: int, headers: RawHeaders
+    ) -> None:
+        """
+        Args:
+            status: of the answer; 0: nobody answered.
+        """
+        self._archivist = archivist
+        self._turn = turn
+        self._wire = wire
+        self._failed = Ending.REFUSED if status in DENIED else Ending.UNANSWERED
+        has_failed = status == 0 or status >= FIRST_ERROR_STATUS
+        self._tap = None if has_failed else ResponseTap(headers, limits.answer_bytes)
+        self._held_bytes = 0  # of the queue's room, for what is heard of an answer that has not ended
+        self._has_room = True
+        self._commit_wait_seconds = limits.commit_wait_seconds
+        self._commit: asyncio.Future[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<TurnRecorder {self._turn.id} [{self._held_bytes} bytes, {self._tap!r}]>"
+
+    def feed(self, data: bytes) -> int:
+        """How many leading bytes may be forwarded now."""
+        if self._tap is None:
+            return len(data)
+        free_bytes = self._tap.feed(data)
+        if self._has_room and not self._tap.overflowed:
+            self._has_room = self._archivist.hold(len(data))
+            self._held_bytes += len(data) * self._has_room
+            if not self._has_room:
+                self._tap.stop()
+        return free_bytes
+
+    def finish(self, ending: Ending) -> None:
+        """Hand over what was heard."""
+        archivist, tap = self._archivist, self._tap
+        archivist.release(self._held_bytes)
+        if archivist.is_behind(self._turn.tenant):  # its commit will not come in time anyway
+            self._commit_wait_seconds = 0.0
+        if tap is None:
+            self._commit = archivist.hear(self._turn, self._wire, self._failed)
+            return
+        if ending is Ending.COMPLETE and tap.overflowed:
+            ending = Ending.TOO_LARGE
+        self._commit = archivist.hear(self._turn, self._wire, ending, tap)
+
+    async def committed(self) -> None:
+        """Wait until it is written, but no longer than `commit_wait_seconds`."""
+        if self._commit is not None:
+            await asyncio.wait([self._commit], timeout=self._commit_wait_seconds)

@@ -1,0 +1,96 @@
+"""
+What the archivist writes: requests and answers as they were taken, and batches of what was made of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from proxy.domain import Ending, Heard, Record, Turn
+from proxy.ports import Wire
+
+
+@dataclass(frozen=True, slots=True)
+class RequestItem:
+    """A request that is to be written."""
+
+    turn: Turn
+    chars: int
+
+    @property
+    def tenant(self) -> str:
+        return self.turn.tenant
+
+    @property
+    def conversation(self) -> str:
+        return self.turn.conversation
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerItem:
+    """An answer that is to be written, as it was overheard."""
+
+    turn: Turn
+    wire: Wire
+    payloads: Sequence[bytes]
+    streamed: bool
+    ending: Ending
+    at: float
+    committed: asyncio.Future[None]
+    chars: int
+
+    @property
+    def tenant(self) -> str:
+        return self.turn.tenant
+
+    @property
+    def conversation(self) -> str:
+        return self.turn.conversation
+
+
+Item = RequestItem | AnswerItem
+Result = Record | Heard | Exception
+"""What became of an item; an exception where it cannot be read."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """What is written in one transaction."""
+
+    records: list[tuple[RequestItem, Record]] = field(default_factory=list)
+    heard: list[tuple[AnswerItem, Heard]] = field(default_factory=list)
+    broken: list[tuple[Item, Exception]] = field(default_factory=list)  # what could not be read
+    turns: int = 0
+    chars: int = 0
+
+    def __len__(self) -> int:
+        """Requests and answers that can be written."""
+        return len(self.records) + len(self.heard)
+
+    @property
+    def items(self) -> list[Item]:
+        """Of what can be written."""
+        return [*(item for item, _ in self.records), *(item for item, _ in self.heard)]
+
+    def add(self, item: Item, result: Result) -> None:
+        self.turns += isinstance(item, RequestItem)
+        self.chars += item.chars
+        if isinstance(result, Exception):
+            self.broken.append((item, result))
+        elif isinstance(item, RequestItem):
+            assert isinstance(result, Record)
+            self.records.append((item, result))
+        else:
+            assert isinstance(result, Heard)
+            self.heard.append((item, result))
+
+    def halves(self) -> tuple[Batch, Batch]:
+        """Two batches of two or more items; requests stay in front of answers."""
+        middle = len(self) // 2
+        requests, answers = min(middle, len(self.records)), max(middle - len(self.records), 0)
+        return (
+            Batch(self.records[:requests], self.heard[:answers]),
+            Batch(self.records[requests:], self.heard[answers:]),
+        )
