@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,14 @@ from proxy.settings.policy import ModelPolicy
 from tests.running import Conversation, Proxy, upstream_on_a_thread
 
 TMPFS_BYTES = 12 << 20
+SLOW_MODULE = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.M)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves modules of slow tests unread in a quick run: importing the clients that they drive takes ten seconds."""
+    if config.option.markexpr != "not slow" or collection_path.suffix != ".py":
+        return None
+    return True if SLOW_MODULE.search(collection_path.read_text()) else None
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,8 @@ import pytest
 from tests.growing import exponent, seconds
 from tests.reading import BESIDE, Rule, rules, texts_of
 
+pytestmark = pytest.mark.slow
+
 SMALL, LARGE = 2_000, 16_000
 QUICK_SECONDS = 0.01  # for the large text: nothing to worry about, and too short to be measured well
 LIMIT = 1.5  # 1 is linear, 2 quadratic; smaller texts pay more for what every call costs

@@ -18,6 +18,8 @@ from proxy.scripted import ScriptedUpstream
 from proxy.settings.policy import ModelPolicy
 from tests.running import ROOT, Conversation, Proxy, memory_in
 
+pytestmark = pytest.mark.slow
+
 # What an application may say to the network with, and the addresses in what strace writes of it. A name that is looked
 # up shows as a message to port 53, whoever looks it up, and whether or not anybody answers.
 SENDING = "trace=connect,sendto,sendmsg,sendmmsg"

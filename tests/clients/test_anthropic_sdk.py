@@ -13,6 +13,8 @@ from proxy.scripted import Reply, Script, ScriptedUpstream
 from tests.clients.conftest import FACT, PIXEL, QUESTION, SUMMARY, TALK
 from tests.running import Proxy, memory_in, texts
 
+pytestmark = pytest.mark.slow
+
 TOOLS: Any = [{"name": "read_file", "description": "Read a file", "input_schema": {"type": "object"}}]
 CALL = ToolCall("toolu_7", "read_file", '{"path":"src/app.py"}')
 MARK = {"cache_control": {"type": "ephemeral"}}

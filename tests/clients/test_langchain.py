@@ -18,6 +18,8 @@ from proxy.scripted import Reply, ScriptedUpstream
 from tests.clients.conftest import FACT, QUESTION, SUMMARY, TALK, answers
 from tests.running import Proxy, memory_in, texts
 
+pytestmark = pytest.mark.slow
+
 KEEP_MESSAGES = 4
 COMPACT_AT_MESSAGES = 11
 LATER = "And remind me: the staging gateway, on which port does it listen?"

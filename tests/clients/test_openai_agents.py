@@ -14,6 +14,8 @@ from proxy.scripted import Reply, Script, ScriptedUpstream
 from tests.clients.conftest import FACT, QUESTION, TALK, answers
 from tests.running import Proxy, memory_in, texts
 
+pytestmark = pytest.mark.slow
+
 WINDOW_ITEMS = 4
 
 agents.set_tracing_disabled(True)

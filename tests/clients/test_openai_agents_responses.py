@@ -14,6 +14,8 @@ from proxy.scripted import Reply, Script, ScriptedUpstream
 from tests.clients.conftest import FACT, QUESTION, TALK, answers, newest
 from tests.running import Proxy, memory_in, texts
 
+pytestmark = pytest.mark.slow
+
 agents.set_tracing_disabled(True)
 
 

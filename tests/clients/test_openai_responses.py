@@ -13,6 +13,8 @@ from proxy.scripted import Reply, Script, ScriptedUpstream, error_body
 from tests.clients.conftest import FACT, PIXEL, QUESTION, SUMMARY, TALK
 from tests.running import Proxy, memory_in, texts
 
+pytestmark = pytest.mark.slow
+
 TOOLS: Any = [{"type": "function", "name": "read_file", "parameters": {"type": "object"}, "strict": False}]
 CALL = ToolCall("call_7", "read_file", '{"path": "src/app.py"}')
 

@@ -15,6 +15,8 @@ from proxy.scripted import Reply, Script, ScriptedUpstream, error_body
 from tests.clients.conftest import FACT, QUESTION, SUMMARY, TALK
 from tests.running import Proxy, memory_in
 
+pytestmark = pytest.mark.slow
+
 TOOLS = [
     {
         "type": "function",

@@ -19,6 +19,8 @@ from proxy.scripted import Reply, ScriptedUpstream
 from tests.clients.conftest import FACT, QUESTION, TALK, answers, newest
 from tests.running import Proxy, memory_in, texts
 
+pytestmark = pytest.mark.slow
+
 KEEP_MESSAGES = 5
 
 

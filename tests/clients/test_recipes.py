@@ -14,6 +14,8 @@ from tests.clients.cli.program import installed
 from tests.clients.recipes import DOCUMENTS, at, recipes
 from tests.running import Proxy
 
+pytestmark = pytest.mark.slow
+
 PYTHON = [(document, *found) for document in DOCUMENTS for found in recipes(document, "python")]
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from proxy import __version__
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

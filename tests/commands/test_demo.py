@@ -8,7 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.running import ROOT
+
+pytestmark = pytest.mark.slow
 
 COLUMNS = 100
 

@@ -15,6 +15,8 @@ from proxy.store.journal import Journal
 from tests.commands.test_cli import palimpsest
 from tests.talking import Talk
 
+pytestmark = pytest.mark.slow
+
 TOLD = {
     "event": "compaction:truncate",
     "role": "main",

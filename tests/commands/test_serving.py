@@ -5,8 +5,12 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from proxy.scripted import ScriptedUpstream
 from tests.running import ROOT, Conversation, Proxy, request, rows, until
+
+pytestmark = pytest.mark.slow
 
 
 def journalled(proxy: Proxy, turns: int) -> bool:

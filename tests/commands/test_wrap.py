@@ -22,6 +22,8 @@ from proxy.settings.load import read_yaml, shipped
 from proxy.settings.policy import Policy
 from tests.running import PATIENCE_SECONDS, ROOT, Proxy, free_port, request, until
 
+pytestmark = pytest.mark.slow
+
 URL = "http://127.0.0.1:1"
 
 ASK = """

@@ -12,6 +12,8 @@ from proxy.domain import Json
 from proxy.scripted import ScriptedUpstream
 from tests.running import Answered, Proxy, as_headers, request
 
+pytestmark = pytest.mark.slow
+
 HELD = {"HELD": "sk-held", "ACME": "pk-acme", "BETA": "pk-beta"}
 HANDSHAKE = {
     "connection": "Upgrade",

@@ -13,6 +13,8 @@ from proxy.domain import Json
 from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import Conversation, Proxy, as_headers, free_port, request, until
 
+pytestmark = pytest.mark.slow
+
 
 def logged(proxy: Proxy) -> list[dict[str, Any]]:
     lines = [orjson.loads(line) for line in proxy.log.read_text().splitlines() if line.startswith("{")]

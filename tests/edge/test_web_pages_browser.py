@@ -16,6 +16,8 @@ from tests.edge.browser import Site
 from tests.edge.test_web_pages import HELD_KEY, PERSONAL
 from tests.running import Proxy, rows
 
+pytestmark = pytest.mark.slow
+
 # Every way that needs nobody's leave, one after the other; each says how it ended, as far as the page can see.
 TRIES = """
 <iframe name=sink></iframe><form id=form target=sink method=post enctype=text/plain action="URL/v1/chat/completions">

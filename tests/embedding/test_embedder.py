@@ -17,6 +17,8 @@ from proxy.embedding.model import cache_folder
 from proxy.errors import MemoryFault
 from proxy.settings.policy import ModelPolicy
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[[ModelPolicy], MiniLM]
 
 

@@ -15,6 +15,8 @@ from proxy.embedding.embedding_worker import NICENESS, PassageProcess
 from proxy.embedding.minilm import Encoder
 from proxy.errors import MemoryFault
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

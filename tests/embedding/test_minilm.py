@@ -12,6 +12,8 @@ import pytest
 from proxy.embedding.minilm import MAX_CHARS, Encoder
 from proxy.errors import MemoryFault
 
+pytestmark = pytest.mark.slow
+
 REFERENCE = Path(__file__).parents[3] / "shared" / "tools" / "minilm_reference.json"
 
 # The first components of 384, as first computed here, when they equalled sentence-transformers' to four decimals.

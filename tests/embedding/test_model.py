@@ -15,6 +15,8 @@ from proxy.embedding.model import cache_folder, discard, install, locate, questi
 from proxy.errors import MemoryFault
 from proxy.settings.policy import ModelPolicy
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 NOWHERE = "http://127.0.0.1:1"  # nothing listens there
 

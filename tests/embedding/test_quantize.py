@@ -10,6 +10,8 @@ import pytest
 from proxy.embedding.minilm import Encoder
 from proxy.embedding.model import questions_folder
 
+pytestmark = pytest.mark.slow
+
 TEXTS = [
     "Which port does Postgres use?",
     "When did Caroline go to the support group?",

@@ -18,6 +18,8 @@ from proxy.evaluation.questions import Asked, literal
 from proxy.scripted import ScriptedUpstream
 from tests.evaluation.test_datasets import line
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("Orsolya", "Bartholomew", "Ingeborg", "Quirin", "Saoirse", "Thandiwe")
 DATA = {
     "facts": [

@@ -6,12 +6,15 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from matplotlib.figure import Figure
 
 from proxy.core.recall.diagnosis import QUERY_CHARS
 from proxy.evaluation.bench_growth import LOGS, Grown, long_texts, numbers, report
 from proxy.evaluation.score import Evidence
 from tests.evaluation.told import told
+
+pytestmark = pytest.mark.slow
 
 FOUND, LOST = Evidence(True, True, 1.0), Evidence(False, False, 0.0)
 GIVEN = Namespace(data=[Path("own")], noise=[Path("noise")])

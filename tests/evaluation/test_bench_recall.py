@@ -19,6 +19,8 @@ from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
 from tests.running import SHARED
 
+pytestmark = pytest.mark.slow
+
 LOCOMO = SHARED / "data" / "locomo"
 TALK = replace(
     told(

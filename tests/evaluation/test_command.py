@@ -14,6 +14,8 @@ from proxy.evaluation.command import BENCHMARKS, add_arguments
 from tests.evaluation.test_datasets import line
 from tests.running import ROOT
 
+pytestmark = pytest.mark.slow
+
 QUESTION = {"id": "q", "question": "When does Ann sail?", "answer": "Monday", "category": "c", "evidence": [1]}
 
 

@@ -8,6 +8,8 @@ from proxy.errors import MemoryFault
 from proxy.evaluation import running
 from proxy.scripted import Reply
 
+pytestmark = pytest.mark.slow
+
 HEADERS = {"authorization": "Bearer sk-1", "x_palimpsest_user": "one"}
 
 

@@ -6,6 +6,8 @@ from scipy import stats
 
 from proxy.evaluation.statistics import compare, gap_closed, mean
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_difference_comes_with_its_interval_its_p_and_its_size() -> None:
     random = np.random.default_rng(1)

@@ -13,6 +13,8 @@ from proxy.errors import MemoryFault
 from proxy.evaluation import vectors
 from proxy.settings.policy import ModelPolicy
 
+pytestmark = pytest.mark.slow
+
 TEXTS = ("The ferry leaves at nine.", "A short one.", "The ferry leaves at nine.")
 
 

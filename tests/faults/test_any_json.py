@@ -14,6 +14,8 @@ from proxy.scripted import Reply, ScriptedUpstream
 from proxy.wire.registry import WIRES
 from tests.running import Proxy, as_headers, request
 
+pytestmark = pytest.mark.slow
+
 NAMES = st.sampled_from(
     ("model", "messages", "input", "instructions", "system", "tools", "role", "content", "type", "text", "id")
 ) | st.sampled_from(

@@ -13,6 +13,8 @@ from proxy.scripted import Reply, ScriptedUpstream, error_body
 from proxy.wire.json_body import MAX_BODY_BYTES
 from tests.running import Proxy, as_headers, request
 
+pytestmark = pytest.mark.slow
+
 CHAT = "/v1/chat/completions"
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{not json"}}
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}

@@ -10,6 +10,8 @@ from proxy.domain import Json
 from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import Conversation, Proxy, memory_in, rows, stored_texts, until
 
+pytestmark = pytest.mark.slow
+
 SPEAKERS = 4
 
 

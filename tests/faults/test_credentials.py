@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from proxy.scripted import ScriptedUpstream
 from proxy.wire.values import dumps
 from tests.running import Proxy, request
+
+pytestmark = pytest.mark.slow
 
 SECRET = "gh" + "p_" + "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zAbC4f"
 

@@ -13,6 +13,8 @@ import pytest
 from proxy.scripted import ScriptedUpstream
 from tests.running import Conversation, Proxy, database, memory_in, rows, stored_texts, until
 
+pytestmark = pytest.mark.slow
+
 IMPATIENT = {"memory": {"deadline_ms": 1000.0}}  # a disk that does not answer would hold up each request for long
 FACT = "The archive room is number 3172, and its door opens to the left."
 QUESTION = "What is the number of the archive room?"

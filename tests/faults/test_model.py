@@ -12,6 +12,8 @@ from proxy.scripted import ScriptedUpstream
 from proxy.settings.policy import ModelPolicy
 from tests.running import Conversation, Proxy, memory_in, rows, until
 
+pytestmark = pytest.mark.slow
+
 FACT = "The archive room is number 3172, and its door opens to the left."
 QUESTION = "What is the number of the archive room?"
 

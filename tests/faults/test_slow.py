@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import Conversation, Proxy, rows, stored_texts, until
+
+pytestmark = pytest.mark.slow
 
 LONG_CHARS = 24_000_000  # seconds of work, far from the limit of a request
 TURNS = "SELECT count(*) FROM turn JOIN conversation ON conversation.id = turn.conversation WHERE tenant = {}"

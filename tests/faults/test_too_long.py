@@ -13,6 +13,8 @@ from proxy.scripted import Reply, ScriptedUpstream
 from proxy.scripted.too_long import PROVIDERS, Words, within
 from tests.running import BLOCK_OPENS, Answered, Proxy, as_headers, request, rows, texts
 
+pytestmark = pytest.mark.slow
+
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 PASS = "The gate code of the harbour warehouse in Trieste is KESTREL-4471, and Marta keeps the spare key."
 QUESTION = "What is the gate code of the harbour warehouse in Trieste?"

@@ -15,6 +15,8 @@ import pytest
 from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import Conversation, Proxy, as_headers, free_port, memory_in, rows, stored_texts, until
 
+pytestmark = pytest.mark.slow
+
 IMPATIENT = {"upstreams": [{"silence_timeout_seconds": 0.5, "connect_timeout_seconds": 0.5}]}
 ENDINGS = "SELECT ending FROM turn ORDER BY id"
 

@@ -17,6 +17,8 @@ from proxy.scripted import ScriptedUpstream
 from tests.commands.test_cli import palimpsest
 from tests.running import Conversation, Proxy, database, memory_in, request, rows, until
 
+pytestmark = pytest.mark.slow
+
 CANARY = "The wire transfer to Bellerophon Shipping is 48,200 euro, reference ZQX-7741-KESTREL"
 QUESTION = "What is the reference of the wire transfer to Bellerophon Shipping?"
 KEPT = "The lighthouse of Skagen was painted white in 1858, says the plaque."

@@ -13,6 +13,8 @@ from proxy.domain import ToolCall
 from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import as_headers, request
 
+pytestmark = pytest.mark.slow
+
 CALL = ToolCall("toolu_1", "read_file", '{"path":"a.py"}')
 REPLY = Reply("a text that is longer than one piece of a stream", (CALL,), "first I think it over", prompt_tokens=77)
 HELLO: dict[str, Any] = {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}

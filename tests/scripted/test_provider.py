@@ -11,6 +11,8 @@ import pytest
 from proxy.scripted import ScriptedUpstream
 from proxy.scripted.reply import MODELS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def client(upstream: ScriptedUpstream) -> Iterator[openai.OpenAI]:

@@ -12,6 +12,8 @@ from proxy.domain import ToolCall
 from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import as_headers, request
 
+pytestmark = pytest.mark.slow
+
 CALL = ToolCall("call_1", "read_file", '{"path": "a.py"}')
 REPLY = Reply("a text that is longer than one piece of a stream", (CALL,), "first I think it over", prompt_tokens=77)
 

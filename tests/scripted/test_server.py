@@ -11,6 +11,8 @@ from proxy.domain import ToolCall
 from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import as_headers, request, until
 
+pytestmark = pytest.mark.slow
+
 CALL = ToolCall("call_1", "read_file", '{"path": "a.py"}')
 
 

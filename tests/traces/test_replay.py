@@ -16,7 +16,7 @@ from tests.running import Proxy, free_port
 
 AT_LEAST = recorded.AT_LEAST | {"bytes": 1.0, "reply": 1.0}
 
-pytestmark = needed
+pytestmark = [pytest.mark.slow, needed]
 
 
 @pytest.fixture(scope="module")

@@ -33,6 +33,8 @@ from tests.running import (
 )
 from tests.upstream.providers import Gemini, Ollama
 
+pytestmark = pytest.mark.slow
+
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 KEYS = {"CLAUDE_KEY": "sk-claude", "GEMINI_KEY": "sk-gemini", "OTHER_KEY": "sk-other"}
 OFF = "off"

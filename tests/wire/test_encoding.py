@@ -20,6 +20,7 @@ else:
 
 TEXT = b"words and more words " * 50
 RAW = zlib.compressobj(wbits=-15)
+GZIP = gzip.compress(TEXT, mtime=0)  # without the time of day, which processes that share the tests out disagree on
 
 
 @pytest.mark.parametrize(
@@ -27,13 +28,13 @@ RAW = zlib.compressobj(wbits=-15)
     [
         ("", TEXT),
         ("identity", TEXT),
-        ("gzip", gzip.compress(TEXT)),
-        (" X-GZIP ", gzip.compress(TEXT)),
+        ("gzip", GZIP),
+        (" X-GZIP ", GZIP),
         ("deflate", zlib.compress(TEXT)),
         ("deflate", RAW.compress(TEXT) + RAW.flush()),
         ("br", brotli.compress(TEXT)),
         ("zstd", zstd.compress(TEXT)),
-        ("gzip, br", brotli.compress(gzip.compress(TEXT))),
+        ("gzip, br", brotli.compress(GZIP)),
     ],
 )
 def test_an_encoding_is_decoded_piece_by_piece(encoding: str, body: bytes) -> None:

@@ -15,6 +15,8 @@ from tests.clients.cli.codex import Codex, CodexWithOpenAI
 from tests.clients.conftest import TALK, answers, newest
 from tests.running import Proxy, rows
 
+pytestmark = pytest.mark.slow
+
 NOTES = "The staging cluster has four nodes, and Ada has the keys."
 
 

@@ -19,6 +19,8 @@ from tests.clients.cli.program import Program
 from tests.clients.conftest import FACT, QUESTION, TALK, answers, newest
 from tests.running import Proxy, memory_in, texts
 
+pytestmark = pytest.mark.slow
+
 Kind = type[Program]
 NOTES = "The staging cluster has four nodes, and Ada has the keys."
 NOTES_SAY = "The notes say that Ada has them."

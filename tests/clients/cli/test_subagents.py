@@ -16,6 +16,8 @@ from tests.clients.cli.program import Program
 from tests.clients.conftest import newest
 from tests.running import Proxy, rows
 
+pytestmark = pytest.mark.slow
+
 ORDER = "Delegate this, please: somebody should find out how large the cluster is."
 TASK = "Please count the nodes."
 DONE = "All is done, thank you for waiting."

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import orjson
+import pytest
 
 from proxy.domain import Json
 from proxy.scripted import ScriptedUpstream
 from tests.commands.test_cli import palimpsest
 from tests.running import free_port
+
+pytestmark = pytest.mark.slow
 
 
 def doctor(tmp_path: Path, *flags: str, **variables: str) -> tuple[int, dict[str, Json]]:

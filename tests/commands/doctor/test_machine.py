@@ -7,11 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from proxy.commands.doctor import machine
 from proxy.commands.doctor.finding import State
 from proxy.settings.load import load
 from proxy.settings.policy import ListenPolicy, ModelPolicy, Policy
 from tests.running import ROOT, Proxy, free_port
+
+pytestmark = pytest.mark.slow
 
 FREE = Policy(listen=ListenPolicy(port=0))
 
