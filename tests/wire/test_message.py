@@ -108,6 +108,21 @@ def test_a_tool_result_says_what_came_out_and_which_call_it_answers() -> None:
     assert (message.text, message.answers_call, message.media) == ("one", "t1", ("https://x/y.png",))
 
 
+@pytest.mark.parametrize("content", [None, 7, True])
+def test_a_tool_result_without_content_says_nothing_and_answers_its_call(content: Any) -> None:
+    message = read_message(user([{"type": "tool_result", "tool_use_id": "t1", "content": content}]))
+    assert (message.text, message.answers_call, message.media) == ("", "t1", ())
+
+
+def test_a_single_part_is_a_tool_result_as_a_list_of_one_is() -> None:
+    part = {"type": "text", "text": "8080 is free"}
+    one, listed = (
+        read_message(user([{"type": "tool_result", "tool_use_id": "t1", "content": content}]))
+        for content in (part, [part])
+    )
+    assert one.text == listed.text == "8080 is free"
+
+
 def test_tools_that_the_provider_runs_itself_are_no_calls_of_the_clients() -> None:
     used = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "ports"}}
     found = {"type": "mcp_tool_result", "tool_use_id": "s1", "content": [{"type": "text", "text": "8080 is free"}]}

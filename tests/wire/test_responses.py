@@ -281,6 +281,17 @@ def test_a_text_stays_a_text() -> None:
     assert after == b'{"input" : "block\\n\\nhello", "n": 1.0}'
 
 
+def test_a_text_becomes_a_message_where_one_of_its_own_stands_in_front_of_it() -> None:
+    before = parse(b'{"input" : "say \\"hello\\"", "n": 1.0}')
+    insertions = [Insertion(0, "block", role="developer"), Insertion(0, "note")]
+    after = render(before, insertions)
+    assert orjson.loads(after)["input"] == [
+        {"role": "developer", "content": "block"},
+        {"role": "user", "content": 'note\n\nsay "hello"'},
+    ]
+    assert after.startswith(b'{"input" : [') and after.endswith(b', "n": 1.0}')
+
+
 def test_a_message_of_its_own_stands_in_front_of_its_item() -> None:
     before = chat(THOUGHT, SAID, user("x"), instructions="be brief")
     after = orjson.loads(render(before, [Insertion(1, "block", role="system")]))["input"]

@@ -8,7 +8,9 @@ import orjson
 import pytest
 
 from proxy.core.archive.records import entry_of, heard_of, is_findable, record_of
+from proxy.core.history.link_keys import reply_links
 from proxy.domain import Block, BlockKind, Ending, Fingerprint, HeadFlag, Json, LinkKind, NewMessage, Role, Turn
+from proxy.wire import responses
 from proxy.wire.chat import reply
 from proxy.wire.message import read_message
 from proxy.wire.storage_codec import from_stored
@@ -102,3 +104,24 @@ def test_what_an_answer_repeats_of_the_block_that_it_was_shown_is_kept_and_not_f
     assert heard.entry is not None and heard.entry.text == said
     found = [said[passage.start : passage.stop].strip() for passage in heard.entry.passages]
     assert found == ["You told me so.", "That is all."]
+
+
+def test_a_role_of_the_clients_own_making_is_cleaned_as_a_text_is() -> None:
+    message = read_message({"role": "hunter2", "content": "hello"})
+    entry = entry_of(NewMessage(message, Fingerprint(1, 2), 0), Role.MAIN, KEY, clean)
+    assert entry.new.message.role == "[redacted:password]"
+
+
+def test_what_a_provider_made_of_a_history_is_known_by_the_name_under_which_it_comes_back() -> None:
+    """A client may send the compaction itself, or only its id."""
+    compaction = {"type": "compaction", "id": "cmp_1", "encrypted_content": "b3BhcXVl"}
+    body = orjson.dumps({"id": "resp_1", "status": "completed", "output": [compaction]})
+    completion = responses.reply([body], False)
+    named = {print for _, print in reply_links(("resp_1", "cmp_1"), KEY)}
+
+    def echoes(role: Role) -> set[int]:
+        heard = heard_of(turn(user("one"), role=role), completion, Ending.COMPLETE, 5.0, KEY, clean)
+        return {print for kind, print in heard.answer.links if kind is LinkKind.ECHO}
+
+    assert named & echoes(Role.SIDE) and not named & echoes(Role.MAIN)
+    assert echoes(Role.SIDE) > echoes(Role.MAIN) > set()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from proxy.core.archive.tombstones import Sent, Tombstone, resends, scope_print
+from proxy.core.archive.tombstones import Sent, Tombstone, resends, scope_print, scope_prints
+from tests.talking import record
 
 HERE, THERE = 77, 88  # conversations
 ERASED_AT = 100.0
@@ -93,3 +96,27 @@ def test_prints_of_different_scopes_differ_and_so_do_tenants(other: tuple[str, .
     mine = scope_print(b"key", "user", "ann")
     assert mine == scope_print(b"key", "user", "ann") < 1 << 63
     assert mine not in (scope_print(b"key", *other), scope_print(b"other key", "user", "ann"))
+
+
+def test_a_request_is_reached_by_an_erasure_of_whatever_it_belongs_to_and_of_nothing_else() -> None:
+    def prints(**more: str) -> set[int]:
+        return set(scope_prints(replace(record([]).turn, **more), b"key"))  # type: ignore[arg-type]
+
+    def of(kind: str, *names: str) -> int:
+        return scope_print(b"key", kind, *names)
+
+    plain = {of("conversation", "c-1"), of("tenant", "")}
+    assert prints() == plain
+    assert prints(parent_conversation="c-0") == plain | {of("conversation", "c-0")}
+    assert prints(user="ann") == plain | {of("user", "ann")}
+    assert prints(scope="ledger") == plain | {of("scope", "ledger")}
+    assert prints(user="ann", scope="ledger") == plain | {
+        of("user", "ann"),
+        of("scope", "ledger"),
+        of("user+scope", "ann", "ledger"),
+    }
+
+
+def test_its_own_conversation_comes_first() -> None:
+    turn = replace(record([]).turn, parent_conversation="c-0", user="ann", scope="ledger")
+    assert scope_prints(turn, b"key")[0] == scope_print(b"key", "conversation", "c-1")

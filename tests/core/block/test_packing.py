@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.core.archive.chunking import digest
-from proxy.core.block.packing import GAP, READING, pack, stretch_around
+from proxy.core.block.packing import AROUND_CHARS, GAP, READING, STRETCH_CHARS, pack, stretch_around
 from proxy.domain import BLOCK_CLOSE, BLOCK_OPEN, Block, BlockKind, Budget, Candidate, Memory
 from proxy.wire.frame import without_blocks
 
@@ -217,3 +218,24 @@ def test_a_stretch_lies_inside_the_text_and_the_limit(text: str, limit: int, dat
     at = data.draw(st.integers(0, len(text) - 1))
     start, stop = stretch_around(text, text[at : at + 50], limit) if len(text) > limit else (0, len(text))
     assert 0 <= start <= stop <= len(text) and stop - start <= max(limit, 0)
+
+
+def judged(occurrence: int, text: str, probability: float) -> Candidate:
+    return replace(said(occurrence, text), probability=probability)
+
+
+def test_a_passage_that_is_less_probable_than_its_length_asks_is_left_out() -> None:
+    budget = Budget(6000, 1000, least_worth=0.1)
+    packed, cut = pack([judged(1, "x" * 100, 0.14), judged(2, "y" * 100, 0.13)], budget, BlockKind.RECALL)
+    assert packed is not None and packed.occurrences == (1,)
+    assert cut == {2: "a probability of 0.130 is not worth its length"}
+
+
+def test_of_a_long_passage_that_is_not_worth_all_its_room_a_stretch_is_told() -> None:
+    long = " ".join(f"word{n}" for n in range(120))
+    budget = Budget(6000, 1000, least_worth=0.1)
+    whole = block([judged(1, long, 1.0)], budget, BlockKind.RECALL)
+    part = block([judged(1, long, 0.5)], budget, BlockKind.RECALL)
+    assert long in whole.text
+    assert len(part.text) - len(whole.text) < STRETCH_CHARS - len(long) + AROUND_CHARS
+    assert pack([judged(1, long, 0.3)], budget, BlockKind.RECALL)[0] is None

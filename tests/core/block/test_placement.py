@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from proxy.core.block.placement import insertions, place, replay
+from proxy.core.block.placement import Replay, insertions, place, replay
 from proxy.domain import Block, BlockKind, Chat, Event, Head, Insertion, Lineage, Message, Role, StoredBlock
 
 BLOCK = Block("<said>", BlockKind.RECALL, (1, 2), tokens=7)
@@ -24,6 +24,10 @@ def test_a_block_is_said_again_while_its_anchor_is_there() -> None:
     replayed = replay(chat("system", "user", "assistant", "user"), lineage((0, 1, -1)))
     assert replayed.repeated == ((1, StoredBlock(100, BLOCK)),)
     assert (replayed.tokens, replayed.occurrences) == (7, frozenset({1, 2}))
+
+
+def test_a_conversation_that_just_began_has_no_blocks_to_say_again() -> None:
+    assert replay(chat("user"), Lineage(Event.START, Role.MAIN)) == Replay()
 
 
 def test_a_block_goes_with_its_anchor() -> None:

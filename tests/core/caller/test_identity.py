@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from proxy.core.caller.client_table import ID_CHARS
 from proxy.core.caller.credentials import forwarded, secret_in
-from proxy.core.caller.identity import identify, is_rotating
+from proxy.core.caller.identity import identify, is_rotating, tenant_key
 from proxy.domain import Json, Speaker
 from proxy.settings.policy import KeyPolicy, TenantPolicy
 from tests.core.driving import client_table
@@ -32,6 +32,12 @@ def who(
 
 
 # --- the tenant ------------------------------------------------------------------------------------
+
+
+def test_what_is_known_of_one_tenant_is_keyed_so_that_it_means_nothing_in_another():
+    keys = {tenant_key(SECRET, "acme"), tenant_key(SECRET, "beta"), tenant_key(b"t" * 32, "acme")}
+    assert len(keys) == 3 and tenant_key(SECRET, "acme") in keys
+    assert tenant_key(b"s" * 100, "acme") == tenant_key(b"s" * 64, "acme"), "blake2b takes 64 bytes at most"
 
 
 def test_one_credential_is_one_tenant():

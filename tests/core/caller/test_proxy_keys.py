@@ -35,3 +35,11 @@ def test_a_key_opens_what_it_names(headers: RawHeaders, expected: KeyPolicy | No
 def test_an_empty_ring_opens_nothing() -> None:
     assert not ProxyKeys({})
     assert ProxyKeys({}).find([(b"authorization", b"Bearer ")]) is None
+
+
+@pytest.mark.parametrize(
+    ("credential", "expected"),
+    [(b"Bearer pk-team", TEAM), (b"pk-team", TEAM), (b"Bearer sk-own", None), (b"Basic pk-team", None), (b"", None)],
+)
+def test_one_value_of_a_header_is_told_to_be_a_key_or_not(credential: bytes, expected: KeyPolicy | None) -> None:
+    assert RING.opens(credential) is expected

@@ -225,6 +225,11 @@ def test_a_human_message_that_is_gone_is_asked_of_the_journal() -> None:
     assert (found.ask_journal, found.anchor) == ((12,), -1)
 
 
+def test_without_an_earlier_request_there_is_no_human_message_to_ask_for() -> None:
+    lineage = Lineage(Event.START, Role.MAIN, None, kept=(-1, -1))
+    assert decide(chat(("assistant", "call"), ("tool", "result")), lineage).ask_journal == ()
+
+
 def test_cleared_tool_results_restore_nothing_by_themselves() -> None:
     lineage = Lineage(Event.CLEAR, Role.MAIN, head(flags=[U, A, T, A]), kept=(0, 1, -1, 3, -1), dropped=(2,))
     request = chat(("user", "a"), ("assistant", "b"), ("tool", "[cleared]"), ("assistant", "d"), ("tool", "new"))

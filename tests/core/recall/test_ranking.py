@@ -13,16 +13,19 @@ from rank_bm25 import BM25Okapi
 
 from proxy.core.recall.ranking import (
     NAMED_MESSAGES,
+    PROBABILITY,
     REACH_CHARS,
     REACH_PASSAGES,
     RECIPE,
     SHORT_CHARS,
     WEIGHTS,
+    WORTH_CHARS,
     Asked,
     Bools,
     Ranked,
     Recipe,
     ScopedBM25,
+    by_worth,
     consequence,
     diversified,
     min_max_fusion,
@@ -290,3 +293,18 @@ def test_diversity_loses_and_doubles_nothing(count: int, balance: float) -> None
     vectors = [axis(row % 3) for row in range(count)]
     order = mmr(vectors, sorted((row % 7 for row in range(count)), reverse=True), balance) if count else []
     assert sorted(order) == list(range(count))
+
+
+def test_passages_are_found_by_their_ids_and_unknown_ids_are_left_out() -> None:
+    on = shelf(["one", "two", "three"])
+    assert on.rows_of(np.array([3, 1, 0, 4, 99])).tolist() == [2, 0]
+    assert shelf([]).rows_of(np.array([1])).tolist() == []
+
+
+def test_what_answers_more_for_its_room_comes_first_and_short_passages_need_the_room_of_a_stretch() -> None:
+    found = Ranked(np.array([7, 8, 9]), np.zeros(3), {})
+    judged = by_worth(found, np.array([0.5, 0.4, 0.9]), np.array([WORTH_CHARS * 2, WORTH_CHARS, WORTH_CHARS * 4]))
+    assert judged.rows.tolist() == [8, 7, 9]
+    assert judged.signals[PROBABILITY].tolist() == [0.4, 0.5, 0.9]
+    alike = by_worth(found, np.array([0.5, 0.5, 0.0]), np.array([WORTH_CHARS, 1, 1]))
+    assert alike.rows.tolist() == [7, 8, 9] and alike.scores[0] == alike.scores[1] > alike.scores[2] > -np.inf

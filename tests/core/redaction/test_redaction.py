@@ -118,6 +118,25 @@ def test_a_private_key_that_was_cut_off_is_replaced_to_its_last_line() -> None:
     assert redact(f"cat key.pem\n{cut}") == "cat key.pem\n[redacted:private-key]"
 
 
+def test_a_certificate_is_public_and_stays() -> None:
+    certificate = PEM.format("").replace("PRIVATE KEY", "CERTIFICATE")
+    assert redact(certificate) == certificate
+    assert redact(f"{certificate}\n{PEM.format('')}") == f"{certificate}\n[redacted:private-key]"
+
+
+def test_a_private_key_that_was_cut_off_does_not_take_in_the_one_behind_it() -> None:
+    cut = PEM.format("EC ").rpartition("\n-----END")[0]
+    assert redact(f"{cut}\n(then) {PEM.format('RSA ')}\nend") == (
+        "[redacted:private-key](then) [redacted:private-key]\nend"
+    )
+
+
+def test_a_full_stop_behind_a_secret_stays() -> None:
+    secret = KEYS["github"][1]
+    assert redact(f"The token is {secret}. Keep it.") == "The token is [redacted:github-token]. Keep it."
+    assert redact(f"The token is {secret}...") == "The token is [redacted:github-token]..."
+
+
 def test_a_secret_far_into_a_long_text_is_found_whatever_slice_it_falls_in() -> None:
     line = "nothing to see on this line, move on\n"
     text = line * (3 * PIECE_CHARS // len(line)) + KEYS["github"][1] + "\n" + line

@@ -1,0 +1,107 @@
+"""What is stored of a decision answers why something was said or not, and repeats the text of no memory."""
+
+from __future__ import annotations
+
+import orjson
+
+from proxy.core.block.explanation import CANDIDATES, explanation
+from proxy.domain import (
+    Added,
+    Block,
+    BlockKind,
+    Budget,
+    Candidate,
+    Diagnosis,
+    Event,
+    Json,
+    Lineage,
+    Memory,
+    Note,
+    Pressure,
+    Query,
+    Recalled,
+    Role,
+    Speaker,
+    Tier,
+)
+
+QUIET = Diagnosis(
+    Speaker("acme"),
+    "c-1",
+    Lineage(Event.APPEND, Role.MAIN, evidence=("two answers are in place",)),
+    Pressure(prompt_tokens=1000, window_tokens=3000, reply_tokens=100, ratio=1 / 3, tier=Tier.CALM),
+)
+ASKING = Diagnosis(
+    QUIET.speaker,
+    "c-1",
+    QUIET.lineage,
+    QUIET.pressure,
+    kind=BlockKind.RECALL,
+    budget=Budget(1200, 400),
+    query=Query("acme", "c-1", "Which port?"),
+)
+BLOCK = Block("<frame>The port is 8731.</frame>", BlockKind.RECALL, (101,), tokens=9)
+
+
+def candidate(id: int) -> Candidate:
+    memory = Memory(id, 100 + id, "c-2", 4, "user", "The port is 8731.", 0.0)
+    return Candidate(memory, 2 / 3, {"words": (1, 5.43219)}, probability=0.98765)
+
+
+def recalled(count: int) -> Recalled:
+    return Recalled(tuple(map(candidate, range(1, count + 1))), True, "the words", elapsed_ms=3.14159, helps=0.87654)
+
+
+def told(*, count: int = 1, cut: dict[int, str] | None = None, block: Block | None = BLOCK) -> Json:
+    return explanation(ASKING, None, recalled(count), block, cut or {})
+
+
+def test_of_a_request_without_a_look_up_it_says_what_happened_and_why_nothing_was_said() -> None:
+    assert explanation(QUIET, Note.CALM, None, None, {}) == {
+        "event": "append",
+        "role": "main",
+        "evidence": ["two answers are in place"],
+        "pressure": {"prompt_tokens": 1000, "window_tokens": 3000, "ratio": 0.3333, "tier": "calm"},
+        "note": "calm",
+        "kind": None,
+    }
+
+
+def test_what_was_looked_for_and_how_much_could_be_said_stand_beside_the_verdict_of_the_gate() -> None:
+    found = told()
+    assert (found["kind"], found["note"]) == ("recall", None)
+    assert (found["query"], found["budget"]) == ({"text": "Which port?"}, {"chars": 1200, "passage_chars": 400})
+    assert found["gate"] == {"admitted": True, "reason": "the words", "helps": 0.8765}
+    assert (found["lexical_only"], found["elapsed_ms"]) == (False, {"recall": 3.14})
+
+
+def test_each_candidate_has_its_scores_and_the_reason_why_it_was_left_out() -> None:
+    first, second = told(count=2, cut={2: "no room left"})["candidates"]
+    assert first == {
+        "memory": 1,
+        "occurrence": 101,
+        "position": 4,
+        "score": 0.6667,
+        "probability": 0.9877,
+        "signals": {"words": [1, 5.4322]},
+        "packed": True,
+        "why": "",
+    }
+    assert (second["memory"], second["packed"], second["why"]) == (2, False, "no room left")
+
+
+def test_without_a_block_no_candidate_was_packed() -> None:
+    found = told(count=2, block=None)
+    assert [one["packed"] for one in found["candidates"]] == [False, False] and "block" not in found
+
+
+def test_the_block_and_what_all_blocks_cost_are_counted() -> None:
+    found = explanation(ASKING, None, recalled(1), BLOCK, {}, Added(90, 1000))
+    assert found["block"] == {"chars": len(BLOCK.text), "tokens": 9, "occurrences": [101]}
+    assert found["added"] == {"tokens": 90, "share": 0.09}
+
+
+def test_no_text_of_a_memory_is_repeated_and_no_more_candidates_than_could_have_been_told() -> None:
+    found = told(count=CANDIDATES + 1)
+    assert len(found["candidates"]) == CANDIDATES
+    assert b"8731" not in orjson.dumps(found)

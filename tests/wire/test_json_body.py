@@ -1,0 +1,33 @@
+"""A body is one JSON object; whatever else it is says nothing, and says so where the request depends on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proxy.errors import WireError
+from proxy.wire.json_body import model_of, object_in, positive, read_object
+
+NONE = [b"", b"{", b"[]", b'"text"', b"7", b"null", b"\xff", b'{"a": 1} {"b": 2}']
+
+
+@pytest.mark.parametrize("body", NONE)
+def test_what_is_no_object_is_refused_as_a_request_and_empty_as_a_piece_of_an_answer(body: bytes) -> None:
+    with pytest.raises(WireError, match="reading the request body"):
+        read_object(body)
+    assert object_in(body) == {}
+
+
+def test_an_object_is_read_as_it_stands() -> None:
+    assert read_object(b' {"a": [1.5, null]} ') == object_in(b'{"a": [1.5, null]}') == {"a": [1.5, None]}
+
+
+def test_a_model_is_named_by_a_text_or_not_at_all() -> None:
+    assert model_of(b'{"model": "gpt-4o"}') == "gpt-4o"
+    assert [model_of(body) for body in (b'{"model": 7}', b'{"input": "x"}', *NONE)] == [""] * (2 + len(NONE))
+
+
+@pytest.mark.parametrize(("value", "limit"), [(1, 1), (0, None), (-1, None), (True, None), (1.0, None), ("1", None)])
+def test_a_limit_is_a_whole_number_above_zero(value: Any, limit: int | None) -> None:
+    assert positive(value) == limit
