@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from io import StringIO
 from math import ceil
@@ -19,7 +22,7 @@ from proxy.logs import configure
 from proxy.scripted import Reply, ScriptedUpstream
 from proxy.settings.policy import LogPolicy, Policy
 from proxy.tokens.counter import MESSAGE_TOKENS, UNKNOWN_TOKENIZER_RATIO, encoder
-from tests.running import Proxy, rows
+from tests.running import ROOT, Proxy, rows
 
 
 @pytest.fixture
@@ -50,6 +53,16 @@ async def test_what_ends_the_app_stands_in_the_log(tmp_path: Path, log: StringIO
         await create_app(policy, {})({"type": "lifespan", "state": {}}, receive, send)
     assert "PermissionError (Permission denied)" in log.getvalue()
     assert "test_app.py" in log.getvalue(), "where it happened"
+
+
+def test_app_of_the_standard_policy_keeps_its_data_below_the_home_folder(tmp_path: Path) -> None:
+    program = "from proxy.app import create_app; from proxy.settings.policy import Policy; create_app(Policy(), {})"
+    data = tmp_path / ".local" / "share" / "palimpsest"
+    data.mkdir(parents=True)
+    environment = os.environ | {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", program], env=environment, cwd=tmp_path, check=True)
+    assert [file.name for file in data.iterdir()] == ["secret"]
+    assert [file.name for file in tmp_path.iterdir()] == [".local"]
 
 
 def test_missing_token_files_are_told_and_requests_pass(tmp_path: Path, upstream: ScriptedUpstream) -> None:

@@ -1,5 +1,5 @@
 """
-What can the operator ask a running proxy? Whether it lives, whether it is ready, how it fares, and what it decided.
+The operator's endpoints: whether the proxy lives, whether it is ready, its metrics, and what it decided.
 
 `/healthz` and `/readyz` answer everyone: states and numbers only. `/metrics` answers this machine; whoever asks from
 elsewhere needs the admin token, as for everything under `/memory/` (`access.py`).
@@ -7,6 +7,7 @@ elsewhere needs the admin token, as for everything under `/memory/` (`access.py`
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -66,11 +67,11 @@ def admin_routes(
             "/memory",  # with all methods and whatever is below: nothing of ours ever goes upstream
             routes=[
                 *_forget_routes(forgetting, admin.guarded),
-                Route("/v1/conversations/{conversation}/turns", admin.guarded(admin.turn)),
-                Route("/v1/conversations/{conversation}/turns/{number}", admin.guarded(admin.turn)),
-                Route("/v1/turns/{key}", admin.guarded(admin.turn)),
-                Route("/v1/search", admin.guarded(admin.search)),
-                Route("/v1/stats", admin.guarded(admin.stats)),
+                Route("/v1/conversations/{conversation}/turns", admin.in_turn(admin.turn)),
+                Route("/v1/conversations/{conversation}/turns/{number}", admin.in_turn(admin.turn)),
+                Route("/v1/turns/{key}", admin.in_turn(admin.turn)),
+                Route("/v1/search", admin.in_turn(admin.search)),
+                Route("/v1/stats", admin.in_turn(admin.stats)),
             ],
         ),
     ]
@@ -105,6 +106,7 @@ class _Admin:
         self_description: Mapping[str, Any],
     ) -> None:
         self._journal = journal
+        self._asking = asyncio.Lock()
         self._state = state
         self._remembering = remembering
         self._metrics = metrics
@@ -150,6 +152,15 @@ class _Admin:
                 return error_reply(fault.http_status, "the store or an index could not be asked; the log says why")
 
         return endpoint
+
+    def in_turn(self, handler: Handler) -> Endpoint:
+        """As `guarded`, and one such question at a time: the store has few readers, and requests need the others."""
+
+        async def alone(request: Request, caller: Caller) -> Response:
+            async with self._asking:
+                return await handler(request, caller)
+
+        return self.guarded(alone)
 
     async def turn(self, request: Request, caller: Caller) -> Response:
         number = request.path_params.get("number")

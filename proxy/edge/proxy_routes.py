@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qs
 
@@ -116,7 +116,8 @@ class ProxyRoutes:
         query = scope["query_string"].decode("latin-1")
         relay.take(outgoing.prepared)
         try:
-            async with upload.attended():
+            # whoever has the whole answer may go, and closing it takes its time: that is not attended
+            async with AsyncExitStack() as opened, upload.attended():
                 target = f"{path}?{query}" if query else path
                 model = outgoing.prepared.model or (_model_in(query) if self._needs_model else "")
 
@@ -125,8 +126,8 @@ class ProxyRoutes:
 
                 answering = _answer(outgoing, send, relay)
                 del outgoing  # an answer may take minutes
-                async with aclosing(await answering) as answer:
-                    await (tunnel(scope, answer) if isinstance(answer, UpgradedAnswer) else relay.forward(answer))
+                answer = await opened.enter_async_context(aclosing(await answering))
+                await (tunnel(scope, answer) if isinstance(answer, UpgradedAnswer) else relay.forward(answer))
         except NotServed as refused:
             relay.end(Ending.REFUSED)
             await relay.refuse(refused.http_status, "model_not_found", str(refused))

@@ -31,6 +31,7 @@ THREADS = 1  # of one embedding run; requests need the other cores
 QUESTION_CHARS = 240  # some 50 tokens: 3 ms on one core, a fifth of what 256 would take
 QUESTION_TOKENS = 64  # prose has no more; logs have up to twice as many in as many characters, and take twice as long
 REMEMBERED_QUESTIONS = 256  # half a megabyte; a retry and the next step of a tool loop ask the same again
+WAITING_QUESTIONS = 32  # a tenth of a second of work; whoever comes behind would give up before its turn
 LOOK_SECONDS = 2.0  # between two looks for a model that somebody puts in place: a few stat calls
 REST_SECONDS = 60.0  # a start takes half a second in the background; a conversation has a turn every minute or so
 FETCH_PAUSE_SECONDS = 30.0  # after the first fetch that failed; doubles each time
@@ -58,6 +59,7 @@ class MiniLM:
         self._rest_seconds = rest_seconds
         self._resting: asyncio.TimerHandle | None = None
         self._remembered: OrderedDict[tuple[str, ...], _Question] = OrderedDict()
+        self._unfinished = 0  # questions that wait for the thread, or are being embedded
         self._question_thread = ThreadPoolExecutor(1, "embed-question")
         self._passage_thread = ThreadPoolExecutor(1, "embed-passages")
         counts.gauge("embedder_ready", 0)
@@ -186,14 +188,18 @@ class MiniLM:
         encoder, started = self._encoder, perf_counter()
         if encoder is None:
             raise MemoryFault(f"embedding a question: {self.status}")
+        if self._unfinished >= WAITING_QUESTIONS:
+            raise MemoryFault(f"embedding a question: {WAITING_QUESTIONS} others wait for the model")
 
         def end(done: asyncio.Future[Vectors]) -> None:
+            self._unfinished -= 1
             if not done.cancelled():
                 self._counts.observe("embed_query", perf_counter() - started)
             if (done.cancelled() or done.exception()) and self._remembered.get(forms) is question:
                 del self._remembered[forms]
 
         work = self._question_thread.submit(encoder.embed, forms)
+        self._unfinished += 1
         question = _Question(work, asyncio.wrap_future(work))
         question.vectors.add_done_callback(end)
         return question

@@ -284,13 +284,11 @@ def _merged(under: Tree, over: Tree) -> Tree:
 
 def _validated(tree: Tree, layers: Sequence[_Layer]) -> Policy:
     try:
-        policy = Policy.model_validate(tree)
+        return Policy.model_validate(tree)
     except ValidationError as error:
         # A list whose only item is wrong also counts as too short; once is enough.
         problems = [p for p in error.errors() if not (p["type"] == "too_short" and p["input"])]
         raise PolicyError("\n".join(_explained(problem, layers) for problem in problems)) from error
-    home = {name: path.expanduser() for name, path in policy.model if name in ("folder", "cache") and path is not None}
-    return policy.model_copy(update={"data": policy.data.expanduser(), "model": policy.model.model_copy(update=home)})
 
 
 def _refuse_removed(layers: Sequence[_Layer]) -> None:

@@ -34,6 +34,11 @@ VARIABLE_NAME = r"^([A-Za-z_][A-Za-z0-9_]*)?$"  # of the environment; a pasted k
 Pattern = Annotated[str, Field(min_length=1)]
 
 
+def _expanded(path: Path | None) -> Path | None:
+    """A path that may begin with ~, the home folder of this user."""
+    return path and path.expanduser()
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
 
@@ -353,6 +358,8 @@ class ModelPolicy(_Part):
         "machine.",
     )
 
+    _at_home = field_validator("folder", "cache")(_expanded)
+
 
 class LimitPolicy(_Part):
     """Largest request."""
@@ -374,7 +381,9 @@ class LogPolicy(_Part):
 class Policy(_Part):
     """All settings."""
 
-    data: Path = Field(Path("~/.local/share/palimpsest"), description="Folder of the database and the secret.")
+    data: Path = Field(
+        Path("~/.local/share/palimpsest"), validate_default=True, description="Folder of the database and the secret."
+    )
     listen: ListenPolicy = Field(ListenPolicy(), description="Where the proxy listens.")
     upstreams: tuple[UpstreamPolicy, ...] = Field(
         (
@@ -395,6 +404,8 @@ class Policy(_Part):
     log: LogPolicy = Field(
         LogPolicy(), description="The log on standard error. It never holds message text, credentials or query strings."
     )
+
+    _at_home = field_validator("data")(_expanded)
 
     @model_validator(mode="after")
     def _nobody_shares_by_accident(self) -> Self:

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -52,9 +53,14 @@ class Remembers:
 
     def __init__(self) -> None:
         self.asked: list[tuple[Query, int]] = []
+        self.at_once = self.most_at_once = 0
 
     async def recall(self, query: Query, limit: int) -> Recalled:
         self.asked.append((query, limit))
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await asyncio.sleep(0)
+        self.at_once -= 1
         return Recalled((FOUND,), True, "cosine")
 
 
@@ -190,6 +196,12 @@ async def test_search_shows_each_signals_rank_and_score(house: House) -> None:
     assert said["results"][0]["signals"] == {"dense": [1, 0.8]}
     ((query, limit),) = house.remembers.asked
     assert (query.tenant, query.text, query.reach, limit) == ("acme", "which port", Reach.TENANT, 5)
+
+
+async def test_searches_go_one_after_the_other_so_that_requests_find_readers(house: House) -> None:
+    asking = [house.ask(f"/memory/v1/search?q=port+{n}&tenant=acme") for n in range(4)]
+    assert [status for status, _ in await asyncio.gather(*asking)] == [200] * 4
+    assert (len(house.remembers.asked), house.remembers.most_at_once) == (4, 1)
 
 
 async def test_search_in_one_conversation_stays_there(house: House) -> None:

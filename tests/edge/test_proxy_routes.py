@@ -6,19 +6,21 @@ import asyncio
 import gzip
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import brotli  # type: ignore[import-untyped]
 import orjson
 import pytest
 
+from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.domain import Ending, Json, Prepared, RawHeaders
-from proxy.ports import Wire
+from proxy.edge.proxy_routes import ProxyRoutes
+from proxy.ports import Body, Wire
 from proxy.scripted.too_long import PROVIDERS
-from proxy.settings.policy import KeyPolicy
+from proxy.settings.policy import KeyPolicy, Policy
 from tests.edge.serving import NOTE, ScriptedPipeline, edge
 from tests.running import PATIENCE_SECONDS, free_port
 from tests.wirelevel import Headers, HttpMessage, Line, RawUpstream, answer, chunk, chunked_head, connected, request
@@ -708,3 +710,54 @@ async def test_a_model_that_nobody_serves_is_not_found(upstream: RawUpstream, pi
     assert "'claude-3'" in error(got)["message"]
     assert NOTE in got.headers
     assert (upstream.requests, await pipeline.endings()) == ([], [Ending.REFUSED])
+
+
+class SlowToClose:
+    """An answer that takes a while to be closed, as one of a library on another thread."""
+
+    status = 200
+    headers: RawHeaders = ()
+
+    def __init__(self) -> None:
+        self.closed: bool | None = None
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield COMPLETION
+
+    async def aclose(self) -> None:
+        self.closed = False
+        for _ in range(10):
+            await asyncio.sleep(0)
+        self.closed = True
+
+
+class Sends:
+    """The way to an upstream that answers with one thing."""
+
+    def __init__(self, answer: SlowToClose) -> None:
+        self.answer = answer
+
+    async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> SlowToClose:
+        return self.answer
+
+
+async def test_client_that_has_the_whole_answer_interrupts_nothing(pipeline: ScriptedPipeline) -> None:
+    """A server says that the client is gone as soon as the answer is complete."""
+    answer, complete = SlowToClose(), asyncio.Event()
+    asking = iter([{"type": "http.request", "body": BODY, "more_body": False}])
+
+    async def receive() -> MutableMapping[str, Any]:
+        for message in asking:
+            return message
+        await complete.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            complete.set()
+
+    routes = ProxyRoutes(Policy(), pipeline, Sends(answer), ProxyKeys({}))
+    scope = {"method": "POST", "raw_path": CHAT, "path": CHAT.decode(), "query_string": b"", "headers": []}
+    await routes({"type": "http", **scope}, receive, send)
+    assert answer.closed is True
+    assert await pipeline.endings() == [Ending.COMPLETE]

@@ -11,7 +11,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from proxy.embedding.embedder import QUESTION_CHARS, QUESTION_TOKENS, REMEMBERED_QUESTIONS, MiniLM, gist
+from proxy.embedding.embedder import (
+    QUESTION_CHARS,
+    QUESTION_TOKENS,
+    REMEMBERED_QUESTIONS,
+    WAITING_QUESTIONS,
+    MiniLM,
+    gist,
+)
 from proxy.embedding.minilm import Encoder
 from proxy.embedding.model import cache_folder
 from proxy.errors import MemoryFault
@@ -125,6 +132,18 @@ async def test_questions_that_nobody_waits_for_any_more_are_not_computed(
     again = await asyncio.gather(*(embedder.embed_queries(["Which port, number 49?"]) for _ in range(3)))
     assert [vectors.shape for vectors in again] == [(1, 384)] * 3
     assert len(counts.stages) < 10, "those that had begun, and the last"
+
+
+async def test_questions_that_would_wait_too_long_are_refused_at_once_and_those_in_front_are_answered(
+    make: Make, model_folder: Path
+) -> None:
+    embedder = make(ModelPolicy(folder=model_folder))
+    await embedder.warm()
+    many = [embedder.embed_queries([f"Which port, number {n}?"]) for n in range(WAITING_QUESTIONS + 20)]
+    answers = await asyncio.gather(*many, return_exceptions=True)
+    refused = [answer for answer in answers if isinstance(answer, MemoryFault)]
+    assert len(refused) == 20 and "others wait" in str(refused[0])
+    assert (await embedder.embed_queries(["And now?"])).shape == (1, 384)
 
 
 async def test_who_asks_while_the_model_is_loaded_may_wait_for_it(make: Make, model_folder: Path) -> None:
