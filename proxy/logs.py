@@ -3,7 +3,7 @@ What may stand in a log line? Our own words, numbers, and texts under names that
 
 Message text, credentials and query strings stay out at every level, whoever logs: text under any other name is
 withheld, exceptions show where they happened but not what they said, and libraries are heard from `warning` up (their
-debug lines repeat what they were given).
+debug lines repeat what they were given: aiosqlite's are whole rows).
 """
 
 from __future__ import annotations

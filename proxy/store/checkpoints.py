@@ -62,10 +62,10 @@ class Checkpoints:
         with suppress(sqlite3.Error):  # closed meanwhile, or the disk fails: the next write says so
             if sql == EMPTY:
                 async with self._writing:
-                    await connection.execute(EMPTY)
+                    await connection.rows(EMPTY)
                 return
-            ((_, pages, _),) = await connection.execute(MOVE)
+            ((_, pages, _),) = await connection.rows(MOVE)
             if pages > LONG_LOG_PAGES:
                 # what was written meanwhile is little; once that is moved too, the next write starts the log anew
                 async with self._writing:
-                    await connection.execute(MOVE)
+                    await connection.rows(MOVE)

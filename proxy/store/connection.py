@@ -7,12 +7,12 @@ there is a function with many statements, not a statement.
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Generic, TypeVar
+
+import aiosqlite
 
 T = TypeVar("T")
 
@@ -27,16 +27,16 @@ ONCE: Sequence[Sequence[Any]] = ((),)
 CACHE_KB = (
     16_000  # of each connection: the inner pages of the full-text index of a million passages; the default is 2 MB
 )
+ITERATED_ROWS = 64  # as aiosqlite has it; no cursor is iterated over here
 CACHED_STATEMENTS = 256  # all that are ever asked, prepared once
 
 
-class Connection:
-    """One SQLite connection. Open it with `Connection.open`; `close` must be awaited in the end."""
+class Connection(aiosqlite.Connection):
+    """
+    One SQLite connection of aiosqlite, which also runs work of many statements on its thread.
 
-    def __init__(self, thread: ThreadPoolExecutor, connection: sqlite3.Connection) -> None:
-        self._thread = thread
-        self._connection = connection
-        self._is_closed = False
+    Open it with `Connection.open`; `close` must be awaited in the end.
+    """
 
     @classmethod
     async def open(cls, path: Path, busy_ms: int) -> Connection:
@@ -55,36 +55,25 @@ class Connection:
             connection.execute(f"PRAGMA cache_size = -{CACHE_KB}")
             return connection
 
-        thread = ThreadPoolExecutor(1, "sqlite")
-        try:
-            return cls(thread, await asyncio.wrap_future(thread.submit(connect)))
-        except BaseException:
-            thread.shutdown(wait=False)
-            raise
+        opened = cls(connect, ITERATED_ROWS)
+        await opened
+        return opened
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """What `work` makes of the connection, on its thread. Cancelling does not stop work that has begun."""
-        if self._is_closed:
+        if not self._running or self._connection is None:
             raise sqlite3.ProgrammingError("the connection is closed")
-        return await asyncio.wrap_future(self._thread.submit(work, self._connection))
+        result: T = await self._execute(work, self._conn)  # type: ignore[no-untyped-call]
+        return result
 
-    async def execute(self, sql: str) -> list[Row]:
+    async def rows(self, sql: str) -> list[Row]:
         """Rows of one statement without arguments."""
         return await self.run(lambda connection: connection.execute(sql).fetchall())
 
-    def interrupt(self) -> None:
+    def stop_statement(self) -> None:
         """End the statement that is running, if there is one."""
-        if not self._is_closed:
+        if self._connection is not None:
             self._connection.interrupt()
-
-    async def close(self) -> None:
-        """Close it behind all work that was sent before."""
-        if not self._is_closed:
-            self._is_closed = True
-            try:
-                await asyncio.wrap_future(self._thread.submit(self._connection.close))
-            finally:
-                self._thread.shutdown(wait=False)
 
 
 class Transaction:

@@ -132,7 +132,7 @@ class Database:
                 return await asyncio.shield(asking)
             except asyncio.CancelledError:
                 reading.stop()
-                reader.interrupt()
+                reader.stop_statement()
                 raise
 
     async def write(self, statements: Iterable[Statement]) -> None:
@@ -174,7 +174,7 @@ class Database:
                 writer = await self._ensure_open()
                 with self._watch("writing"):
                     try:
-                        ((busy, *_),) = await writer.execute(EMPTY)
+                        ((busy, *_),) = await writer.rows(EMPTY)
                     except sqlite3.OperationalError as cause:
                         if code_of(cause) not in LOCKED:
                             raise
@@ -194,7 +194,7 @@ class Database:
         async with self._writing:
             writer = await self._ensure_open()
             with self._watch("writing"):
-                await writer.execute("VACUUM")
+                await writer.rows("VACUUM")
 
     async def _ensure_open(self) -> Connection:
         if self._writer is not None and self._is_replaced():
@@ -221,7 +221,7 @@ class Database:
                     idle: asyncio.Queue[Connection] = asyncio.LifoQueue()
                     for _ in range(READERS):
                         reader = await self._connect(READER_BUSY_MS)
-                        await reader.execute("PRAGMA query_only = ON")
+                        await reader.rows("PRAGMA query_only = ON")
                         idle.put_nowait(reader)
                 except BaseException:
                     await self._close()
@@ -256,24 +256,24 @@ class Database:
         mode = await self._ask(writer, "PRAGMA journal_mode = WAL")
         if mode != "wal":
             raise MemoryFault(f"opening {self.path}: its file system has no shared memory: choose another data folder")
-        await writer.execute("PRAGMA wal_autocheckpoint = 0")  # see `_checkpoint_soon`
-        await writer.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
-        await writer.execute(f"PRAGMA synchronous = {self._synchronous}")
-        await writer.execute("PRAGMA foreign_keys = ON")
-        await writer.execute("PRAGMA temp_store = MEMORY")
-        await writer.execute("PRAGMA secure_delete = ON")  # overwrite what is deleted: not every build does
+        await writer.rows("PRAGMA wal_autocheckpoint = 0")  # see `_checkpoint_soon`
+        await writer.rows(f"PRAGMA journal_size_limit = {LOG_BYTES}")
+        await writer.rows(f"PRAGMA synchronous = {self._synchronous}")
+        await writer.rows("PRAGMA foreign_keys = ON")
+        await writer.rows("PRAGMA temp_store = MEMORY")
+        await writer.rows("PRAGMA secure_delete = ON")  # overwrite what is deleted: not every build does
         await self._migrate(writer)
 
     async def _migrate(self, writer: Connection) -> None:
         """Safe for processes that start together: whoever comes second finds the work done."""
         if await self._version(writer) == len(MIGRATIONS):
             return
-        await writer.execute("BEGIN IMMEDIATE")
+        await writer.rows("BEGIN IMMEDIATE")
         for number, migrate in list(enumerate(MIGRATIONS, start=1))[await self._version(writer) :]:
-            await migrate(writer.execute)
-            await writer.execute(f"PRAGMA user_version = {number}")
-        await writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        await writer.execute("COMMIT")
+            await migrate(writer.rows)
+            await writer.rows(f"PRAGMA user_version = {number}")
+        await writer.rows(f"PRAGMA application_id = {APPLICATION_ID}")
+        await writer.rows("COMMIT")
 
     async def _version(self, writer: Connection) -> int:
         version: int = await self._ask(writer, "PRAGMA user_version")
@@ -285,7 +285,7 @@ class Database:
         return version
 
     async def _ask(self, connection: Connection, sql: str) -> Any:
-        return (await connection.execute(sql))[0][0]
+        return (await connection.rows(sql))[0][0]
 
     async def _close(self) -> None:
         """
@@ -299,7 +299,7 @@ class Database:
         for connection in reversed(opened):
             with suppress(sqlite3.Error):
                 if connection is not writer:
-                    connection.interrupt()
+                    connection.stop_statement()
                 await connection.close()
 
     def _closed(self) -> MemoryFault:

@@ -49,7 +49,7 @@ async def test_work_that_raises_is_undone(connection: Connection) -> None:
     with pytest.raises(sqlite3.OperationalError, match="no such table: nowhere"):
         await connection.run(in_transaction(work))
     assert not await connection.run(lambda sqlite: sqlite.in_transaction)
-    assert await connection.execute("SELECT name FROM sqlite_master") == []
+    assert await connection.rows("SELECT name FROM sqlite_master") == []
 
 
 async def test_reading_that_is_stopped_asks_nothing_more(connection: Connection) -> None:
@@ -75,19 +75,19 @@ async def test_statement_that_is_interrupted_ends_and_the_next_one_works(connect
     counting = asyncio.create_task(connection.run(count_forever))
     await asyncio.to_thread(began.wait, 10)
     while not counting.done():
-        connection.interrupt()
+        connection.stop_statement()
         await asyncio.sleep(0.01)
     with pytest.raises(sqlite3.OperationalError, match="interrupted"):
         await counting
-    assert await connection.execute("SELECT 1") == [(1,)]
+    assert await connection.rows("SELECT 1") == [(1,)]
 
 
 async def test_connection_that_is_closed_says_so_and_may_be_closed_again(connection: Connection) -> None:
     await connection.close()
     await connection.close()
-    connection.interrupt()
+    connection.stop_statement()
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        await connection.execute("SELECT 1")
+        await connection.rows("SELECT 1")
 
 
 async def test_connection_that_cannot_be_opened_leaves_no_thread(tmp_path: Path) -> None:
