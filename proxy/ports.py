@@ -39,11 +39,15 @@ class Embedder(Protocol):
     def name(self) -> str:
         """Stored with each vector; vectors of another name are rebuilt."""
 
+    @property
+    def dimensions(self) -> int:
+        """Of each vector, a multiple of 64."""
+
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Forms of one question, shape (n, 384). On the hot path: milliseconds."""
+        """Forms of one question, shape (n, dimensions). On the hot path: milliseconds."""
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Shape (n, 384), in the background, at low priority."""
+        """Shape (n, dimensions), in the background, at low priority."""
 
 
 class Remembering(Protocol):

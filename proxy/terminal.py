@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from proxy.domain import Candidate, Recalled
+from proxy.settings.embedding_models import EmbeddingModel
 
 EXCERPT_CHARS = 160  # two lines of a terminal
 BYTES_PER_MEGABYTE = 1_000_000
@@ -52,6 +53,17 @@ def fields(rows: Iterable[tuple[str, str]]) -> RenderableType:
     for name, value in rows:
         if value:
             table.add_row(Text(name, style="bold"), safe(value))
+    return table
+
+
+def models(every: Iterable[EmbeddingModel], chosen: EmbeddingModel) -> RenderableType:
+    """Embedding models, one a line; the one that is used is marked."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name in ("", "model", "dimensions", "MB", "licence", "languages"):
+        table.add_column(name, justify="right" if name in ("dimensions", "MB") else "left", no_wrap=True)
+    for each in every:
+        mark = "*" if each == chosen else ""
+        table.add_row(mark, each.name, f"{each.dimensions:,}", f"{each.megabytes:,}", each.licence, each.languages)
     return table
 
 

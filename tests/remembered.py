@@ -36,6 +36,7 @@ class WordEmbedder:
     """An embedder without a model."""
 
     name = "words"
+    dimensions = DIMENSIONS
 
     def __init__(self) -> None:
         self.ready = True

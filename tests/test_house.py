@@ -30,7 +30,7 @@ WHOLE_FOLDERS = {"clients", "contract", "faults", "traces"}
 
 # Slow or greedy to import (litellm takes 2 s and would ask the network for prices), so only who needs them pays.
 LATE = (
-    *("litellm", "onnx", "onnxruntime", "tokenizers", "huggingface_hub"),
+    *("litellm", "fastembed", "onnx", "onnxruntime", "tokenizers", "huggingface_hub"),
     *("openai", "anthropic", "httpx", "scipy", "matplotlib", "proxy.evaluation", "proxy.scripted"),
 )
 

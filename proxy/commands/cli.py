@@ -91,13 +91,15 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     serve = command("serve", _serve, "Start the proxy.")
     _policy_flags(serve)
     _listen_flags(serve)
+    _model_flag(serve)
     serve.add_argument("--handed-over", action="store_true", help=argparse.SUPPRESS)  # as `wrap` starts it
     serve.add_argument("--workers", type=int, help="processes (1)")
     serve.add_argument("--demo", action="store_true", help="show the demonstration instead")
 
     wrapped = command("wrap", _wrap, "Run a command with memory: palimpsest wrap -- COMMAND ...")
     wrapped.usage = (
-        "palimpsest wrap [--config FILE] [--data DIR] [--host HOST] [--port PORT] [--upstream URL] -- COMMAND ..."
+        "palimpsest wrap [--config FILE] [--data DIR] [--host HOST] [--port PORT] [--upstream URL] [--model NAME] "
+        "-- COMMAND ..."
     )
     wrapped.epilog = (
         "Uses the proxy that runs at the configured address, or starts one that ends with the command. OPENAI_BASE_URL "
@@ -105,6 +107,7 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     )
     _policy_flags(wrapped)
     _listen_flags(wrapped)
+    _model_flag(wrapped)
     wrapped.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="behind --, as you type it")
 
     command("demo", _demo, "Show in half a minute what it does.")
@@ -113,6 +116,7 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     doctor.add_argument("--json", action="store_true", help="for programs")
     _policy_flags(doctor)
     _listen_flags(doctor)
+    _model_flag(doctor)
 
     check = command(
         "check-config", _check_config, "Judge a configuration, try its data folder, and say what it changes."
@@ -122,13 +126,15 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     settings = command("settings", _settings, "Print every setting with its default, as a file to start from.")
     settings.add_argument("--markdown", action="store_true", help="as tables, with what is allowed")
 
-    model = command("model", _model_install, "Manage the embedding model.")
-    model.add_argument("action", choices=["install"], help="fetch it unless it is there")
+    model = command("model", _model, "Manage the embedding model.")
+    model.add_argument("action", choices=["install", "list"], help="fetch it unless it is there; name all there are")
     _policy_flags(model)
+    _model_flag(model)
 
     index = command("index", _index, "Give every archived passage its vector.")
     index.add_argument("--all", action="store_true", help="first drop all that is derived, and derive it anew")
     _policy_flags(index)
+    _model_flag(index)
 
     search = command("search", _search, "Look into the archive, as recall would.")
     search.add_argument("query", nargs="+", metavar="QUERY", help="what to look for")
@@ -136,6 +142,7 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     search.add_argument("--tenant", default="", metavar="NAME", help="whose; needed where several are stored")
     search.add_argument("--limit", type=int, default=RESULTS, metavar="N", help=f"how many ({RESULTS})")
     _policy_flags(search)
+    _model_flag(search)
 
     explain = command("explain", _explain, "Say what one request decided, and why.")
     explain.add_argument(
@@ -186,6 +193,10 @@ def _listen_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="address of the proxy (127.0.0.1)")
     parser.add_argument("--port", type=int, help="its TCP port (8484); 0 takes a free one")
     parser.add_argument("--upstream", metavar="URL", help="base URL of the provider (OpenAI's and Anthropic's)")
+
+
+def _model_flag(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", metavar="NAME", help="the embedding model, as palimpsest model list names it")
 
 
 def _policy(given: argparse.Namespace) -> Policy:
@@ -257,14 +268,18 @@ def _settings(given: argparse.Namespace) -> int:
     return DONE
 
 
-def _model_install(given: argparse.Namespace) -> int:
+def _model(given: argparse.Namespace) -> int:
     from proxy.embedding import model
+    from proxy.settings.embedding_models import embedding_models
 
     policy = _policy(given)
+    if given.action == "list":
+        terminal.console().print(terminal.models(embedding_models().values(), model.chosen(policy.model)))
+        return DONE
     out = Console(stderr=True, markup=False, highlight=False)
     with out.status("looking for the embedding model") as status:
         folder = model.install(policy.model, status.update)
-    terminal.console().print(terminal.safe(f"embedding model: {folder}"))
+    terminal.console().print(terminal.safe(f"embedding model {model.chosen(policy.model).name}: {folder}"))
     return DONE
 
 

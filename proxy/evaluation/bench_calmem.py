@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from proxy.core.archive.chunking import kind
-from proxy.embedding.embedder import MiniLM
+from proxy.embedding.embedder import LocalEmbedder
 from proxy.errors import MemoryFault
 from proxy.evaluation import growth, palimpsest, vectors
 from proxy.evaluation.baselines.dense import chunks_of
@@ -209,7 +209,7 @@ def report(
 
 
 async def _indexing(conversations: Sequence[Conversation]) -> list[Indexing]:
-    model = MiniLM(ModelPolicy(), Metrics())  # not the one with a cache
+    model = LocalEmbedder(ModelPolicy(), Metrics())  # not the one with a cache
     try:
         if not await model.warm():
             raise MemoryFault(f"loading the embedding model: {model.status}; run palimpsest model install")

@@ -86,6 +86,7 @@ class Instant:
     """An embedder that costs nothing: what is left is what writing costs."""
 
     name = "instant"
+    dimensions = DIMENSIONS
     ready = True
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:

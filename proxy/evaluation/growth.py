@@ -45,6 +45,7 @@ class Hurried:
     def __init__(self, embedder: CachedEmbedder) -> None:
         self._embedder = embedder
         self.name = embedder.name
+        self.dimensions = embedder.dimensions
         self.ready = True
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:

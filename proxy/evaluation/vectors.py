@@ -1,5 +1,5 @@
 """
-How are the same texts not embedded twice, from one run to the next? Passages are kept on disk, by model and text.
+A cache of passages' vectors on disk, by model and text, so that no run embeds what another one did.
 
 Questions are embedded anew in every run, by the proxy's own code: their time is part of what is measured.
 """
@@ -7,6 +7,7 @@ Questions are embedded anew in every run, by the proxy's own code: their time is
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
@@ -14,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from proxy.embedding.embedder import MiniLM
-from proxy.embedding.minilm import DIMENSIONS
+from proxy.embedding.embedder import LocalEmbedder
 from proxy.embedding.model import cache_folder
 from proxy.errors import MemoryFault, faults
 from proxy.evaluation.report import progress
 from proxy.metrics import Metrics
 from proxy.ports import Vectors
+from proxy.settings import load
 from proxy.settings.policy import ModelPolicy
 
 BATCH_TEXTS = 128  # embedded and kept at a time: a second or two, so that little is lost when a run is stopped
@@ -34,10 +35,11 @@ TABLE = "CREATE TABLE IF NOT EXISTS vector(model TEXT, digest BLOB, own BLOB, PR
 class CachedEmbedder:
     """Implements `proxy.ports.Embedder`. Open it with `opened`."""
 
-    def __init__(self, model: MiniLM, cache: sqlite3.Connection) -> None:
+    def __init__(self, model: LocalEmbedder, cache: sqlite3.Connection) -> None:
         self._model = model
         self._cache = cache
         self.name = model.name
+        self.dimensions = model.dimensions
 
     @property
     def ready(self) -> bool:
@@ -47,7 +49,7 @@ class CachedEmbedder:
         return await self._model.embed_queries(texts)
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors, shape (n, 384), float32; what is not on disk is embedded and kept."""
+        """Unit vectors, shape (n, dimensions), float32; what is not on disk is embedded and kept."""
         digests = [_digest(text) for text in texts]
         found = self._kept(digests)
         missing = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in found}
@@ -61,7 +63,7 @@ class CachedEmbedder:
                     self._keep(made)
                     found |= made
                     bar.advance(task, len(batch))
-        return np.array([found[digest] for digest in digests], np.float32).reshape(-1, DIMENSIONS)
+        return np.array([found[digest] for digest in digests], np.float32).reshape(-1, self.dimensions)
 
     def _kept(self, digests: Sequence[bytes]) -> dict[bytes, Vectors]:
         found: dict[bytes, Vectors] = {}
@@ -88,14 +90,15 @@ async def opened(policy: ModelPolicy | None = None, file: Path | None = None) ->
     The embedding model with its cache, both loaded.
 
     Args:
+        policy: None: what the environment says of the model (`PALIMPSEST_MODEL`), else the default.
         file: the cache; `evaluation/vectors.db` beside the models if left out.
 
     Raises:
         MemoryFault: the model is missing, or the cache cannot be opened.
     """
-    policy = policy or ModelPolicy()
+    policy = policy or load.load(None, os.environ, {}).model
     file = file or cache_folder(policy).parent.parent / "evaluation" / "vectors.db"
-    model = MiniLM(policy, Metrics())
+    model = LocalEmbedder(policy, Metrics())
     try:
         if not await model.warm():
             raise MemoryFault(f"loading the embedding model: {model.status}; run palimpsest model install")

@@ -24,9 +24,9 @@ from proxy.store.connection import Ask, Row
 from proxy.store.passages import are_any_in, changes_after, last_change, passages_after, vectors_of
 from proxy.store.scope import Scope
 
-DIMENSIONS = 384
 SLICE_PASSAGES = 4096  # read at a time, about 20 ms
 MAX_PASSAGES = 400_000  # in memory for all scopes, some 700 MB; the scope asked about longest ago goes first
+USUAL_DIMENSIONS = 384  # for which that holds; of longer vectors so many fewer passages have room
 SHELF_PASSAGES = 20  # what a shelf costs by itself, in passages: 30 kB, however few it holds
 PATIENCE_SECONDS = 0.02  # for another question that reads on in the same scope: as a rule that takes 1 ms
 FIRST_PASSAGES = 256  # room of a new shelf; it doubles
@@ -59,12 +59,14 @@ class PassageTables:
 
     Args:
         model: name of the model whose vectors count; passages without one have a vector of zeros.
+        dimensions: of its vectors, a multiple of 64.
         room_passages: kept for all scopes; each shelf takes that of some passages, however few it holds.
     """
 
-    def __init__(self, model: str, room_passages: int = MAX_PASSAGES) -> None:
+    def __init__(self, model: str, dimensions: int, room_passages: int = MAX_PASSAGES) -> None:
         self._model = model
-        self._room_passages = room_passages
+        self._dimensions = dimensions
+        self._room_passages = room_passages * USUAL_DIMENSIONS // max(dimensions, USUAL_DIMENSIONS)
         self._choosing = threading.Lock()
         self._growing: OrderedDict[Scope, _Growing] = OrderedDict()
 
@@ -78,7 +80,7 @@ class PassageTables:
         While another thread reads the same scope for the first time, which takes long, what is there already.
         """
         with self._choosing:
-            growing = self._growing.setdefault(scope, _Growing())
+            growing = self._growing.setdefault(scope, _Growing(self._dimensions))
             self._growing.move_to_end(scope)
         if growing.reading.acquire(timeout=PATIENCE_SECONDS):
             try:
@@ -118,13 +120,14 @@ class PassageTables:
         missing = growing.missing()
         for start in range(0, len(missing), SLICE_PASSAGES):
             some = missing[start : start + SLICE_PASSAGES]
-            growing.fill(vectors_of(ask, some, self._model, DIMENSIONS * np.dtype(np.float16).itemsize))
+            growing.fill(vectors_of(ask, some, self._model, growing.dimensions * np.dtype(np.float16).itemsize))
 
 
 class _Growing:
     """Arrays with room to grow. Rows are added and vectors filled in; nothing else changes in place."""
 
-    def __init__(self) -> None:
+    def __init__(self, dimensions: int) -> None:
+        self.dimensions = dimensions
         self.reading = threading.Lock()
         self.forgotten_seq = 0
         self.clear()
@@ -135,7 +138,7 @@ class _Growing:
     def clear(self) -> None:
         self._size = 0
         self._columns: dict[str, npt.NDArray[Any]] = _columns(FIRST_PASSAGES)
-        self._vectors: Floats = np.zeros((FIRST_PASSAGES, DIMENSIONS), np.float32)
+        self._vectors: Floats = np.zeros((FIRST_PASSAGES, self.dimensions), np.float32)
         self._signs: Signs | None = None
         self._ends: dict[int, tuple[int, float]] = {}  # conversation: its last row, and characters up to its end
         self._names: dict[str, int] = {}
@@ -177,7 +180,7 @@ class _Growing:
         self._columns = {name: np.concatenate([column, more[name]]) for name, column in self._columns.items()}
         is_large = len(self._columns["id"]) > LARGE_PASSAGES
         kept = np.float16 if is_large else np.float32  # the store keeps 16 bits: nothing is lost
-        self._vectors = np.concatenate([self._vectors.astype(kept), np.zeros((room, DIMENSIONS), kept)])
+        self._vectors = np.concatenate([self._vectors.astype(kept), np.zeros((room, self.dimensions), kept)])
         if self._signs is not None:
             self._signs = np.concatenate([self._signs, np.zeros((len(self._signs), room), np.uint64)], axis=1)
         elif is_large:
@@ -189,7 +192,7 @@ class _Growing:
             return
         at = np.searchsorted(self._columns["id"][: self._size], [memory for memory, _ in rows])
         joined = b"".join(own for _, own in rows)
-        vectors = np.frombuffer(joined, np.float16).reshape(-1, DIMENSIONS)
+        vectors = np.frombuffer(joined, np.float16).reshape(-1, self.dimensions)
         self._vectors[at] = vectors
         if self._signs is not None:
             self._signs[:, at] = signs_of(vectors)

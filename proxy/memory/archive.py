@@ -49,7 +49,7 @@ class Archive:
         )
         self.journal = Journal(self.database)
         self.derived = Derived(self.database, clock)
-        self.tables = PassageTables(embedder.name)
+        self.tables = PassageTables(embedder.name, embedder.dimensions)
 
     def __repr__(self) -> str:
         return f"<Archive {self.database!r}>"

@@ -86,6 +86,8 @@ CACHES_WITHOUT_WORDS = frozenset(
         "proxy.core.redaction.redaction._anchors",
         "proxy.tokens.counter.encoder",
         "proxy.upstream.passthrough._url",
+        "proxy.settings.embedding_models.embedding_models",
+        "proxy.settings.embedding_models.text_embedding",
         "proxy.settings.providers.providers",
     }
 )

@@ -19,7 +19,7 @@ from typing import Literal, Protocol
 import structlog
 
 from proxy.domain import Mode, Turn
-from proxy.embedding.embedder import MiniLM
+from proxy.embedding.embedder import LocalEmbedder
 from proxy.errors import MemoryFault
 from proxy.memory.archive import Archive
 from proxy.memory.archivist import ArchiveLimits, Archivist
@@ -97,7 +97,7 @@ class MemoryService:
         self._policy = policy
         self._counts = counts
         self._is_off = policy.memory.mode is Mode.OFF
-        self._model = model or MiniLM(policy.model, counts)
+        self._model = model or LocalEmbedder(policy.model, counts)
         loaded = partial(self._model.loaded, LOADING_SHARE * policy.memory.deadline_ms / 1000)
         self._archive = Archive(policy, counts, self._model, clock, model_loaded=loaded)
         self._indexer = self._archive.indexer()

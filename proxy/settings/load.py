@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from proxy.errors import PolicyError
 from proxy.settings.describe import Location, allowed, nearest, settings_by_path
+from proxy.settings.embedding_models import embedding_model, mistaken
 from proxy.settings.policy import ENVIRON, KeyPolicy, Policy
 from proxy.settings.providers import providers
 from proxy.settings.removed import REMOVED, removed_in
@@ -42,7 +43,13 @@ NOT_SETTINGS = frozenset(
 )
 
 # Short names, as flags (`--port`) and in the environment (`PALIMPSEST_PORT`).
-SHORT = {"host": "listen.host", "port": "listen.port", "workers": "listen.workers", "data": "data"}
+SHORT = {
+    "host": "listen.host",
+    "port": "listen.port",
+    "workers": "listen.workers",
+    "data": "data",
+    "model": "model.name",
+}
 UPSTREAM = "upstream"  # one more short name: the URL of the only upstream
 
 Tree = dict[str, Any]
@@ -99,6 +106,7 @@ def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, 
     policy = _validated(tree, layers)
     _demand_keys(policy, environment, layers)
     _demand_providers(policy, layers)
+    _demand_model(policy, layers)
     return policy
 
 
@@ -350,6 +358,13 @@ def _demand_providers(policy: Policy, layers: Sequence[_Layer]) -> None:
                 f"{_origin(location, layers)}: {_dotted(location)}: {upstream.litellm!r} is not allowed; "
                 f"LiteLLM knows no provider {provider}; {hint}"
             )
+
+
+def _demand_model(policy: Policy, layers: Sequence[_Layer]) -> None:
+    """Memory would search by words for good, with an embedding model that nobody knows."""
+    if embedding_model(policy.model.name) is None:
+        location = ("model", "name")
+        raise PolicyError(f"{_origin(location, layers)}: {_dotted(location)}: {mistaken(policy.model.name)}")
 
 
 def _demand_keys(policy: Policy, environment: Mapping[str, str], layers: Sequence[_Layer]) -> None:

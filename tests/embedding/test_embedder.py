@@ -1,4 +1,4 @@
-"""Who turns texts into vectors, and what happens while the model is missing?"""
+"""The embedding model in two processes, and what happens while it is missing."""
 
 from __future__ import annotations
 
@@ -11,22 +11,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from proxy.embedding.embedder import (
-    QUESTION_CHARS,
-    QUESTION_TOKENS,
-    REMEMBERED_QUESTIONS,
-    WAITING_QUESTIONS,
-    MiniLM,
-    gist,
-)
-from proxy.embedding.minilm import Encoder
+from proxy.embedding.embedder import QUESTION_CHARS, REMEMBERED_QUESTIONS, WAITING_QUESTIONS, LocalEmbedder, gist
+from proxy.embedding.encoder import QUESTION_TOKENS
+from proxy.embedding.minilm import MiniLMEncoder
 from proxy.embedding.model import cache_folder
 from proxy.errors import MemoryFault
 from proxy.settings.policy import ModelPolicy
 
 pytestmark = pytest.mark.slow
 
-Make = Callable[[ModelPolicy], MiniLM]
+Make = Callable[[ModelPolicy], LocalEmbedder]
 
 
 class Counted:
@@ -56,10 +50,10 @@ def counts() -> Counted:
 
 @pytest.fixture
 async def make(counts: Counted) -> AsyncIterator[Make]:
-    made: list[MiniLM] = []
+    made: list[LocalEmbedder] = []
 
-    def embedder(policy: ModelPolicy) -> MiniLM:
-        made.append(MiniLM(policy, counts))
+    def embedder(policy: ModelPolicy) -> LocalEmbedder:
+        made.append(LocalEmbedder(policy, counts))
         return made[-1]
 
     yield embedder
@@ -89,7 +83,7 @@ async def test_questions_and_passages_live_in_the_same_space(make: Make, counts:
     (own,) = await embedder.embed_queries([text])
     assert own.shape == (384,)
     passages = await embedder.embed_passages([text, "I like Thai food more than Italian food."])
-    assert passages[0] == pytest.approx(Encoder(model_folder, 1).embed([text])[0], abs=1e-5)
+    assert passages[0] == pytest.approx(MiniLMEncoder(model_folder, 1).embed([text])[0], abs=1e-5)
     assert passages[0] @ own > 0.97  # the question went through 8-bit integers
     assert passages[1] @ own < 0.2
     assert (embedder.ready, embedder.status, counts.gauges) == (True, "ready", {"embedder_ready": 1})
@@ -161,7 +155,7 @@ async def test_who_asks_while_the_model_is_loaded_may_wait_for_it(make: Make, mo
 async def test_the_process_that_embeds_passages_ends_when_there_are_none_and_comes_back(
     counts: Counted, model_folder: Path
 ) -> None:
-    embedder = MiniLM(ModelPolicy(folder=model_folder), counts, rest_seconds=0.2)
+    embedder = LocalEmbedder(ModelPolicy(folder=model_folder), counts, rest_seconds=0.2)
     try:
         assert await embedder.warm()
         for _ in range(2):
@@ -211,7 +205,7 @@ async def test_model_without_the_faster_copy_embeds_questions_exactly(
     folder = shutil.copytree(model_folder, tmp_path / "mine", ignore=shutil.ignore_patterns("questions"))
     embedder = make(ModelPolicy(folder=folder))
     assert await embedder.warm()
-    exact = Encoder(model_folder, 1).embed(["Which port?"])[0]
+    exact = MiniLMEncoder(model_folder, 1).embed(["Which port?"])[0]
     assert (await embedder.embed_queries(["Which port?"]))[0] == pytest.approx(exact, abs=1e-6)
 
 

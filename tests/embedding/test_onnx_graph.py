@@ -1,4 +1,4 @@
-"""How do published weights become a graph? Checked on a tiny encoder against the same sums in NumPy."""
+"""Published weights as a graph, checked on a tiny encoder against the same sums in NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a question embedded in a third of the time? The 8-bit copy must mean the same."""
+"""The 8-bit copy of the default model, which must mean the same."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from proxy.embedding.minilm import Encoder
+from proxy.embedding.minilm import MiniLMEncoder
 from proxy.embedding.model import questions_folder
 
 pytestmark = pytest.mark.slow
@@ -29,7 +29,7 @@ def copy(model_folder: Path) -> Path:
 
 
 def test_questions_in_8_bits_mean_the_same(model_folder: Path, copy: Path) -> None:
-    exact, fast = Encoder(model_folder, 1).embed(TEXTS), Encoder(copy, 1).embed(TEXTS)
+    exact, fast = MiniLMEncoder(model_folder, 1).embed(TEXTS), MiniLMEncoder(copy, 1).embed(TEXTS)
     assert (exact * fast).sum(axis=1).min() > 0.98
     assert fast @ fast.T == pytest.approx(exact @ exact.T, abs=0.05)
 

@@ -1,4 +1,4 @@
-"""How are the same texts not embedded twice?"""
+"""The cache of passages' vectors."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proxy.embedding.embedder import MiniLM
+from proxy.embedding.encoder import vectors_name
 from proxy.errors import MemoryFault
 from proxy.evaluation import vectors
+from proxy.settings.embedding_models import DEFAULT
 from proxy.settings.policy import ModelPolicy
 
 pytestmark = pytest.mark.slow
@@ -30,7 +31,7 @@ async def test_passages_are_kept_from_one_run_to_the_next(model_folder: Path, tm
     file = tmp_path / "deep" / "vectors.db"
     policy = ModelPolicy(folder=model_folder)
     async with vectors.opened(policy, file) as embedder:
-        assert embedder.ready and embedder.name == MiniLM.name
+        assert embedder.ready and embedder.name == vectors_name(DEFAULT)
         first = await embedder.embed_passages(TEXTS)
         (question,) = await embedder.embed_queries(["When does the ferry leave?"])
     assert first.shape == (3, 384) and first.dtype == np.float32

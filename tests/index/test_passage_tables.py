@@ -20,7 +20,7 @@ from proxy.index.passage_tables import SHELF_PASSAGES, PassageTables
 from proxy.store.connection import Ask, Row
 from proxy.store.database import Database
 from proxy.store.scope import Scope, scope_of
-from tests.remembered import Past, Watched, WordEmbedder, meaning
+from tests.remembered import DIMENSIONS, Past, Watched, WordEmbedder, meaning
 
 MODEL = WordEmbedder.name
 
@@ -41,13 +41,13 @@ async def look(sql: Database, shelves: PassageTables, scope: Scope) -> PassageTa
 async def test_passages_come_with_their_vectors(past: Past) -> None:
     await past.say("the red boat", "a blue house")
     await past.index()
-    shelf = await look(past.database, PassageTables(MODEL), await scope(past))
+    shelf = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past))
     assert len(shelf) == 2
     assert shelf.vectors @ meaning("blue house") == pytest.approx([0.0, 1.0], abs=1e-3)
 
 
 async def test_a_passage_without_a_vector_is_there_already_and_gets_it_later(past: Past) -> None:
-    shelves = PassageTables(MODEL)
+    shelves = PassageTables(MODEL, DIMENSIONS)
     await past.say("the red boat")
     shelf = await look(past.database, shelves, await scope(past))
     assert len(shelf) == 1 and not shelf.vectors.any()
@@ -58,7 +58,7 @@ async def test_a_passage_without_a_vector_is_there_already_and_gets_it_later(pas
 
 async def test_what_another_worker_wrote_is_seen_and_nothing_is_read_twice(past: Past) -> None:
     watched = Watched(past.database)
-    shelves = PassageTables(MODEL)
+    shelves = PassageTables(MODEL, DIMENSIONS)
     await past.say(*(f"text number {n}" for n in range(20)))
     await past.index()
     await look(watched, shelves, await scope(past))
@@ -73,7 +73,7 @@ async def test_what_another_worker_wrote_is_seen_and_nothing_is_read_twice(past:
 
 
 async def test_vectors_that_come_out_of_order_find_their_passages(past: Past) -> None:
-    shelves = PassageTables(MODEL)
+    shelves = PassageTables(MODEL, DIMENSIONS)
     await past.say("alpha", "bravo", "charlie")
     ids = [row[0] for row in await past.database.read("SELECT id FROM memory ORDER BY id")]
     for memory, text in ((ids[2], "charlie"), (ids[0], "alpha")):
@@ -88,18 +88,44 @@ async def test_vectors_that_come_out_of_order_find_their_passages(past: Past) ->
 async def test_vectors_of_another_model_do_not_count(past: Past) -> None:
     await past.say("the red boat")
     await past.index("another")
-    shelf = await look(past.database, PassageTables(MODEL), await scope(past))
+    shelf = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past))
     assert len(shelf) == 1 and not shelf.vectors.any()
+
+
+@pytest.mark.parametrize("dimensions", [256, 512, 768, 1024])
+async def test_vectors_of_any_model_are_compared_small_scope_or_large(past: Past, dimensions: int) -> None:
+    count = LARGE_PASSAGES + 500
+    await past.say("the red boat")
+    await past.database.write(
+        [
+            (
+                "INSERT INTO memory(tenant, conversation, occurrence, start, stop)"
+                " SELECT tenant, conversation, occurrence, start, stop FROM memory WHERE id = 1 AND ? > 0",
+                [(n,) for n in range(1, count + 1)],
+            )
+        ]
+    )
+    drawn = np.random.default_rng(5).standard_normal((count + 1, dimensions), np.float32)
+    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+    stored = [(at + 1, "large", own.astype(np.float16).tobytes()) for at, own in enumerate(drawn)]
+    tables = PassageTables("large", dimensions)
+    await past.database.write([("INSERT INTO vector(memory, model, own) VALUES (?, ?, ?)", stored[:100])])
+    assert (await look(past.database, tables, await scope(past))).vectors.shape == (count + 1, dimensions)
+    await past.database.write([("INSERT INTO vector(memory, model, own) VALUES (?, ?, ?)", stored[100:])])
+    shelf = await look(past.database, tables, await scope(past))
+    assert shelf.signs is not None and shelf.signs.shape == (dimensions // 64, count + 1)
+    cosines, _ = Meanings(shelf.vectors, shelf.signs).cosines(drawn[777:778])
+    assert int(cosines.argmax()) == 777 and cosines[777] == pytest.approx(1, abs=1e-3)
 
 
 async def test_damaged_vectors_do_not_count(past: Past) -> None:
     await past.say("the red boat")
     await past.database.write([("INSERT INTO vector(memory, model, own) VALUES (1, ?, x'00ff')", [(MODEL,)])])
-    assert not (await look(past.database, PassageTables(MODEL), await scope(past))).vectors.any()
+    assert not (await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past))).vectors.any()
 
 
 async def test_forgotten_passages_leave_the_shelf(past: Past) -> None:
-    shelves = PassageTables(MODEL)
+    shelves = PassageTables(MODEL, DIMENSIONS)
     await past.say("the red boat", "a blue house", "a green tree")
     await past.index()
     before = await look(past.database, shelves, await scope(past))
@@ -110,7 +136,7 @@ async def test_forgotten_passages_leave_the_shelf(past: Past) -> None:
 
 
 async def test_a_shelf_that_was_handed_out_leads_to_nothing_that_came_later(past: Past) -> None:
-    shelves = PassageTables(MODEL)
+    shelves = PassageTables(MODEL, DIMENSIONS)
     await past.say("one", "two")
     before = await look(past.database, shelves, await scope(past))
     await past.say("three")
@@ -120,7 +146,7 @@ async def test_a_shelf_that_was_handed_out_leads_to_nothing_that_came_later(past
 
 async def test_what_others_forget_disturbs_nobody(past: Past) -> None:
     watched = Watched(past.database)
-    shelves = PassageTables(MODEL)
+    shelves = PassageTables(MODEL, DIMENSIONS)
     await past.say("the red boat")
     await past.say("a blue house", tenant="other")
     await past.index()
@@ -136,31 +162,31 @@ async def test_neighbours_are_those_of_the_same_conversation(past: Past) -> None
     await past.say("one", conversation="c-1")
     await past.say("two", conversation="c-2")
     await past.say("three", conversation="c-1")
-    shelf = await look(past.database, PassageTables(MODEL), await scope(past, Reach.TENANT))
+    shelf = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past, Reach.TENANT))
     assert shelf.before.tolist() == [-1, -1, 0] and shelf.after.tolist() == [2, -1, -1]
     assert shelf.centres.tolist() == [1.5, 1.5, 5.5]
 
 
 async def test_shelf_tells_who_speaks_and_what_asks_and_what_mattered(past: Past) -> None:
     await past.say("Ann: How are you?", "Ben: I edited src/main.py", "Ann: Fine.")
-    shelf = await look(past.database, PassageTables(MODEL), await scope(past))
+    shelf = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past))
     assert shelf.speakers.tolist() == [shelf.names["ann"], shelf.names["ben"], shelf.names["ann"]]
     assert shelf.asks.tolist() == [True, False, False] and ASKS == "?"
     assert shelf.consequence.tolist() == pytest.approx([1.0, 1.3, 1.0])
     await past.database.write([("UPDATE occurrence SET flags = ?", [(HeadFlag.TOOL,)])])
-    shelf = await look(past.database, PassageTables(MODEL), await scope(past))
+    shelf = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past))
     assert shelf.consequence.tolist() == pytest.approx([1.5, 1.8, 1.5])
 
 
 async def test_a_user_counts_as_such_where_the_text_names_nobody_else(past: Past) -> None:
     await past.say("I moved to Lyon.", "Lyon is a city in France.", "Ann: I moved too.")
     await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
-    shelf = await look(past.database, PassageTables(MODEL), await scope(past))
+    shelf = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past))
     assert shelf.users.tolist() == [True, False, False]
 
 
 async def test_what_a_conversation_held_before_it_learnt_its_user_is_among_what_that_user_said(past: Past) -> None:
-    shelves = PassageTables(MODEL)
+    shelves = PassageTables(MODEL, DIMENSIONS)
     anns, at_home = Scope(1, Reach.USER, user="ann"), Scope(1, Reach.USER, user="ann", project="home")
     await past.say("the red boat", conversation="c-late")
     await past.say("a blue house", conversation="c-1", user="ann", scope="home")
@@ -170,13 +196,13 @@ async def test_what_a_conversation_held_before_it_learnt_its_user_is_among_what_
     assert len(await look(past.database, shelves, at_home)) == 1
     await past.say("a yellow car", conversation="c-late", user="ann", scope="home")
     for here in (anns, at_home):
-        another_workers = await look(past.database, PassageTables(MODEL), here)
+        another_workers = await look(past.database, PassageTables(MODEL, DIMENSIONS), here)
         assert (await look(past.database, shelves, here)).ids.tolist() == another_workers.ids.tolist()
         assert len(another_workers) == 4
 
 
 async def test_shelves_that_hold_little_are_bounded_in_number(past: Past) -> None:
-    shelves = PassageTables(MODEL, room_passages=3 * (SHELF_PASSAGES + 1))
+    shelves = PassageTables(MODEL, DIMENSIONS, room_passages=3 * (SHELF_PASSAGES + 1))
     for number in range(6):
         await past.say("the red boat", conversation=f"c-{number}")
         await look(past.database, shelves, await scope(past, conversation=f"c-{number}"))
@@ -186,7 +212,7 @@ async def test_shelves_that_hold_little_are_bounded_in_number(past: Past) -> Non
 async def test_tenants_never_share_a_shelf(past: Past) -> None:
     await past.say("the red boat")
     await past.say("the red boat", tenant="other")
-    shelves = PassageTables(MODEL)
+    shelves = PassageTables(MODEL, DIMENSIONS)
     ours = await look(past.database, shelves, await scope(past, Reach.TENANT))
     theirs = await look(past.database, shelves, await scope(past, Reach.TENANT, tenant="other"))
     assert len(ours) == len(theirs) == 1 and ours.ids[0] != theirs.ids[0]
@@ -217,7 +243,7 @@ async def test_a_large_scope_is_read_in_slices_and_keeps_what_it_has_when_cut_sh
 
         return shelves.shelf(read, here)
 
-    shelves = PassageTables(MODEL)
+    shelves = PassageTables(MODEL, DIMENSIONS)
     here = await scope(past)
     with pytest.raises(MemoryFault, match="interrupted"):
         await past.database.ask(cut_short)
@@ -229,7 +255,7 @@ async def test_questions_at_the_same_time_read_a_shelf_once(past: Past) -> None:
     await past.say(*(f"text number {n}" for n in range(30)))
     await past.index()
     watched = Watched(past.database)
-    shelves = PassageTables(MODEL)
+    shelves = PassageTables(MODEL, DIMENSIONS)
     here = await scope(past)
     found = await asyncio.gather(*(look(watched, shelves, here) for _ in range(5)))
     assert {len(shelf) for shelf in found} == {30}
@@ -241,11 +267,11 @@ async def test_a_database_that_cannot_be_read_is_a_fault_and_not_an_empty_shelf(
     watched = Watched(past.database)
     watched.fault = "FROM memory"
     with pytest.raises(MemoryFault):
-        await look(watched, PassageTables(MODEL), await scope(past))
+        await look(watched, PassageTables(MODEL, DIMENSIONS), await scope(past))
 
 
 async def test_a_scope_that_becomes_large_keeps_its_vectors_and_gets_signs(past: Past) -> None:
-    shelves = PassageTables(MODEL)
+    shelves = PassageTables(MODEL, DIMENSIONS)
     await past.say("the red boat", "a blue house")
     await past.index()
     small = await look(past.database, shelves, await scope(past))

@@ -71,7 +71,9 @@ def counts() -> Counts:
 
 
 def recalling(sql: Database, embedder: WordEmbedder, counts: Counts, **recipe: Any) -> Recall:
-    return Recall(sql, PassageTables(embedder.name), embedder, counts, lambda: NOW, Recipe(**recipe))
+    return Recall(
+        sql, PassageTables(embedder.name, embedder.dimensions), embedder, counts, lambda: NOW, Recipe(**recipe)
+    )
 
 
 @pytest.fixture
@@ -134,7 +136,14 @@ async def test_a_model_that_is_being_loaded_is_waited_for(
         return True
 
     embedder.ready = False
-    recall = Recall(past.database, PassageTables(embedder.name), embedder, counts, lambda: NOW, model_loaded=loaded)
+    recall = Recall(
+        past.database,
+        PassageTables(embedder.name, embedder.dimensions),
+        embedder,
+        counts,
+        lambda: NOW,
+        model_loaded=loaded,
+    )
     assert not (await recall.recall(ask(FESTIVAL, lost), 10)).lexical_only
 
 

@@ -75,12 +75,14 @@ OTHERWISE = {
     "memory.off_for_roles": ("side", "subagent"),
     "model.folder": Path("/x"),
     "model.cache": Path("/x"),
+    "model.name": "BAAI/bge-small-en-v1.5",
 }
 AS_TEXT = {
     "listen.allowed_origins": "http://a, http://b",
     "memory.off_for_roles": "side,subagent",
     "model.folder": "/x",
     "model.cache": "/x",
+    "model.name": "BAAI/bge-small-en-v1.5",
 }
 
 
@@ -279,6 +281,14 @@ def test_a_provider_that_litellm_does_not_know_stops_the_start(tmp_path: Path) -
         "mean anthropic?"
     )
     assert "'claude-x' is not allowed; allowed: text" in refusal(tmp_path, "upstreams: [{litellm: claude-x}]")
+
+
+def test_an_embedding_model_that_nobody_knows_stops_the_start(tmp_path: Path) -> None:
+    assert refusal(tmp_path, "model: {name: intfloat/multilingual-e5-smal}").endswith(
+        "mine.yaml: model.name: 'intfloat/multilingual-e5-smal' is not allowed; there is no such embedding model; did "
+        "you mean intfloat/multilingual-e5-small?"
+    )
+    assert refusal(tmp_path, "", {"PALIMPSEST_MODEL": "xyz"}).endswith("palimpsest model list says what there is")
 
 
 def test_two_tenants_cannot_share_a_key(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from time import perf_counter
 from proxy.commands.doctor.finding import Finding, failed, ok, refusal, warning
 from proxy.commands.probe import Found, address, ask, claim, look
 from proxy.embedding.embedder import THREADS
-from proxy.embedding.minilm import PROBE, Encoder
-from proxy.embedding.model import locate, questions_folder
+from proxy.embedding.encoder import load_encoder
+from proxy.embedding.minilm import PROBE
+from proxy.embedding.model import chosen, locate, missing
 from proxy.errors import MemoryFault, PolicyError
 from proxy.settings import load
 from proxy.settings.policy import ModelPolicy, Policy
@@ -26,21 +27,29 @@ def model(policy: ModelPolicy) -> Finding:
     """Whether there is an embedding model that makes the right vectors."""
     check = "model"
     try:
-        folder = locate(policy)
+        folder, wanted = locate(policy), chosen(policy)
     except MemoryFault as error:
         return refusal(check, error)
     if folder is None:
-        missing = "no embedding model on this machine: recall goes by words alone"
+        found = f"no embedding model {wanted.name} on this machine: recall goes by words alone"
+        if policy.folder:
+            found += f"; {policy.folder} lacks {', '.join(missing(policy, policy.folder))}"
         if policy.download == "auto":
-            return warning(check, missing, "palimpsest model install; a proxy that runs fetches it, too")
-        return warning(check, f"{missing}, and model.download is never", "put its files into model.folder")
+            install = f"palimpsest model install --model {wanted.name} ({wanted.megabytes:,} MB)"
+            advice = f"{install}; a proxy that runs fetches it, too"
+            return warning(check, found, advice)
+        return warning(
+            check, f"{found}, and model.download is never", f"put into model.folder: {', '.join(wanted.files)}"
+        )
     try:
-        encoder = Encoder(questions_folder(folder), THREADS)
+        encoder = load_encoder(wanted, folder, THREADS, questions=True)
         started = perf_counter()
         encoder.embed([PROBE])
     except MemoryFault as error:
         return refusal(check, error)
-    return ok(check, f"{folder}: loads, one vector in {(perf_counter() - started) * MILLISECONDS:.0f} ms")
+    return ok(
+        check, f"{wanted.name} in {folder}: loads, one vector in {(perf_counter() - started) * MILLISECONDS:.0f} ms"
+    )
 
 
 def tokenizers() -> Finding:

@@ -11,9 +11,11 @@ import pytest
 
 from proxy.commands.doctor import machine
 from proxy.commands.doctor.finding import State
+from proxy.settings.embedding_models import embedding_model
 from proxy.settings.load import load
 from proxy.settings.policy import ListenPolicy, ModelPolicy, Policy
 from tests.running import ROOT, Proxy, free_port
+from tests.tiny_models import build_tiny_model
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +24,21 @@ FREE = Policy(listen=ListenPolicy(port=0))
 
 def test_a_model_makes_a_vector(model_folder: Path) -> None:
     found = machine.model(ModelPolicy(folder=model_folder))
-    assert found.state is State.OK and found.found.startswith(f"{model_folder}: loads, one vector in ")
+    assert found.state is State.OK
+    assert found.found.startswith(f"all-MiniLM-L6-v2 in {model_folder}: loads, one vector in ")
+
+
+def test_what_another_model_lacks_and_how_to_get_it_is_said(tmp_path: Path) -> None:
+    wanted = embedding_model("intfloat/multilingual-e5-large")
+    assert wanted is not None
+    policy = ModelPolicy(name=wanted.name, folder=tmp_path / "mine", cache=tmp_path / "cache")
+    found = machine.model(policy)
+    assert found.state is State.WARNING
+    assert f"no embedding model {wanted.name} on this machine" in found.found
+    assert found.found.endswith("lacks model.onnx, model.onnx_data, tokenizer.json, tokenizer_config.json")
+    assert f"palimpsest model install --model {wanted.name} (2,240 MB)" in found.advice
+    build_tiny_model(wanted, tmp_path / "mine")
+    assert machine.model(policy).found.startswith(f"{wanted.name} in {tmp_path / 'mine'}: loads")
 
 
 def test_a_missing_model_is_no_failure_and_a_damaged_one_is(tmp_path: Path) -> None:

@@ -1,0 +1,28 @@
+"""The model that policy names, loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from proxy.embedding.encoder import load_encoder, vectors_name
+from proxy.embedding.fastembed_encoder import FastembedEncoder
+from proxy.embedding.minilm import MiniLMEncoder
+from proxy.settings.embedding_models import DEFAULT, E5_SMALL, embedding_model
+from tests.tiny_models import build_tiny_model
+
+
+@pytest.mark.parametrize("questions", [True, False])
+def test_the_default_is_loaded_without_fastembed_and_any_other_with_it(
+    model_folder: Path, tmp_path: Path, questions: bool
+) -> None:
+    assert isinstance(load_encoder(DEFAULT, model_folder, 1, questions=questions), MiniLMEncoder)
+    other = embedding_model(E5_SMALL)
+    assert other is not None
+    folder = build_tiny_model(other, tmp_path / "m")
+    assert isinstance(load_encoder(other, folder, 1, questions=questions), FastembedEncoder)
+
+
+def test_vectors_of_the_default_keep_the_name_under_which_they_are_stored() -> None:
+    assert vectors_name(DEFAULT) == "all-MiniLM-L6-v2/256"
