@@ -63,6 +63,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
         journal=memory.journal,
         remembering=memory.recall,
         archivist=memory.archivist,
+        recent=memory.recent,
         tokens=memory.tokens,
         windows=memory.windows,
         metrics=metrics,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -126,6 +127,23 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """
+    Where the elements of its list stand in a body: `head`, `run` and `tail` are the body, one behind the other.
+
+    `run` are the elements and what stands between them; each is an object, from `starts` to `stops` in it. `outside` is
+    the body as parsed, without its list. Made by `wire.layout`.
+    """
+
+    head: bytes
+    run: bytes
+    tail: bytes
+    starts: Sequence[int]
+    stops: Sequence[int]
+    outside: Json
+
+
+@dataclass(frozen=True)
 class Chat:
     """One request, whatever its wire. `raw` is the parsed body, never changed in place; `body` the client's bytes."""
 
@@ -141,8 +159,9 @@ class Chat:
     held: bool = False  # the provider holds the history, and the request sends only what is new
     follows: str = ""  # id of the answer that such a request continues, where it names one
     compacts: bool = False  # it asks the provider to compact the history, and can mean nothing else
+    layout: Layout | None = field(default=None, compare=False, repr=False)  # None: not known
 
-    @property
+    @cached_property
     def history(self) -> tuple[Message, ...]:
         """The messages without instructions: what lineage compares."""
         return tuple(m for m in self.messages if not m.is_instruction)

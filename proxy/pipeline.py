@@ -47,6 +47,7 @@ from proxy.errors import WireError
 from proxy.memory.archivist import Archivist
 from proxy.memory.model_windows import ModelWindows
 from proxy.memory.off_loop import OffLoop
+from proxy.memory.recent_readings import RecentReadings
 from proxy.memory.request_reader import Passed, RequestReader, skipped
 from proxy.metrics import Metrics
 from proxy.ports import Clock, Listener, Remembering, Wire
@@ -74,6 +75,7 @@ class Pipeline:
         journal: Journal,
         remembering: Remembering,
         archivist: Archivist,
+        recent: RecentReadings,
         tokens: TokenCounter,
         windows: Windows,
         metrics: Metrics,
@@ -90,7 +92,7 @@ class Pipeline:
         self._metrics = metrics
         self._clock = clock
         self._work = OffLoop(executor)
-        self._reader = RequestReader(self._rules, keyring, journal, tokens, metrics, self._work)
+        self._reader = RequestReader(self._rules, keyring, journal, recent, tokens, metrics, self._work)
         self._needs_model = needs_model(policy.upstreams)
 
     async def prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire) -> Prepared:
@@ -138,10 +140,10 @@ class Pipeline:
         decision = await self._decided(request, deadline)
         if isinstance(decision, Note):
             return _untouched(body, decision, reading.chat.model)
-        out = await self._work.run(len(body), wire.render, reading.chat, decision.insertions)
+        out = await self._work.run(reading.new_bytes, wire.render, reading.chat, decision.insertions)
         turn = listen = None
         if mode is Mode.ON:
-            turn = await self._work.run(len(body), self._turn, decision, upstream)
+            turn = await self._work.run(reading.new_bytes, self._turn, decision, upstream)
             self._archivist.note(turn)
             listen = functools.partial(self._archivist.listen, turn, wire)
         note = decision.note or (Note.READ_ONLY if mode is Mode.READ_ONLY else None)
@@ -158,7 +160,7 @@ class Pipeline:
 
     async def _decided(self, request: Request, deadline: float) -> Decision | Note:
         """Drive the decisions of one request, and answer what they ask."""
-        size, deciding = len(request.reading.chat.body), decide(request, self._rules)
+        size, deciding = request.reading.new_bytes, decide(request, self._rules)
         step = await self._work.run(size, advance, deciding, None)
         while not isinstance(step, Decision | Note):
             try:

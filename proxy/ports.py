@@ -8,7 +8,7 @@ is an empty value; "could not look" raises `MemoryFault`.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ from proxy.domain import (
     RawHeaders,
     Recalled,
 )
+
+if TYPE_CHECKING:
+    from proxy.wire.layout import Known
 
 T = TypeVar("T")
 
@@ -93,9 +96,15 @@ class Listener(Protocol):
 class Wire(Protocol):
     """One API that clients speak; implemented by the modules `wire.chat`, `wire.responses`, `wire.messages`."""
 
-    def parse(self, body: bytes) -> Chat:
+    LISTED: str  # the body's key for its list of messages
+    FOLDS: bool  # several elements of that list may make one message
+
+    def parse(self, body: bytes, known: Known | None = None) -> Chat:
         """
         Read a request.
+
+        Args:
+            known: what of this very body was read before.
 
         Raises:
             WireError: it is none that we understand; pass it on untouched.

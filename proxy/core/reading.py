@@ -6,7 +6,8 @@ This is all that the decisions take of a body, whoever read it and however much 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_left
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from proxy.domain import Chat, Fingerprint, Message
@@ -25,15 +26,40 @@ class Reading:
     prints: tuple[Fingerprint, ...]
     tokens: int
     history_tokens: int = 0
+    new_bytes: int = field(default=0, compare=False)  # of what was not read before, about: how much work it is
+
+    def extend(self, before: Reading, same: int) -> Reading:
+        """
+        Take over from another reading what follows from the first messages, where these are the very same.
+
+        Args:
+            same: how many are.
+
+        Returns:
+            This reading.
+        """
+        cut = bisect_left(before.places, same)
+        added = [(at, message.is_instruction) for at, message in enumerate(self.chat.messages[same:], same)]
+        places = (*before.places[:cut], *(at for at, is_instruction in added if not is_instruction))
+        new = places[cut:]
+        self.__dict__["places"] = places
+        self.__dict__["history_prints"] = (*before.history_prints[:cut], *(self.prints[at] for at in new))
+        self.__dict__["instruction_prints"] = (
+            *before.instruction_prints[: same - cut],
+            *(self.prints[at] for at, is_instruction in added if is_instruction),
+        )
+        messages = self.chat.messages
+        self.chat.__dict__["history"] = (*before.chat.history[:cut], *(messages[at] for at in new))
+        return self
 
     @cached_property
     def places(self) -> tuple[int, ...]:
         """Indexes into `chat.messages` of the history, which is what lineage compares."""
         return tuple(at for at, message in enumerate(self.chat.messages) if not message.is_instruction)
 
-    @cached_property
+    @property
     def history(self) -> tuple[Message, ...]:
-        return tuple(self.chat.messages[at] for at in self.places)
+        return self.chat.history
 
     @cached_property
     def history_prints(self) -> tuple[Fingerprint, ...]:

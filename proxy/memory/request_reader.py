@@ -14,21 +14,24 @@ import structlog
 
 from proxy.core.caller.admission import is_excluded
 from proxy.core.caller.credentials import forwarded
-from proxy.core.caller.identity import identify, is_rotating
+from proxy.core.caller.identity import identify, is_rotating, tenant_of
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.core.conversation import FAILED, Rules
 from proxy.core.history.link_keys import reply_links
 from proxy.core.reading import Reading
-from proxy.domain import Chat, Fingerprint, Note, RawHeaders, Speaker
+from proxy.domain import Chat, Fingerprint, Json, Note, RawHeaders, Speaker
 from proxy.memory.off_loop import INLINE_BYTES, OffLoop
+from proxy.memory.recent_readings import Read, RecentReadings
 from proxy.ports import Counts, Wire
 from proxy.store.journal import Journal
 from proxy.tokens.counter import TokenCounter
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.json_body import MAX_BODY_BYTES
+from proxy.wire.layout import known_of, layout_of
 from proxy.wire.message import parts_by_id, with_referred
 
 MAX_MESSAGES = 20_000  # a longer history passes without memory: reading it takes too long
+BYTES_PER_MESSAGE = 16  # that looking through a message read before costs, in bytes that are read anew
 
 log = structlog.get_logger()
 
@@ -49,6 +52,7 @@ class RequestReader:
         rules: Rules,
         keyring: ProxyKeys,
         journal: Journal,
+        recent: RecentReadings,
         tokens: TokenCounter,
         counts: Counts,
         work: OffLoop,
@@ -56,6 +60,7 @@ class RequestReader:
         self._rules = rules
         self._keyring = keyring
         self._journal = journal
+        self._recent = recent
         self._tokens = tokens
         self._counts = counts
         self._work = work
@@ -77,26 +82,36 @@ class RequestReader:
         """
         if len(body) > MAX_BODY_BYTES:
             return Passed(Note.TOO_LARGE)
-        chat = await self._work.run(len(body), wire.parse, body)
+        rules, credentials, proxy_key = self._rules, forwarded(headers), self._keyring.find(headers)
+        tenant = tenant_of(credentials, rules.policy.tenants, rules.secret, proxy_key)
+        before, same = self._recent.find(tenant, wire, body) if tenant else (None, 0)
+        erasures = self._recent.erasures
+        new_bytes = len(body) - same
+        chat = await self._work.run(new_bytes, _parsed, body, wire, before, bool(tenant))
         if len(chat.messages) > MAX_MESSAGES:
             return Passed(Note.TOO_LARGE, chat.model)
-        speaker = self._speaker(headers, named, chat)
-        if not speaker.tenant:
+        speaker = identify(named, credentials, chat.raw, rules.signals, rules.policy.tenants, rules.secret, proxy_key)
+        speaker = replace(speaker, user=rules.named(speaker.user), scope=rules.named(speaker.scope))
+        if not tenant:
+            self._warn_of_no_tenant(credentials)
             return Passed(Note.NO_TENANT, chat.model)
         if is_excluded(chat, speaker, self._rules.policy.memory):
             return Passed(Note.OFF, chat.model)
-        if any(message.refers for message in chat.messages):
-            chat = await self._completed(chat, speaker, deadline)
-        prints = await self._work.run(len(body), _fingerprints, chat, self._rules.key(speaker.tenant))
-        is_much = self._tokens.uncounted_chars(chat, prints) > INLINE_BYTES
-        return await self._work.run(INLINE_BYTES + is_much, self._counted, chat, prints), speaker
-
-    def _speaker(self, headers: RawHeaders, named: Mapping[str, str], chat: Chat) -> Speaker:
-        rules, credentials, key = self._rules, forwarded(headers), self._keyring.find(headers)
-        speaker = identify(named, credentials, chat.raw, rules.signals, rules.policy.tenants, rules.secret, key)
-        if not speaker.tenant:
-            self._warn_of_no_tenant(credentials)
-        return replace(speaker, user=rules.named(speaker.user), scope=rules.named(speaker.scope))
+        known = _known(chat, before)
+        if any(message.refers for message in chat.messages[known:]):
+            chat = replace(await self._completed(chat, speaker, deadline), layout=None)
+        new_bytes += BYTES_PER_MESSAGE * len(chat.messages)
+        key = rules.key(tenant)
+        prints = await self._work.run(new_bytes, _fingerprints, chat, key, before, known)
+        is_counted = known if before and before.encoding == self._tokens.encoding(chat.model) else 0
+        if before and _outside(chat) is not _outside(before.reading.chat):
+            is_counted = 0
+        is_much = self._tokens.uncounted_chars(chat, prints, is_counted) > INLINE_BYTES
+        size = INLINE_BYTES + is_much
+        read = await self._work.run(size, self._counted, chat, prints, wire, before, known, new_bytes)
+        if chat.layout is not None and erasures == self._recent.erasures:
+            self._recent.remember(tenant, body, read, before)
+        return read.reading, speaker
 
     async def _completed(self, chat: Chat, speaker: Speaker, deadline: float) -> Chat:
         """The request with what it only names by an id; the client's bytes stay as they are."""
@@ -111,12 +126,25 @@ class RequestReader:
         parts = {id: part for answer in answers for id, part in parts_by_id(answer).items()}
         return replace(chat, messages=tuple(with_referred(message, parts) for message in chat.messages))
 
-    def _counted(self, chat: Chat, prints: tuple[Fingerprint, ...]) -> Reading:
-        reading = Reading(chat, prints, self._tokens.prompt(chat, prints))
+    def _counted(
+        self, chat: Chat, prints: tuple[Fingerprint, ...], wire: Wire, before: Read | None, known: int, new_bytes: int
+    ) -> Read:
+        tokens, model = self._tokens, chat.model
+        encoding = tokens.encoding(model)
+        counted: tuple[int, ...] = ()
+        if before and before.encoding == encoding:
+            counted = before.message_tokens[:known]
+        has_same_tools = before and counted and _outside(chat) is _outside(before.reading.chat)
+        tools = before.tools_tokens if before and has_same_tools else tokens.tools(chat)
+        at = len(counted)
+        counted += tokens.messages(model, chat.messages[at:], prints[at:])
+        reading = Reading(chat, prints, tokens.scaled(model, sum(counted) + tools), new_bytes=new_bytes)
+        if before:
+            reading.extend(before.reading, known)
         if chat.held:
-            history = replace(chat, messages=reading.history, raw={})
-            reading = replace(reading, history_tokens=self._tokens.prompt(history, reading.history_prints))
-        return reading
+            history = sum(counted[at] for at in reading.places)
+            reading = replace(reading, history_tokens=tokens.scaled(model, history))
+        return Read(wire, reading, encoding, counted, tools)
 
     def _warn_of_no_tenant(self, credentials: Sequence[bytes]) -> None:
         """Say once why, and what to do: a newcomer would wonder why nothing is remembered."""
@@ -140,5 +168,34 @@ def skipped(where: str, failure: Exception, counts: Counts) -> None:
     log.warning("memory skipped", where=where, reason="deadline" if is_late else str(failure))
 
 
-def _fingerprints(chat: Chat, key: bytes) -> tuple[Fingerprint, ...]:
-    return tuple(fingerprint(message, key) for message in chat.messages)
+def _parsed(body: bytes, wire: Wire, before: Read | None, is_kept: bool) -> Chat:
+    """A request with its layout, where that can be told; what was read before is not read again."""
+    known = known_of(body, before.reading.chat, wire.LISTED, wire.FOLDS) if before else None
+    chat = wire.parse(body, known)
+    if known is not None or not is_kept or any(message.refers for message in chat.messages):
+        return chat  # references are completed by what is stored, which may change
+    return replace(chat, layout=layout_of(body, chat.raw, wire.LISTED))
+
+
+def _known(chat: Chat, before: Read | None) -> int:
+    """How many of the first messages are those that were read before."""
+    if before is None:
+        return 0
+    old, new = before.reading.chat.messages, chat.messages
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((at for at, (one, other) in pairs if one is not other), min(len(old), len(new)))
+
+
+def _fingerprints(chat: Chat, key: bytes, before: Read | None, known: int) -> tuple[Fingerprint, ...]:
+    if before is None:
+        return tuple(fingerprint(message, key) for message in chat.messages)
+    old, new = before.reading, chat.messages[known:]
+    moved: dict[int, Fingerprint] = {}
+    if known < len(old.prints):
+        further = zip(old.chat.messages[known:], old.prints[known:], strict=True)
+        moved = {id(message): print for message, print in further}
+    return (*old.prints[:known], *(moved.get(id(message)) or fingerprint(message, key) for message in new))
+
+
+def _outside(chat: Chat) -> Json | None:
+    return chat.layout.outside if chat.layout else None

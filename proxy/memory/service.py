@@ -24,6 +24,7 @@ from proxy.errors import MemoryFault
 from proxy.memory.archive import Archive
 from proxy.memory.archivist import ArchiveLimits, Archivist
 from proxy.memory.forgetting import Following
+from proxy.memory.recent_readings import RecentReadings
 from proxy.memory.supervision import Supervisor
 from proxy.ports import Clock, Counts, Embedder
 from proxy.settings.policy import Policy
@@ -107,6 +108,7 @@ class MemoryService:
         self.journal = self._archive.journal
         self.recall = self._archive.recall()
         self.forgetting = self._archive.forgetting(secret)
+        self.recent = RecentReadings()
         self.tokens = TokenCounter()
         self.windows = Windows(policy.pressure, clock)
         self.executor = ThreadPoolExecutor(HEAVY_THREADS, "heavy")
@@ -137,7 +139,8 @@ class MemoryService:
         start("model", self._model.watch)  # after the above, as a model takes the machine
         start("archivist", self.archivist.write)
         start("index", partial(self._indexer.run, lambda: not self.archivist.is_failing))
-        start("forgetting", Following(self._archive.database, self.forgetting.finish, [self._model.forget]).follow)
+        forget = [self._model.forget, self.recent.forget]
+        start("forgetting", Following(self._archive.database, self.forgetting.finish, forget).follow)
         start("state", self._report)
 
     async def close(self) -> None:

@@ -50,17 +50,26 @@ class TokenCounter:
     def __repr__(self) -> str:
         return f"<TokenCounter [{len(self._counts)} counts, {len(self._ratios)} ratios]>"
 
-    def uncounted_chars(self, chat: Chat, prints: Sequence[Fingerprint]) -> int:
-        """Characters that `prompt` would have to encode: above 64 kB, do it off the event loop."""
+    def encoding(self, model: str) -> str:
+        """Name of the encoding that a model's tokens are counted in."""
+        return self._encoding(model)[0]
+
+    def uncounted_chars(self, chat: Chat, prints: Sequence[Fingerprint], known: int = 0) -> int:
+        """
+        Characters that would have to be encoded: above 64 kB, do it off the event loop.
+
+        Args:
+            known: how many of the first messages are counted already, and then the tools too.
+        """
         encoding, _ = self._encoding(chat.model)
         if encoding not in _loaded:
             return LOADING_CHARS
         messages = sum(
             sum(map(len, _parts(message)))
-            for message, print in zip(chat.messages, prints, strict=True)
+            for message, print in zip(chat.messages[known:], prints[known:], strict=True)
             if self._known((encoding, print.full)) is None
         )
-        tools = _tools(chat)
+        tools = "" if known else _tools(chat)
         return messages + (len(tools) if tools and self._known((encoding, hash(tools))) is None else 0)
 
     def prompt(self, chat: Chat, prints: Sequence[Fingerprint]) -> int:
@@ -70,14 +79,28 @@ class TokenCounter:
         Args:
             prints: of all `chat.messages`, in order.
         """
-        encoding, ratio = self._encoding(chat.model)
-        total = 0
-        if tools := _tools(chat):
-            total += self._counted((encoding, hash(tools)), encoding, (tools,))
-        for message, print in zip(chat.messages, prints, strict=True):
-            beside = MESSAGE_TOKENS + MEDIA_TOKENS * len(message.media)
-            total += beside + self._counted((encoding, print.full), encoding, _parts(message))
-        return ceil(total * ratio)
+        messages = self.messages(chat.model, chat.messages, prints)
+        return self.scaled(chat.model, sum(messages) + self.tools(chat))
+
+    def messages(self, model: str, messages: Sequence[Message], prints: Sequence[Fingerprint]) -> tuple[int, ...]:
+        """Tokens of each message in the model's encoding, role and media included, before `scaled`."""
+        encoding, _ = self._encoding(model)
+        return tuple(
+            MESSAGE_TOKENS
+            + MEDIA_TOKENS * len(message.media)
+            + self._counted((encoding, print.full), encoding, _parts(message))
+            for message, print in zip(messages, prints, strict=True)
+        )
+
+    def tools(self, chat: Chat) -> int:
+        """Tokens of the tools that a request offers, before `scaled`."""
+        encoding, _ = self._encoding(chat.model)
+        tools = _tools(chat)
+        return self._counted((encoding, hash(tools)), encoding, (tools,)) if tools else 0
+
+    def scaled(self, model: str, tokens: int) -> int:
+        """The model's own tokens, for tokens of its encoding; rounded up."""
+        return ceil(tokens * self._encoding(model)[1])
 
     def text(self, text: str, model: str) -> int:
         """Tokens of a text for one model, rounded up."""

@@ -1,5 +1,5 @@
 """
-What does a chat-completions body say, and how is something added to it? parse, render, reply.
+The chat-completions wire: parse, render, reply.
 
 Lossless by construction: `parse` reads and keeps the bytes, `render` splices text into those very bytes, so whatever
 is not understood here (fields, number formats, key order) reaches the upstream as the client wrote it.
@@ -8,30 +8,38 @@ is not understood here (fields, number formats, key order) reaches the upstream 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from proxy.domain import Chat, Completion, Insertion, Json
 from proxy.errors import WireError
 from proxy.wire.assembly import assemble
 from proxy.wire.json_body import positive, read_object
+from proxy.wire.layout import Known
 from proxy.wire.message import objects, read_message, text_of
 from proxy.wire.splice import Form, add
 
 FORM = Form(listed="messages", text_part="text")
+LISTED, FOLDS = FORM.listed, False
 
 
-def parse(body: bytes) -> Chat:
+def parse(body: bytes, known: Known | None = None) -> Chat:
     """
     Read a request.
 
     Raises:
         WireError: the body is no chat request that we understand; pass it on untouched.
     """
-    raw = read_object(body)
+    raw = known.raw if known else read_object(body)
     listed = raw.get("messages")
     if not isinstance(listed, list) or not listed:
         raise WireError("reading the request body: no list of messages")
+    if known:
+        new = (known.apart.get(id(said)) or (read_message(said),) for said in listed[known.elements :])
+        messages = (*known.messages, *chain.from_iterable(new))
+    else:
+        messages = tuple(map(read_message, listed))
     return Chat(
-        messages=tuple(map(read_message, listed)),
+        messages=messages,
         model=text_of(raw.get("model")),
         body=body,
         raw=raw,
@@ -39,6 +47,7 @@ def parse(body: bytes) -> Chat:
         tool_names=tuple(_tool_names(raw)),
         stream=raw.get("stream") is True,
         max_reply_tokens=positive(raw.get("max_completion_tokens") or raw.get("max_tokens")),
+        layout=known.layout if known else None,
     )
 
 

@@ -1,5 +1,5 @@
 """
-What does a request for a compaction say (`/v1/responses/compact`)? What others of its wire say, but for its purpose.
+Requests for a compaction (`/v1/responses/compact`): they say what others of their wire say, but for their purpose.
 """
 
 from __future__ import annotations
@@ -8,16 +8,17 @@ from dataclasses import replace
 
 from proxy.domain import Chat
 from proxy.wire import responses
-from proxy.wire.responses import render, reply
+from proxy.wire.layout import Known
+from proxy.wire.responses import FOLDS, LISTED, render, reply
 
-__all__ = ["parse", "render", "reply"]
+__all__ = ["FOLDS", "LISTED", "parse", "render", "reply"]
 
 
-def parse(body: bytes) -> Chat:
+def parse(body: bytes, known: Known | None = None) -> Chat:
     """
     Read a request.
 
     Raises:
         WireError: the body is no request that we understand; pass it on untouched.
     """
-    return replace(responses.parse(body), compacts=True)
+    return replace(responses.parse(body, known), compacts=True)

@@ -1,5 +1,5 @@
 """
-What does a body of Anthropic's Messages API say, and how is something added to it? parse, render, reply.
+The wire of Anthropic's Messages API: parse, render, reply.
 
 Lossless as the chat wire is. The other wires give each tool result a message of its own: here they are parts of a
 user's, and are read apart, so that one conversation has the same roles and fingerprints on every wire. What is added
@@ -14,44 +14,56 @@ from typing import Any
 from proxy.domain import Chat, Completion, Insertion, Json, Message
 from proxy.errors import WireError
 from proxy.wire.json_body import positive, read_object
+from proxy.wire.layout import OUTSIDE, Known
 from proxy.wire.message import compacted, is_aside, objects, read_message, text_of
 from proxy.wire.messages_stream import of_body, of_events
 from proxy.wire.splice import Form, add
 
 FORM = Form(listed="messages", text_part="text", in_front=False, instructions="system")
-OUTSIDE = -1  # place of what stands in no list
+LISTED, FOLDS = FORM.listed, False
 
 
-def parse(body: bytes) -> Chat:
+def parse(body: bytes, known: Known | None = None) -> Chat:
     """
     Read a request.
 
     Raises:
         WireError: the body is no Messages request that we understand; pass it on untouched.
     """
-    raw = read_object(body)
+    raw = known.raw if known else read_object(body)
     listed, thread = raw.get("messages"), raw.get("thread")
     thread = thread if isinstance(thread, dict) else {}
     held = thread.get("type") == "continue"
     if not isinstance(listed, list) or not (listed or held):
         raise WireError("reading the request body: no list of messages")
+    if known and known.outside is not None:
+        outside = known.outside
+    else:
+        outside = (read_message({"role": "system", "content": raw["system"]}),) if raw.get("system") else ()
+    start = known.elements if known else 0
+    first = _first_read(listed, start)
+    if known and not first:
+        kept, kept_places = known.messages, known.places
+    else:
+        kept, kept_places, start = (), (), first
     placed: list[tuple[int, Message]] = []
-    if raw.get("system"):
-        placed.append((OUTSIDE, read_message({"role": "system", "content": raw["system"]})))
-    for place in range(_first_read(listed), len(listed)):
-        placed += [(place, read_message(said)) for said in _apart(listed[place])]
+    for place in range(start, len(listed)):
+        said = listed[place]
+        read = (known.apart.get(id(said)) if known else None) or map(read_message, _apart(said))
+        placed += [(place, message) for message in read]
     return Chat(
-        messages=tuple(message for _, message in placed),
+        messages=(*outside, *kept, *(message for _, message in placed)),
         model=text_of(raw.get("model")),
         body=body,
         raw=raw,
         tool_names=tuple(name for tool in objects(raw.get("tools")) if (name := text_of(tool.get("name")))),
         stream=raw.get("stream") is True,
         max_reply_tokens=positive(raw.get("max_tokens")),
-        places=tuple(place for place, _ in placed),
+        places=(*(OUTSIDE for _ in outside), *kept_places, *(place for place, _ in placed)),
         held=held,
         follows=text_of(thread.get("previous_message_id")),
         compacts=isinstance(raw.get("compaction"), dict),
+        layout=known.layout if known else None,
     )
 
 
@@ -85,9 +97,14 @@ def reply(payloads: Sequence[bytes], streamed: bool) -> Completion:
         return Completion(None, prompt_tokens, id)
 
 
-def _first_read(listed: Sequence[Any]) -> int:
-    """The provider reads nothing that stands before what it has compacted itself."""
-    for place in range(len(listed) - 1, 0, -1):
+def _first_read(listed: Sequence[Any], start: int = 0) -> int:
+    """
+    The provider reads nothing that stands before what it has compacted itself; 0 where it has compacted nothing.
+
+    Args:
+        start: nothing is looked for in front of it.
+    """
+    for place in range(len(listed) - 1, max(start, 1) - 1, -1):
         said = listed[place]
         if isinstance(said, dict) and any(map(compacted, objects(said.get("content")))):
             return place

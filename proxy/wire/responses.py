@@ -1,5 +1,5 @@
 """
-What does a body of the Responses wire say, and how is something added to it? parse, render, reply.
+The wire of the Responses API: parse, render, reply.
 
 Lossless as `chat` is: the bytes are kept, and text is spliced into those very bytes.
 """
@@ -12,28 +12,33 @@ from typing import Any
 from proxy.domain import Chat, Completion, Insertion, Json, Message
 from proxy.errors import WireError
 from proxy.wire.json_body import object_in, positive, read_object
+from proxy.wire.layout import OUTSIDE, Known
 from proxy.wire.message import objects, parts_by_id, read_message, text_of
 from proxy.wire.responses_items import answer_of, is_trigger, messages_of
 from proxy.wire.splice import Form, add
 
 FORM = Form(listed="input", text_part="input_text")
-OUTSIDE = -1  # the place of what does not stand in the list of items
+LISTED, FOLDS = FORM.listed, True
 
 
-def parse(body: bytes) -> Chat:
+def parse(body: bytes, known: Known | None = None) -> Chat:
     """
     Read a request.
 
     Raises:
         WireError: the body is no request that we understand; pass it on untouched.
     """
-    raw = read_object(body)
+    raw = known.raw if known else read_object(body)
     listed = raw.get("input")
-    placed = [*_instructions(raw), *messages_of([] if listed is None else listed)]
+    kept, kept_places, outside = (known.messages, known.places, known.outside) if known else ((), (), None)
+    if outside is None:
+        outside = tuple(_instructions(raw))
+    start = known.elements if known else 0
+    placed = messages_of([] if listed is None else listed[start:] if start else listed)
     follows, conversation = text_of(raw.get("previous_response_id")), raw.get("conversation")
     return Chat(
-        messages=tuple(message for _, message in placed),
-        places=tuple(at for at, _ in placed),
+        messages=(*outside, *kept, *(message for _, message in placed)),
+        places=(*(OUTSIDE for _ in outside), *kept_places, *(start + at for at, _ in placed)),
         model=text_of(raw.get("model")),
         body=body,
         raw=raw,
@@ -44,6 +49,7 @@ def parse(body: bytes) -> Chat:
         held=bool(follows or conversation),
         follows=follows,
         compacts=isinstance(listed, list) and bool(listed) and is_trigger(listed[-1]),
+        layout=known.layout if known else None,
     )
 
 
@@ -79,14 +85,14 @@ def reply(payloads: Sequence[bytes], streamed: bool) -> Completion:
         return Completion(None, heard.prompt_tokens, heard.id)
 
 
-def _instructions(raw: Json) -> Iterator[tuple[int, Message]]:
+def _instructions(raw: Json) -> Iterator[Message]:
     """What a request says beside its items; only a text, or items as they stand in the input."""
     told = raw.get("instructions")
     if isinstance(told, str) and told:
-        yield OUTSIDE, read_message({"role": "system", "content": told})
+        yield read_message({"role": "system", "content": told})
     elif isinstance(told, list):
         for _, message in messages_of(told):
-            yield OUTSIDE, message
+            yield message
 
 
 def _tool_names(tools: Any) -> Iterator[str]:

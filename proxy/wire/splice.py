@@ -1,5 +1,5 @@
 """
-How is text added to a JSON body without touching the rest of it? By splicing at the places that a scan finds.
+Text added to a JSON body without touching the rest of it, at places that its layout or a scan tells.
 
 Parsing and writing again would round numbers, drop repeated keys and change spaces and escapes; here every byte of the
 client's stays, and ours stand between them.
@@ -15,7 +15,7 @@ from itertools import groupby
 
 import orjson
 
-from proxy.domain import Chat, Insertion
+from proxy.domain import Chat, Insertion, Layout
 from proxy.errors import WireError
 
 _scan = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).raw_decode  # numbers need no value here
@@ -43,7 +43,46 @@ def add(chat: Chat, insertions: Sequence[Insertion], form: Form) -> bytes:
     Raises:
         WireError: as `splice`; or a message that stands outside of the list should carry text.
     """
-    return splice(chat.body, [_located(chat, one) for one in insertions], form) if insertions else chat.body
+    if not insertions:
+        return chat.body
+    located = [_located(chat, one) for one in insertions]
+    if chat.layout is None or (form.instructions and any(one.role == "system" for one in located)):
+        return splice(chat.body, located, form)
+    return splice_at(chat.layout, located, form)
+
+
+def splice_at(layout: Layout, insertions: Sequence[Insertion], form: Form) -> bytes:
+    """
+    What `splice` makes of a body whose layout is known: only the messages that carry text are scanned.
+
+    Args:
+        insertions: none goes into a field beside the list.
+
+    Raises:
+        WireError: as `splice`.
+    """
+    starts, stops = layout.starts, layout.stops
+    edits: list[tuple[int, int, bytes]] = []
+    try:
+        for one in insertions:
+            if not 0 <= one.at < len(starts) + bool(one.role):
+                raise ValueError(f"there is no message {one.at}")
+            if one.role:
+                message = _dumps({"role": one.role, "content": one.text}).encode()
+                is_last = one.at == len(starts)
+                at = stops[-1] if is_last else starts[one.at]
+                edits.append((at, at, b"," + message if is_last else message + b","))
+        for index, together in _by_message(insertions):
+            first, stop = starts[index], stops[index]
+            text = layout.run[first:stop].decode()
+            edits.append((first, stop, _edited(text, _beside(text, 0, "content", together, form)).encode()))
+    except (ValueError, RecursionError, orjson.JSONEncodeError) as cause:
+        raise WireError(f"adding text to the request body: {cause}") from cause
+    pieces, at = [layout.head], 0
+    for start, stop, new in sorted(edits, key=lambda edit: edit[:2]):
+        pieces += [layout.run[at:start], new]
+        at = stop
+    return b"".join([*pieces, layout.run[at:], layout.tail])
 
 
 def splice(body: bytes, insertions: Sequence[Insertion], form: Form) -> bytes:
@@ -72,11 +111,15 @@ def splice(body: bytes, insertions: Sequence[Insertion], form: Form) -> bytes:
             edits += _edits(text, [span for _, span in _walk(text, listed[0])], beside, form)
     except (ValueError, RecursionError, orjson.JSONEncodeError) as cause:
         raise WireError(f"adding text to the request body: {cause}") from cause
+    return _edited(text, edits).encode()
+
+
+def _edited(text: str, edits: Iterable[Edit]) -> str:
     pieces, at = [], 0
     for start, stop, new in sorted(edits, key=lambda edit: edit[:2]):
         pieces += [text[at:start], new]
         at = stop
-    return "".join([*pieces, text[at:]]).encode()
+    return "".join([*pieces, text[at:]])
 
 
 def _located(chat: Chat, insertion: Insertion) -> Insertion:
@@ -113,9 +156,14 @@ def _edits(text: str, spans: Sequence[Span], insertions: Sequence[Insertion], fo
                 yield start, start, message + ","
             else:
                 yield spans[-1][1], spans[-1][1], "," + message
-    into = sorted((i for i in insertions if not i.role), key=lambda insertion: insertion.at)
-    for at, together in groupby(into, key=lambda insertion: insertion.at):
+    for at, together in _by_message(insertions):
         yield from _beside(text, spans[at][0], "content", together, form)
+
+
+def _by_message(insertions: Iterable[Insertion]) -> Iterator[tuple[int, Iterator[Insertion]]]:
+    """Those that go into a message, by its index."""
+    into = sorted((one for one in insertions if not one.role), key=lambda insertion: insertion.at)
+    return groupby(into, key=lambda insertion: insertion.at)
 
 
 def _beside(text: str, start: int, key: str, insertions: Iterable[Insertion], form: Form) -> Iterator[Edit]:

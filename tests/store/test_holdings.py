@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from inspect import signature
 
 import proxy
-from proxy.memory.forgetting import CACHES_OF_WORDS, CACHES_WITHOUT_WORDS
+from proxy.memory.forgetting import CACHES_OF_WORDS, CACHES_WITHOUT_WORDS, OBJECTS_OF_WORDS
 from proxy.store.database import Database
 from proxy.store.holdings import DERIVED, FINGERPRINTS, FULL_TEXT, PLAIN, WORDS
 
@@ -48,3 +49,16 @@ def test_every_function_that_remembers_says_whether_it_remembers_words() -> None
     names = {name for name in others if name.startswith("proxy.")}
     assert set(CACHES_OF_WORDS) <= found
     assert names == CACHES_WITHOUT_WORDS
+
+
+def test_every_class_whose_objects_remember_words_is_declared() -> None:
+    found = set()
+    for module in pkgutil.walk_packages(proxy.__path__, "proxy."):
+        if module.name.startswith(("proxy.evaluation", "proxy.scripted", "proxy.__main__", "proxy.commands.demo")):
+            continue
+        for member in vars(importlib.import_module(module.name)).values():
+            forget = vars(member).get("forget") if isinstance(member, type) else None
+            if forget is not None and not getattr(member, "_is_protocol", False):
+                parameters = signature(forget).parameters
+                found |= {f"{member.__module__}.{member.__qualname__}"} if set(parameters) == {"self"} else set()
+    assert found - {"proxy.memory.forgetting.Following"} == OBJECTS_OF_WORDS

@@ -48,7 +48,7 @@ def identify(
     may_name_conversation = key is None or key.may_name_conversation
     parents = first_named(signals.parent_ids, headers, body) if may_name_conversation else ()
     return Speaker(
-        tenant=_tenant(credentials, policy, secret, key),
+        tenant=tenant_of(credentials, policy, secret, key),
         user=first(signals.user_ids, headers, body) if may_name_user else "",
         scope=first(signals.scope_ids, headers, body) if may_name_user else "",
         client_ids=first_named(signals.conversation_ids, headers, body) if may_name_conversation else (),
@@ -69,7 +69,8 @@ def tenant_key(secret: bytes, tenant: str) -> bytes:
     return hashlib.blake2b(tenant.encode(), key=secret[:64], digest_size=32).digest()
 
 
-def _tenant(credentials: Sequence[bytes], policy: TenantPolicy, secret: bytes, key: KeyPolicy | None) -> str:
+def tenant_of(credentials: Sequence[bytes], policy: TenantPolicy, secret: bytes, key: KeyPolicy | None) -> str:
+    """The tenant of a request, whatever it says; arguments and result as of `identify`."""
     if key is not None:
         return f"key:{key.name}"
     if policy.static:

@@ -1,0 +1,117 @@
+"""
+The last request of each conversation as it was read, so that the next one is read from where it goes on.
+
+Kept in memory, per process, and only what some newer request has not replaced. It holds texts: `forget` drops all of it
+when anything was erased.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from proxy.core.reading import Reading
+from proxy.ports import Wire
+from proxy.wire.layout import same_bytes
+
+MOST_BYTES = 64 * 1024 * 1024  # of one process: some 300 conversations of 80 messages, or 25 of 1,000
+BYTES_PER_MESSAGE = 1500  # of the objects that a message is read into, without its text
+TEXT_COPIES = 3  # the body, its run of messages, the texts of these
+OPENING_BYTES = 256  # of a body: requests of a conversation begin alike; what is shorter is read in no time
+OF_OPENING = 32  # readings whose bodies begin alike, at most
+COMPARED = 4  # of these, the newest are compared with a request that continues none of them whole
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One request as it was read, with the tokens of each message and of the tools (`TokenCounter.messages`)."""
+
+    wire: Wire
+    reading: Reading
+    encoding: str
+    message_tokens: tuple[int, ...]
+    tools_tokens: int
+
+    @property
+    def size_bytes(self) -> int:
+        chat = self.reading.chat
+        return TEXT_COPIES * len(chat.body) + BYTES_PER_MESSAGE * len(chat.messages)
+
+
+_Opening = tuple[str, str, bytes]
+
+
+class RecentReadings:
+    """Call every method on the event loop."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._erasures = 0
+        self._openings: OrderedDict[_Opening, list[Read]] = OrderedDict()  # newest last, both
+
+    def __repr__(self) -> str:
+        count = sum(map(len, self._openings.values()))
+        return f"<RecentReadings [{count} requests, {self._bytes} bytes]>"
+
+    @property
+    def erasures(self) -> int:
+        """Rises with every `forget`: what was begun before must not be remembered."""
+        return self._erasures
+
+    def find(self, tenant: str, wire: Wire, body: bytes) -> tuple[Read | None, int]:
+        """What was read of the request that this one goes on from, and how many bytes both begin with."""
+        opening = _opening(tenant, wire, body)
+        found = self._openings.get(opening, ())
+        most, best = 0, None
+        for compared, read in enumerate(reversed(found)):
+            layout = read.reading.chat.layout
+            assert layout is not None
+            if body.startswith(layout.run, len(layout.head)) and body.startswith(layout.head):
+                self._openings.move_to_end(opening)
+                return read, len(layout.head) + len(layout.run)
+            if compared < COMPARED and (same := same_bytes(body, layout)) > most:
+                most, best = same, read
+        return best, most
+
+    def remember(self, tenant: str, body: bytes, read: Read, before: Read | None) -> None:
+        """
+        Keep what was read of a request that has a layout.
+
+        Args:
+            before: what it goes on from; dropped, where all of it is repeated in the new request.
+        """
+        if len(body) < OPENING_BYTES:
+            return
+        opening = _opening(tenant, read.wire, body)
+        listed = self._openings.setdefault(opening, [])
+        self._openings.move_to_end(opening)
+        layout = before.reading.chat.layout if before else None
+        if before and layout and body.startswith(layout.run, len(layout.head)):
+            self._drop(listed, before)
+        listed.append(read)
+        self._bytes += read.size_bytes
+        if len(listed) > OF_OPENING:
+            self._drop(listed, listed[0])
+        while self._bytes > self._most_bytes:
+            oldest, few = next(iter(self._openings.items()))
+            self._drop(few, few[0])
+            if not few:
+                del self._openings[oldest]
+
+    def forget(self) -> None:
+        """Drop everything."""
+        self._erasures += 1
+        self._openings.clear()
+        self._bytes = 0
+
+    def _drop(self, listed: list[Read], gone: Read) -> None:
+        for at, read in enumerate(listed):
+            if read is gone:  # equal ones may be those of another request
+                del listed[at]
+                self._bytes -= read.size_bytes
+                return
+
+
+def _opening(tenant: str, wire: Wire, body: bytes) -> _Opening:
+    return tenant, getattr(wire, "__name__", ""), body[:OPENING_BYTES]

@@ -1,0 +1,289 @@
+"""
+The places of a body's messages, and what of a body need not be read again because it was read before.
+
+Clients send their whole history with every request. A body is compared byte by byte with one that was read before; what
+is equal is taken over, only the rest is scanned and parsed. Whatever is not understood here (another order of fields,
+other white space, a key that is there twice) is no error: the body is then read whole, with the same result.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from proxy.domain import Chat, Json, Layout, Message
+
+OPENING_BYTES = 64  # of an element: tells those that could be the same
+OUTSIDE = -1  # the place of a message that does not stand in the list
+
+_scan = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).raw_decode  # numbers need no value here
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """
+    What of a body was read before, for `Wire.parse`.
+
+    The first `elements` of its list make `messages`, at `places` (() where these are the same). `apart` are the
+    messages of further elements, by the identity of their values; `outside` those that stand in no list, None where
+    they are to be read.
+    """
+
+    raw: Json
+    layout: Layout
+    elements: int = 0
+    messages: tuple[Message, ...] = ()
+    places: tuple[int, ...] = ()
+    apart: Mapping[int, Sequence[Message]] = field(default_factory=dict)
+    outside: tuple[Message, ...] | None = None
+
+
+def layout_of(body: bytes, raw: Json, listed: str) -> Layout | None:
+    """
+    The layout of a body that has been parsed; None where it cannot be told without doubt.
+
+    Args:
+        listed: the key of its list.
+    """
+    try:
+        text = body.decode()
+        found = _members(text, listed)
+    except (ValueError, IndexError, RecursionError):
+        return None
+    if found is None or not found[1]:
+        return None
+    spans = found[1]
+    if not text.isascii():
+        spans = _in_bytes(text, spans)
+    first, last = spans[0][0], spans[-1][1]
+    starts, stops = (array("q", [span[i] - first for span in spans]) for i in (0, 1))
+    outside = {key: value for key, value in raw.items() if key != listed}
+    return Layout(body[:first], body[first:last], body[last:], starts, stops, outside)
+
+
+def same_bytes(body: bytes, layout: Layout) -> int:
+    """How many bytes in front of a body are those of another one, up to the end of an element; 0: not even its head."""
+    if not body.startswith(layout.head):
+        return 0
+    start = len(layout.head)
+    same = _same(body, start, layout)
+    return start + (layout.stops[same - 1] if same else 0)
+
+
+def known_of(body: bytes, before: Chat, listed: str, folds: bool) -> Known | None:
+    """
+    What is known of a body from another one; None where it must be read whole.
+
+    Args:
+        before: what was read of the other body, with its layout.
+        folds: the wire makes one message of several elements.
+    """
+    old = before.layout
+    if old is None or not body.startswith(old.head):
+        return None
+    try:
+        found = _further(body, old)
+    except (ValueError, IndexError, RecursionError):
+        return None
+    if found is None:
+        return None
+    same, spans, origins, at = found
+    elements: list[Any] = before.raw[listed]
+    start = len(old.head)
+    new = [
+        body[start + first : start + last] for (first, last), origin in zip(spans, origins, strict=True) if origin < 0
+    ]
+    try:
+        values = iter(orjson.loads(b'{"":[%b]}' % b",".join(new))[""])
+    except orjson.JSONDecodeError:
+        return None
+    rest = [next(values) if origin < 0 else elements[origin] for origin in origins]
+    if next(values, None) is not None or not (same or rest):
+        return None
+    tail = old.tail if body.endswith(old.tail) and len(body) - len(old.tail) == at else body[at:]
+    outside = old.outside if tail is old.tail else _outside(old.head, tail, listed)
+    if outside is None:
+        return None
+    starts, stops = (
+        old_of[:same] + array("q", [span[i] for span in spans])  # type: ignore[operator]
+        for i, old_of in enumerate((old.starts, old.stops))
+    )
+    layout = Layout(old.head, body[start:at], tail, starts, stops, outside)
+    raw = {**outside, listed: [*elements[:same], *rest]}
+    again = {origin: elements[origin] for origin in origins if origin >= 0}
+    return _read_before(before, layout, raw, same, again, folds)
+
+
+def _read_before(before: Chat, layout: Layout, raw: Json, same: int, again: Mapping[int, Any], folds: bool) -> Known:
+    """Which messages of `before` are those of its first `same` elements, and of the elements `again`."""
+    assert before.layout is not None
+    places, messages = before.places, before.messages
+    beside = bisect_left(places, 0)  # messages outside of the list stand first
+    outside = messages[:beside] if layout.outside is before.layout.outside else None
+    if not places:
+        apart: dict[int, Sequence[Message]] = {id(value): (messages[origin],) for origin, value in again.items()}
+        return Known(raw, layout, same, messages[:same], (), apart, ())
+    first = places[beside] if beside < len(places) else len(before.layout.starts)
+    if first >= same:  # what stands in front of the first that was read has never been read
+        same = 0
+    stop = bisect_left(places, same)
+    if folds:  # the last of them may go on in what is new
+        if stop > beside:
+            stop -= 1
+            same = places[stop]
+        return Known(raw, layout, same, messages[beside:stop], places[beside:stop], {}, outside)
+    apart = {}
+    for origin, value in again.items():
+        if of_it := messages[bisect_left(places, origin) : bisect_left(places, origin + 1)]:
+            apart[id(value)] = of_it
+    return Known(raw, layout, same, messages[beside:stop], places[beside:stop], apart, outside)
+
+
+def _further(body: bytes, old: Layout) -> tuple[int, list[tuple[int, int]], list[int], int] | None:
+    """
+    Find the elements of a body whose head is known.
+
+    Returns:
+        How many elements in front are those of the other body; the spans of all further ones, in bytes behind the head;
+        of each its index in the other body, -1 where it is new; and where in the body the last element ends.
+    """
+    start = len(old.head)
+    same = _same(body, start, old)
+    at = start + (old.stops[same - 1] if same else 0)
+    ends = body.endswith(old.tail) and len(body) - len(old.tail) >= at
+    text = body[at : len(body) - len(old.tail) if ends else len(body)].decode()
+    openings = _openings(old, same)
+    spans: list[tuple[int, int]] = []
+    origins: list[int] = []
+    char, count = 0, same
+    is_ascii = text.isascii()
+    stop = at
+    while True:
+        before = char
+        char = _skip(text, char)
+        if char == len(text) if ends else text[char] == "]":
+            return same, spans, origins, stop
+        if count:
+            if text[char] != ",":
+                return None
+            char = _skip(text, char + 1)
+        if text[char] != "{":
+            return None
+        at += char - before
+        first = at
+        origin = _origin(body, at, old, openings)
+        if origin >= 0:
+            size = old.stops[origin] - old.starts[origin]
+            char += size if is_ascii else len(body[at : at + size].decode())
+            at += size
+        else:
+            end = _scan(text, char)[1]
+            at += end - char if is_ascii else len(text[char:end].encode())
+            char = end
+        stop = at
+        spans.append((first - start, stop - start))
+        origins.append(origin)
+        count += 1
+
+
+def _same(body: bytes, start: int, old: Layout) -> int:
+    """How many elements in front of two bodies are the same, and what stands between them."""
+    if body.startswith(old.run, start):
+        return len(old.stops)
+    low, high = 0, len(old.stops) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if body.startswith(old.run[: old.stops[middle - 1]], start):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _openings(old: Layout, same: int) -> dict[bytes, list[int]]:
+    """Elements from `same` on, by how they begin."""
+    found: dict[bytes, list[int]] = {}
+    for index in range(same, len(old.starts)):
+        found.setdefault(old.run[old.starts[index] : old.starts[index] + OPENING_BYTES], []).append(index)
+    return found
+
+
+def _origin(body: bytes, at: int, old: Layout, openings: Mapping[bytes, Sequence[int]]) -> int:
+    """Index of the element that stands at a place of the body; -1: of none."""
+    for index in openings.get(body[at : at + OPENING_BYTES], ()):
+        if body.startswith(old.run[old.starts[index] : old.stops[index]], at):
+            return index
+    return -1
+
+
+def _outside(head: bytes, tail: bytes, listed: str) -> Json | None:
+    """What a body says beside its list; None where that is in doubt."""
+    shell = head + tail
+    try:
+        outside = orjson.loads(shell)
+        found = _members(shell.decode(), listed)
+    except (ValueError, IndexError, RecursionError):
+        return None
+    if not isinstance(outside, dict) or found is None or found[1]:
+        return None
+    opening = len(head.decode().rstrip(" \t\n\r")) - 1
+    return {key: value for key, value in outside.items() if key != listed} if found[0] == opening else None
+
+
+def _members(text: str, listed: str) -> tuple[int, list[tuple[int, int]]] | None:
+    """Where the list of a JSON object begins, and the span of each element; None unless it is one list, of objects."""
+    found = None
+    at = _skip(text, 0)
+    if text[at] != "{":
+        return None
+    at = _skip(text, at + 1)
+    while text[at] != "}":
+        key, stop = _scan(text, at)
+        at = _skip(text, _skip(text, stop) + 1)  # past the colon
+        if key != listed:
+            stop = _scan(text, at)[1]
+        elif found is not None or text[at] != "[":
+            return None
+        else:
+            spans = []
+            opening, stop = at, _skip(text, at + 1)
+            while text[stop] != "]":
+                if text[stop] != "{":
+                    return None
+                first, stop = stop, _scan(text, stop)[1]
+                spans.append((first, stop))
+                stop = _skip(text, stop)
+                if text[stop] == ",":
+                    stop = _skip(text, stop + 1)
+            found, stop = (opening, spans), stop + 1
+        at = _skip(text, stop)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+    return found
+
+
+def _in_bytes(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans of a text as spans of its UTF-8 bytes."""
+
+    def lengths() -> Iterator[int]:
+        at = size = 0
+        for place in (place for span in spans for place in span):
+            size += len(text[at:place].encode())
+            at = place
+            yield size
+
+    sizes = lengths()
+    return [(first, next(sizes)) for first in sizes]
+
+
+def _skip(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
