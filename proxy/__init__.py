@@ -1,34 +1,35 @@
 """
 Palimpsest: a transparent proxy that gives any LLM application durable memory.
 
-The map of the house; imports point down only (`scripts/check` asks import-linter):
+The map, top down: a file imports only from its own line and from those below (`scripts/check`).
 
-    commands/               the command line: serve, wrap, doctor, demo, explain, forget, bench ...
-    evaluation/             benchmarks: what memory is worth, measured
-    app                     the only place that joins ports to adapters
-    edge/                   HTTP: the proxied paths, the endpoints of the proxy itself
-    pipeline                one request, from its body to what is forwarded
-    memory/                 services: recall, archiving, forgetting, supervised background work
+    __main__ commands/      the command line: serve, wrap, doctor, demo, explain, forget, bench ...
+    evaluation/             benchmarks of recall and compaction
+    app                     the composition root: joins all parts and opens and closes them
+    edge/                   HTTP: the proxied paths, and the proxy's own endpoints
+    pipeline                the preparation of one request, from its body to what is forwarded
+    memory/                 services: reading, recall, archiving, indexing, forgetting, supervised background work
     scripted/               a provider that follows a script, for tests, demo and benchmarks
     index/                  search by words and by meaning, in memory, over what is stored
-    store/                  adapter: SQLite; all SQL stands here
-    embedding/ tokens/      adapters: the embedding model; counts and windows of models
-    upstream/               adapters: providers
+    store/                  SQLite; all SQL is here
+    embedding/ tokens/      the embedding model; token counts and context windows
+    upstream/               connections to providers
     core/                   decisions as pure functions: no I/O, no clock
-    wire/                   the wires of clients, parsed and extended byte by byte; as pure
-    settings/               the policy tree, and how it is read
-    logs terminal metrics   what the operator sees
-    ports domain errors     the vocabulary of all of them
+    wire/                   the clients' APIs, parsed and extended byte by byte; pure as well
+    settings/               the policy, and how it is loaded
+    logs terminal metrics   output for the operator
+    ports domain errors     interfaces, value types and errors that all of them share
 
-A request walks: `edge/proxy_routes` -> `pipeline` -> `wire/chat` -> `core/caller/identity` ->
-`core/conversation`, which asks the pipeline for its look-ups (`core/history/lineage` -> `core/recall/diagnosis` ->
-`memory/recall` -> `core/block/packing`) -> `upstream/passthrough`, and back through `wire/sse` to `memory/archivist`.
+A request walks from `edge/proxy_routes` to `pipeline`, which reads it (`memory/request_reader`, `wire/chat`), drives
+its decisions (`core/conversation`) with look-ups in `store/journal` and `memory/recall`, and passes it on to
+`upstream/passthrough`. The answer comes back through `wire/response_tap`, and a copy goes to `memory/archivist`. The
+whole walk is in `docs/architecture.md`.
 """
 
 import os
 
 __version__ = "0.1.0"
 
-# Said before anything else of ours can be imported, and to every process that we start: with the import of ONNX Runtime
-# it would be too late, as that gives the machine a lasting id and sends events to Microsoft from then on.
+# Set before any of our modules is imported, and inherited by every process that we start. ONNX Runtime reads it when it
+# is imported; without it, it gives the machine a lasting id and sends events to Microsoft.
 os.environ.update(ORT_DISABLE_TELEMETRY="1", HF_HUB_DISABLE_TELEMETRY="1")

@@ -23,7 +23,7 @@ WHOLE = {
     "test_house.py",
     "test_isolation.py",
     "test_network.py",
-    "test_readme.py",
+    "test_documents.py",
     "test_recorded.py",
 }
 WHOLE_FOLDERS = {"clients", "contract", "faults", "traces"}

@@ -67,6 +67,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
 
 
+def command_names() -> list[str]:
+    """Every command that can be typed."""
+    return [*_parser(())[1]]
+
+
 def _nearest(word: str, known: Iterable[str]) -> str:
     near = get_close_matches(word, known, 1)
     return f"; did you mean {near[0]}?" if near else ""

@@ -1,0 +1,106 @@
+"""The README and the documents in docs/: what they name exists, and what they show works."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import proxy
+from proxy.commands.cli import command_names
+from proxy.domain import Event, Note, Role
+from proxy.metrics import Metrics
+from proxy.settings.load import load
+from tests.running import ROOT
+
+DOCUMENTS = {str(file.relative_to(ROOT)): file.read_text() for file in [ROOT / "README.md", *ROOT.glob("docs/*.md")]}
+OPERATING = DOCUMENTS["docs/operating.md"]
+WALK = DOCUMENTS["docs/architecture.md"]
+CONFIGURATIONS = [
+    (name, block)
+    for name, text in sorted(DOCUMENTS.items())
+    for block in re.findall(r"```yaml\n(.*?)```", text, re.S)
+    if "upstreams:" in block  # else it configures a client
+]
+README_LINES = 160  # a page to read in five minutes; everything else has a page of its own
+
+
+def anchors(text: str) -> set[str]:
+    """What a link can name in a document: its headings, as GitHub writes them."""
+    headings = re.findall(r"^#+ (.*)$", text, re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_readme_stays_short() -> None:
+    assert len(DOCUMENTS["README.md"].splitlines()) <= README_LINES
+
+
+@pytest.mark.parametrize("word", [*Event, *Note, *Role])
+def test_every_word_of_the_headers_is_explained(word: str) -> None:
+    assert f"`{word}`" in OPERATING
+
+
+def test_every_metric_is_explained() -> None:
+    names = re.findall(r"^# TYPE (palimpsest_\w+) ", Metrics().render().decode(), re.M)
+    assert len(names) > 10
+    own = [name for name in names if not name.endswith("_created")]
+    assert [name for name in own if not re.search(rf"`{name}(_total)?`", OPERATING)] == []
+
+
+def test_every_command_is_explained() -> None:
+    names = [name for name in command_names() if name != "version"]
+    assert [name for name in names if not re.search(rf"`palimpsest {name}\b", OPERATING)] == []
+
+
+@pytest.mark.parametrize(("_document", "recipe"), CONFIGURATIONS, ids=[name for name, _ in CONFIGURATIONS])
+def test_configuration_is_accepted(tmp_path: Path, _document: str, recipe: str) -> None:
+    file = tmp_path / "recipe.yaml"
+    file.write_text(recipe)
+    variables = {name: f"sk-{name}" for name in re.findall(r"key_env: (\w+)", recipe)}
+    assert load(file, variables, {}).upstreams
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_link_leads_somewhere(document: str) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", DOCUMENTS[document]):
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (ROOT / document).parent / path if path else ROOT / document
+        assert file.exists(), f"{document}: {target}"
+        assert not anchor or anchor in anchors(file.read_text()), f"{document}: {target}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_file_that_is_named_exists(document: str) -> None:
+    named = re.findall(r"`((?:proxy|config|tests|scripts|docs)/[\w./-]+)`", DOCUMENTS[document])
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_the_walk_visits_every_layer_that_a_request_passes() -> None:
+    visited = {path.split("/")[1] for path in re.findall(r"`(proxy/[\w/]+\.py)`", WALK)}
+    assert visited >= {"edge", "pipeline.py", "memory", "core", "wire", "store", "index", "tokens", "upstream"}
+
+
+def test_the_map_shows_exactly_what_is_there() -> None:
+    assert proxy.__doc__
+    shown = " ".join(re.findall(r"^    ((?:[\w/]+ )+) ", proxy.__doc__, re.M)).split()
+    there = [
+        f"{entry.name}/" if entry.is_dir() else entry.stem
+        for entry in (ROOT / "proxy").iterdir()
+        if entry.suffix == ".py" or (entry / "__init__.py").exists()
+    ]
+    assert sorted(shown) == sorted(set(there) - {"__init__"})
+
+
+def test_the_walk_in_the_map_names_files_that_exist() -> None:
+    assert proxy.__doc__
+    walk = proxy.__doc__.partition("A request walks")[2]
+    named = [name for name in re.findall(r"`([\w/.]+)`", walk) if not name.startswith("docs/")]
+    assert len(named) > 5
+    assert [name for name in named if not (ROOT / "proxy" / f"{name}.py").is_file()] == []
+
+
+def test_test_command_is_named() -> None:
+    assert "./scripts/test" in DOCUMENTS["README.md"]
