@@ -1,12 +1,11 @@
 """
-What did a compaction take away that nothing else says? Passages by what they name, for when nobody has asked anything.
+Passages that a compaction took away, ordered by what they name that nothing else says: for when nobody asks anything.
 
 After a compaction an agent goes on working, and what it will need next is known to nobody; similarity to the messages
 that still stand finds what they say already. So a block is filled like a summary is made: each passage in turn that
 names most for its length, counting only what neither the client's summary, nor the messages that stand, nor an earlier
 passage names (coverage under a budget: Lin and Bilmes, "A Class of Submodular Functions for Document Summarization",
-ACL 2011; greedy by gain per cost). Names are the tags of
-`core/archive/chunking.py`: paths, errors, versions, functions ...
+ACL 2011; greedy by gain per cost). Names are the tags of `core/archive/chunking.py`: paths, errors, versions ...
 """
 
 from __future__ import annotations
@@ -19,7 +18,9 @@ from proxy.core.archive.chunking import ASKS, names_something
 
 UNNAMED = 0.2  # what a passage that names nothing new still counts, in names: talk without names comes back too
 TOLD = 3.0  # names that a user's surest statement counts for: decisions and facts are told in words, not in names
-TELLING = 0.1  # who tells less, in a short line or a question that names nothing new, greets, thanks or only asks
+TELLING = 0.15  # who tells less, in a short line or a short question that names nothing new, greets, thanks or asks
+GREETING_CHARS = 60  # of such a line; longer ones hold facts that no tag names: 1 point of what transcripts lost
+BARE_QUESTION_CHARS = 120  # of such a question; longer ones bring facts along
 SHORT_CHARS = 80  # shorter passages cost no less: each takes a line
 OLD_LOSS = 0.3  # share that the oldest passage loses against the newest: what is recent is needed sooner
 RESULT_SHARE = 0.05  # of what a tool returned: it is long, and can be had again
@@ -66,7 +67,7 @@ def by_coverage(
 
     def gain(at: int) -> float:
         new, passage = len(named[at] - told), lost[at]
-        is_noise = not with_prose or passage.chars < SHORT_CHARS or ASKS in passage.tags
+        is_noise = not with_prose or passage.chars < (BARE_QUESTION_CHARS if ASKS in passage.tags else GREETING_CHARS)
         if not new and passage.tells < TELLING and is_noise:
             return 0.0
         return weights[at] * 1000 * (new + UNNAMED + TOLD * passage.tells) / max(passage.chars, SHORT_CHARS)

@@ -1,4 +1,4 @@
-"""What did a compaction take away that nothing else says?"""
+"""Passages that a compaction took away, ordered by what they name that nothing else says."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,6 +44,11 @@ def test_speakers_and_question_marks_are_no_names() -> None:
 def test_what_a_user_tells_comes_without_naming_anything_and_small_talk_does_not() -> None:
     assert order([lost(1, tells=0.9), lost(2, chars=20), lost(3, "?"), lost(4, tells=0.4)]) == [1, 4]
     assert order([lost(1, tells=1.0), lost(2, "a.py")]) == [1, 2], "a sure statement counts for a name"
+
+
+def test_a_longer_line_comes_back_without_names_and_greetings_and_bare_questions_do_not() -> None:
+    greeting, bare = lost(1, chars=50, tells=1 / 9), lost(2, "?", chars=100)
+    assert order([greeting, bare, lost(3, chars=70), lost(4, "?", chars=130)]) == [3, 4]
 
 
 def test_without_prose_only_what_tells_or_names_something_comes() -> None:
