@@ -77,7 +77,7 @@ CACHES_OF_WORDS = (
 )
 """Functions that keep words of messages in memory to save time: emptied in every worker after an erasure."""
 
-OBJECTS_OF_WORDS = frozenset({"proxy.embedding.embedder.MiniLM", "proxy.memory.recent_readings.RecentReadings"})
+OBJECTS_OF_WORDS = frozenset({"proxy.embedding.embedder.LocalEmbedder", "proxy.memory.recent_readings.RecentReadings"})
 """Classes whose objects keep words too: `Following` is given the `forget` of each."""
 
 CACHES_WITHOUT_WORDS = frozenset(
