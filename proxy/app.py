@@ -11,8 +11,9 @@ import gc
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 
 import structlog
 from starlette.applications import Starlette
@@ -56,30 +57,22 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
     keyring, metrics = ProxyKeys(load.proxy_keys(policy, environment)), Metrics()
     memory = MemoryService(policy, secret, metrics)
     upstreams = Upstreams(policy.upstreams, environment, keyring)
-    pipeline = Pipeline(
-        policy=policy,
-        signals=read_signals(load.read_yaml(load.shipped("clients.yaml"))),
-        secret=secret,
-        journal=memory.journal,
-        remembering=memory.recall,
-        archivist=memory.archivist,
-        recent=memory.recent,
-        tokens=memory.tokens,
-        windows=memory.windows,
-        metrics=metrics,
-        keyring=keyring,
-        clock=time.time,
-        executor=memory.executor,
-    )
+    signals = read_signals(load.read_yaml(load.shipped("clients.yaml")))
+    pipeline = Pipeline(policy, signals, secret, keyring, memory, metrics, time.time)
     is_shared = len(keyring) > 1 and not policy.tenants.share_provider_state
     state = ProviderState(memory.journal, keyring, secret) if is_shared else None
     proxied = ProxyRoutes(policy, pipeline, upstreams, keyring, state)
     pages = WebPages(policy.listen, has_keys=bool(keyring), hostname=socket.gethostname())
-    return PageGuard(_Front(_own(policy, environment, memory, metrics, upstreams), proxied), pages, metrics.refused)
+    own = _own(policy, environment, memory, metrics, partial(_life, upstreams, memory, pipeline))
+    return PageGuard(_Front(own, proxied), pages, metrics.refused)
 
 
 def _own(
-    policy: Policy, environment: Mapping[str, str], memory: MemoryService, metrics: Metrics, upstreams: Upstreams
+    policy: Policy,
+    environment: Mapping[str, str],
+    memory: MemoryService,
+    metrics: Metrics,
+    life: Callable[[], AbstractAsyncContextManager[None]],
 ) -> Starlette:
     """The proxy's own endpoints, and the life of what they and the proxied ones share."""
     keys = load.proxy_keys(policy, environment)
@@ -97,14 +90,17 @@ def _own(
         self_description=self_description(policy, environment),
         forgetting=ForgetRoutes(memory.forgetting, time.time),
     )
-    return Starlette(routes=routes, lifespan=lambda _app: _life(upstreams, memory))
+    return Starlette(routes=routes, lifespan=lambda _app: life())
 
 
 @asynccontextmanager
-async def _life(upstreams: AbstractAsyncContextManager[object], memory: MemoryService) -> AsyncIterator[None]:
+async def _life(
+    upstreams: AbstractAsyncContextManager[object], memory: MemoryService, pipeline: Pipeline
+) -> AsyncIterator[None]:
     async with AsyncExitStack() as opened:
         opened.push(_say_why)
         await opened.enter_async_context(upstreams)
+        opened.push_async_callback(pipeline.close)
         opened.push_async_callback(memory.close)
         await memory.open()
         gc.collect()

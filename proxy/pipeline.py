@@ -2,7 +2,8 @@
 One request, from its body to what is forwarded: read, decide (`core/conversation`), render.
 
 Memory may fail, the request may not: whatever goes wrong here, the client's own bytes go on, a header says why, and a
-metric counts it. A turn is archived even where recall failed.
+metric counts it. So it is when the deadline passes, whatever was being done: reading goes on beside, and the turn is
+archived when it ends.
 """
 
 from __future__ import annotations
@@ -11,89 +12,91 @@ import asyncio
 import functools
 import secrets
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import structlog
 
-from proxy.core.archive.turns import bare_turn, turn_of
+from proxy.core.archive.turns import bare_turn, turn_of, unsent_turn
 from proxy.core.caller.admission import mode_of
 from proxy.core.caller.client_table import Signals
 from proxy.core.caller.proxy_keys import ProxyKeys
-from proxy.core.conversation import (
-    FAILED,
-    Foreseen,
-    Lookup,
-    Request,
-    Rules,
-    StoredMessages,
-    advance,
-    decide,
-)
+from proxy.core.conversation import FAILED, Foreseen, Lookup, Request, Rules, StoredMessages, advance, decide
 from proxy.core.decision import Decision
-from proxy.core.response_headers import headers_of, log_fields, undecided_headers
-from proxy.domain import (
-    TURN_PREFIX,
-    Clues,
-    Mode,
-    Note,
-    Prepared,
-    RawHeaders,
-    TooLong,
-    Turn,
-)
+from proxy.core.response_headers import LogFields, headers_of, log_fields, undecided_headers
+from proxy.domain import TURN_PREFIX, Clues, Mode, Note, Prepared, Query, RawHeaders, TooLong, Turn
 from proxy.errors import WireError
-from proxy.memory.archivist import Archivist
+from proxy.memory.late_turn import LateTurn
 from proxy.memory.model_windows import ModelWindows
-from proxy.memory.off_loop import OffLoop
-from proxy.memory.recent_readings import RecentReadings
+from proxy.memory.off_loop import INLINE_BYTES, OffLoop
 from proxy.memory.request_reader import Passed, RequestReader, skipped
+from proxy.memory.service import MemoryService
 from proxy.metrics import Metrics
-from proxy.ports import Clock, Listener, Remembering, Wire
+from proxy.ports import Clock, Listener, Wire
 from proxy.settings.policy import Policy
-from proxy.store.journal import Journal
-from proxy.tokens.counter import TokenCounter
-from proxy.tokens.windows import Windows
 from proxy.upstream.routing import needs_model
 from proxy.wire.json_body import model_of
 
+GRACE_SECONDS = 0.03  # behind the deadline: what was looked for too long is left out, and the rest can still be sent
+LATE_SECONDS = 5.0  # behind the deadline: a store that takes longer to say what a turn continues is failing
 RECALL_LIMIT = 100  # candidates that packing may choose from; a block holds some forty short messages
 
 log = structlog.get_logger()
 
 
+@dataclass(slots=True)
+class _Attempt:
+    """One request on its way through memory."""
+
+    headers: RawHeaders
+    named: Mapping[str, str]  # the same, lower-case names to values
+    body: bytes
+    wire: Wire
+    mode: Mode
+    deadline: float  # by the event loop's clock; then nothing more is looked for
+    created_at: float  # Unix seconds
+    turn_id: str
+    turn: Turn | None = None  # as what it is archived, once that is known
+    has_gone_on: bool = False  # as the client sent it, as time was over
+    late: LateTurn | None = None  # and this takes its turn, when that has been read
+
+
 class Pipeline:
-    """One per app; holds no state of any conversation."""
+    """One per app; holds no state of any conversation. Await `close` in the end."""
 
     def __init__(
         self,
-        *,
         policy: Policy,
         signals: Signals,
         secret: bytes,
-        journal: Journal,
-        remembering: Remembering,
-        archivist: Archivist,
-        recent: RecentReadings,
-        tokens: TokenCounter,
-        windows: Windows,
-        metrics: Metrics,
         keyring: ProxyKeys,
+        memory: MemoryService,
+        metrics: Metrics,
         clock: Clock,
-        executor: Executor,
     ) -> None:
         self._policy = policy
-        self._rules = Rules(policy, signals, secret, tokens.text)
-        self._journal = journal
-        self._remembering = remembering
-        self._archivist = archivist
-        self._windows = ModelWindows(policy, windows)
+        self._rules = Rules(policy, signals, secret, memory.tokens.text)
+        self._memory = memory
+        self._archivist = memory.archivist
+        self._windows = ModelWindows(policy, memory.windows)
         self._metrics = metrics
         self._clock = clock
-        self._work = OffLoop(executor)
-        self._reader = RequestReader(self._rules, keyring, journal, recent, tokens, metrics, self._work)
+        self._work = OffLoop(memory.executor)
+        self._reader = RequestReader(
+            self._rules, keyring, memory.journal, memory.recent, memory.tokens, metrics, self._work
+        )
         self._needs_model = needs_model(policy.upstreams)
+        self._running: set[asyncio.Task[Prepared]] = set()
+
+    async def close(self) -> None:
+        """Give up what is still being read."""
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    def overhears(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
+        """Who listens to the answer to a request that memory does not act on; None: nobody."""
+        return self._windows.overhears(method, path)
 
     async def prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire) -> Prepared:
         """What to forward for one request of a memory endpoint, and what to say of it; see `Preparing`."""
@@ -102,50 +105,86 @@ class Pipeline:
         if body is None:
             return _untouched(b"", Note.OFF if mode is Mode.OFF else Note.TOO_LARGE, "")
         if mode is Mode.OFF:
-            return _untouched(body, Note.OFF, self._model(body))
+            return _untouched(body, Note.OFF, await self._model(body))
         started = perf_counter()
+        seconds = self._policy.memory.deadline_ms / 1000
+        deadline, turn_id = asyncio.get_running_loop().time() + seconds, TURN_PREFIX + secrets.token_hex(8)
+        attempt = _Attempt(headers, named, body, wire, mode, deadline, self._clock(), turn_id)
+        running = asyncio.create_task(self._guarded(attempt))
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
         try:
-            prepared = await self._remember(headers, named, body, wire, mode)
-        except WireError:  # what we cannot read, the upstream may: it will say so itself
-            self._metrics.fault("unreadable")
-            prepared = _untouched(body, Note.FAULT, self._model(body))
-        except Exception as fault:  # the one broad guard: memory may fail, the request may not
-            self._failed(fault)
-            prepared = _untouched(body, Note.FAULT, self._model(body))
+            await asyncio.wait((running,), timeout=seconds + GRACE_SECONDS)
+        except asyncio.CancelledError:  # nobody will send it
+            running.cancel()
+            raise
+        if running.done():
+            prepared = running.result()
+            if attempt.turn is not None:
+                self._archivist.note(attempt.turn)
+        else:
+            prepared = await self._too_late(attempt, running)
         seconds = perf_counter() - started
         self._metrics.observe("memory", seconds)
         return replace(prepared, told={**prepared.told, "memory_ms": round(seconds * 1000)})
 
-    def overhears(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
-        """Who listens to the answer to a request that memory does not act on; None: nobody."""
-        return self._windows.overhears(method, path)
+    async def _too_late(self, attempt: _Attempt, running: asyncio.Task[Prepared]) -> Prepared:
+        """The request as the client sent it; reading goes on, so that it is archived."""
+        attempt.has_gone_on = True
+        skipped("request", TimeoutError(), self._metrics)
+        if attempt.mode is Mode.ON:
+            attempt.late = LateTurn.take(self._archivist, len(attempt.body))
+        model = await self._model(attempt.body)
+        if attempt.late is None:  # not to be archived, or no room to wait in
+            running.cancel()
+            return _untouched(attempt.body, Note.DEADLINE, model)
+        listen = functools.partial(self._archivist.listen, attempt.late, attempt.wire)
+        told: LogFields = {"request": attempt.turn_id, "note": Note.DEADLINE.value}
+        return Prepared(attempt.body, undecided_headers(Note.DEADLINE, attempt.turn_id), model, listen, told)
 
-    async def _remember(
-        self, headers: RawHeaders, named: Mapping[str, str], body: bytes, wire: Wire, mode: Mode
-    ) -> Prepared:
+    async def _guarded(self, attempt: _Attempt) -> Prepared:
+        """What to forward; never raises, whatever memory does."""
+        try:
+            return await self._remember(attempt)
+        except WireError:  # what we cannot read, the upstream may: it will say so itself
+            self._metrics.fault("unreadable")
+        except Exception as fault:  # the one broad guard: memory may fail, the request may not
+            self._failed(fault)
+        finally:
+            if attempt.late is not None:
+                attempt.late.settle(attempt.turn)
+        return _untouched(attempt.body, Note.FAULT, await self._model(attempt.body))
+
+    async def _remember(self, attempt: _Attempt) -> Prepared:
         """
         Read, decide, render.
 
         Raises:
-            WireError: the body is none that we understand.
+            WireError: the body is none that we understand, or nothing can be added to it.
         """
-        deadline = asyncio.get_running_loop().time() + self._policy.memory.deadline_ms / 1000
-        read = await self._reader.read(headers, named, body, wire, deadline)
+        body, wire, mode = attempt.body, attempt.wire, attempt.mode
+        read = await self._reader.read(attempt.headers, attempt.named, body, wire, attempt.deadline + LATE_SECONDS)
         if isinstance(read, Passed):
-            return _untouched(body, read.note, read.model or self._model(body))
+            return _untouched(body, read.note, read.model or await self._model(body))
         reading, speaker = read
-        upstream = self._windows.upstream_of(reading.chat.model, wire, headers)
-        window = self._windows.of(upstream, reading.chat.model)
-        request = Request(reading, speaker, window, named.get("user-agent", ""), secrets.token_hex(8))
-        decision = await self._decided(request, deadline)
+        model = reading.chat.model
+        upstream = self._windows.upstream_of(model, wire, attempt.headers)
+        window, user_agent = self._windows.of(upstream, model), attempt.named.get("user-agent", "")
+        request = Request(reading, speaker, window, user_agent, secrets.token_hex(8))
+        decision = await self._decided(attempt, request)
         if isinstance(decision, Note):
-            return _untouched(body, decision, reading.chat.model)
-        out = await self._work.run(reading.new_bytes, wire.render, reading.chat, decision.insertions)
-        turn = listen = None
+            return _untouched(body, decision, model)
+        out, turn = body, None
+        if not attempt.has_gone_on:
+            out = await self._work.run(reading.new_bytes, wire.render, reading.chat, decision.insertions)
         if mode is Mode.ON:
-            turn = await self._work.run(reading.new_bytes, self._turn, decision, upstream)
-            self._archivist.note(turn)
-            listen = functools.partial(self._archivist.listen, turn, wire)
+            diff = functools.partial(turn_of, id=attempt.turn_id, upstream=upstream, created_at=attempt.created_at)
+            turn = await self._work.run(reading.new_bytes, diff, decision, self._rules)
+        # nothing is waited for from here on: what is decided now is what was sent
+        if attempt.has_gone_on:
+            decision = decision.bare(Note.DEADLINE, window)
+            turn = turn and unsent_turn(turn, decision)
+        attempt.turn = turn
         note = decision.note or (Note.READ_ONLY if mode is Mode.READ_ONLY else None)
         if mode is Mode.ON and self._archivist.is_behind(speaker.tenant):
             note = Note.FAULT  # what was said before is still not on the disk: more urgent than why we are silent
@@ -153,40 +192,44 @@ class Pipeline:
         self._metrics.request(
             lineage.role.value, lineage.event.value, note.value if note else "", added.tokens, added.own_tokens
         )
-        without = None
-        if out != body:
-            without = functools.partial(self._without, decision, wire, upstream, turn)
-        return _prepared(out, decision, turn, note, listen, without)
+        without = functools.partial(self._without, decision, wire, upstream, turn) if out != body else None
+        return _prepared(out, decision, turn, note, self._listen(turn, wire), without)
 
-    async def _decided(self, request: Request, deadline: float) -> Decision | Note:
+    async def _decided(self, attempt: _Attempt, request: Request) -> Decision | Note:
         """Drive the decisions of one request, and answer what they ask."""
         size, deciding = request.reading.new_bytes, decide(request, self._rules)
         step = await self._work.run(size, advance, deciding, None)
         while not isinstance(step, Decision | Note):
             try:
-                async with asyncio.timeout_at(deadline):
-                    answer = await self._look_up(step)
+                answer = await self._answer(attempt, step)
             except FAILED as failure:
-                skipped("history" if isinstance(step, Clues) else "recall", failure, self._metrics)
+                if not attempt.has_gone_on:
+                    skipped("history" if isinstance(step, Clues) else "recall", failure, self._metrics)
                 answer = failure
             step = await self._work.run(size, advance, deciding, answer)
         return step
 
-    async def _look_up(self, asked: Lookup) -> object:
-        match asked:
-            case Clues():
-                return await self._journal.seen(asked)
-            case Foreseen():
-                self._remembering.expect(asked.text)
-                return None
-            case StoredMessages():
-                return await self._journal.messages(asked.tenant, asked.occurrences)
-            case _:
-                return await self._remembering.recall(asked, RECALL_LIMIT)
+    async def _answer(self, attempt: _Attempt, asked: Lookup) -> object:
+        """
+        What a look-up found. What the request continues is worth knowing even when it has gone on, so as to archive it.
 
-    def _turn(self, decision: Decision, upstream: str) -> Turn:
-        id = TURN_PREFIX + secrets.token_hex(8)
-        return turn_of(decision, self._rules, id=id, upstream=upstream, created_at=self._clock())
+        Raises:
+            TimeoutError, MemoryFault: it was not found out.
+        """
+        if isinstance(asked, Clues):
+            async with asyncio.timeout_at(attempt.deadline + LATE_SECONDS):
+                return await self._memory.journal.seen(asked)
+        if attempt.has_gone_on:
+            raise TimeoutError
+        async with asyncio.timeout_at(attempt.deadline):
+            match asked:
+                case Foreseen():
+                    self._memory.recall.expect(asked.text)
+                    return None
+                case StoredMessages():
+                    return await self._memory.journal.messages(asked.tenant, asked.occurrences)
+                case Query():
+                    return await self._memory.recall.recall(asked, RECALL_LIMIT)
 
     def _without(self, decision: Decision, wire: Wire, upstream: str, turn: Turn | None, refusal: TooLong) -> Prepared:
         """The request as the client sent it, since the upstream finds it too long with what was added; never raises."""
@@ -203,22 +246,24 @@ class Pipeline:
                 window_tokens=window,
             )
             bare = decision.bare(Note.TOO_LONG, window)
-            listen = None
-            if turn is not None:
-                turn = bare_turn(turn, bare)
-                listen = functools.partial(self._archivist.listen, turn, wire)
-            return _prepared(b"", bare, turn, Note.TOO_LONG, listen)
+            turn = turn and bare_turn(turn, bare)
+            return _prepared(b"", bare, turn, Note.TOO_LONG, self._listen(turn, wire))
         except Exception as fault:  # a guard, as in `prepare`
             self._failed(fault)
             return _untouched(b"", Note.FAULT, model)
+
+    def _listen(self, turn: Turn | None, wire: Wire) -> Callable[[int, RawHeaders], Listener] | None:
+        return functools.partial(self._archivist.listen, turn, wire) if turn else None
 
     def _failed(self, fault: Exception) -> None:
         self._metrics.fault("pipeline")
         log.error("memory failed, the request goes on", where="pipeline", fault=type(fault).__name__, exc_info=True)
 
-    def _model(self, body: bytes) -> str:
+    async def _model(self, body: bytes) -> str:
         """The model that a body names, where an upstream must be chosen by it and nothing else is to be read."""
-        return model_of(body) if self._needs_model else ""
+        if not self._needs_model or len(body) <= INLINE_BYTES:
+            return model_of(body) if self._needs_model else ""
+        return await asyncio.to_thread(model_of, body)  # not behind what others have to read
 
 
 def _untouched(body: bytes, note: Note, model: str) -> Prepared:

@@ -1,15 +1,281 @@
-"""What happens to one request?"""
+"""One request, from its body to what is forwarded: within the deadline, whatever memory is doing meanwhile."""
 
 from __future__ import annotations
 
-import orjson
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
 
+import orjson
+import pytest
+
+from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.core.history.link_keys import NEWEST_CLUES
-from proxy.domain import Json
+from proxy.domain import Ending, Json, Note, Prepared, RawHeaders
+from proxy.memory.archivist import LIMITS, ArchiveLimits
+from proxy.memory.off_loop import INLINE_BYTES
+from proxy.memory.service import HEAVY_THREADS, MemoryService
+from proxy.metrics import Metrics
+from proxy.pipeline import Pipeline
+from proxy.ports import Listener
 from proxy.scripted import ScriptedUpstream
-from tests.running import Proxy, as_headers, request
+from proxy.settings.policy import Policy
+from proxy.wire import chat
+from tests.core.driving import client_table
+from tests.running import PATIENCE_SECONDS, Proxy, as_headers, request, rows, until
 
 FERRY = "The ferry to the northern islands leaves from the old pier at a quarter past nine."
+SECRET = b"s" * 32
+HEADERS: RawHeaders = ((b"authorization", b"Bearer sk-test"),)
+READ_ONLY: RawHeaders = (*HEADERS, (b"x-palimpsest-memory", b"read-only"))
+STREAM: RawHeaders = ((b"content-type", b"text/event-stream"),)
+PATIENT_MS = 1000 * PATIENCE_SECONDS
+LONG = "A line of a very long log, with a number.\n" * (2 * INLINE_BYTES // 40)
+TURNS = (
+    "SELECT turn.key, event, ending, conversation.public FROM turn JOIN conversation ON conversation.id = conversation"
+)
+
+
+def streamed(text: str) -> list[bytes]:
+    """The events of an answer."""
+    delta = orjson.dumps({"id": "a", "choices": [{"index": 0, "delta": {"role": "assistant", "content": text}}]})
+    end = orjson.dumps({"id": "a", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    return [b"data: " + delta + b"\n\n", b"data: " + end + b"\n\n", b"data: [DONE]\n\n"]
+
+
+class House:
+    """A pipeline with a memory of its own, and no server around it."""
+
+    def __init__(self, data: Path, deadline_ms: float = PATIENT_MS, limits: ArchiveLimits = LIMITS) -> None:
+        self.data = data
+        model = {"download": "never", "cache": data.parent / "no model"}
+        policy = Policy.model_validate({"data": data, "memory": {"deadline_ms": deadline_ms}, "model": model})
+        self.metrics = Metrics()
+        self.memory = MemoryService(policy, SECRET, self.metrics, limits=limits)
+        self.pipeline = Pipeline(policy, client_table(), SECRET, ProxyKeys({}), self.memory, self.metrics, lambda: 0.0)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        try:
+            await self.memory.open()
+            yield
+        finally:
+            await self.memory.close()
+            await self.pipeline.close()
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """The threads that read large bodies have other things to do."""
+        free = threading.Event()
+        for _ in range(HEAVY_THREADS):
+            self.memory.executor.submit(free.wait, PATIENCE_SECONDS)
+        try:
+            yield
+        finally:
+            free.set()
+
+    async def prepare(self, *messages: Json, headers: RawHeaders = HEADERS) -> tuple[bytes, Prepared]:
+        body = orjson.dumps({"model": "gpt-4o", "messages": messages, "stream": True})
+        return body, await self.pipeline.prepare(headers, body, chat)
+
+    async def exchange(self, *messages: Json, answer: str) -> Prepared:
+        """A whole turn, answered and written."""
+        _, prepared = await self.prepare(*messages)
+        await hear(prepared, answer)
+        return prepared
+
+    async def written(self, turns: int) -> list[tuple[Any, ...]]:
+        """The turns, once there are so many and all have ended."""
+
+        def look() -> list[tuple[Any, ...]] | None:
+            found = rows(self.data, TURNS)
+            return found if len(found) == turns and all(ending != "open" for _, _, ending, _ in found) else None
+
+        return await asyncio.to_thread(until, look, f"{turns} turns to be written")
+
+    async def idle(self) -> None:
+        """Return when everything that was taken is written."""
+        await asyncio.to_thread(until, lambda: not self.memory.archivist.backlog, "the archive to be idle")
+
+    def metric(self, line: str) -> bool:
+        return line in self.metrics.render().decode()
+
+
+async def hear(prepared: Prepared, text: str) -> None:
+    """Let the answer pass its listener, as the edge does."""
+    listener = listening(prepared)
+    for data in streamed(text):
+        listener.feed(data)
+    listener.finish(Ending.COMPLETE)
+    await listener.committed()
+
+
+def listening(prepared: Prepared, status: int = 200) -> Listener:
+    assert prepared.listen is not None
+    return prepared.listen(status, STREAM)
+
+
+def said(prepared: Prepared, name: str) -> str:
+    return dict(prepared.headers).get(f"x-palimpsest-{name}".encode(), b"").decode()
+
+
+def user(text: str) -> Json:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> Json:
+    return {"role": "assistant", "content": text}
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path / "data", deadline_ms=1)
+
+
+@pytest.fixture
+def patient(tmp_path: Path) -> House:
+    return House(tmp_path / "data", deadline_ms=PATIENT_MS)
+
+
+async def test_request_that_is_not_read_by_the_deadline_goes_on_as_it_came_and_is_archived_when_it_is(
+    house: House,
+) -> None:
+    async with house.running():
+        with house.busy():
+            body, prepared = await house.prepare(user(LONG))
+            assert (prepared.body, said(prepared, "note")) == (body, "deadline")
+            await hear(prepared, FERRY)  # the whole answer comes before anybody knows what was asked
+            assert rows(house.data, TURNS) == []
+        ((key, event, ending, _),) = await house.written(1)
+        texts = {text for (text,) in rows(house.data, "SELECT text FROM content")}
+    assert (key, event, ending) == (said(prepared, "turn"), "start", "complete")
+    assert texts == {LONG, FERRY}
+    assert house.metric('palimpsest_faults_total{where="request_deadline"} 1.0')
+    assert house.metric('palimpsest_requests_total{event="start",note="deadline",role="main"} 1.0')
+
+
+async def test_answer_that_goes_on_while_its_request_is_read_is_archived_with_it(house: House) -> None:
+    async with house.running():
+        with house.busy():
+            _, prepared = await house.prepare(user(LONG))
+        listener = listening(prepared)
+        first, *rest = streamed(FERRY)
+        listener.feed(first)
+        await asyncio.to_thread(until, lambda: rows(house.data, TURNS), "the request to be written")
+        for data in rest:
+            listener.feed(data)
+        listener.finish(Ending.COMPLETE)
+        ((_, _, ending, _),) = await house.written(1)
+    assert ending == "complete"
+
+
+async def test_late_request_is_archived_in_the_conversation_that_it_continues(tmp_path: Path) -> None:
+    patient = House(tmp_path / "data", deadline_ms=PATIENT_MS)
+    async with patient.running():
+        begun = await patient.exchange(user("When does the ferry leave?"), answer=FERRY)
+        await patient.written(1)
+    hasty = House(tmp_path / "data", deadline_ms=1)
+    async with hasty.running():
+        with hasty.busy():
+            _, late = await hasty.prepare(user("When does the ferry leave?"), assistant(FERRY), user(LONG))
+            await hear(late, "Thank you for that long text, which I have read to its end.")
+        _, (_, event, _, conversation) = await hasty.written(2)
+    assert (event, conversation) == ("append", said(begun, "conversation"))
+
+
+async def test_commit_of_an_answer_whose_request_is_still_being_read_is_waited_for_and_not_for_ever(
+    tmp_path: Path,
+) -> None:
+    house = House(tmp_path / "data", deadline_ms=1)
+    async with house.running():
+        with house.busy():
+            _, prepared = await house.prepare(user(LONG))
+            await asyncio.wait_for(hear(prepared, FERRY), PATIENCE_SECONDS)
+        await house.written(1)
+
+
+async def test_refused_late_request_leaves_no_content(house: House) -> None:
+    async with house.running():
+        await house.exchange(user("When does the ferry leave?"), answer=FERRY)
+        with house.busy():
+            _, prepared = await house.prepare(user(LONG))
+            listening(prepared, status=401).finish(Ending.COMPLETE)
+        await house.idle()
+        assert (FERRY,) in (texts := rows(house.data, "SELECT text FROM content"))
+        assert (LONG,) not in texts
+
+
+@pytest.mark.parametrize(("limits", "kept"), [(ArchiveLimits(queue_bytes=1000), 0), (ArchiveLimits(queue_turns=1), 1)])
+async def test_requests_beyond_the_queue_are_not_waited_for(tmp_path: Path, limits: ArchiveLimits, kept: int) -> None:
+    house = House(tmp_path / "data", 1, limits)
+    async with house.running():
+        with house.busy():
+            prepared = [(await house.prepare(user(LONG)))[1] for _ in range(2)]
+            assert [said(one, "note") for one in prepared] == ["deadline"] * 2
+            assert [one.listen is not None for one in prepared] == [bool(kept), False]
+            for one in prepared[:kept]:
+                await hear(one, FERRY)
+        await house.idle()
+        assert len(rows(house.data, TURNS)) == kept
+    assert house.metric(f"palimpsest_turns_lost_total {2 - kept}.0")
+
+
+async def test_late_request_that_is_only_to_be_read_is_given_up(house: House) -> None:
+    async with house.running():
+        with house.busy():
+            body, prepared = await house.prepare(user(LONG), headers=READ_ONLY)
+            assert (prepared.body, said(prepared, "note"), prepared.listen) == (body, "deadline", None)
+    assert rows(house.data, TURNS) == []
+
+
+async def test_late_request_that_cannot_be_read_keeps_nobody_waiting(house: House) -> None:
+    async with house.running():
+        with house.busy():
+            body = b"[" + b" " * 2 * INLINE_BYTES
+            prepared = await house.pipeline.prepare(HEADERS, body, chat)
+            assert (prepared.body, said(prepared, "note")) == (body, "deadline")
+            listener = listening(prepared)
+        listener.finish(Ending.COMPLETE)
+        await asyncio.wait_for(listener.committed(), PATIENCE_SECONDS)
+    assert rows(house.data, TURNS) == [] and house.metric('palimpsest_faults_total{where="unreadable"} 1.0')
+
+
+async def test_request_whose_caller_leaves_before_it_is_sent_is_not_archived(patient: House) -> None:
+    async with patient.running():
+        with patient.busy():
+            preparing = asyncio.create_task(patient.prepare(user(LONG)))
+            await asyncio.sleep(0)
+            preparing.cancel()
+            await asyncio.wait([preparing])
+        await patient.exchange(user("When does the ferry leave?"), answer=FERRY)
+        await patient.written(1)
+
+
+async def test_what_is_still_being_read_in_the_end_is_given_up(house: House) -> None:
+    async with house.running():
+        with house.busy():
+            await house.prepare(user(LONG))
+            await house.pipeline.close()
+        assert house.memory.archivist.backlog == 0
+
+
+async def test_what_is_read_in_time_says_so(patient: House) -> None:
+    async with patient.running():
+        body, prepared = await patient.prepare(user(LONG))
+        assert (prepared.body, said(prepared, "note")) == (body, Note.CALM.value)
+        await hear(prepared, FERRY)
+        ((key, *_),) = await patient.written(1)
+    assert key == said(prepared, "turn")
+
+
+async def test_request_goes_on_untouched_where_memory_has_no_store(patient: House) -> None:
+    patient.data.write_text("a file stands in the way")
+    async with patient.running():
+        body, prepared = await patient.prepare(user("When does the ferry leave?"), headers=READ_ONLY)
+        assert (prepared.body, said(prepared, "note"), said(prepared, "event")) == (body, "fault", "start")
 
 
 def test_what_many_new_messages_stand_behind_is_continued(proxy: Proxy, upstream: ScriptedUpstream, key: str) -> None:

@@ -24,6 +24,7 @@ from proxy.core.caller.identity import tenant_key
 from proxy.core.redaction.redaction import is_withheld, redact
 from proxy.domain import Completion, Ending, RawHeaders, SetAside, Turn
 from proxy.errors import DataFault, MemoryFault
+from proxy.memory.late_turn import LateTurn
 from proxy.memory.readers import SLOW_SECONDS, Readers
 from proxy.memory.turn_recorder import TurnRecorder
 from proxy.memory.write_batch import AnswerItem, Batch, Item, RequestItem, Result
@@ -91,6 +92,7 @@ class Archivist:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._turns = 0  # that wait or are being written
         self._chars = 0  # of what waits or is being written
+        self._late_turns = 0  # of these turns, those whose requests went on and are still being read
         self._held_bytes = 0  # of answers that go on
         self._unanswered: set[str] = set()  # turns that were taken and whose answer is still to come
         self._writing = 0  # requests and answers that are being written
@@ -108,7 +110,7 @@ class Archivist:
     @property
     def backlog(self) -> int:
         """Requests and answers that were taken and are not on the disk yet."""
-        return len(self._readers) + self._writing
+        return len(self._readers) + self._writing + self._late_turns
 
     @property
     def is_failing(self) -> bool:
@@ -151,7 +153,29 @@ class Archivist:
         self._counts.gauge("queued", self._turns)
         self._put(RequestItem(turn, chars))
 
-    def listen(self, turn: Turn, wire: Wire, status: int, headers: RawHeaders) -> TurnRecorder:
+    def hold_turn(self, chars: int) -> bool:
+        """Keep a place for a turn that is still being read; False: there is none, and the turn counts as lost."""
+        if self._turns >= self._limits.queue_turns or not self._has_room(chars):
+            self._lose(1)
+            return False
+        self._turns += 1
+        self._late_turns += 1
+        self._chars += chars
+        self._counts.gauge("queued", self._turns)
+        self._idle.clear()
+        return True
+
+    def take_held(self, chars: int, turn: Turn | None) -> None:
+        """Take a turn that a place was kept for; None: nothing came of it."""
+        self._turns -= 1
+        self._late_turns -= 1
+        self._chars -= chars
+        if turn is not None:
+            self.note(turn)
+        self._counts.gauge("queued", self._turns)
+        self._look_whether_idle()
+
+    def listen(self, turn: Turn | LateTurn, wire: Wire, status: int, headers: RawHeaders) -> TurnRecorder:
         """The recorder of the answer to a turn; status 0: nobody answered."""
         return TurnRecorder(self, self._limits, turn, wire, status, headers)
 
@@ -220,8 +244,11 @@ class Archivist:
                 self._chars -= batch.chars
                 self._counts.gauge("queued", self._turns)
             self._on_written()
-            if not self._readers:
-                self._idle.set()
+            self._look_whether_idle()
+
+    def _look_whether_idle(self) -> None:
+        if not self.backlog:
+            self._idle.set()
 
     def _redacted(self, text: str) -> str:
         cleaned = redact(text)

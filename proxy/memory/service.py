@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, Protocol
 
@@ -22,7 +22,7 @@ from proxy.domain import Mode, Turn
 from proxy.embedding.embedder import LocalEmbedder
 from proxy.errors import MemoryFault
 from proxy.memory.archive import Archive
-from proxy.memory.archivist import ArchiveLimits, Archivist
+from proxy.memory.archivist import LIMITS, ArchiveLimits, Archivist
 from proxy.memory.forgetting import Following
 from proxy.memory.recent_readings import RecentReadings
 from proxy.memory.supervision import Supervisor
@@ -89,11 +89,18 @@ class MemoryService:
     """One per app. Await `open` before the first request, and `close` after the last one, whatever `open` did."""
 
     def __init__(
-        self, policy: Policy, secret: bytes, counts: Counts, clock: Clock = time.time, model: LocalModel | None = None
+        self,
+        policy: Policy,
+        secret: bytes,
+        counts: Counts,
+        clock: Clock = time.time,
+        model: LocalModel | None = None,
+        limits: ArchiveLimits = LIMITS,
     ) -> None:
         """
         Args:
             model: None: the one that the policy names.
+            limits: of the archive, but for how long an answer waits: that is as the policy says.
         """
         self._policy = policy
         self._counts = counts
@@ -117,7 +124,7 @@ class MemoryService:
             on_usage=self._learn,
             on_written=self._indexer.wake,
             redacts=policy.archive.redact,
-            limits=ArchiveLimits(commit_wait_seconds=policy.memory.deadline_ms / 1000),
+            limits=replace(limits, commit_wait_seconds=policy.memory.deadline_ms / 1000),
         )
 
     def __repr__(self) -> str:

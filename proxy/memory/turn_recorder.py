@@ -5,9 +5,11 @@ The recorder of one turn's answer: hears it pass, hands it over to be written, a
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from proxy.domain import Ending, RawHeaders, Turn
+from proxy.memory.late_turn import LateTurn
 from proxy.ports import Wire
 from proxy.wire.response_tap import ResponseTap
 
@@ -22,7 +24,13 @@ class TurnRecorder:
     """Implements `proxy.ports.Listener`; made by `Archivist.listen`."""
 
     def __init__(
-        self, archivist: Archivist, limits: ArchiveLimits, turn: Turn, wire: Wire, status: int, headers: RawHeaders
+        self,
+        archivist: Archivist,
+        limits: ArchiveLimits,
+        turn: Turn | LateTurn,
+        wire: Wire,
+        status: int,
+        headers: RawHeaders,
     ) -> None:
         """
         Args:
@@ -40,7 +48,8 @@ class TurnRecorder:
         self._commit: asyncio.Future[None] | None = None
 
     def __repr__(self) -> str:
-        return f"<TurnRecorder {self._turn.id} [{self._held_bytes} bytes, {self._tap!r}]>"
+        turn = self._turn.id if isinstance(self._turn, Turn) else "late"
+        return f"<TurnRecorder {turn} [{self._held_bytes} bytes, {self._tap!r}]>"
 
     def feed(self, data: bytes) -> int:
         """How many leading bytes may be forwarded now."""
@@ -56,16 +65,24 @@ class TurnRecorder:
 
     def finish(self, ending: Ending) -> None:
         """Hand over what was heard."""
-        archivist, tap = self._archivist, self._tap
-        archivist.release(self._held_bytes)
-        if archivist.is_behind(self._turn.tenant):  # its commit will not come in time anyway
+        archivist, turn = self._archivist, self._turn
+        if archivist.is_behind(turn.tenant if isinstance(turn, Turn) else ""):  # its commit will not come in time
             self._commit_wait_seconds = 0.0
-        if tap is None:
-            self._commit = archivist.hear(self._turn, self._wire, self._failed)
-            return
-        if ending is Ending.COMPLETE and tap.overflowed:
+        if self._tap is None:
+            ending = self._failed
+        elif ending is Ending.COMPLETE and self._tap.overflowed:
             ending = Ending.TOO_LARGE
-        self._commit = archivist.hear(self._turn, self._wire, ending, tap)
+        hand_over = partial(self._hand_over, ending)
+        self._commit = hand_over(turn) if isinstance(turn, Turn) else turn.when_read(hand_over)
+
+    def _hand_over(self, ending: Ending, turn: Turn | None) -> asyncio.Future[None]:
+        """The commit; where there is no turn, nothing is written."""
+        self._archivist.release(self._held_bytes)
+        if turn is not None:
+            return self._archivist.hear(turn, self._wire, ending, self._tap)
+        nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        nothing.set_result(None)
+        return nothing
 
     async def committed(self) -> None:
         """Wait until it is written, but no longer than `commit_wait_seconds`."""

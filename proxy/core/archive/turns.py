@@ -62,6 +62,11 @@ def bare_turn(turn: Turn, bare: Decision) -> Turn:
     return replace(turn, block=None, tokens=bare.own_tokens, is_bare=True, explain=bare.explain)
 
 
+def unsent_turn(turn: Turn, bare: Decision) -> Turn:
+    """The turn where its request went on before anything could be added, and is decided anew as `bare`."""
+    return replace(turn, block=None, anchor=-1, replaces_blocks=False, tokens=bare.own_tokens, explain=bare.explain)
+
+
 def _kept(decision: Decision) -> dict[int, int]:
     """Index into `chat.messages` to occurrence, for messages that stand in the head with the same text."""
     lineage, places = decision.lineage, decision.reading.places

@@ -1,0 +1,67 @@
+"""
+A turn that is read after its request went on. The answer may end before anybody knows what it answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from proxy.domain import Turn
+
+if TYPE_CHECKING:
+    from proxy.memory.archivist import Archivist
+
+
+class LateTurn:
+    """
+    One turn that is still being read. Make it with `take`; then call `settle` once, whatever comes of the reading.
+
+    Until then it has its place in the archive's queue, so that no more bytes wait here than may wait there.
+    """
+
+    def __init__(self, archivist: Archivist, chars: int) -> None:
+        self._archivist = archivist
+        self._chars = chars
+        self._turn: Turn | None = None
+        self._is_settled = False
+        self._waiting: Callable[[], None] | None = None
+
+    @classmethod
+    def take(cls, archivist: Archivist, chars: int) -> LateTurn | None:
+        """
+        Keep a place for a turn; None: there is none left, and the turn counts as lost.
+
+        Args:
+            chars: of its request, about.
+        """
+        return cls(archivist, chars) if archivist.hold_turn(chars) else None
+
+    def settle(self, turn: Turn | None) -> None:
+        """The turn has been read, and is archived with its answer; None: there is nothing to archive."""
+        self._turn, self._is_settled = turn, True
+        self._archivist.take_held(self._chars, turn)
+        if self._waiting is not None:
+            self._waiting()
+
+    def when_read(self, hear: Callable[[Turn | None], asyncio.Future[None]]) -> asyncio.Future[None]:
+        """
+        Hand over the answer when the turn has been read; at once where it has.
+
+        Args:
+            hear: takes the turn, or None where there is nothing to archive; its result comes with the commit.
+
+        Returns:
+            The commit.
+        """
+        if self._is_settled:
+            return hear(self._turn)
+        committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def finish(_: asyncio.Future[None]) -> None:
+            if not committed.done():
+                committed.set_result(None)
+
+        self._waiting = lambda: hear(self._turn).add_done_callback(finish)
+        return committed
