@@ -75,6 +75,9 @@ async def test_headers_that_come_byte_by_byte_do_not_hold_a_connection(port: int
         while not closed.done():
             await line.send(b"a")
             await asyncio.wait([closed], timeout=MOMENT_SECONDS)
+    async with connected(port) as line:
+        await line.send(LISTING)
+        assert (await line.message()).status == 200
 
 
 async def test_a_slow_body_takes_as_long_as_it_takes(upstream: RawUpstream, port: int) -> None:

@@ -84,3 +84,4 @@ async def test_stop_ends_what_runs_and_what_waits_to_be_run_again() -> None:
     async with asyncio.timeout(10):
         await running.recovered.wait()
         await supervisor.stop()
+    assert [task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from proxy.errors import DataFault, MemoryFault
+from proxy.settings.policy import MemoryPolicy
 from proxy.store import database as module
 from proxy.store.connection import Transaction
 from proxy.store.database import READERS, Database
@@ -256,6 +257,7 @@ async def test_log_of_a_busy_store_is_no_longer_than_what_is_written_in_a_while(
         while log.stat().st_size > module.LOG_BYTES:
             await add(database, f"again {database.writes}")
             await asyncio.sleep(0.2)
+    assert len(await names(database)) > 800, "and nothing of it is lost"
 
 
 async def test_folder_that_cannot_be_made_is_a_fault_and_can_be_tried_again(tmp_path: Path) -> None:
@@ -335,5 +337,9 @@ async def test_full_disk_is_said_and_writing_goes_on_once_there_is_room(small_di
     await database.close()
 
 
-def test_busy_readers_give_up_before_a_requests_deadline() -> None:
-    assert module.READER_BUSY_MS < 250
+async def test_a_reader_waits_for_a_lock_no_longer_than_half_of_what_a_request_may_take(database: Database) -> None:
+    await database.open()
+    waits = await asyncio.gather(*(database.read("PRAGMA busy_timeout") for _ in range(READERS)))
+    assert len(waits) == READERS
+    assert all(0 < busy_ms <= MemoryPolicy().deadline_ms / 2 for [(busy_ms,)] in waits)
+    await database.close()

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from math import ceil
 from pathlib import Path
 
 import orjson
@@ -14,6 +16,8 @@ import pytest
 
 from proxy.domain import Chat, Fingerprint, Json, Message, ToolCall
 from proxy.tokens.counter import (
+    CACHED_COUNTS,
+    LEARNING_RATE,
     MAX_RATIO,
     MAX_RATIOS,
     MEDIA_TOKENS,
@@ -59,12 +63,45 @@ def test_prompt_is_its_messages_calls_media_and_tools(counter: TokenCounter) -> 
 
 
 @pytest.mark.parametrize(
-    ("model", "encoding"), [("gpt-4o", "o200k_base"), ("openai/gpt-4.1-mini", "o200k_base"), ("gpt-4", "cl100k_base")]
+    ("model", "encoding"),
+    [
+        ("gpt-4o", "o200k_base"),
+        ("openai/gpt-4.1-mini", "o200k_base"),
+        ("gpt-4", "cl100k_base"),
+        ("azure/GPT-3.5-turbo", "cl100k_base"),
+        ("gpt-5.2", "o200k_base"),
+        ("openrouter/openai/o3-mini", "o200k_base"),
+        ("codex-mini-latest", "o200k_base"),
+    ],
 )
 def test_public_tokenizer_is_used_as_it_is(counter: TokenCounter, model: str, encoding: str) -> None:
     assert counter.text(TEXT, model) == tokens(TEXT, encoding)
     counter.learn(model, 100, 300)
     assert counter.text(TEXT, model) == tokens(TEXT, encoding)
+
+
+@pytest.mark.parametrize("model", ["gpt-oss-120b", "claude-opus-4-5", "mygpt-4o", "gpt-4o/mine", ""])
+def test_a_name_that_only_resembles_a_public_one_has_a_tokenizer_of_its_own(counter: TokenCounter, model: str) -> None:
+    before = counter.text(TEXT, model)
+    counter.learn(model, 100, 300)
+    assert tokens(TEXT) < before < counter.text(TEXT, model)
+
+
+def test_the_ratio_holds_for_all_of_a_prompt(counter: TokenCounter) -> None:
+    asked = chat(said(TEXT, media=["sha256:00;9"]), said(TEXT), raw={"tools": TOOLS})
+    public = counter.prompt(asked, prints(1, 2))
+    assert counter.prompt(replace(asked, model="mine"), prints(1, 2)) == ceil(public * UNKNOWN_TOKENIZER_RATIO)
+
+
+def test_a_message_is_counted_by_each_encoding_for_itself(counter: TokenCounter) -> None:
+    text = "Zażółć gęślą jaźń, и ещё немного текста"
+    for model, encoding in (("gpt-4o", "o200k_base"), ("gpt-4", "cl100k_base"), ("gpt-4o", "o200k_base")):
+        assert counter.prompt(chat(said(text), model=model), prints(1)) == tokens(text, encoding) + MESSAGE_TOKENS
+    assert tokens(text, "o200k_base") != tokens(text, "cl100k_base")
+
+
+def test_control_tokens_that_a_client_writes_are_text(counter: TokenCounter) -> None:
+    assert counter.text("<|endoftext|>", "gpt-4o") > 1
 
 
 def test_unknown_tokenizer_counts_by_a_usual_ratio_until_usage_teaches_better(counter: TokenCounter) -> None:
@@ -84,15 +121,39 @@ def test_report_about_nothing_teaches_nothing(counter: TokenCounter, counted: in
 
 
 def test_odd_reports_leave_the_ratio_within_bounds(counter: TokenCounter) -> None:
+    long = TEXT * 100
     for _ in range(100):
         counter.learn("mine", 1, 10**9)
-    assert counter.text(TEXT, "mine") <= tokens(TEXT) * MAX_RATIO + 1
+        counter.learn("other", 10**9, 1)
+    assert counter.text(long, "mine") == pytest.approx(tokens(long) * MAX_RATIO, rel=0.01)
+    assert counter.text(long, "other") == pytest.approx(tokens(long) / MAX_RATIO, rel=0.01)
 
 
-def test_ratios_are_kept_for_so_many_models_and_no_more(counter: TokenCounter) -> None:
-    for number in range(MAX_RATIOS + 5):
+def test_one_odd_report_moves_the_ratio_by_a_fifth_of_the_way(counter: TokenCounter) -> None:
+    long = TEXT * 100
+    counter.learn("mine", 100, 200)
+    learnt = UNKNOWN_TOKENIZER_RATIO * (1 + LEARNING_RATE)
+    assert counter.text(long, "mine") == pytest.approx(tokens(long) * learnt, abs=1)
+
+
+def test_ratios_are_kept_for_so_many_models_and_those_learnt_longest_ago_go(counter: TokenCounter) -> None:
+    usual = counter.text(TEXT * 100, "never-seen")
+    counter.learn("kept", 100, 300)
+    for number in range(MAX_RATIOS - 1):
         counter.learn(f"m-{number}", 100, 300)
+    counter.learn("kept", 100, 300)
+    counter.learn("one-more", 100, 300)
     assert f"{MAX_RATIOS} ratios" in repr(counter)
+    assert counter.text(TEXT * 100, "m-0") == usual < min(counter.text(TEXT * 100, m) for m in ("kept", "m-1"))
+
+
+def test_counts_are_kept_for_so_many_messages_and_the_first_of_them_go(counter: TokenCounter) -> None:
+    first, empty = chat(said("a" * 10)), chat(*[said("")] * CACHED_COUNTS)
+    counter.prompt(first, prints(0))
+    counter.prompt(empty, prints(*range(1, CACHED_COUNTS + 1)))
+    assert f"{CACHED_COUNTS} counts" in repr(counter)
+    assert counter.uncounted_chars(first, prints(0)) == 10
+    assert counter.prompt(first, prints(0)) == tokens("a" * 10) + MESSAGE_TOKENS
 
 
 def test_uncounted_characters_are_those_of_texts_arguments_and_tools_that_no_count_is_known_of(

@@ -349,3 +349,4 @@ async def test_closing_an_unfinished_answer_closes_its_connection() -> None:
             await got.aclose()
             async with asyncio.timeout(10):
                 await gone.wait()
+    assert upstream.requests and gone.is_set()
