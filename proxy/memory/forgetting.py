@@ -360,13 +360,16 @@ class Following:
             await self._finish()
         except MemoryFault as fault:  # the next start, or the next erasure, tries again
             log.warning("an erasure that was cut off could not be finished", reason=str(fault))
-        newest: int | None = None
         seen: int | None = None
+        failure = ""  # of the last look
         while True:
+            newest = seen
             try:
-                newest = await self._database.ask(last_erasure)
-            except MemoryFault:  # the store says so itself
-                newest = seen
+                newest, failure = await self._database.ask(last_erasure), ""
+            except MemoryFault as fault:
+                if str(fault) != failure:
+                    log.warning("erasures by other processes cannot be followed now", reason=str(fault))
+                failure = str(fault)
             if newest != seen and seen is not None:
                 self.forget()
             seen = newest

@@ -1,5 +1,5 @@
 """
-What follows from the journal, and what of it is still to be done? Vectors that are missing, and everything from anew.
+Derived data: what follows from the journal and can be made again, and the work on it that is still to be done.
 
 Work is claimed by lease, so that several workers share it and one that dies holds it up for no longer than that.
 Rebuilding makes memories, full text, term counts and vectors from the journal. Heads and links are no part of it: they
@@ -14,10 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import structlog
 
 from proxy.core.archive.chunking import digest
 from proxy.core.archive.records import is_findable
 from proxy.domain import HeadFlag, Role
+from proxy.errors import DataFault
 from proxy.ports import Clock, Vectors
 from proxy.store.connection import Row, Transaction
 from proxy.store.database import Database
@@ -59,6 +61,14 @@ SELECT turn.key, 'passage', ?, memory.stop - memory.start, CAST(occurrence.full 
 FROM memory JOIN occurrence ON occurrence.id = memory.occurrence JOIN turn ON turn.id = occurrence.turn
 WHERE memory.id = ?
 """
+SET_ASIDE_MESSAGE = """
+INSERT INTO quarantine(turn, part, reason, chars, digest, created_at)
+SELECT turn.key, 'message', ?, length(content.text), CAST(occurrence.full AS BLOB), ?
+FROM occurrence JOIN turn ON turn.id = occurrence.turn JOIN content ON content.id = occurrence.content
+WHERE occurrence.id = ?
+"""
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +157,25 @@ class Derived:
             " WHERE occurrence.id > ? AND occurrence.id <= ? ORDER BY occurrence.id LIMIT ?",
             (next, stop, REBUILD_BATCH),
         )
-        findable = await asyncio.to_thread(_digest, rows)
-        done = rows[-1][0] if rows else None
-        return await self._database.transact(functools.partial(_rebuild, task, findable, done))
+        findable, broken = await asyncio.to_thread(_digest, rows)
+        while True:
+            done = rows[-1][0] if rows else None
+            step = functools.partial(_rebuild, task, findable, done, broken, self._clock())
+            try:
+                is_more = await self._database.transact(step)
+            except DataFault as failure:  # of one message: the others are written, step by step
+                if len(rows) == 1 and findable:
+                    findable, broken = [], {rows[0][0]: str(failure)}
+                elif len(rows) > 1:
+                    rows = rows[: len(rows) // 2]
+                    findable = [one for one in findable if one.occurrence <= rows[-1][0]]
+                    broken = {occurrence: why for occurrence, why in broken.items() if occurrence <= rows[-1][0]}
+                else:
+                    raise
+            else:
+                for reason in broken.values():
+                    log.error("a message cannot be made findable and is set aside", reason=reason)
+                return is_more
 
 
 def _claim(
@@ -175,8 +201,20 @@ def _claim(
     return claimed, transaction.read(CLAIMED, (ids(memory for (memory,) in claimed),)), has_others
 
 
-def _rebuild(task: list[Row], findable: Sequence[Findable], done: int | None, transaction: Transaction) -> bool:
-    """Write one step up to occurrence `done` (None: all is done), unless another worker took it."""
+def _rebuild(
+    task: list[Row],
+    findable: Sequence[Findable],
+    done: int | None,
+    broken: Mapping[int, str],
+    at: float,
+    transaction: Transaction,
+) -> bool:
+    """
+    Write one step up to occurrence `done` (None: all is done), unless another worker took it.
+
+    Args:
+        broken: occurrences that are set aside, and why.
+    """
     if transaction.read("SELECT next, stop FROM task WHERE name = ?", (REBUILD,)) != task:
         return True
     if done is None:
@@ -191,13 +229,18 @@ def _rebuild(task: list[Row], findable: Sequence[Findable], done: int | None, tr
     there = {row[0] for row in still}
     last = last_ids(transaction)
     write_findable(transaction, [f for f in findable if f.occurrence in there], last["memory"])
+    transaction.write(SET_ASIDE_MESSAGE, [(reason, at, occurrence) for occurrence, reason in broken.items()])
     transaction.write("UPDATE task SET next = ? WHERE name = ?", [(done, REBUILD)])
     return True
 
 
-def _digest(rows: Sequence[Row]) -> list[Findable]:
-    return [
-        Findable(occurrence, tenant, conversation, digest(text, role))  # the text tells the tool calls already
-        for occurrence, tenant, conversation, request, role, flags, text in rows
-        if is_findable(Role(request), role, flags)
-    ]
+def _digest(rows: Sequence[Row]) -> tuple[list[Findable], dict[int, str]]:
+    """What is findable of messages, and those that cannot be read, by occurrence, with the reason."""
+    findable, broken = [], {}
+    for occurrence, tenant, conversation, request, role, flags, text in rows:
+        try:
+            if is_findable(Role(request), role, flags):  # the text tells the tool calls already
+                findable.append(Findable(occurrence, tenant, conversation, digest(text, role)))
+        except Exception as failure:  # a guard: one message must not hold up all that come behind it
+            broken[occurrence] = f"rebuilding: {type(failure).__name__}"
+    return findable, broken

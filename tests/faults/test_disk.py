@@ -7,17 +7,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import orjson
 import pytest
 
 from proxy.scripted import ScriptedUpstream
-from tests.running import Conversation, Proxy, database, memory_in, rows, stored_texts, until
+from tests.faults.flowing import FACT, IMPATIENT, assert_flows, assert_restores
+from tests.running import Conversation, Proxy, database, rows, stored_texts, until
 
 pytestmark = pytest.mark.slow
-
-IMPATIENT = {"memory": {"deadline_ms": 1000.0}}  # a disk that does not answer would hold up each request for long
-FACT = "The archive room is number 3172, and its door opens to the left."
-QUESTION = "What is the number of the archive room?"
 
 
 @pytest.fixture(autouse=True)
@@ -44,23 +40,6 @@ def fill(folder: Path) -> Path:
         except OSError:
             return filler
     raise AssertionError("the disk cannot be filled")
-
-
-def assert_flows(talk: Conversation, upstream: ScriptedUpstream, text: str) -> str:
-    """The request reaches the upstream as the client made it, and its answer the client; what the proxy notes."""
-    sent = talk.body({"role": "user", "content": text})
-    answered = talk.say(text)
-    assert answered.status == 200 and not answered.broken
-    assert upstream.received[-1].body == orjson.dumps(sent)
-    assert answered.text == f"I have read all of your {len(sent['messages'])} messages, including the last one."
-    return answered.said("note")
-
-
-def assert_restores(talk: Conversation, upstream: ScriptedUpstream) -> None:
-    talk.proxy.settle()
-    talk.keep_last(2)
-    talk.ask(QUESTION)
-    assert "3172" in memory_in(upstream.received[-1].json)
 
 
 def test_full_disk_stops_memory_and_nothing_else(small_disk: Path, upstream: ScriptedUpstream) -> None:

@@ -226,6 +226,27 @@ async def test_rebuild_that_was_cut_off_is_finished_by_somebody_else(
     assert {count for _, count in said} == {1}
 
 
+async def test_message_that_a_rebuild_cannot_take_is_set_aside_and_all_others_are_findable(
+    journal: Journal, derived: Derived, database: Database
+) -> None:
+    await journal.write([record([user(f"message number {n}") for n in range(9)])])
+    newer = record((user("of a newer version"),), conversation="c-2")
+    await journal.write([newer])
+    await database.write([("UPDATE turn SET role = 'dreaming' WHERE key = ?", [(newer.turn.id,)])])
+    await derived.start_rebuild()
+    refuse = (
+        "CREATE TRIGGER refuse BEFORE INSERT ON memory WHEN new.occurrence = 4 BEGIN SELECT RAISE(ABORT, 'no'); END"
+    )
+    await database.write([(refuse, [()])])
+    while await derived.rebuild():
+        pass
+    found = {row[0] for row in await database.read("SELECT occurrence FROM memory")}
+    assert found == {1, 2, 3, 5, 6, 7, 8, 9}
+    listed = await database.read("SELECT part, reason, chars, length(digest) > 0 FROM quarantine ORDER BY id")
+    assert [(part, chars, known) for part, _, chars, known in listed] == [("message", 16, 1), ("message", 18, 1)]
+    assert listed[0][1].endswith(": no") and listed[1][1] == "rebuilding: ValueError"
+
+
 async def test_taking_back_a_refused_request_takes_its_terms_back(journal: Journal, database: Database) -> None:
     await Talk(journal).say("one", "first")
     before = await contents(database)
