@@ -1,0 +1,286 @@
+"""The decisions of one request, driven with plain values: what is looked up, and what is decided when that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from proxy.core.conversation import Foreseen, Lookup, Request, Rules, StoredMessages
+from proxy.core.decision import Decision
+from proxy.core.history.link_keys import CLUE_MESSAGES, NEWEST_CLUES
+from proxy.domain import (
+    Block,
+    BlockKind,
+    Candidate,
+    Clues,
+    Event,
+    Head,
+    HeadFlag,
+    Json,
+    Link,
+    LinkKind,
+    Memory,
+    Message,
+    Note,
+    Query,
+    Recalled,
+    Role,
+    Seen,
+    StoredBlock,
+)
+from proxy.errors import MemoryFault
+from proxy.settings.policy import Policy
+from tests.core.driving import (
+    CHARS_PER_TOKEN,
+    NOTHING,
+    assistant,
+    calling,
+    drive,
+    prose,
+    request_of,
+    rules_of,
+    system,
+    tool,
+    user,
+)
+
+QUESTION = "Which port does the billing gateway listen on?"
+ANSWER = "The billing gateway listens on port 4711, as was agreed with the people of the network."
+PAST = [message for n in range(4) for message in (user(prose(20, n)), assistant(prose(30, n)))]
+MEMORY = Memory(1, 10, "c-home", 1, "user", ANSWER, 1.7e9)
+FOUND = Recalled((Candidate(MEMORY, 1.0),), True, "found")
+BLOCK = Block("<palimpsest-memory>\nsaid before\n</palimpsest-memory>\n", BlockKind.RECALL, (77,), tokens=12)
+FAILURES = [(TimeoutError(), Note.DEADLINE), (MemoryFault("reading the journal: it is gone"), Note.FAULT)]
+
+
+class Answers:
+    """Answers look-ups from plain values, and keeps what was asked."""
+
+    def __init__(self, *seen: Seen | Exception, recalled: Recalled | Exception = NOTHING) -> None:
+        self.asked: list[Lookup] = []
+        self.messages: Mapping[int, Message] | Exception = {}
+        self._seen = list(seen)
+        self._recalled = recalled
+
+    def __call__(self, asked: Lookup) -> object:
+        self.asked.append(asked)
+        match asked:
+            case Clues():
+                return self._seen.pop(0) if self._seen else Seen()
+            case StoredMessages():
+                return self.messages
+            case Query():
+                return self._recalled
+            case Foreseen():
+                return None
+
+    @property
+    def query(self) -> Query:
+        (query,) = (asked for asked in self.asked if isinstance(asked, Query))
+        return query
+
+
+def body(*messages: Json, **more: object) -> Json:
+    return {"model": "large", "messages": list(messages)} | more
+
+
+def seen_of(rules: Rules, messages: list[Json], **changes: object) -> Seen:
+    """A store that holds exactly these messages, in one conversation whose answers passed here."""
+    request = request_of(body(*messages), rules)
+    prints, flags = request.reading.history_prints, {"user": HeadFlag.USER, "tool": HeadFlag.TOOL}
+    ours = HeadFlag.ASSISTANT | HeadFlag.OURS
+    head = Head(
+        conversation="c-home",
+        turn=1,
+        role=Role.MAIN,
+        fulls=[p.full for p in prints],
+        openings=[p.opening for p in prints],
+        occurrences=[100 + at for at in range(len(prints))],
+        flags=[flags.get(message.role, ours) for message in request.reading.history],
+        request_length=len(prints) - 1,
+    )
+    links = [Link(LinkKind.ANSWER, print.full, "c-home", Role.MAIN, 1) for print in prints]
+    return Seen(tuple(links), (replace(head, **changes),))  # type: ignore[arg-type]
+
+
+def decided(request: Request, rules: Rules, answers: Callable[[Lookup], object]) -> Decision:
+    decision = drive(request, rules, answers)
+    assert isinstance(decision, Decision)
+    return decision
+
+
+@pytest.fixture
+def rules() -> Rules:
+    return rules_of()
+
+
+@pytest.fixture
+def known(rules: Rules) -> Seen:
+    return seen_of(rules, PAST)
+
+
+# --- what is looked up -----------------------------------------------------------------------------
+
+
+def test_calm_request_asks_once_and_adds_nothing(rules: Rules, known: Seen):
+    answers = Answers(known)
+    decision = decided(request_of(body(*PAST, user(QUESTION)), rules), rules, answers)
+    assert [type(asked) for asked in answers.asked] == [Clues]
+    assert (decision.note, decision.insertions, decision.added.tokens) == (Note.CALM, (), 0)
+    assert (decision.conversation, decision.lineage.event) == ("c-home", Event.APPEND)
+
+
+def test_older_messages_are_looked_up_only_where_the_newest_are_not_known(rules: Rules):
+    many = [user(prose(20, n)) for n in range(NEWEST_CLUES + 1)]
+    answers = Answers()
+    decided(request_of(body(*many), rules), rules, answers)
+    asked = [len(clues.prints.get(LinkKind.MESSAGE, ())) for clues in answers.asked if isinstance(clues, Clues)]
+    assert asked[:2] == [NEWEST_CLUES, min(CLUE_MESSAGES, len(many))]
+    few = Answers()
+    decided(request_of(body(*many[:NEWEST_CLUES]), rules), rules, few)
+    assert LinkKind.MESSAGE not in few.asked[1].prints  # type: ignore[union-attr]
+
+
+def test_question_of_a_compaction_is_foreseen_before_echoes_are_looked_up(rules: Rules, known: Seen):
+    answers = Answers(known)
+    decided(request_of(body(*PAST[4:], user(QUESTION)), rules), rules, answers)
+    assert [type(asked) for asked in answers.asked] == [Clues, Foreseen, Clues, Query]
+    assert answers.asked[1] == Foreseen(QUESTION)
+
+
+def test_last_question_that_a_compaction_took_away_is_asked_of_the_journal(rules: Rules):
+    loop = [user(QUESTION)]
+    for step in range(4):
+        loop += [calling((f"call-{step}", "read", {"path": f"{step}.py"})), tool(f"call-{step}", prose(30, step))]
+    answers = Answers(seen_of(rules, loop), recalled=FOUND)
+    answers.messages = {100: Message("user", QUESTION, {})}
+    decision = decided(request_of(body(*loop[3:]), rules), rules, answers)
+    assert StoredMessages("static:one", (100,)) in answers.asked and answers.query.text.startswith(QUESTION)
+    assert decision.block is not None and decision.diagnosis.query == answers.query
+
+
+# --- what is decided -------------------------------------------------------------------------------
+
+
+def test_compaction_gets_a_block_in_the_message_that_asks(rules: Rules, known: Seen):
+    request = request_of(body(system("Hi."), *PAST[4:], user(QUESTION)), rules)
+    decision = decided(request, rules, Answers(known, recalled=FOUND))
+    assert (decision.lineage.event, decision.note) == (Event.TRUNCATE, None)
+    (insertion,) = decision.insertions
+    assert ANSWER in insertion.text and insertion.at == len(request.reading.chat.messages) - 1
+    assert decision.added.tokens == len(insertion.text) // CHARS_PER_TOKEN
+
+
+@pytest.mark.parametrize("recalled", [NOTHING, replace(FOUND, candidates=())])
+def test_nothing_relevant_says_so(rules: Rules, known: Seen, recalled: Recalled):
+    decision = decided(request_of(body(*PAST[4:], user(QUESTION)), rules), rules, Answers(known, recalled=recalled))
+    assert (decision.note, decision.insertions, decision.recalled) == (Note.NOTHING_RELEVANT, (), recalled)
+
+
+def test_block_that_does_not_fit_into_the_window_is_left_out(rules: Rules, known: Seen):
+    counted = replace(rules, count=lambda text, model: 1_000_000)
+    request = request_of(body(*PAST[4:], user(QUESTION)), counted)
+    decision = decided(request, counted, Answers(known, recalled=FOUND))
+    assert (decision.note, decision.insertions) == (Note.WINDOW_FULL, ())
+
+
+def test_block_of_before_is_sent_again_where_it_stood(rules: Rules):
+    known = seen_of(rules, PAST, blocks=(StoredBlock(102, BLOCK),))
+    decision = decided(request_of(body(system("Hi."), *PAST, user(QUESTION)), rules), rules, Answers(known))
+    assert [(insertion.at, insertion.text) for insertion in decision.insertions] == [(3, BLOCK.text)]
+    assert decision.added.tokens == BLOCK.tokens
+
+
+def test_blocks_of_before_that_do_not_fit_any_more_are_dropped(rules: Rules):
+    known = seen_of(rules, PAST, blocks=(StoredBlock(102, BLOCK),))
+    request = request_of(body(*PAST, user(QUESTION), max_tokens=1), rules)
+    tight = replace(request, window_tokens=request.reading.tokens + BLOCK.tokens)
+    decision = decided(tight, rules, Answers(known))
+    assert (decision.drops_blocks, decision.insertions) == (True, ())
+
+
+def test_restore_takes_the_place_of_blocks_that_fill_their_share(rules: Rules):
+    large = replace(BLOCK, tokens=100_000)
+    known = seen_of(rules, PAST, blocks=(StoredBlock(106, large),))
+    request = replace(request_of(body(*PAST[4:], user(QUESTION)), rules), window_tokens=1_000_000)
+    decision = decided(request, rules, Answers(known, recalled=FOUND))
+    assert decision.diagnosis.sheds and [ANSWER in insertion.text for insertion in decision.insertions] == [True]
+
+
+def test_side_request_serves_a_conversation_and_gets_nothing(rules: Rules, known: Seen):
+    beside = [system("You generate titles for conversations."), user("Generate a short title for this conversation.")]
+    spoken = user("\n".join(f"{m['role']}: {m['content']}" for m in PAST))
+    phrases = tuple(replace(link, kind=LinkKind.PHRASE) for link in known.links)
+    decision = decided(request_of(body(*beside, spoken), rules), rules, Answers(Seen(), Seen(phrases, known.heads)))
+    assert (decision.lineage.role, decision.conversation) == (Role.SIDE, "c-home")
+    assert (decision.note, decision.insertions) == (Note.SIDE_REQUEST, ())
+
+
+def test_role_that_the_policy_leaves_out_is_no_matter_of_memory():
+    rules = rules_of(Policy.model_validate({"memory": {"off_for_roles": ["main"]}}))
+    assert drive(request_of(body(user(QUESTION)), rules), rules, Answers()) is Note.OFF
+
+
+# --- the conversation's name -----------------------------------------------------------------------
+
+
+def test_new_conversation_is_named_by_chance_unless_the_client_names_it(rules: Rules):
+    def named(new_id: str, **headers: str) -> str:
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        return decided(request_of(body(user(QUESTION)), rules, sent, new_id=new_id), rules, Answers()).conversation
+
+    assert (named("1"), named("2")) == ("c-1", "c-2")
+    mine, other = {"x_palimpsest_conversation": "mine"}, {"x_palimpsest_conversation": "other"}
+    assert named("1", **mine) == named("2", **mine) != named("1", **other)
+
+
+def test_sub_agent_that_shares_the_id_of_whom_it_serves_has_a_conversation_of_its_own(rules: Rules):
+    headers = {"x-palimpsest-conversation": "mine"}
+    whom = decided(request_of(body(user(QUESTION)), rules, headers), rules, Answers()).conversation
+    request = request_of(body(user("Look for the port.")), rules, headers, new_id="own")
+    serving = replace(request, speaker=replace(request.speaker, subagent_hint=True, parent_ids=("client:1",)))
+    link = Link(LinkKind.CLIENT_ID, 1, whom, Role.MAIN, 1)
+    decision = decided(serving, rules, Answers(Seen(), Seen((link,))))
+    assert (decision.lineage.role, decision.lineage.parent, decision.conversation) == (Role.SUBAGENT, whom, "c-own")
+
+
+# --- what fails ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("failure", "note"), FAILURES)
+@pytest.mark.parametrize("after", [0, 1])
+def test_without_its_history_a_request_is_a_conversation_of_its_own(
+    rules: Rules, known: Seen, failure: Exception, note: Note, after: int
+):
+    answers = Answers(*[known][:after], failure, recalled=FOUND)
+    decision = decided(request_of(body(*PAST[4:], user(QUESTION)), rules, new_id="new"), rules, answers)
+    assert (decision.conversation, decision.lineage.event, decision.note) == ("c-new", Event.START, note)
+    assert decision.insertions == () and not any(isinstance(asked, Query) for asked in answers.asked)
+
+
+@pytest.mark.parametrize(("failure", "note"), FAILURES)
+def test_without_recall_only_the_blocks_of_before_are_sent(rules: Rules, failure: Exception, note: Note):
+    known = seen_of(rules, PAST, blocks=(StoredBlock(106, BLOCK),))
+    decision = decided(request_of(body(*PAST[4:], user(QUESTION)), rules), rules, Answers(known, recalled=failure))
+    assert (decision.note, decision.lineage.event, decision.conversation) == (note, Event.TRUNCATE, "c-home")
+    assert [insertion.text for insertion in decision.insertions] == [BLOCK.text]
+
+
+def test_without_the_last_question_nothing_is_recalled(rules: Rules):
+    loop = [user(QUESTION)]
+    for step in range(4):
+        loop += [calling((f"call-{step}", "read", {"path": f"{step}.py"})), tool(f"call-{step}", prose(30, step))]
+    answers = Answers(seen_of(rules, loop), recalled=FOUND)
+    answers.messages = MemoryFault("reading the journal: it is gone")
+    decision = decided(request_of(body(*loop[3:]), rules), rules, answers)
+    assert (decision.note, decision.block) == (Note.FAULT, None)
+
+
+def test_request_that_goes_as_it_came_carries_nothing_and_says_why(rules: Rules, known: Seen):
+    decision = decided(request_of(body(*PAST[4:], user(QUESTION)), rules), rules, Answers(known, recalled=FOUND))
+    bare = decision.bare(Note.TOO_LONG, 1000)
+    assert (bare.insertions, bare.added.tokens, bare.note) == ((), 0, Note.TOO_LONG)
+    assert bare.diagnosis.pressure.prompt_tokens == decision.own_tokens
+    assert (bare.explain["note"], "block" in bare.explain) == ("too-long", False)
