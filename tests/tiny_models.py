@@ -6,7 +6,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -72,6 +72,11 @@ class Hub:
     url: str = ""
     asked: list[str] = field(default_factory=list)
     refuses: bool = False
+    serving: threading.Event = field(default_factory=threading.Event)
+    """Cleared, callers wait; set from the beginning."""
+
+    def __post_init__(self) -> None:
+        self.serving.set()
 
     def add(self, repository: str, folder: Path) -> None:
         self.files[repository] = {
@@ -96,6 +101,7 @@ def model_hub() -> Iterator[Hub]:
         def do_GET(self) -> None:
             path = self.path.partition("?")[0].removeprefix("/")
             hub.asked.append(f"{self.command} {path}")
+            hub.serving.wait()
             if hub.refuses:
                 return self.answer(503, b"")
             if path.startswith("api/models/"):
@@ -128,15 +134,19 @@ def model_hub() -> Iterator[Hub]:
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             if self.command == "GET":
-                self.wfile.write(content)
+                with suppress(ConnectionError):  # whoever waited has gone
+                    self.wfile.write(content)
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         hub.url = f"http://127.0.0.1:{server.server_port}"
-        yield hub
-        server.shutdown()
+        try:
+            yield hub
+        finally:
+            hub.serving.set()
+            server.shutdown()
         thread.join()
 
 

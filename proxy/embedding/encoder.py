@@ -44,4 +44,4 @@ def load_encoder(model: EmbeddingModel, folder: Path, threads: int, *, questions
 
 def vectors_name(model: EmbeddingModel) -> str:
     """What is stored with each vector of a model: vectors of another name are not compared with its own."""
-    return f"{model.name}/{MAX_TOKENS}" if model == DEFAULT else model.name
+    return f"{model.name}/{MAX_TOKENS}" if model == DEFAULT else f"{model.name}/centred"

@@ -9,7 +9,7 @@ import pytest
 from proxy.embedding.encoder import load_encoder, vectors_name
 from proxy.embedding.fastembed_encoder import FastembedEncoder
 from proxy.embedding.minilm import MiniLMEncoder
-from proxy.settings.embedding_models import DEFAULT, E5_SMALL, embedding_model
+from proxy.settings.embedding_models import DEFAULT, E5_SMALL, embedding_model, embedding_models
 from tests.tiny_models import build_tiny_model
 
 
@@ -26,3 +26,4 @@ def test_the_default_is_loaded_without_fastembed_and_any_other_with_it(
 
 def test_vectors_of_the_default_keep_the_name_under_which_they_are_stored() -> None:
     assert vectors_name(DEFAULT) == "all-MiniLM-L6-v2/256"
+    assert {vectors_name(model) for model in embedding_models().values()} > {f"{E5_SMALL}/centred"}

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from proxy.embedding.fastembed_encoder import FastembedEncoder
+from proxy.embedding.reference_texts import ENGLISH, OTHERS
 from proxy.errors import MemoryFault
-from proxy.settings.embedding_models import E5_SMALL, EmbeddingModel, embedding_model
+from proxy.settings.embedding_models import E5_SMALL, EmbeddingModel, embedding_model, text_embedding
 from tests.tiny_models import build_tiny_model
 
 NAMES = (E5_SMALL, "jinaai/jina-embeddings-v2-small-en", "thenlper/gte-base", "intfloat/multilingual-e5-large")
@@ -39,14 +40,17 @@ def test_unit_vectors_of_the_models_dimensions_in_the_order_of_the_texts(name: s
     assert vectors[0] @ vectors[3] > vectors[0] @ vectors[2] + 0.2
 
 
-def test_questions_and_passages_get_the_prefixes_that_the_model_was_trained_with(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("questions", "prefix"), [(True, "query: "), (False, "passage: ")])
+def test_questions_and_passages_get_their_prefixes_and_what_all_texts_share_is_taken_off(
+    tmp_path: Path, questions: bool, prefix: str
+) -> None:
     model = known(E5_SMALL)
     folder = build_tiny_model(model, tmp_path / "m")
-    plain = EmbeddingModel(model.name, model.dimensions, 0, "", "", model.files)
-    bare = FastembedEncoder(plain, folder, 1, questions=False)
-    for questions, prefix in ((True, "query: "), (False, "passage: ")):
-        encoder = FastembedEncoder(model, folder, 1, questions=questions)
-        assert encoder.embed(["Which port"]) == pytest.approx(bare.embed([prefix + "Which port"]), abs=1e-5)
+    bare = text_embedding()(model.name, specific_model_path=str(folder), providers=["CPUExecutionProvider"])
+    shared = np.mean([*bare.embed([prefix + text for text in (*ENGLISH, *OTHERS)])], axis=0)
+    expected = next(iter(bare.embed([prefix + "Which port"]))) - shared
+    (own,) = FastembedEncoder(model, folder, 1, questions=questions).embed(["Which port"])
+    assert own == pytest.approx(expected / np.linalg.norm(expected), abs=1e-4)
 
 
 def test_a_folder_that_holds_no_such_model_is_a_fault_that_names_both(tmp_path: Path) -> None:

@@ -9,13 +9,16 @@ import pytest
 
 from proxy.embedding.model import locate
 from proxy.scripted import ScriptedUpstream
+from proxy.settings.embedding_models import embedding_model
 from proxy.settings.policy import ModelPolicy
 from tests.running import Conversation, Proxy, memory_in, rows, until
+from tests.tiny_models import build_tiny_model, model_hub
 
 pytestmark = pytest.mark.slow
 
 FACT = "The archive room is number 3172, and its door opens to the left."
 QUESTION = "What is the number of the archive room?"
+E5_LARGE = "intfloat/multilingual-e5-large"
 
 
 def cached_model() -> Path:
@@ -94,3 +97,39 @@ def test_what_is_asked_right_after_a_start_waits_for_the_model(tmp_path: Path, u
         turn = proxy.get(f"/memory/v1/turns/{named}")
         assert "3172" in memory_in(upstream.received[-1].json)
         assert turn.json["explain"]["lexical_only"] is False
+
+
+def test_another_model_is_fetched_and_everything_embedded_anew_while_memory_goes_by_words(
+    tmp_path: Path, upstream: ScriptedUpstream
+) -> None:
+    before, after = (embedding_model(name) for name in ("jinaai/jina-embeddings-v2-small-en", E5_LARGE))
+    assert before is not None and after is not None
+    data, folder = tmp_path / "data", build_tiny_model(before, tmp_path / "before")
+    with Proxy(data, upstream.url, {"model": {"name": before.name, "folder": str(folder)}}) as proxy:
+        talk = lose_the_fact(proxy, upstream)
+        proxy.settle()
+        named = talk.ask(QUESTION).said("turn")
+        proxy.settle(vectors=False)
+        assert proxy.get(f"/memory/v1/turns/{named}").json["explain"]["lexical_only"] is False
+    sizes = "SELECT DISTINCT model, length(own) FROM vector"
+    assert rows(data, sizes) == [("jinaai/jina-embeddings-v2-small-en/centred", 2 * 512)]
+    with model_hub() as hub:
+        hub.add(after.source, build_tiny_model(after, tmp_path / "published"))
+        hub.serving.clear()
+        settings = {"model": {"name": after.name, "cache": str(tmp_path / "cache")}}
+        online = {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0", "PALIMPSEST_MODEL__DOWNLOAD": "auto"}
+        with Proxy(data, upstream.url, settings, **online) as proxy:
+            until(lambda: hub.asked, "the hub to be asked")
+            answered = Conversation(proxy, "sk-one", messages=talk.messages).ask(QUESTION)
+            assert answered.status == 200
+            assert "3172" in memory_in(upstream.received[-1].json)
+            assert proxy.ready()["embedder"] == "missing"
+            hub.serving.set()
+            until(lambda: proxy.ready()["embedder"] == "ready", "the model to be fetched and loaded")
+            until(lambda: rows(data, sizes) == [(f"{E5_LARGE}/centred", 2 * 1024)], "everything to be embedded anew")
+            proxy.settle()
+            named = (
+                Conversation(proxy, "sk-one", messages=talk.messages).ask("Which door opens to the left?").said("turn")
+            )
+            proxy.settle(vectors=False)
+            assert proxy.get(f"/memory/v1/turns/{named}").json["explain"]["lexical_only"] is False
