@@ -25,7 +25,7 @@ from proxy.core.conversation import FAILED, Foreseen, Lookup, Request, Rules, St
 from proxy.core.decision import Decision
 from proxy.core.response_headers import LogFields, headers_of, log_fields, undecided_headers
 from proxy.domain import TURN_PREFIX, Clues, Mode, Note, Prepared, Query, RawHeaders, TooLong, Turn
-from proxy.errors import WireError
+from proxy.errors import MemoryFault, WireError
 from proxy.memory.late_turn import LateTurn
 from proxy.memory.model_windows import ModelWindows
 from proxy.memory.off_loop import INLINE_BYTES, OffLoop
@@ -100,6 +100,13 @@ class Pipeline:
 
     async def prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire) -> Prepared:
         """What to forward for one request of a memory endpoint, and what to say of it; see `Preparing`."""
+        try:
+            return await self._prepare(headers, body, wire)
+        except Exception as fault:  # the outermost guard: what is beside the decisions may fail as well
+            self._failed(fault)
+            return _untouched(body or b"", Note.FAULT, await self._model(body or b""))
+
+    async def _prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire) -> Prepared:
         named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
         mode = mode_of(named, self._policy.memory)
         if body is None:
@@ -118,6 +125,8 @@ class Pipeline:
         except asyncio.CancelledError:  # nobody will send it
             running.cancel()
             raise
+        if running.cancelled():  # nobody has done so: it was something that it waited for
+            raise MemoryFault("preparing a request: what memory waited for was cancelled")
         if running.done():
             prepared = running.result()
             if attempt.turn is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,15 @@ from proxy.core.history.link_keys import NEWEST_CLUES
 from proxy.domain import Ending, Json, Note, Prepared, RawHeaders
 from proxy.memory.archivist import LIMITS, ArchiveLimits
 from proxy.memory.off_loop import INLINE_BYTES
-from proxy.memory.service import HEAVY_THREADS, MemoryService
+from proxy.memory.service import HEAVY_THREADS, LocalModel, MemoryService
 from proxy.metrics import Metrics
 from proxy.pipeline import Pipeline
-from proxy.ports import Listener
+from proxy.ports import Clock, Listener, Vectors
 from proxy.scripted import ScriptedUpstream
 from proxy.settings.policy import Policy
 from proxy.wire import chat
 from tests.core.driving import client_table
+from tests.memory.test_service import Model
 from tests.running import PATIENCE_SECONDS, Proxy, as_headers, request, rows, until
 
 FERRY = "The ferry to the northern islands leaves from the old pier at a quarter past nine."
@@ -49,13 +50,20 @@ def streamed(text: str) -> list[bytes]:
 class House:
     """A pipeline with a memory of its own, and no server around it."""
 
-    def __init__(self, data: Path, deadline_ms: float = PATIENT_MS, limits: ArchiveLimits = LIMITS) -> None:
+    def __init__(
+        self,
+        data: Path,
+        deadline_ms: float = PATIENT_MS,
+        limits: ArchiveLimits = LIMITS,
+        clock: Clock = lambda: 0.0,
+        model: LocalModel | None = None,
+    ) -> None:
         self.data = data
-        model = {"download": "never", "cache": data.parent / "no model"}
-        policy = Policy.model_validate({"data": data, "memory": {"deadline_ms": deadline_ms}, "model": model})
+        there = {"download": "never", "cache": data.parent / "no model"}
+        policy = Policy.model_validate({"data": data, "memory": {"deadline_ms": deadline_ms}, "model": there})
         self.metrics = Metrics()
-        self.memory = MemoryService(policy, SECRET, self.metrics, limits=limits)
-        self.pipeline = Pipeline(policy, client_table(), SECRET, ProxyKeys({}), self.memory, self.metrics, lambda: 0.0)
+        self.memory = MemoryService(policy, SECRET, self.metrics, model=model, limits=limits)
+        self.pipeline = Pipeline(policy, client_table(), SECRET, ProxyKeys({}), self.memory, self.metrics, clock)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -293,3 +301,35 @@ def test_what_many_new_messages_stand_behind_is_continued(proxy: Proxy, upstream
         content = f"Line {number} of the log that was pasted in many pieces, each of them a message of its own."
         history.append({"role": "user", "content": content})
     assert say() == (begun, "append")
+
+
+async def test_failure_beside_the_decisions_stops_no_request(tmp_path: Path) -> None:
+    def broken() -> float:
+        raise OSError("there is no clock")
+
+    house = House(tmp_path / "data", clock=broken)
+    async with house.running():
+        body, prepared = await house.prepare({"role": "user", "content": FERRY})
+    assert prepared.body == body and (b"x-palimpsest-note", b"fault") in prepared.headers
+    assert house.metric('palimpsest_faults_total{where="pipeline"} 1.0')
+
+
+class Cancels(Model):
+    """A model that is being shut down, as it were: whoever waits for it is cancelled."""
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        raise asyncio.CancelledError
+
+
+async def test_what_memory_waits_for_is_cancelled_and_the_request_goes_on(tmp_path: Path) -> None:
+    house = House(tmp_path / "data", model=Cancels())
+    history: list[Json] = []
+    async with house.running():
+        for number in range(4):
+            history.append({"role": "user", "content": f"{FERRY} That was note {number}."})
+            await house.exchange(*history, answer=f"It is noted, for the {number}. time.")
+            history.append({"role": "assistant", "content": f"It is noted, for the {number}. time."})
+            await house.written(number + 1)
+        question = {"role": "user", "content": "When does the ferry to the islands leave?"}
+        body, prepared = await house.prepare(*history[-2:], question)
+    assert prepared.body == body and (b"x-palimpsest-note", b"fault") in prepared.headers

@@ -25,6 +25,7 @@ from proxy.errors import MemoryFault
 from proxy.memory.archivist import ArchiveLimits, Archivist
 from proxy.memory.indexing import BATCH_PASSAGES, Indexer
 from proxy.memory.readers import INLINE_CHARS
+from proxy.memory.supervision import Supervisor
 from proxy.ports import Listener, Vectors
 from proxy.store.connection import Transaction
 from proxy.store.database import Database
@@ -83,7 +84,9 @@ class Hasher:
 class House:
     """An archivist over a database of its own."""
 
-    def __init__(self, path: Path, redacts: bool = True, **limits: Any) -> None:
+    def __init__(
+        self, path: Path, redacts: bool = True, on_written: Callable[[], None] | None = None, **limits: Any
+    ) -> None:
         self.database = Database(path)
         self.journal = Journal(self.database)
         self.counts = Tally()
@@ -96,7 +99,7 @@ class House:
             SECRET,
             time.time,
             lambda turn, tokens: self.usage.append(tokens),
-            self.indexer.wake,
+            on_written or self.indexer.wake,
             redacts,
             ArchiveLimits(**{"commit_wait_seconds": PATIENCE_SECONDS, **limits}),
         )
@@ -527,6 +530,28 @@ async def test_store_that_does_not_come_back_is_said_and_nobody_waits_for_it(tmp
         await until(lambda: house.archivist.backlog == 0)
         assert not house.archivist.is_failing and house.counts.lost == 0
         assert await house.turn() == "complete"
+    await house.database.close()
+
+
+async def test_writing_that_fails_in_an_unforeseen_way_is_begun_again_and_loses_nothing(tmp_path: Path) -> None:
+    failures = [RuntimeError("a bug of ours")]
+
+    def fail_once() -> None:
+        if failures:
+            raise failures.pop()
+
+    house = House(tmp_path / "journal.db", on_written=fail_once)
+    supervisor = Supervisor(house.counts, first_pause_seconds=0.01)
+    supervisor.start("archivist", house.archivist.write)
+    for n in range(3):
+        house.archivist.note(replace(turn_of(user(f"hello {n}")), conversation=f"c-{n}"))
+        await until(lambda: house.archivist.backlog == 0)
+    await house.archivist.drain(PATIENCE_SECONDS)
+    assert (
+        supervisor.troubles[0].startswith("archivist failed (RuntimeError)") and house.counts.faults["archivist"] == 1
+    )
+    assert sorted(await house.texts()) == ["hello 0", "hello 1", "hello 2"]
+    await supervisor.stop()
     await house.database.close()
 
 

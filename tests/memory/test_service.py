@@ -149,7 +149,7 @@ async def test_background_task_that_fails_is_said_and_run_again_while_the_others
         await house.until(lambda state: house.model.watched > 1)
 
 
-async def test_model_that_fails_in_no_way_that_is_foreseen_loses_no_passage(house: House) -> None:
+async def test_model_that_fails_in_an_unforeseen_way_loses_no_passage(house: House) -> None:
     house.model.fails = {"embed"}
     async with house.running() as service:
         service.archivist.note(record((user("hello"),)).turn)
