@@ -154,8 +154,8 @@ class _Growing:
 
     def missing(self) -> list[int]:
         """Ids of passages that have no vector yet."""
-        known = self._columns["has_vector"][: self._size]
-        found: list[int] = self._columns["id"][: self._size][~known].tolist()
+        rows = np.flatnonzero(~self._columns["has_vector"][: self._size])
+        found: list[int] = self._columns["id"][rows].tolist()
         return found
 
     def add(self, rows: Sequence[Row]) -> None:

@@ -48,7 +48,8 @@ from proxy.store.scope import scope_of
 
 NOTHING_STORED = "nothing is stored within reach"
 JUDGED_PASSAGES = 100  # the best by rank; behind them stands one answer in fifty, and judging takes its time
-INLINE_PASSAGES = 5_000  # ranking more takes milliseconds: off the event loop
+REPEATED = 3  # times as many passages are looked at as are wanted, before all are: few messages are said twice
+LAST_BITS = 0xFFFF  # of a number, in which 99 of 100 differ from each of a conversation's messages
 
 log = structlog.get_logger()
 
@@ -108,28 +109,32 @@ class Recall:
         if found is None:
             return Recalled((), False, NOTHING_STORED)
         own, shelf, words = found
-        judging = functools.partial(self._judge, query, own, shelf, vectors, words, limit)
-        reason, best, helps = judging() if len(shelf) <= INLINE_PASSAGES else await asyncio.to_thread(judging)
-        if best is None:
-            return Recalled((), False, reason, vectors is None, helps=helps)
-        candidates = await self._texts(query.tenant, shelf, best)
-        return Recalled(candidates, bool(candidates), reason, vectors is None, helps=helps)
+
+        def choose(ask: Ask) -> Recalled:
+            reason, best, helps = self._judge(query, own, shelf, vectors, words, limit)
+            candidates = () if best is None else _candidates(ask, query.tenant, shelf, best)
+            return Recalled(candidates, bool(candidates), reason, vectors is None, helps=helps)
+
+        return await self._database.ask(choose)  # milliseconds in a large scope: off the event loop
 
     async def _recall_lost(self, query: Query, named: frozenset[str], limit: int) -> Recalled:
         """What this conversation lost, by what nothing that stands names: nobody has asked for anything yet."""
         found = await self._database.ask(lambda ask: scope_of(ask, query))
         if found is None:
             return Recalled((), False, NOTHING_STORED)
-        rows = await self._database.ask(lambda ask: passages_of(ask, found[1]))
-        covering = functools.partial(_covering, rows, query, named, limit)
-        best = covering() if len(rows) <= INLINE_PASSAGES else await asyncio.to_thread(covering)
-        follows = {after: before for (_, before, *_), (after, *_) in pairwise(rows)}
-        memories = await self._read(query.tenant, {passage.id: follows.get(passage.id, 0) for passage, _ in best})
-        candidates = tuple(
-            Candidate(memories[passage.id], gain, {"coverage": (place, gain)})
-            for place, (passage, gain) in enumerate(best, start=1)
-            if passage.id in memories
-        )
+
+        def choose(ask: Ask) -> tuple[Candidate, ...]:
+            rows = passages_of(ask, found[1])
+            best = _covering(rows, query, named, limit)
+            follows = {after: before for (_, before, *_), (after, *_) in pairwise(rows)}
+            memories = _memories(ask, query.tenant, {passage.id: follows.get(passage.id, 0) for passage, _ in best})
+            return tuple(
+                Candidate(memories[passage.id], gain, {"coverage": (place, gain)})
+                for place, (passage, gain) in enumerate(best, start=1)
+                if passage.id in memories
+            )
+
+        candidates = await self._database.ask(choose)
         return Recalled(candidates, bool(candidates), "nobody asks: what the compaction took away, by what it names")
 
     def _look(self, query: Query, wanted: Sequence[str], ask: Ask) -> tuple[int, PassageTable, Found] | None:
@@ -152,13 +157,12 @@ class Recall:
     ) -> tuple[str, Ranked | None, float]:
         """Why something comes, what, best first, and how probably it helps; or why nothing does, and None."""
         asked, eligible = _asked(query.text, self._clock(), shelf, vectors, words), _eligible(shelf, query, own)
-        if asked.cosines is not None and not asked.cosines[eligible].any():  # no passage has a vector yet
+        if asked.cosines is not None and not np.logical_and(asked.cosines, eligible).any():  # none has a vector yet
             asked = replace(asked, cosines=None, about=None)
         if not eligible.any():
             return "nothing that may come", None, 0.0
         ranked = rank(shelf, asked, eligible, self._clock(), self._recipe)
-        once = ranked.part(_first_of_equals(shelf.fulls[ranked.rows], shelf.occurrences[ranked.rows]))
-        once = once.part(slice(max(limit, JUDGED_PASSAGES)))
+        once = ranked.part(_first_of_equals(shelf, ranked.rows, max(limit, JUDGED_PASSAGES)))
         wishes = _wishes(shelf, asked, eligible, query.wishes)
         if not len(once.rows):
             return "no passage is near, and no word of the question is known", wishes, 0.0
@@ -186,41 +190,40 @@ class Recall:
             log.warning("recall is lexical only", reason=str(fault))
             return None
 
-    async def _texts(self, tenant: str, shelf: PassageTable, best: Ranked) -> tuple[Candidate, ...]:
-        ids, before = shelf.ids[best.rows].tolist(), shelf.before[best.rows]
-        follows = np.where(before >= 0, shelf.occurrences[before], 0).tolist()
-        memories = await self._read(tenant, dict(zip(ids, follows, strict=True)))
-        placed = {name: (ranks(values).tolist(), values.tolist()) for name, values in best.signals.items()}
-        return tuple(
-            Candidate(
-                memories[id],
-                float(best.scores[at]),
-                {name: (places[at], values[at]) for name, (places, values) in placed.items() if name != PROBABILITY},
-                placed[PROBABILITY][1][at],
-            )
-            for at, id in enumerate(ids)
-            if id in memories
-        )
 
-    async def _read(self, tenant: str, follows: Mapping[int, int]) -> dict[int, Memory]:
-        """The memories with these ids, which follow these occurrences. What was forgotten meanwhile is left out."""
-        rows = await self._database.ask(lambda ask: texts_of(ask, tenant, [*follows]))
-        return {
-            id: Memory(
-                id=id,
-                occurrence=occurrence,
-                conversation=conversation,
-                position=occurrence,
-                role=role,
-                text=text,
-                created_at=created_at,
-                start=start,
-                stop=stop,
-                tags=tuple(tags.split()),
-                follows=follows[id],
-            )
-            for id, occurrence, conversation, role, text, created_at, start, stop, tags in rows
-        }
+def _candidates(ask: Ask, tenant: str, shelf: PassageTable, best: Ranked) -> tuple[Candidate, ...]:
+    """The best passages with their texts, and what each signal said of them."""
+    ids, before = shelf.ids[best.rows].tolist(), shelf.before[best.rows]
+    follows = np.where(before >= 0, shelf.occurrences[before], 0).tolist()
+    memories = _memories(ask, tenant, dict(zip(ids, follows, strict=True)))
+    signals = {name: values for name, values in best.signals.items() if name != PROBABILITY}
+    told = zip(*(zip(ranks(v).tolist(), v.tolist(), strict=True) for v in signals.values()), strict=True)
+    rows = zip(ids, best.scores.tolist(), told, best.signals[PROBABILITY].tolist(), strict=True)
+    return tuple(
+        Candidate(memories[id], score, dict(zip(signals, said, strict=True)), probability)
+        for id, score, said, probability in rows
+        if id in memories
+    )
+
+
+def _memories(ask: Ask, tenant: str, follows: Mapping[int, int]) -> dict[int, Memory]:
+    """The memories with these ids, which follow these occurrences. What was forgotten meanwhile is left out."""
+    return {
+        id: Memory(
+            id=id,
+            occurrence=occurrence,
+            conversation=conversation,
+            position=occurrence,
+            role=role,
+            text=text,
+            created_at=created_at,
+            start=start,
+            stop=stop,
+            tags=tuple(tags.split()),
+            follows=follows[id],
+        )
+        for id, occurrence, conversation, role, text, created_at, start, stop, tags in texts_of(ask, tenant, [*follows])
+    }
 
 
 def _wishes(shelf: PassageTable, asked: Asked, eligible: Bools, count: int) -> Ranked | None:
@@ -282,19 +285,38 @@ def _asked(text: str, now: float, shelf: PassageTable, vectors: Vectors | None, 
 
 def _eligible(shelf: PassageTable, query: Query, own: int) -> Bools:
     """What may come: lost by this conversation, or said in another one in reach; neither visible nor said already."""
-    kept: Bools = ~np.isin(shelf.fulls, _array(query.visible_fulls))
-    kept &= ~np.isin(shelf.occurrences, _array(query.excluded))
+    kept = np.ones(len(shelf), np.bool_)
     if query.lost is not None:
-        kept &= (shelf.conversations != own) | np.isin(shelf.occurrences, _array(query.lost))
+        rows = np.flatnonzero(shelf.conversations == own)
+        kept[rows] = _among(shelf.occurrences[rows], query.lost)
+    for values, unwanted in ((shelf.fulls, query.visible_fulls), (shelf.occurrences, query.excluded)):
+        if unwanted:
+            kept &= ~_among(values, unwanted)
     return kept
 
 
-def _first_of_equals(fulls: Rows, occurrences: Rows) -> Bools:
-    """Of messages that say the same, the one that ranks first, with all its passages."""
-    _, first, group = np.unique(fulls, return_index=True, return_inverse=True)
-    same: Bools = occurrences == occurrences[first][group]
-    return same
+def _among(values: Rows, wanted: Collection[int]) -> Bools:
+    """
+    Which of n values are among some wanted ones: (n,).
+
+    Sorting a hundred thousand takes 4 ms. So those that end in other bits than all wanted ones are left out first.
+    """
+    numbers = np.fromiter(wanted, np.int64, len(wanted))
+    ends = np.zeros(LAST_BITS + 1, np.bool_)
+    ends[numbers & LAST_BITS] = True
+    rows = np.flatnonzero(ends.take(values & LAST_BITS))
+    found = np.zeros(len(values), np.bool_)
+    found[rows] = np.isin(values[rows], numbers)
+    return found
 
 
-def _array(values: Collection[int]) -> Rows:
-    return np.fromiter(values, np.int64, len(values))
+def _first_of_equals(shelf: PassageTable, rows: Rows, count: int) -> Rows:
+    """Places of the first `count` of these rows; of messages that say the same only the one that comes first."""
+    first: Rows = np.empty(0, np.int64)
+    for looked_at in (REPEATED * count, len(rows)):
+        fulls, occurrences = shelf.fulls[rows[:looked_at]], shelf.occurrences[rows[:looked_at]]
+        _, at, group = np.unique(fulls, return_index=True, return_inverse=True)
+        first = np.flatnonzero(occurrences == occurrences[at][group])[:count]
+        if len(first) == count:
+            break
+    return first

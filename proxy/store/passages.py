@@ -19,7 +19,6 @@ FROM json_each(?) AS asked CROSS JOIN memory ON memory.id = asked.value
 JOIN conversation ON conversation.id = memory.conversation
 JOIN occurrence ON occurrence.id = memory.occurrence JOIN content ON content.id = occurrence.content
 WHERE memory.tenant = (SELECT id FROM tenant WHERE name = ?)
-ORDER BY asked.key
 """
 OF_CONVERSATION = """
 SELECT memory.id, memory.occurrence, occurrence.full, occurrence.role, memory.stop - memory.start, memory.tags
@@ -108,7 +107,7 @@ def passages_of(ask: Ask, conversation: int) -> list[Row]:
 
 def texts_of(ask: Ask, tenant: str, memories: Sequence[int]) -> list[Row]:
     """
-    Rows of id, occurrence, public id of the conversation, role, text, time, start, stop and tags, in this order of ids.
+    Rows of id, occurrence, public id of the conversation, role, text, time, start, stop and tags, in any order.
 
     Passages that are not there, or are another tenant's, are left out.
     """

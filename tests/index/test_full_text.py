@@ -12,7 +12,7 @@ from proxy.index.full_text import Found
 from proxy.index.passage_tables import PassageTables
 from proxy.store.connection import Ask
 from proxy.store.scope import Scope, scope_of
-from tests.remembered import Past, Watched, WordEmbedder
+from tests.remembered import DIMENSIONS, Past, Watched, WordEmbedder
 
 
 async def scope(past: Past, reach: Reach = Reach.CONVERSATION, tenant: str = "acme") -> Scope:
@@ -28,7 +28,7 @@ async def find(past: Past, *terms: str, reach: Reach = Reach.CONVERSATION) -> Fo
 
 
 def shelf(ask: Ask, here: Scope) -> PassageTable:
-    return PassageTables(WordEmbedder.name).shelf(ask, here)
+    return PassageTables(WordEmbedder.name, DIMENSIONS).shelf(ask, here)
 
 
 async def texts(past: Past, found: Found, term: str, reach: Reach = Reach.CONVERSATION) -> list[str]:
@@ -75,7 +75,7 @@ async def test_only_the_scope_is_looked_at_whatever_its_share_of_the_store(past:
 
 
 async def test_what_is_said_later_is_found_too_though_the_term_was_asked_before(past: Past) -> None:
-    shelves, here = PassageTables(WordEmbedder.name), None
+    shelves, here = PassageTables(WordEmbedder.name, DIMENSIONS), None
     many = module.COMMON_PASSAGES + 5
     for n in range(3):
         await past.say(*[f"boat {n} {m}" for m in range(many)], "a red boat")
@@ -92,7 +92,7 @@ async def test_what_is_said_later_is_found_too_though_the_term_was_asked_before(
 
 
 async def test_a_shelf_that_was_handed_out_earlier_keeps_to_its_own_rows(past: Past) -> None:
-    shelves = PassageTables(WordEmbedder.name)
+    shelves = PassageTables(WordEmbedder.name, DIMENSIONS)
     await past.say(*[f"boat {n}" for n in range(module.COMMON_PASSAGES)])
     here = await scope(past)
     earlier = await past.database.ask(lambda ask: shelves.shelf(ask, here))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pytest
 
 from proxy.core.recall.generosity import DEMANDS
@@ -18,6 +20,7 @@ from proxy.memory import recall as module
 from proxy.memory.recall import Recall
 from proxy.store.connection import Ask
 from proxy.store.database import Database
+from tests.core.shelves import shelf
 from tests.remembered import Past, Watched, WordEmbedder
 from tests.talking import NOW, print_of, user
 
@@ -315,14 +318,24 @@ async def test_other_tenants_are_never_searched(recall: Recall, past: Past) -> N
         assert recalled.candidates == ()
 
 
-async def test_a_large_scope_is_ranked_off_the_event_loop_with_the_same_result(
-    recall: Recall, past: Past, lost: frozenset[int]
-) -> None:
+async def test_a_larger_scope_has_the_same_answer(recall: Recall, past: Past, lost: frozenset[int]) -> None:
     small = await recall.recall(ask(FESTIVAL, lost), 5)
-    many = [f"Filler text number {n} about weather." for n in range(module.INLINE_PASSAGES + 1)]
-    more = await past.say(*many)
+    more = await past.say(*(f"Filler text number {n} about weather." for n in range(3000)))
     large = await recall.recall(ask(FESTIVAL, lost | {*more}), 5)
     assert large.candidates[0].memory == small.candidates[0].memory
+
+
+def test_of_what_is_said_again_and_again_the_first_is_chosen_and_then_what_else_there_is() -> None:
+    table = shelf(["again"] * 50 + ["something else", "yet another thing"])
+    same = replace(table, fulls=np.array([7] * 50 + [8, 9]))
+    assert module._first_of_equals(same, np.arange(52), 3).tolist() == [0, 50, 51]
+    assert module._first_of_equals(same, np.arange(52)[::-1], 2).tolist() == [0, 1]
+
+
+def test_wanted_values_are_found_among_many_whatever_bits_they_end_in() -> None:
+    values = np.random.default_rng(0).integers(-(2**62), 2**62, 5000)
+    wanted = [*values[::50].tolist(), int(values[1]) ^ (1 << 40), 7]
+    assert module._among(values, wanted).tolist() == np.isin(values, wanted).tolist()
 
 
 @pytest.mark.parametrize("where", ["FROM tenant", "FROM memory", "memory_text", "JOIN vector", "JOIN content"])

@@ -37,6 +37,8 @@ WORTH_CHARS = 300  # 200 and 350 measure alike on LoCoMo and BEAM
 LEAST_PROBABILITY = 1e-6  # logarithms need more than 0
 CANDIDATES = 200  # passages that each index hands on: many more than a block holds, few enough to rank at once
 MMR_LAMBDA = 0.7  # 1 is relevance alone, less is more variety; LANTERN's value, and flat from 0.5 to 0.9 on LoCoMo
+ALIKE_AT_ONCE = 8  # passages of 80: the product of larger matrices starts threads, which wait for each other
+SAMPLED = 8  # each eighth passage: enough to leave out all but some hundreds of a large scope
 MMR_DEPTH = 80  # a block holds some forty short passages: order behind twice as many is never looked at
 
 # Round numbers on a flat optimum: halving or doubling the small ones moves LoCoMo by less than a point, and each of its
@@ -80,9 +82,12 @@ class PassageTable:
 
     def rows_of(self, ids: Rows) -> Rows:
         """Rows of these memory ids; those that are not here are left out."""
+        if len(self) and self.ids[-1] - self.ids[0] == len(self) - 1:  # no id is missing in between
+            rows: Rows = ids - self.ids[0]
+            return rows[(rows >= 0) & (rows < len(self))]
         at = np.searchsorted(self.ids, ids)
         here = at < len(self)
-        rows: Rows = at[here][self.ids[at[here]] == ids[here]]
+        rows = at[here][self.ids[at[here]] == ids[here]]
         return rows
 
 
@@ -153,12 +158,21 @@ class ScopedBM25(BM25Okapi):  # type: ignore[misc]
         holding: for each term, how many passages hold it, > 0.
     """
 
+    idf: dict[str, float]
+
     def __init__(self, passages: int, mean_length: float, holding: Mapping[str, int]) -> None:
-        self.k1, self.b, self.epsilon = 1.5, 0.75, 0.25  # the library's defaults
-        self.corpus_size, self.avgdl = passages, mean_length
-        self.idf: dict[str, float] = {}
-        if holding:
-            self._calc_idf(holding)
+        self._statistics = passages, mean_length, holding
+        super().__init__(corpus=())
+
+    def _initialize(self, _corpus: Sequence[Sequence[str]]) -> Mapping[str, int]:
+        """The library's first step, which counts a corpus: here that is done already."""
+        self.corpus_size, self.avgdl, holding = self._statistics
+        return holding
+
+    def _calc_idf(self, nd: Mapping[str, int]) -> None:
+        """Its second step; where no term is known there is nothing to weigh."""
+        if nd:
+            super()._calc_idf(nd)
         self.idf = {term: max(idf, IDF_FLOOR) for term, idf in self.idf.items()}
 
     def score(self, terms: Sequence[str], frequencies: Floats, lengths: Floats) -> Floats:
@@ -231,8 +245,7 @@ def weighed(found: Mapping[str, Rows], weights: Mapping[str, float], passages: i
     if not found:
         return np.zeros(passages)
     each = np.repeat([weights[term] for term in found], [len(rows) for rows in found.values()])
-    total: Floats = np.bincount(np.concatenate([*found.values()]), each, minlength=passages).astype(np.float64)
-    return total
+    return np.bincount(np.concatenate([*found.values()]), each, minlength=passages).astype(np.float64, copy=False)
 
 
 def exactly_named(shelf: PassageTable, asked: Asked) -> Bools:
@@ -278,16 +291,14 @@ def surroundings(shelf: PassageTable, rows: Rows, reach_passages: int = REACH_PA
         Rows (2 * reach_passages, m) and weights of the same shape: 1 / (1 + passages between the middles), 0 where the
         conversation ends or more than `REACH_CHARS` lie between them.
     """
-    around, weights = [], []
-    for step in (shelf.before, shelf.after):
+    around = np.empty((2 * reach_passages, len(rows)), np.int64)
+    for first, step in ((0, shelf.before), (reach_passages, shelf.after)):
         at = rows
-        for distance in range(1, reach_passages + 1):
-            at = np.where(at >= 0, step[at], -1)
-            near = (at >= 0) & (np.abs(shelf.centres[at] - shelf.centres[rows]) <= REACH_CHARS)
-            around.append(at)
-            weights.append(np.where(near, 1 / (1 + distance), 0.0))
-    shape = (2 * reach_passages, len(rows))
-    return np.array(around, np.int64).reshape(shape), np.array(weights, np.float64).reshape(shape)
+        for side in range(first, first + reach_passages):
+            around[side] = at = np.where(at >= 0, step[at], -1)
+    near = (around >= 0) & (np.abs(shelf.centres.take(around) - shelf.centres[rows]) <= REACH_CHARS)
+    weights: Floats = near / np.tile(np.arange(2.0, reach_passages + 2), 2)[:, None]
+    return around, weights
 
 
 def recency(age_days: Floats) -> Floats:
@@ -366,12 +377,13 @@ def diversified(ranked: Ranked, vectors: Floats, balance: float) -> Ranked:
         return ranked
     scores, near = ranked.scores[:depth], vectors[ranked.rows[:depth]].astype(np.float32)
     relevance = balance * (scores - scores[-1]) / max(float(scores[0] - scores[-1]), 1e-9)
-    repeated = (1 - balance) * near
+    parts = np.array_split((1 - balance) * near, range(ALIKE_AT_ONCE, depth, ALIKE_AT_ONCE))
+    repeated = np.concatenate([part @ near.T for part in parts])
     gains = relevance.copy()  # after what was chosen: they only shrink
     order = []
     for _ in range(depth):
         order.append(chosen := int(gains.argmax()))
-        np.minimum(gains, relevance - repeated @ near[chosen], out=gains)
+        np.minimum(gains, relevance - repeated[chosen], out=gains)
         gains[chosen] = relevance[chosen] = -np.inf
     return ranked.part(np.concatenate([order, np.arange(depth, len(ranked.rows))]))
 
@@ -389,11 +401,15 @@ def _best(values: Floats, eligible: Bools, count: int) -> tuple[Rows, Rows]:
     Rows of the highest values above 0, at most `count` of all and `count` of those that may come; ties go to the lower
     row. What may not come lends its neighbours weight.
     """
-    rows = np.flatnonzero(values > 0)
-    high, may = values[rows], eligible[rows]
+    # what is no higher than the `count`-th of an eighth of them is none of the `count` highest
+    some = values[::SAMPLED] * eligible[::SAMPLED]
+    low = np.partition(some, -count)[-count] if len(some) > count else 0
+    rows = np.flatnonzero(values >= low if low > 0 else values > 0)
     if len(rows) > count:
-        enough = high >= np.partition(high * may, -count)[-count]
-        rows, high, may = rows[enough], high[enough], may[enough]
+        high = values.take(rows)
+        least = np.partition(high * eligible.take(rows), -count)[-count]
+        rows = rows[np.flatnonzero(high >= least)]
+    high, may = values[rows], eligible[rows]
     return _highest(rows, high, count), _highest(rows[may], high[may], count)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from proxy.core.recall.ranking import Asked, Bools, Floats, PassageTable, Ranked, holds, weighed
+from proxy.core.recall.ranking import Asked, Bools, Floats, PassageTable, Ranked, holds
 from proxy.core.recall.utterance import ENGLISH, PERSONAL, asking, personal, read
 
 Weights = Mapping[str, float]
@@ -107,15 +107,15 @@ def passage_signals(shelf: PassageTable, asked: Asked, eligible: Bools, ranked: 
     middle, spread = float(background.mean()), max(float(background.std()), LEAST_SPREAD)
     cosine = cosines[rows]
     deviation = np.minimum((cosine - middle) / spread, MOST_DEVIATION) / 4
-    weights = {term: _weight(len(held), len(shelf)) for term, held in asked.found.items()}
-    covered = weighed(asked.found, weights, len(shelf))[rows]
-    whole = sum(weights.values()) + len(asked.absent) * _weight(0, len(shelf))
+    held = holds(asked.found, len(shelf))[:, rows]
+    weights = [_weight(len(holding), len(shelf)) for holding in asked.found.values()]
+    covered = np.array(weights) @ held
+    whole = sum(weights) + len(asked.absent) * _weight(0, len(shelf))
     strongest = SATURATED * (
-        sum(max(LEAST_WEIGHT, _weight(len(held), len(shelf))) for held in asked.found.values())
-        + len(asked.absent) * _weight(0, len(shelf))
+        sum(max(LEAST_WEIGHT, weight) for weight in weights) + len(asked.absent) * _weight(0, len(shelf))
     )
     words = given["words"] / max(strongest, 1e-6)
-    terms = holds(asked.found, len(shelf))[:, rows].sum(0) if asked.found else np.zeros(len(rows))
+    terms = held.sum(0)
     scores = ranked.scores / max(float(ranked.scores.max()), 1e-9)
     by_score = np.log1p(_places(ranked.scores))
     other = float(question.language != ENGLISH)
@@ -199,11 +199,9 @@ def help_signals(
 
 
 def _log_odds(signals: Mapping[str, Floats], weights: Weights) -> Floats:
-    odds: Floats = np.full(len(next(iter(signals.values()))), weights["bias"])
-    for name, weight in weights.items():
-        if name != "bias":
-            odds = odds + weight * signals[name]
-    return odds
+    names = [name for name in weights if name != "bias"]
+    odds: Floats = np.array([weights[name] for name in names]) @ np.array([signals[name] for name in names])
+    return odds + weights["bias"]
 
 
 def _weight(holding: int, passages: int) -> float:

@@ -1,5 +1,5 @@
 """
-How near is each passage to a question? Exactly in a small scope; in a large one by signs first, which cost a thirtieth.
+How similar passages are to a question: exact in a small scope; in a large one by signs first, which cost a thirtieth.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ Signs = npt.NDArray[np.uint64]
 
 LARGE_PASSAGES = 10_000  # comparing so many exactly takes 2 ms; of more, vectors are kept in half the room, with signs
 EXACT_PASSAGES = 1_000  # of a large scope: the nearest 200 are among them (`bench ablate`)
+COMPARED_AT_ONCE = 200  # passages; their vectors stay in the processor's cache while they are converted and compared
 WORD_BITS = 64
 MANTISSA_BITS = 23 - 10  # that a 32-bit float has more than a 16-bit one (IEEE 754)
 SIGN_AND_NUMBER = np.int32(-1 ^ (7 << 28))  # without the copies of the sign that a shift leaves
@@ -47,8 +48,10 @@ class Meanings:
         first = np.cos(np.pi * np.arange(bits + 1, dtype=np.float32) / bits).take(differ)
         middle = first.copy()
         rows = _nearest(differ)
-        exact = _dot(questions, _single(self.vectors.take(rows, axis=0)))
-        first[rows], middle[rows] = exact[0], exact.mean(0)
+        for start in range(0, len(rows), COMPARED_AT_ONCE):
+            some = rows[start : start + COMPARED_AT_ONCE]
+            exact = _dot(questions, _single(self.vectors.take(some, axis=0)))
+            first[some], middle[some] = exact[0], exact.mean(0)
         return first, middle
 
 
@@ -61,8 +64,10 @@ def signs_of(vectors: Floats) -> Signs:
 def _differing(signs: Signs, question: Floats) -> npt.NDArray[np.uint16]:
     """How many signs of each passage are not those of the question."""
     differ = np.zeros(signs.shape[1], np.uint16)
+    # made once: memory that is new each time costs as much as the counting
+    other, count = np.empty(signs.shape[1], np.uint64), np.empty(signs.shape[1], np.uint8)
     for word, asked in zip(signs, signs_of(question[None]), strict=True):
-        differ += np.bitwise_count(word ^ asked)
+        differ += np.bitwise_count(np.bitwise_xor(word, asked, out=other), out=count)
     return differ
 
 
@@ -77,9 +82,12 @@ def _single(halves: Floats) -> Floats:
     16-bit floats as 32-bit ones, exactly, in half the time that NumPy takes: the bits in their new places mean a number
     that is too small by a power of two, as the exponent has another zero. Infinities and NaN do not come through.
     """
-    bits = halves.view(np.int16).astype(np.int32) << np.int32(MANTISSA_BITS)
+    bits = halves.view(np.int16).astype(np.int32)
+    bits <<= np.int32(MANTISSA_BITS)
     bits &= SIGN_AND_NUMBER
-    return bits.view(np.float32) * EXPONENT_SHIFT
+    singles = bits.view(np.float32)
+    singles *= EXPONENT_SHIFT
+    return singles
 
 
 def _dot(questions: Floats, vectors: Floats) -> Floats:

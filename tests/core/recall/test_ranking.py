@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
+from proxy.core.recall import ranking
 from proxy.core.recall.ranking import (
     NAMED_MESSAGES,
     PROBABILITY,
@@ -24,6 +26,7 @@ from proxy.core.recall.ranking import (
     Bools,
     Ranked,
     Recipe,
+    Rows,
     ScopedBM25,
     by_worth,
     consequence,
@@ -299,6 +302,28 @@ def test_passages_are_found_by_their_ids_and_unknown_ids_are_left_out() -> None:
     on = shelf(["one", "two", "three"])
     assert on.rows_of(np.array([3, 1, 0, 4, 99])).tolist() == [2, 0]
     assert shelf([]).rows_of(np.array([1])).tolist() == []
+
+
+@pytest.mark.parametrize("positive", [0.5, 0.01, 0.0])
+def test_the_highest_of_many_values_are_found_without_sorting_them(positive: float) -> None:
+    draw = np.random.default_rng(0)
+    values = np.where(draw.random(20_000) < positive, draw.integers(1, 5000, 20_000) / 5000, -draw.random(20_000))
+    eligible = draw.random(20_000) < 0.3
+
+    def highest(rows: Rows) -> set[int]:
+        return {*rows[np.lexsort((rows, -values[rows]))][:200].tolist()}
+
+    every = np.flatnonzero(values > 0)
+    of_all, of_eligible = ranking._best(values, eligible, 200)
+    assert {*of_all.tolist()} == highest(every)
+    assert {*of_eligible.tolist()} == highest(every[eligible[every]])
+
+
+def test_passages_are_found_where_ids_are_missing_in_between() -> None:
+    table = shelf(["one", "two", "three"])
+    gaps = replace(table, ids=np.array([3, 5, 9]))
+    assert gaps.rows_of(np.array([1, 3, 4, 9, 10])).tolist() == [0, 2]
+    assert table.rows_of(np.array([-4, 1, 3, 4])).tolist() == [0, 2]
 
 
 def test_what_answers_more_for_its_room_comes_first_and_short_passages_need_the_room_of_a_stretch() -> None:
