@@ -1,6 +1,7 @@
 """Is the house in order? What no single file answers: where tests stand, what an import loads, what a wheel holds."""
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -163,6 +164,20 @@ def test_starting_a_pass_through_loads_nothing_slow(tmp_path: Path) -> None:
 def test_scripts_are_executable_and_parse(script: str) -> None:
     assert os.access(ROOT / script, os.X_OK)
     subprocess.run(["bash", "-n", ROOT / script], check=True)
+
+
+@pytest.mark.parametrize(("taken", "status"), [(19, 0), (18, 1)])
+def test_a_folder_with_too_few_of_its_branches_taken_fails_the_coverage(taken: int, status: int) -> None:
+    def files(folder: str, *branches: tuple[int, int]) -> dict[str, object]:
+        named = (f"proxy/{folder}/{number}.py" for number in range(len(branches)))
+        summaries = ({"num_branches": there, "covered_branches": taken} for there, taken in branches)
+        return {name: {"summary": summary} for name, summary in zip(named, summaries, strict=True)}
+
+    measured = {"files": files("core", (12, 12), (8, taken - 12)) | files("wire", (100, 100)) | files("edge", (9, 0))}
+    command = [sys.executable, str(ROOT / "scripts" / "branches.py"), "95", "core", "wire"]
+    ran = subprocess.run(command, input=json.dumps(measured), capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (status, "")
+    assert f"proxy/core: {taken * 5}.0 % of the branches" in ran.stdout and "proxy/wire: 100.0 %" in ran.stdout
 
 
 FAKE_PYTHON = """#!/usr/bin/env bash
