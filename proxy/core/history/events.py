@@ -1,0 +1,142 @@
+"""
+The rules that name what a client did to its history: one table, whose first row that holds says it.
+
+"Gone" are messages of the head that the request does not have. "Old" is whatever stood before something that is still
+there: only a compaction takes that away, or a client that rebuilds what it puts around the dialogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from proxy.core.history.changes import Changes
+from proxy.domain import Event
+
+
+def _always(_: Changes) -> bool:
+    return True
+
+
+def _nowhere(_: Changes) -> tuple[int, ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A condition, the event that it means, and why, in words. `summaries` says where in the history they stand."""
+
+    holds: Callable[[Changes], object]
+    event: Event
+    evidence: str
+    summaries: Callable[[Changes], tuple[int, ...]] = _nowhere
+
+
+RULES = (
+    # Whatever is gone.
+    Rule(
+        lambda c: not (c.fresh or c.changed or c.sent_gone),
+        Event.RETRY,
+        "the same messages again",
+    ),
+    Rule(
+        lambda c: c.gone and c.compacted_by_provider,
+        Event.SUMMARY,
+        "what the provider made of them stands in their place",
+        lambda c: c.compacted_by_provider,
+    ),
+    Rule(
+        lambda c: c.old_gone and c.moved_summaries,
+        Event.SUMMARY,
+        "a summary stands behind what it stood in front of",
+        lambda c: c.moved_summaries,
+    ),
+    Rule(
+        lambda c: c.gone and c.echoing and c.has_summary_wrapped_anew and c.ends_in_tool,
+        Event.TOOL,
+        "the summary of before, in other company",
+    ),
+    Rule(
+        lambda c: c.gone and c.echoing and c.has_summary_wrapped_anew,
+        Event.APPEND,
+        "the summary of before, in other company",
+    ),
+    Rule(
+        lambda c: c.gone and c.echoing,
+        Event.SUMMARY,
+        "the answer to a summariser's request echoes in a new message",
+        lambda c: tuple(at for at in c.echoing if at >= 0),
+    ),
+    # Old messages are gone: changed where they stood, or taken away.
+    Rule(
+        lambda c: c.old_gone and c.has_tool_results_replaced,
+        Event.CLEAR,
+        "tool results were replaced in their places",
+    ),
+    Rule(
+        lambda c: c.old_gone and c.is_rewritten and c.has_only_tool_steps_gone,
+        Event.EDIT,
+        "another system prompt, and tool steps were filtered out: a hand-over",
+    ),
+    Rule(
+        lambda c: c.old_gone and not c.has_answer_gone and c.has_only_last_asides_gone,
+        Event.APPEND,
+        "only what the client had put beside the last question is gone",
+    ),
+    Rule(
+        lambda c: c.old_gone and not c.has_answer_gone and c.has_preamble_rebuilt,
+        Event.APPEND,
+        "the client rebuilt messages of its own around the dialogue, which is all there",
+    ),
+    Rule(
+        lambda c: len(c.old_gone) > 1 and (c.stand_ins or c.has_new_long_instruction),
+        Event.SUMMARY,
+        "a long new text stands in their place",
+        lambda c: c.stand_ins,
+    ),
+    Rule(
+        lambda c: c.old_gone and c.has_no_answer_left and not c.names_conversation,
+        Event.EDIT,
+        "not one answer of ours is left: cleared on purpose",
+    ),
+    Rule(
+        lambda c: c.old_gone,
+        Event.TRUNCATE,
+        "nothing stands in their place",
+    ),
+    # Only what stood last is gone, or nothing is.
+    Rule(
+        lambda c: c.sent_gone and c.names_conversation and max(c.kept, default=-1) < 0,
+        Event.TRUNCATE,
+        "the client names the conversation and sends only what is new",
+    ),
+    Rule(
+        lambda c: c.sent_gone,
+        Event.EDIT,
+        "what stood at the end was replaced or dropped",
+    ),
+    Rule(
+        lambda c: c.is_said_to_be_a_retry,
+        Event.RETRY,
+        "the client says that it tries again; the try before was refused",
+    ),
+    Rule(
+        lambda c: c.ends_in_tool,
+        Event.TOOL,
+        "all is there, and tool results came",
+    ),
+    Rule(
+        _always,
+        Event.APPEND,
+        "all is there, and a message came",
+    ),
+)
+
+
+def event_of(changes: Changes) -> tuple[Event, tuple[str, ...], tuple[int, ...]]:
+    """The event, the evidence for it, and where in the history summaries stand."""
+    rule = next(rule for rule in RULES if rule.holds(changes))
+    if changes.gone and (rule.event.is_compaction or rule.event is Event.EDIT):
+        lost = f"{len(changes.gone)} of {len(changes.head.fulls)} messages that stood there last are gone"
+        return rule.event, (lost, rule.evidence), rule.summaries(changes)
+    return rule.event, (rule.evidence,), rule.summaries(changes)
