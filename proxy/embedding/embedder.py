@@ -34,6 +34,8 @@ REMEMBERED_QUESTIONS = 256  # half a megabyte; a retry and the next step of a to
 WAITING_QUESTIONS = 32  # a tenth of a second of work; whoever comes behind would give up before its turn
 LOOK_SECONDS = 2.0  # between two looks for a model that somebody puts in place: a few stat calls
 REST_SECONDS = 60.0  # a start takes half a second in the background; a conversation has a turn every minute or so
+HUNG_SECONDS = 60.0  # then a process that embeds passages has hung: it starts in a second or two
+PASSAGE_SECONDS = 5.0  # and as many for each passage: a hundred times what it takes on a machine that is not busy
 FETCH_PAUSE_SECONDS = 30.0  # after the first fetch that failed; doubles each time
 FETCH_PAUSE_SECONDS_MAX = 3600.0
 
@@ -45,7 +47,14 @@ log = structlog.get_logger(__name__)
 class LocalEmbedder:
     """The model that policy names, on this machine's processor. Run `watch` in the background; `close` in the end."""
 
-    def __init__(self, policy: ModelPolicy, counts: Counts, rest_seconds: float = REST_SECONDS) -> None:
+    def __init__(
+        self,
+        policy: ModelPolicy,
+        counts: Counts,
+        rest_seconds: float = REST_SECONDS,
+        hung_seconds: float = HUNG_SECONDS,
+        passage_seconds: float = PASSAGE_SECONDS,
+    ) -> None:
         self.status = "not loaded yet"  # for /readyz: words, never a path of the client's
         self._policy = policy
         self._model = chosen(policy)
@@ -57,6 +66,8 @@ class LocalEmbedder:
         self._stopping = False
         self._loading: asyncio.Event | None = None
         self._rest_seconds = rest_seconds
+        self._hung_seconds = hung_seconds
+        self._passage_seconds = passage_seconds
         self._resting: asyncio.TimerHandle | None = None
         self._remembered: OrderedDict[tuple[str, ...], _Question] = OrderedDict()
         self._unfinished = 0  # questions that wait for the thread, or are being embedded
@@ -92,10 +103,20 @@ class LocalEmbedder:
                 del self._remembered[forms]
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors, shape (n, dimensions). Takes its time."""
+        """
+        Unit vectors, shape (n, dimensions). Takes its time.
+
+        Raises:
+            MemoryFault: there is no model, or its process ended or hung; the next call starts another.
+        """
         if self._encoder is None or self._passages is None:
             raise MemoryFault(f"embedding passages: {self.status}")
-        vectors: Vectors = await self._on_passage_thread(self._passages.embed, texts)
+        seconds = self._hung_seconds + self._passage_seconds * len(texts)
+        giving_up = asyncio.get_running_loop().call_later(seconds, self._passages.interrupt)
+        try:
+            vectors: Vectors = await self._on_passage_thread(self._passages.embed, texts)
+        finally:
+            giving_up.cancel()
         self._rest_later()
         return vectors
 

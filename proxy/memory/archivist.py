@@ -195,7 +195,9 @@ class Archivist:
         """Give back room that was held."""
         self._held_bytes -= count
 
-    def hear(self, turn: Turn, wire: Wire, ending: Ending, tap: ResponseTap | None = None) -> asyncio.Future[None]:
+    def take_answer(
+        self, turn: Turn, wire: Wire, ending: Ending, tap: ResponseTap | None = None
+    ) -> asyncio.Future[None]:
         """
         Take an answer to be written; returns at once. The result comes with its commit.
 

@@ -355,7 +355,7 @@ class Following:
         self._others = others
 
     async def follow(self) -> None:
-        """Forever."""
+        """Look for erasures by any process, every half second; forever."""
         try:
             await self._finish()
         except MemoryFault as fault:  # the next start, or the next erasure, tries again
@@ -376,6 +376,7 @@ class Following:
             await asyncio.sleep(LOOK_SECONDS)
 
     def forget(self) -> None:
+        """Empty what is kept in memory here."""
         for cache in CACHES_OF_WORDS:
             cache.cache_clear()
         for other in self._others:

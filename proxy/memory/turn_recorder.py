@@ -79,7 +79,7 @@ class TurnRecorder:
         """The commit; where there is no turn, nothing is written."""
         self._archivist.release(self._held_bytes)
         if turn is not None:
-            return self._archivist.hear(turn, self._wire, ending, self._tap)
+            return self._archivist.take_answer(turn, self._wire, ending, self._tap)
         nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         nothing.set_result(None)
         return nothing

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
+import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -164,6 +166,29 @@ async def test_the_process_that_embeds_passages_ends_when_there_are_none_and_com
         assert embedder.ready and (await embedder.embed_queries(["Which port?"])).shape == (1, 384)
     finally:
         await embedder.close()
+
+
+async def test_process_that_hangs_or_is_killed_is_a_fault_and_the_next_call_starts_another(
+    counts: Counted, model_folder: Path
+) -> None:
+    embedder = LocalEmbedder(ModelPolicy(folder=model_folder), counts, hung_seconds=1.0, passage_seconds=0.0)
+    try:
+        assert await embedder.warm()
+        (hanging,) = passage_processes()
+        os.kill(hanging, signal.SIGSTOP)
+        with pytest.raises(MemoryFault, match="their process ended"):
+            await embedder.embed_passages(["one"])
+    finally:
+        await embedder.close()
+    patient = LocalEmbedder(ModelPolicy(folder=model_folder), counts)
+    try:
+        assert await patient.warm()
+        os.kill(passage_processes()[0], signal.SIGKILL)
+        with pytest.raises(MemoryFault, match="their process ended"):
+            await patient.embed_passages(["one"])
+        assert (await patient.embed_passages(["one"])).shape == (1, 384)
+    finally:
+        await patient.close()
 
 
 async def test_missing_model_is_a_fault_that_says_so(make: Make, tmp_path: Path) -> None:
