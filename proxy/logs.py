@@ -1,5 +1,5 @@
 """
-What may stand in a log line? Our own words, numbers, and texts under names that never hold what passed through.
+The log: its format, and the rule that only our own words, numbers and texts under known names reach it.
 
 Message text, credentials and query strings stay out at every level, whoever logs: text under any other name is
 withheld, exceptions show where they happened but not what they said, and libraries are heard from `warning` up (their

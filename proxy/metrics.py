@@ -1,5 +1,5 @@
 """
-What can the operator see of the work, as numbers?
+The metrics that the operator sees, for Prometheus.
 
 Every label value comes from a short list of our own; tenant, conversation and anything the client sent are never
 labels. Several workers share one folder (`PROMETHEUS_MULTIPROC_DIR`, set by `palimpsest serve` before they start) and

@@ -1,5 +1,5 @@
 """
-How is stored text shown on a terminal? As what it is: no colour codes, no markup, nothing that turns the line around.
+Output on a terminal. Stored text is shown as it is: no colour codes, no markup, nothing that reverses a line.
 
 What clients and models wrote is untrusted; everything here that may hold it becomes a `Text` by way of `safe`.
 """

@@ -1,5 +1,5 @@
 """
-How does a command run behind ours as if ours were not there? Terminal, signals and exit status are its own.
+Running a command as a child process, with its own terminal, signals and exit status.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-What can be typed? `palimpsest COMMAND`; this file knows the words, and who does the work.
+The command line: `palimpsest COMMAND`, its arguments, and the function that runs each command.
 
 Exit status: 0 done, 1 it could not be done, 2 a setting or an argument is wrong.
 """

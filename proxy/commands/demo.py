@@ -1,5 +1,5 @@
 """
-What does it do? A conversation that is compacted, asked without memory and with, side by side. No key, no network.
+The demonstration: a compacted conversation, asked without memory and with it. It needs no key and no network.
 
 Only the model is a script, and it can only repeat what it is shown; proxy, store, detection and search are real.
 """

@@ -1,5 +1,5 @@
 """
-Which provider did the user mean before there was a proxy? The one that the variables of his clients name, if any.
+Detection of the provider that a command was set up for, from the variables that its client reads.
 """
 
 from __future__ import annotations

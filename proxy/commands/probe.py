@@ -1,5 +1,5 @@
 """
-Who answers at an address? Nobody, this proxy, another one (other data, other upstreams), or another program.
+A probe of an address: free, this proxy, another one (other data or upstreams), or another program.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-How does the proxy run? uvicorn over the app, in one process or several that share port, policy, database and metrics.
+Serving: uvicorn in one process, or in several that share port, policy, database and metrics.
 """
 
 from __future__ import annotations

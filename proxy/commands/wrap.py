@@ -1,5 +1,5 @@
 """
-How does a command get memory without being set up? A proxy stands beside it, and variables send its requests there.
+`palimpsest wrap`: a command run with memory, through a proxy of its own or one that is running.
 
 A proxy that runs at the configured address is used and left running. Otherwise one is started for this command alone,
 and ends with it; where that address is taken, on a free port. Its log is a file in the data folder: the terminal is

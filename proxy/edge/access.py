@@ -1,5 +1,5 @@
 """
-Who may read what is stored? The operator with the token; a proxy key its own tenant; with no token set, this machine.
+Access to the proxy's own endpoints: the admin token, a proxy key for its own tenant, or this machine alone.
 
 There is no CORS: no page of another origin may read an answer. A page that points its own name at 127.0.0.1 (DNS
 rebinding) is recognised by its `Host`; a reverse proxy that would let the world in as "this machine", by its headers.

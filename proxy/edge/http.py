@@ -1,6 +1,6 @@
 """
-What does the server leave out that we need? The whole request target, the connection itself for a WebSocket, and an end
-to clients that stop in the middle of a request.
+uvicorn's HTTP protocol with what it lacks: the raw request target, the connection behind an upgrade, and timeouts for
+clients that stop in the middle of a request.
 """
 
 from __future__ import annotations

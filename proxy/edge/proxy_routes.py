@@ -1,5 +1,5 @@
 """
-What happens to a request that is not for us? It passes: bytes in, bytes out, with memory looking on where it may.
+The proxied paths: every request that is not for the proxy itself, passed through with memory where it acts.
 
 Everything goes through here that no endpoint of our own takes: `/v1/...`, and unknown paths too (clients probe with
 `HEAD /`). Memory acts on the wires that it reads; whatever else there is passes untouched.

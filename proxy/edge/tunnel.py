@@ -1,5 +1,5 @@
 """
-How does a WebSocket pass? As bytes: what comes in on one connection goes out on the other, whatever it means.
+The tunnel of a WebSocket: bytes copied both ways between client and provider.
 
 The handshake is the client's and the upstream's own, so that subprotocols, compression, pings, sizes and closing are
 between the two. Nothing is assembled or kept: a side that does not read makes the other wait. Memory is not consulted.

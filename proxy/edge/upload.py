@@ -1,5 +1,5 @@
 """
-How does a request's body come in? Whole or piece by piece, within a limit; and is the client still there?
+The body of a request, read whole or piece by piece within a limit, and the watch for a client that leaves.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-How well does memory remember? Benchmarks on conversations whose answers are known: `palimpsest bench NAME DATA...`.
+Benchmarks of memory on conversations whose answers are known: `palimpsest bench NAME DATA...`.
 
 The map; whoever adds a benchmark adds a file `bench_NAME.py` and a line in `command.py`:
 

@@ -1,5 +1,5 @@
 """
-What is each part of recall worth? One of them left out or changed at a time, everything else as it is.
+Benchmark: ablation of recall. One part is left out or changed at a time, everything else stays as it is.
 
 Every variant answers the same questions of the same stores; its difference to the policy as it stands is paired by
 question. Vectors are looked at apart: what is nearest to a question when they are kept in fewer bits.

@@ -1,5 +1,5 @@
 """
-Does a language model answer better with memory? The same questions under four contexts, sent to a real model.
+Benchmark: answers of a real language model to the same questions in four contexts.
 
     nothing   the question alone
     client    what the client still has: a sentence of summary and the last messages; or, in a new conversation, nothing

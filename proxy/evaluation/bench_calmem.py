@@ -1,5 +1,5 @@
 """
-What do CALMem's own experiments say here? Relevance of the first five, the floor, kinds of memory, time (section 9).
+Benchmark: CALMem's own experiments. Relevance of the first five, the floor, kinds of memory, time (section 9).
 
 Its five chunks are the unit: a chunk is relevant when its message is evidence. Where a question has one message of
 evidence, as most here have, one relevant chunk of five is all that there is; the bound is told beside the measure.

@@ -1,5 +1,5 @@
 """
-Is an answer lost when memory is written, or when it is read? WhenLoss's four-condition protocol.
+Benchmark: whether answers are lost when memory is written or when it is read, by WhenLoss's four conditions.
 
 WhenLoss (arXiv 2605.24579). Without `--model` the scores need no reader: turn recall (share of gold turns that are
 preserved) and span recall (share of the answer's names, dates and numbers that stand there). With one, a reader answers

@@ -1,5 +1,5 @@
 """
-Does memory stay as good and as fast while it grows? From a hundred memories of one tenant to a hundred thousand.
+Benchmark: recall, time and memory while a tenant's store grows from a hundred to a hundred thousand memories.
 
 The questions of some conversations are asked of ever larger stores: first of a part of these conversations, then of
 them all, then among what many others said. Each size is measured in a process of its own, bound to one core.

@@ -1,5 +1,5 @@
 """
-Is what is asked for by its exact name ranked first?
+Benchmark: the rank of what a question asks for by its exact name.
 
 Paths, hashes, ticket ids, error codes, names in code: what the index takes for an identifier and what few messages
 hold, asked bare and in a question. CALMem names this as its gap: 5 % found (section 8).

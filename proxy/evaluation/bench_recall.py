@@ -1,5 +1,5 @@
 """
-Is the evidence of a question in what comes back after everything was lost?
+Benchmark: the evidence of a question in what comes back after everything was lost.
 
 The setting is the restore after a compaction: all of a conversation was archived, the model sees none of it any more,
 and the block may be as long as a restore. Every system answers the same questions within the same budget.

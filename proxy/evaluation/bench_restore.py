@@ -1,5 +1,6 @@
 """
-How much of what a compaction lost comes back, before anyone has asked for it? LANTERN's experiment 7, without a model.
+Benchmark: lost facts that come back after a compaction, before anyone has asked. LANTERN's experiment 7, without a
+model.
 
 LANTERN (arXiv 2606.05182, sections 4 and 5.7). A client compacts; memory sees what it sends then and nothing else, and
 restores a block. Facts are found by rule (`facts.py`). Those count that the client no longer shows and that are

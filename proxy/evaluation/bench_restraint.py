@@ -1,5 +1,5 @@
 """
-How often is nothing said where nothing is known, and what does that cost?
+Benchmark: how often memory stays silent where nothing is known, and what that costs.
 
 Each conversation is asked the questions of all others: a block is noise then. Its own questions say what is lost when
 the gate is shut more firmly. One curve over the gate's threshold shows both.

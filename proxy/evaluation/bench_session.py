@@ -1,5 +1,5 @@
 """
-Is the session that holds the answer ranked first?
+Benchmark: the rank of the session that holds the answer.
 
 A session is as good as its best message: on LoCoMo sums of several, by score or by rank, all measure worse. The gate is
 open, as what is compared is the order. Published for LoCoMo, Hit@1: BM25 .640, fusion with e5-large .752.

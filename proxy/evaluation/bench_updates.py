@@ -1,5 +1,5 @@
 """
-Where something changed, does the block hold the newest statement, and can be seen that it is the newest?
+Benchmark: whether a block holds the newest of several statements, and shows that it is the newest.
 
 Asked are BEAM's questions of updated knowledge and LoCoMo's of time. A statement is a message of evidence; it is told
 when most of its words stand in the block, under the heading of its day. The newer of two is seen by its date where the

@@ -1,4 +1,6 @@
-"""What can be measured? `palimpsest bench NAME DATA...`; a benchmark is loaded when it is asked for."""
+"""
+`palimpsest bench NAME DATA...`: the table of benchmarks, each loaded when it is asked for.
+"""
 
 from __future__ import annotations
 

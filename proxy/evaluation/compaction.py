@@ -1,5 +1,5 @@
 """
-What does a client send after it compacted? A summary of what it dropped, or none, and its last messages as they were.
+Simulated compactions: what a client sends afterwards, a summary of what it dropped or none, and its last messages.
 
 LANTERN (arXiv 2606.05182, sections 4.3 and 5.7): compaction at 30, 50 or 70 % of a conversation, the last four messages
 kept. What is asked of memory then is what the proxy makes of that request (`core/recall/diagnosis.py`): nobody

@@ -1,5 +1,5 @@
 """
-What does a vector lose when it is kept in fewer bits? Ways to keep one, and what each finds nearest to a question.
+Compressed vectors: ways to keep one in fewer bits, and what each of them finds nearest to a question.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-What does a search cost, and what a message that is indexed? CALMem's two tables of time, sections 9.2 and 9.4.
+The cost of a search and of indexing a message, as in CALMem's two tables of time (sections 9.2 and 9.4).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-Which conversations are measured? Files of JSON Lines, one conversation a line, maybe gzipped.
+The data sets: files of JSON Lines, one conversation a line, optionally gzipped.
 
     {"id", "sessions": [{"date", "messages": [{"id", "role", "content", "name"?, "date"?, "tool_calls"?, ...}]}],
      "questions": [{"id", "question", "answer", "category", "evidence": [message ids], "rubric"?}]}

@@ -1,5 +1,5 @@
 """
-Was it lost when memory was written, or not found again? Scores of four inputs to a reader, and their gaps.
+Scores of a reader under four inputs, and the gaps between them: loss at writing, or at reading.
 
 WhenLoss (arXiv 2605.24579, sections 3, 5.4 and 6.3): TFC is the conversation's most recent 32,000 tokens, OE the gold
 evidence alone, CSM everything that was kept, RM what retrieval returned. Write gap = OE - CSM, retrieval gap = CSM -

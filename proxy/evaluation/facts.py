@@ -1,5 +1,5 @@
 """
-What did a compaction lose that can be checked? Specific facts, found by rule in what people and the assistant said.
+Specific facts, found by rule in what people and the assistant said, so that their loss can be checked.
 
 LANTERN (arXiv 2606.05182, section 4.2) lets a model name such facts and a judge look for them. Here both are rules, so
 that anyone gets the same figures: a fact is a stretch of text that names one thing (a value, a path, a command, an

@@ -1,5 +1,5 @@
 """
-Which pieces fit into the budget? Every baseline fills its block by this one rule, so that only their choice differs.
+The rule by which every baseline fills its block, so that only their choice of pieces differs.
 
 The rule is ours (`core/block/packing.py`): best first, the last one cut to the room that is left, if enough is left.
 """

@@ -1,5 +1,5 @@
 """
-Which language model writes or reads, where a benchmark needs one? Any that speaks chat completions.
+The language model of a benchmark that needs one: any that speaks chat completions.
 
 `--model` names it, `--upstream` says where it is asked (default: where the proxy would), and the key, if it takes one,
 is in the environment. Nothing asks a model unless one is named.

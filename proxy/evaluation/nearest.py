@@ -1,5 +1,5 @@
 """
-Which pieces mean something close to a question? Exact cosine over all of them, for the baselines that embed.
+Exact search by cosine over all pieces, for the baselines that embed.
 """
 
 from __future__ import annotations

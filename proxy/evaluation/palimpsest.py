@@ -1,5 +1,5 @@
 """
-What does this project's own memory answer? A real store on disk, written and asked by the code that the proxy runs.
+Palimpsest as a system to be measured: a real store on disk, written and queried by the code that the proxy runs.
 
 A conversation is journalled as a client would bring it, a session at a time, redacted, cut into passages and indexed;
 a question goes through recall, gate and packing. Only the HTTP around it is left out.

@@ -1,4 +1,6 @@
-"""How is a measurement told? As a table, as JSON, as a picture, each with what is needed to repeat it."""
+"""
+The report of a measurement: as a table, as JSON and as a picture, each with what is needed to repeat it.
+"""
 
 from __future__ import annotations
 

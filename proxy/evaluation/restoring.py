@@ -1,5 +1,5 @@
 """
-Which lost facts come back after a compaction, and why do the others not?
+The check of lost facts after a compaction: which come back, and why the others do not.
 
 A fact is recovered when its text stands in the restored block (`facts.holds`). Otherwise, as in LANTERN's failure
 analysis (arXiv 2606.05182, section 6): it was never archived, was no candidate, or was ranked below the cut.

@@ -1,5 +1,5 @@
 """
-Is the answer in what a memory gave? Compared word for word: no model judges.
+Scores of evidence and answers, compared word for word: no model judges.
 
 A message counts as found when at least 60 % of its runs of five words stand in the text, one of fewer than eight words
 when all of it does. Another order, another form, cut tails and quotations in pieces do no harm; paraphrase does.

@@ -1,4 +1,6 @@
-"""Is one system better than another, or was it luck? All answered the same questions, so their scores are paired."""
+"""
+Paired statistics: whether one system is better than another on the same questions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What can be asked to remember? A memory that is given a conversation, then questions, and answers with text."""
+"""
+The interface of a memory to be measured: it is given a conversation and questions, and answers with text.
+"""
 
 from __future__ import annotations
 

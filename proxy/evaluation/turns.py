@@ -1,5 +1,5 @@
 """
-What is one turn of a conversation? What was said to the assistant since its last word, and that word.
+A turn of a conversation: what was said to the assistant since its last word, and that word.
 
 LANTERN (section 3.1) groups user and assistant messages into turn pairs with their tool calls. In a tool loop the
 assistant speaks many times; each time is a turn of its own, so that none of them vanishes in the summary of a hundred.

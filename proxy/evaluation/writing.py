@@ -1,5 +1,5 @@
 """
-What does each writer keep of a conversation within a budget of tokens? WhenLoss's write stage.
+WhenLoss's write stage: what each writer keeps of a conversation within a budget of tokens.
 
 WhenLoss (arXiv 2605.24579, sections 5.2 and 5.3). What MemWalker and ReadAgent keep is only of use to a model that
 walks through it, so they are left out; the others are read alike, by cosine.

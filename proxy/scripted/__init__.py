@@ -1,5 +1,5 @@
 """
-What would a provider say? An upstream that follows a script, on a real socket, on every wire that we speak.
+A scripted provider: an upstream that follows a script, on a real socket and with every API that we speak.
 
 No model, no randomness, no clock in an answer. It ships with the package because the demo runs on it, and because
 whoever builds on this house needs it for the same reason as our tests: to see the bytes that reach a provider.

@@ -1,4 +1,6 @@
-"""How is a reply said as a chat completion? Whole, or as the stream that says the same."""
+"""
+A scripted reply as a chat completion, whole or streamed.
+"""
 
 from __future__ import annotations
 

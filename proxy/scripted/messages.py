@@ -1,4 +1,6 @@
-"""How is a reply said as a message of Anthropic's Messages API? Whole, or as the stream that says the same."""
+"""
+A scripted reply as a message of Anthropic's Messages API, whole or streamed.
+"""
 
 from __future__ import annotations
 

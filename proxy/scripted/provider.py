@@ -1,4 +1,6 @@
-"""What does a provider answer without its model? Its models, token counts, what it stored, compacted windows."""
+"""
+What a provider answers without its model: model lists, token counts, stored answers, compacted windows.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What does the script say, and what is it asked? One reply, whichever wire it is asked on."""
+"""
+The script's reply to a request, the same for every API.
+"""
 
 from __future__ import annotations
 

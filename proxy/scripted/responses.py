@@ -1,4 +1,6 @@
-"""How is a reply said as a response of OpenAI's Responses API? Whole, or as the stream that says the same."""
+"""
+A scripted reply as a response of OpenAI's Responses API, whole or streamed.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Where is the scripted provider reached? On a real socket, with every request kept as it came.
+The server of the scripted provider: a real socket, with every request kept as it came.
 
 What it says, and on which wire, is decided in its neighbours.
 """

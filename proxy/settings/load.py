@@ -1,5 +1,5 @@
 """
-What did the operator set? Flags beat environment beat file beat defaults; the result is one `Policy`.
+The loading of the policy: flags beat environment variables, these beat the file, and the file beats the defaults.
 
 Every mistake is a `PolicyError` that names where the value came from, the key, the value and what is allowed.
 """

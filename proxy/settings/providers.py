@@ -1,5 +1,5 @@
 """
-Which providers does LiteLLM know? Read off its source, as importing it takes seconds that only its users shall wait.
+The providers that LiteLLM knows, read from its source, because importing it takes seconds.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-Where does a request go, and who takes it there? As it is to a provider, or as a LiteLLM model understands it.
+The dispatcher: sends a request to its upstream, as it is or through LiteLLM.
 """
 
 from __future__ import annotations

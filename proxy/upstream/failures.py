@@ -1,5 +1,5 @@
 """
-What does a failure of LiteLLM's mean for the client? The provider's own refusal, or that nobody answered.
+LiteLLM's failures as clients get them: the provider's own refusal, or that nobody answered.
 
 LiteLLM raises what its providers' libraries raise, some of it wrapped and some of it not. So a failure is read by what
 it carries: a status, words, headers, and what it followed from.

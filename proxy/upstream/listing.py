@@ -1,5 +1,5 @@
 """
-Which models can a client ask for? The lists of all upstreams in one, each model as the upstream has it that serves it.
+The list of models: the lists of all upstreams in one, each model as the upstream has it that serves it.
 
 Entries and list carry the fields of OpenAI's form and of Anthropic's, so that the SDKs of both read them.
 """

@@ -1,5 +1,5 @@
 """
-What does LiteLLM take of a client's request, and what does it give back? The fields and the events of each wire.
+The bridge between a client's API and LiteLLM: the fields that are handed over, and the events that come back.
 
 A request becomes keyword arguments of LiteLLM, and many of its keywords say where a request goes, with which key, and
 what is read from this machine. So only what is named here is handed over; other fields of a request are left out.

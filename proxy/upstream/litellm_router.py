@@ -1,5 +1,5 @@
 """
-How is a LiteLLM model set up? As the policy says, with LiteLLM's own settings, and nothing else of its router's.
+The set-up of a LiteLLM model: as the policy says, with LiteLLM's own settings and nothing else of its router.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-How is foreign code kept from holding up every request? On a thread with an event loop of its own.
+A thread with an event loop of its own, so that foreign code does not hold up other requests.
 
 Whatever blocks there (an import in mid-request, a synchronous look-up on the network) holds up its own kind alone.
 """

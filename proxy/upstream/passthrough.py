@@ -1,5 +1,5 @@
 """
-How do the client's bytes reach the provider, and the provider's the client? As they are, and as they come.
+The pass-through: the client's bytes to the provider and the provider's to the client, unchanged and as they come.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-Which upstream serves a request? The first whose patterns match its model, among those for the client's API.
+Routing: the first upstream whose API and model patterns match a request.
 """
 
 from __future__ import annotations

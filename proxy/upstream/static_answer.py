@@ -1,5 +1,5 @@
 """
-What if the proxy itself has the answer? One whole body, given out as an upstream's would be.
+An answer that the proxy has itself, in the form in which an upstream's is passed on.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-What if the upstream agrees to speak another protocol? Then its connection is handed over, and HTTP is done with it.
+A connection that the upstream has upgraded to another protocol, handed over with HTTP done.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-How does a request reach a provider that does not speak the client's wire? Through LiteLLM, which translates it.
+LiteLLM as an upstream, for providers that do not speak the client's API.
 
 The only file that imports litellm, and only where an upstream names one of its models: at the start, as that takes
 seconds. It runs apart from everything else, asks nobody but the provider, keeps no record and writes no line.

@@ -1,5 +1,5 @@
 """
-Is everything in place, and what is to be done where it is not? The checks behind `palimpsest doctor`.
+The checks behind `palimpsest doctor`, each with what was found and what to do about it.
 
     examination     which checks there are, in which order
     disk            folder, secret, database, space

@@ -1,5 +1,5 @@
 """
-Is what is stored safe and usable? The data folder, its secret, its database, and the room for more.
+Checks of the data folder: its permissions, the secret, the database, and free space.
 """
 
 from __future__ import annotations

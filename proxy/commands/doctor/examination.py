@@ -1,5 +1,5 @@
 """
-What is looked at, and in which order? From what the proxy needs to start to what it needs to be of use.
+The examination: all checks in order, from what a start needs to what memory needs.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-What does a check say? How it stands, what was found, and what to do.
+The result of a check: its state, what was found, and what to do.
 """
 
 from __future__ import annotations

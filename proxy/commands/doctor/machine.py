@@ -1,5 +1,5 @@
 """
-Has this machine what the proxy needs? Embedding model, tokenizers, an address to listen on, a token for the operator.
+Checks of this machine: embedding model, tokenizers, address to listen on, admin token.
 """
 
 from __future__ import annotations

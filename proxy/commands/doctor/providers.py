@@ -1,5 +1,5 @@
 """
-Can the upstreams be reached, do they take the credential in the environment, and do they agree on what time it is?
+Checks of the upstreams: whether each can be reached, accepts its credential, and agrees on the time.
 
 A list of models is asked for, once with the credential and, where that works, once without: some providers show it to
 everybody, and it then says nothing about a credential. Nothing that an upstream says is repeated.

@@ -1,5 +1,5 @@
 """
-How are findings shown? As lines that a person reads from top to bottom, or as one JSON document.
+The report of an examination, as lines for people or as one JSON document.
 """
 
 from __future__ import annotations

@@ -1,1 +1,3 @@
-"""Which other memories are compared? One a file, each by its paper; `BASELINES` in `known.py` names them."""
+"""
+Baselines: other memories, each in a file that names its paper. `BASELINES` in `known.py` lists them.
+"""

@@ -1,5 +1,5 @@
 """
-Which messages share words with the question? BM25 alone, by the library rank-bm25.
+Baseline: messages ranked by BM25 alone, with the library rank-bm25.
 
 Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009; Okapi variant with the library's parameters. The
 words are our own stems (`core/archive/chunking.py`), so that only the ranking differs.

@@ -1,5 +1,5 @@
 """
-Which stretches of 200 tokens mean something close to the question? WhenLoss's "Verbatim Chunk".
+Baseline: dense retrieval of stretches of 200 tokens, WhenLoss's "Verbatim Chunk".
 
 WhenLoss (arXiv 2605.24579, section 5.3): the conversation is cut into chunks of 200 tokens (cl100k_base) without
 overlap, found by the cosine of all-MiniLM-L6-v2. Nothing is evicted here, as no write budget is given; `bench diagnose`

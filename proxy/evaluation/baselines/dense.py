@@ -1,5 +1,5 @@
 """
-Which passages mean something close to the question? CALMem's episodic memory: dense only, with a floor.
+Baseline: dense retrieval of passages with a floor, CALMem's episodic memory.
 
 CALMem (sections 3.4, 4.2 to 4.4): chunks of 1,000 characters that overlap by 200, cosine of all-MiniLM-L6-v2, floor
 0.40. Its five chunks of 600 characters are its budget for a turn; here the given budget is filled, in its order.

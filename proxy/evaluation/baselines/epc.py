@@ -1,5 +1,5 @@
 """
-What will be asked of a session, and what is the least that answers it? Expected predictive compression (EPC).
+Baseline: expected predictive compression (EPC), the least text that answers what will be asked of a session.
 
 WhenLoss (arXiv 2605.24579, sections 4 and 5.3, appendix A.1): per session one call for five probe questions and one for
 the least evidence of each; evidence that overlaps is merged; units are chosen greedily by 1.0 coverage (probe questions

@@ -1,5 +1,5 @@
 """
-What do the newest summaries hold? LANTERN's baseline "Summarization": extractive summaries, newest first.
+Baseline: extractive summaries, newest first, LANTERN's "Summarization".
 
 LANTERN (arXiv 2606.05182, sections 3.1 and 4.5): up to 500 characters of each message, 1,200 of a turn.
 """

@@ -1,4 +1,6 @@
-"""Which baselines are there, by the name that `--systems` takes?"""
+"""
+The table of baselines, by the names that `--systems` takes.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-What does LANTERN restore? Turn pairs, summaries by rule, four ranked lists, RRF, MMR, packed into the budget.
+Baseline: LANTERN. Turn pairs, summaries by rule, four ranked lists, RRF and MMR, packed into the budget.
 
 LANTERN (arXiv 2606.05182), section 3 and appendix A, without the optional model call and reinforcement, as in its
 headline figures. What the paper leaves open is read in its favour: in a tool loop each answer is a turn of its own;

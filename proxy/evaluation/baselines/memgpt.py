@@ -1,5 +1,6 @@
 """
-What does a model extract every five turns, and find again by three questions? MemGPT, as LANTERN re-implements it.
+Baseline: MemGPT as LANTERN re-implements it. A model extracts facts every five turns and finds them by three
+questions.
 
 LANTERN (arXiv 2606.05182, section 4.5, "MemGPT-Faithful", after Packer et al., arXiv 2310.08560): facts are extracted
 by a model from each batch of five turns (500 characters of each message, at most 2,048 tokens), a model writes three

@@ -1,5 +1,5 @@
 """
-What is close, and not yet forgotten? MemoryBank: dense retrieval, weighed by importance that decays.
+Baseline: MemoryBank. Dense retrieval, weighed by an importance that decays.
 
 Zhong et al., "MemoryBank", AAAI 2024, as WhenLoss re-implements it ("importance-weighted re-ranking over the same
 embedding scores"). Retention is R = exp(-t / S) of Ebbinghaus, t in days since a turn. A model would rate importance;

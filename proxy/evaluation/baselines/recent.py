@@ -1,5 +1,5 @@
 """
-What does the last stretch hold? A sliding window: the newest messages that fit, as most clients truncate.
+Baseline: a sliding window of the newest messages that fit, as most clients truncate.
 
 LANTERN (arXiv 2606.05182, section 2) and every truncating client.
 """

@@ -1,5 +1,5 @@
 """
-What does a model keep of each session, within a budget of tokens? WhenLoss's "Summary (LLM)".
+Baseline: a model's summary of each session within a budget of tokens, WhenLoss's "Summary (LLM)".
 
 WhenLoss (arXiv 2605.24579, section 5.3 and appendix A.1): one call a session, shares of the write budget by the square
 root of a session's length, found by the cosine of all-MiniLM-L6-v2. A session whose messages are of one day is too long
