@@ -119,7 +119,7 @@ def numbers(stats: Mapping[str, Any], now: float) -> RenderableType:
             *((name, f"{stats[name]:,}") for name in counts),
             ("size", f"{stats['bytes'] / BYTES_PER_MEGABYTE:,.1f} MB"),
             ("to be indexed", f"{stats['pending']:,}" + (f", the oldest for {max(lag, 0.0):,.0f} s" if lag else "")),
-            ("set aside", f"{stats['set_aside']:,}, which could not be stored" if stats["set_aside"] else ""),
+            ("set aside", f"{stats['set_aside']:,}, that could not be stored" if stats["set_aside"] else ""),
             (
                 "searches",
                 f"p50 {stats['search_ms_p50']:g} ms, p95 {stats['search_ms_p95']:g} ms"
@@ -143,7 +143,7 @@ def found(recalled: Recalled, behind: Recalled | None = None) -> Iterable[Render
             ("gate", f"{'open' if recalled.admitted else 'shut'}: {recalled.reason}"),
             ("model", "missing: searched by words alone" if recalled.lexical_only else ""),
             ("took", f"{recalled.elapsed_ms:.1f} ms"),
-            ("behind it", "what follows; a request would not have got it" if behind and behind.candidates else ""),
+            ("behind it", "what follows; a request would not have received it" if behind and behind.candidates else ""),
         ]
     )
     recalled = behind or recalled

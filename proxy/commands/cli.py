@@ -28,15 +28,15 @@ DONE, FAILED, WRONG = 0, 1, 2
 
 RESULTS = 20  # a screenful
 FORGETTABLE = (
-    ("conversation", "ID", "one conversation, and those of its sub-agents (x-palimpsest-conversation)"),
-    ("turn", "ID", "what one request brought, and its answer: x-palimpsest-turn, or CONVERSATION/N"),
+    ("conversation", "ID", "a conversation with its sub-agents (x-palimpsest-conversation)"),
+    ("turn", "ID", "the new messages of a request and its answer: x-palimpsest-turn, or CONVERSATION/N"),
     ("user", "NAME", "all conversations of a user"),
     ("scope", "NAME", "all conversations of a project"),
-    ("tenant", "NAME", "all of a tenant; beside others: only there"),
-    ("older-than", "AGE", "what was said before that: 90d, 12h, 4w"),
-    ("matching", "TEXT", "messages that hold these words, in any case"),
+    ("tenant", "NAME", "everything of a tenant; with other options: only within it"),
+    ("older-than", "AGE", "messages older than this: 90d, 12h, 4w"),
+    ("matching", "TEXT", "messages that contain these words, ignoring case"),
 )
-"""What `forget` takes: option, what stands behind it, help. Several restrict one another."""
+"""Options of `forget`: name, placeholder and help. Several of them narrow each other down."""
 HELP_COLUMN = 20  # behind the longest name of a command
 
 
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return WRONG
     if not arguments[0].startswith("-") and arguments[0] not in commands:
-        parser.error(f"there is no command {arguments[0]}{_nearest(arguments[0], commands)}")
+        parser.error(f"unknown command {arguments[0]}{_nearest(arguments[0], commands)}")
     given, unknown = parser.parse_known_args(arguments)
     if unknown:
         command = commands.get(arguments[0], parser)
@@ -82,7 +82,7 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     parser = argparse.ArgumentParser(
         "palimpsest",
         description="A transparent proxy that gives any LLM application memory.",
-        epilog="Begin with: palimpsest demo. Then: palimpsest wrap -- COMMAND. More of each: palimpsest COMMAND --help",
+        epilog="Start with: palimpsest demo. Then: palimpsest wrap -- COMMAND. Details: palimpsest COMMAND --help",
         formatter_class=_Formatter,
     )
     parser.add_argument("--version", action="version", version=__version__)
@@ -107,24 +107,24 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
         "-- COMMAND ..."
     )
     wrapped.epilog = (
-        "Uses the proxy that runs at the configured address, or starts one that ends with the command. OPENAI_BASE_URL "
-        "and ANTHROPIC_BASE_URL, where they are set, name the provider. Exit status: the command's."
+        "Uses the proxy that is running at the configured address, or starts one that ends with the command. "
+        "OPENAI_BASE_URL and ANTHROPIC_BASE_URL, if they are set, name the provider. Exit status: the command's."
     )
     _policy_flags(wrapped)
     _listen_flags(wrapped)
     _model_flag(wrapped)
-    wrapped.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="behind --, as you type it")
+    wrapped.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="the command, after --")
 
-    command("demo", _demo, "Show in half a minute what it does.")
+    command("demo", _demo, "Demonstrate the proxy in half a minute, without a key or a network.")
 
-    doctor = command("doctor", _doctor, "Check everything that the proxy needs, and say what to do.")
-    doctor.add_argument("--json", action="store_true", help="for programs")
+    doctor = command("doctor", _doctor, "Check everything that the proxy needs, and say how to fix it.")
+    doctor.add_argument("--json", action="store_true", help="as JSON, for programs")
     _policy_flags(doctor)
     _listen_flags(doctor)
     _model_flag(doctor)
 
     check = command(
-        "check-config", _check_config, "Judge a configuration, try its data folder, and say what it changes."
+        "check-config", _check_config, "Check a configuration and its data folder, and list what it changes."
     )
     check.add_argument("config", nargs="?", type=Path, metavar="FILE", help="YAML file, or the name of a preset")
 
@@ -132,52 +132,68 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     settings.add_argument("--markdown", action="store_true", help="as tables, with what is allowed")
 
     model = command("model", _model, "Manage the embedding model.")
-    model.add_argument("action", choices=["install", "list"], help="fetch it unless it is there; name all there are")
+    model.add_argument(
+        "action",
+        choices=["install", "list"],
+        help="install: download the model if it is missing; list: list all models",
+    )
     _policy_flags(model)
     _model_flag(model)
 
-    index = command("index", _index, "Give every archived passage its vector.")
-    index.add_argument("--all", action="store_true", help="first drop all that is derived, and derive it anew")
+    index = command("index", _index, "Embed all archived passages that have no vector yet.")
+    index.add_argument(
+        "--all",
+        action="store_true",
+        help="first delete everything that is derived from the journal, and derive it again",
+    )
     _policy_flags(index)
     _model_flag(index)
 
-    search = command("search", _search, "Look into the archive, as recall would.")
-    search.add_argument("query", nargs="+", metavar="QUERY", help="what to look for")
-    search.add_argument("--conversation", default="", metavar="ID", help="only there (x-palimpsest-conversation)")
-    search.add_argument("--tenant", default="", metavar="NAME", help="whose; needed where several are stored")
+    search = command("search", _search, "Search the archive as recall would.")
+    search.add_argument("query", nargs="+", metavar="QUERY", help="words or a question")
+    search.add_argument(
+        "--conversation", default="", metavar="ID", help="search only this conversation (x-palimpsest-conversation)"
+    )
+    search.add_argument("--tenant", default="", metavar="NAME", help="tenant to search; required if several are stored")
     search.add_argument("--limit", type=int, default=RESULTS, metavar="N", help=f"how many ({RESULTS})")
     _policy_flags(search)
     _model_flag(search)
 
-    explain = command("explain", _explain, "Say what one request decided, and why.")
+    explain = command("explain", _explain, "Show what was decided for a request, and why.")
     explain.add_argument(
         "named",
         nargs="?",
         metavar="TURN|CONVERSATION",
-        help="x-palimpsest-turn or x-palimpsest-conversation of the answer; the newest turn of all if left out",
+        help="x-palimpsest-turn or x-palimpsest-conversation of an answer; the default is the newest turn",
     )
-    explain.add_argument("number", nargs="?", type=int, metavar="N", help="n-th turn of it, from 1; else its newest")
+    explain.add_argument(
+        "number",
+        nargs="?",
+        type=int,
+        metavar="N",
+        help="number of the turn in the conversation, from 1; the default is its newest",
+    )
     _policy_flags(explain)
 
-    forget = command("forget", _forget, "Erase from the archive, look whether it is gone, and print a receipt.")
+    forget = command("forget", _forget, "Delete from the archive, verify that it is gone, and print a receipt.")
     for name, metavar, about in FORGETTABLE:
         forget.add_argument(f"--{name}", metavar=metavar, help=about)
-    forget.add_argument("--dry-run", action="store_true", help="only count what would go")
-    about = "write the whole file anew if something is left in it, also where that is larger than 256 MB; others wait"
+    forget.add_argument("--dry-run", action="store_true", help="only count what would be deleted")
+    about = "if anything is left, rewrite the whole file even if it is larger than 256 MB; other writes wait meanwhile"
     forget.add_argument("--vacuum", action="store_true", help=about)
-    forget.add_argument("--yes", action="store_true", help="do not ask first")
+    forget.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     _policy_flags(forget)
 
-    stats = command("stats", _stats, "Say how much is stored, indexed and searched.")
+    stats = command("stats", _stats, "Show how much is stored and indexed, and how long searches take.")
     _policy_flags(stats)
 
-    bench = command("bench", _bench, "Measure what memory is worth, on known conversations.")
+    bench = command("bench", _bench, "Run a benchmark of memory on known conversations.")
     if arguments[:1] == ["bench"]:  # nobody else waits for what it is made of
         from proxy.evaluation.command import add_arguments
 
         add_arguments(bench, "".join(arguments[1:2]))
 
-    command("version", _version, "Say which version this is.")
+    command("version", _version, "Print the version.")
     return parser, commands.choices
 
 
@@ -201,7 +217,7 @@ def _listen_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def _model_flag(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", metavar="NAME", help="the embedding model, as palimpsest model list names it")
+    parser.add_argument("--model", metavar="NAME", help="embedding model, by its name in palimpsest model list")
 
 
 def _policy(given: argparse.Namespace) -> Policy:
@@ -223,7 +239,7 @@ def _wrap(given: argparse.Namespace) -> int:
 
     words = given.command[given.command[:1] == ["--"] :]
     if not words:
-        raise PolicyError("wrap: which command? palimpsest wrap -- COMMAND ...")
+        raise PolicyError("wrap: no command given; use palimpsest wrap -- COMMAND ...")
     return wrap(_policy(given), words, os.environ)
 
 
@@ -342,7 +358,7 @@ def _forget(given: argparse.Namespace) -> int:
         async with offline.opened(policy) as archive:
             preview = await archive.preview(target)
             if preview is None:
-                aside.print("nothing that is stored is meant: nothing was erased")
+                aside.print("nothing stored matches, so nothing was erased")
                 return FAILED
             (out if given.dry_run else aside).print(terminal.fields(terminal.would_go(preview.counts)))
             if given.dry_run:
@@ -352,12 +368,12 @@ def _forget(given: argparse.Namespace) -> int:
                 return FAILED
             receipt = await archive.erase(target, given.vacuum)
             if receipt is None:  # somebody else was faster
-                aside.print("nothing that is stored is meant any more")
+                aside.print("nothing stored matches any more")
                 return FAILED
             out.print_json(data=receipt)
             if receipt["check"]["clean"]:
                 return DONE
-            aside.print("erased, but the disk still holds some of it: see check in the receipt, and docs/privacy.md")
+            aside.print("erased, but some of it is still on the disk: see check in the receipt, and docs/privacy.md")
             return FAILED
 
     return asyncio.run(run())
@@ -365,8 +381,8 @@ def _forget(given: argparse.Namespace) -> int:
 
 def _is_sure(console: Console) -> bool:
     if not sys.stdin.isatty():
-        raise PolicyError("forget: nobody is there to be asked; add --yes")
-    return console.input("This cannot be undone. Erase it? Type yes: ").strip().lower() == "yes"
+        raise PolicyError("forget: cannot ask for confirmation without a terminal; add --yes")
+    return console.input("This cannot be undone. Type yes to erase it: ").strip().lower() == "yes"
 
 
 def _stats(given: argparse.Namespace) -> int:

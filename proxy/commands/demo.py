@@ -109,9 +109,7 @@ async def play() -> Played:
             with_memory = await _ask(http, upstream, compacted)
             if with_memory.headers.get("x-palimpsest-recalled", "0") == "0":
                 note = with_memory.headers.get("x-palimpsest-note", "no reason given")
-                raise MemoryFault(
-                    f"playing the demo: nothing came back ({note}); the lines above say what failed, if anything did"
-                )
+                raise MemoryFault(f"playing the demo: nothing came back ({note}); any failure is in the lines above")
             home = with_memory.headers["x-palimpsest-conversation"]
             why = await _get(http, f"/memory/v1/conversations/{home}/turns/{len(talk['turns']) + 1}")
             found = await _get(http, "/memory/v1/search", q=talk["question"])

@@ -73,7 +73,7 @@ class Commands:
         if turn is None:
             which = "the newest turn" if number is None else f"turn {number}"
             which = named if named and named.startswith(TURN_PREFIX) else f"{which} of {named or 'all'}"
-            raise MemoryFault(f"looking for {which}: there is none in {self.database.path}")
+            raise MemoryFault(f"looking for {which}: not found in {self.database.path}")
         asked = [candidate["occurrence"] for candidate in turn["explain"].get("candidates", ())]
         stored = await self._journal.messages(turn["tenant"], asked)
         return Explained(turn, {occurrence: message.text for occurrence, message in stored.items()})
@@ -155,10 +155,10 @@ class Commands:
     async def _tenant_of(self, conversation: str) -> str:
         names = await self._journal.tenants(conversation)
         if not names:
-            raise MemoryFault(f"searching {self.database.path}: nothing of {conversation or 'anybody'} is stored there")
+            raise MemoryFault(f"searching {self.database.path}: {conversation or 'nothing'} is not stored there")
         if len(names) > 1:
             newest = ", ".join(names[:TENANTS_NAMED])
-            raise PolicyError(f"--tenant: must be given, as {len(names)} tenants are stored; the newest are: {newest}")
+            raise PolicyError(f"--tenant: required, because {len(names)} tenants are stored; the newest are: {newest}")
         return names[0]
 
 
@@ -173,7 +173,7 @@ async def opened(policy: Policy) -> AsyncIterator[Commands]:
     commands = Commands(policy)
     try:
         if not commands.database.path.exists():
-            raise MemoryFault(f"opening {commands.database.path}: it is not there yet; --data names another folder")
+            raise MemoryFault(f"opening {commands.database.path}: it does not exist yet; --data names another folder")
         await commands.database.open()
         yield commands
     finally:

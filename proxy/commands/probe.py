@@ -24,8 +24,8 @@ class Found(StrEnum):
 
     NOBODY = "nobody"
     OURS = "ours"
-    ANOTHER = "another palimpsest: its data folder or its upstreams differ"
-    WRAPPED = "the palimpsest of another wrapped command, with which it ends"
+    ANOTHER = "another palimpsest, with a different data folder or other upstreams"
+    WRAPPED = "the palimpsest of another wrapped command"
     FOREIGN = "another program"
 
 

@@ -100,7 +100,7 @@ def _introduce(policy: Policy) -> None:
         log.info(f"{_requests_of(upstream)} go to {_destination(upstream)}", upstream=upstream.name)
     url = address(listen)
     log.info(f"for OpenAI clients: export OPENAI_BASE_URL={url}/v1")
-    log.info(f"for Anthropic ones: export ANTHROPIC_BASE_URL={url}")
+    log.info(f"for Anthropic clients: export ANTHROPIC_BASE_URL={url}")
     command = Path(sys.executable).with_name("palimpsest")
     if shutil.which(command.name) is None and command.exists():
         log.info(f"for other commands: alias {command.name}={command}")
@@ -114,7 +114,7 @@ def _requests_of(upstream: UpstreamPolicy) -> str:
 def _destination(upstream: UpstreamPolicy) -> str:
     if not upstream.litellm:
         return upstream.url
-    return f"{upstream.litellm} by way of LiteLLM" + (f", at {upstream.url}" if upstream.url else "")
+    return f"{upstream.litellm} through LiteLLM" + (f", at {upstream.url}" if upstream.url else "")
 
 
 def _claimed(listen: ListenPolicy) -> ListenPolicy:
@@ -123,7 +123,7 @@ def _claimed(listen: ListenPolicy) -> ListenPolicy:
         return listen.model_copy(update={"port": claim(listen)})
     except OSError as cause:
         reason = (cause.strerror or str(cause)).partition(" (")[0].lower()
-        hint = "stop what listens there (palimpsest itself, perhaps), or choose another --port"
+        hint = "stop what is listening there (perhaps palimpsest itself), or choose another --port"
         raise PolicyError(f"listen.port: {listen.port}: cannot listen on {listen.host}: {reason}; {hint}") from cause
 
 

@@ -126,7 +126,9 @@ def _filled(text: str, url: str) -> str:
 def _to(url: str, variable: str, upstream: UpstreamPolicy) -> UpstreamPolicy:
     path = url.partition("://")[2].partition("/")[2]
     if upstream.wire == "openai" and path and not url.endswith("/v1"):
-        raise PolicyError(f"environment: {variable}: must end in /v1 or have no path: requests go on to /v1/...")
+        raise PolicyError(
+            f"environment: {variable}: must end in /v1 or have no path, because requests go to /v1/... below it"
+        )
     try:
         return UpstreamPolicy.model_validate(upstream.model_dump() | {"url": url})
     except ValidationError as error:
@@ -135,7 +137,7 @@ def _to(url: str, variable: str, upstream: UpstreamPolicy) -> UpstreamPolicy:
 
 def _refused(name: str) -> int:
     is_there = Path(name).is_file()
-    _say(f"{name}: {'is not executable' if is_there else 'there is no such command'}")
+    _say(f"{name}: {'is not executable' if is_there else 'command not found'}")
     return NOT_EXECUTABLE if is_there else NOT_FOUND
 
 
@@ -164,7 +166,7 @@ def _proxy(policy: Policy, environment: Mapping[str, str]) -> Iterator[str]:
         _await(process, policy, log)
         yield address(policy.listen)
         if process.poll() is not None:
-            _say(f"the proxy ended before the command did; {log} says why")
+            _say(f"the proxy ended before the command; see {log}")
     finally:
         _stop(process, policy.listen.shutdown_seconds + STOP_SECONDS)
 
@@ -182,7 +184,7 @@ def _place(listen: ListenPolicy, found: Found) -> ListenPolicy:
         elsewhere = listen.model_copy(update={"port": claim(anywhere)})
     except OSError as cause:
         raise PolicyError(f"listen.host: {listen.host}: cannot listen there: {cause.strerror}; try --host") from cause
-    _say(f"{address(listen)} is taken: {reason}; this command has {address(elsewhere)}")
+    _say(f"{address(listen)} is taken: {reason}; this command uses {address(elsewhere)}")
     return elsewhere
 
 
@@ -205,9 +207,9 @@ def _await(process: subprocess.Popen[bytes], policy: Policy, log: Path) -> None:
     while look(policy) is not Found.WRAPPED:
         if process.poll() is not None:
             said = " ".join(log.read_text(errors="replace").splitlines()[-TOLD_LINES:])
-            raise MemoryFault(f"starting the proxy at {address(policy.listen)}: it ended: {said or f'see {log}'}")
+            raise MemoryFault(f"starting the proxy at {address(policy.listen)}: it exited: {said or f'see {log}'}")
         if time.monotonic() > deadline:
-            raise MemoryFault(f"starting the proxy at {address(policy.listen)}: no answer yet; {log} may say why")
+            raise MemoryFault(f"starting the proxy at {address(policy.listen)}: no answer yet; see {log}")
         time.sleep(LOOK_SECONDS)
 
 

@@ -65,7 +65,7 @@ class Access:
         if opened:
             return Caller(opened[0])
         if not self.is_loopback:
-            return Refusal(403, "no admin token is set, so only 127.0.0.1 is answered: set PALIMPSEST_ADMIN_TOKEN")
+            return Refusal(403, "no admin token is set, so only 127.0.0.1 gets an answer: set PALIMPSEST_ADMIN_TOKEN")
         if not is_local(headers):
             return Refusal(403, "ask from this machine, as http://127.0.0.1 or http://localhost, or set an admin token")
         return Caller()

@@ -134,7 +134,7 @@ class _Admin:
         if isinstance(caller, Refusal):
             return error_reply(caller.status, caller.text)
         if caller.tenant:
-            return error_reply(403, "these are numbers of all tenants: send the admin token")
+            return error_reply(403, "these figures cover all tenants: send the admin token")
         await self._state()  # sets the gauges
         return Response(self._metrics.render(), media_type=CONTENT_TYPE)
 
@@ -148,8 +148,8 @@ class _Admin:
             try:
                 return await handler(request, caller)
             except MemoryFault as fault:
-                log.warning("an operator's question failed", exc_info=fault)
-                return error_reply(fault.http_status, "the store or an index could not be asked; the log says why")
+                log.warning("an admin request failed", exc_info=fault)
+                return error_reply(fault.http_status, "the store or an index did not answer; the log says why")
 
         return endpoint
 
@@ -185,12 +185,12 @@ class _Admin:
         asked = request.query_params
         tenant = asked.get("tenant") or caller.tenant or self._default_tenant
         if caller.tenant and tenant != caller.tenant:
-            return error_reply(403, "a proxy key searches its own tenant only")
+            return error_reply(403, "a proxy key can only search its own tenant")
         if not tenant:
-            return error_reply(400, "tenant must be given: whose memory is searched")
+            return error_reply(400, "tenant is required: whose memory to search")
         text, limit = asked.get("q", ""), asked.get("limit", str(SEARCH_RESULTS))
         if not text.strip():
-            return error_reply(400, "q must be given: what is searched for")
+            return error_reply(400, "q is required: what to search for")
         if not (_is_number(limit) and 1 <= int(limit) <= MOST_RESULTS):
             return error_reply(400, f"limit must be a number from 1 to {MOST_RESULTS}")
         conversation = asked.get("conversation", "")
@@ -211,7 +211,7 @@ class _Admin:
 
     async def stats(self, _request: Request, caller: Caller) -> Response:
         if caller.tenant:
-            return error_reply(403, "these are numbers of all tenants: send the admin token")
+            return error_reply(403, "these figures cover all tenants: send the admin token")
         return json_reply(dict(await self._journal.stats()))
 
 

@@ -18,7 +18,7 @@ from proxy.errors import PolicyError
 from proxy.memory.forgetting import Forgetting, target_of
 from proxy.ports import Clock
 
-NOTHING = "nothing that is stored is meant: nothing was erased"
+NOTHING = "nothing stored matches, so nothing was erased"
 NOT_CLEAN = 500  # the receipt says what is left
 TRUE = ("1", "true", "yes", "")
 
@@ -37,7 +37,7 @@ class ForgetRoutes:
         except orjson.JSONDecodeError:
             body = None
         if not isinstance(body, dict):
-            return error_reply(400, "the body must be a JSON object that says what to forget")
+            return error_reply(400, "the body must be a JSON object that names what to forget")
         dry_run = body.pop("dry_run", False)
         if not isinstance(dry_run, bool):
             return error_reply(400, "dry_run: must be true or false")
@@ -55,7 +55,7 @@ class ForgetRoutes:
 
     async def _answer(self, given: dict[str, Any], caller: Caller, dry_run: bool) -> Response:
         if caller.tenant and given.get("tenant", caller.tenant) != caller.tenant:
-            return error_reply(403, "a proxy key erases in its own tenant only")
+            return error_reply(403, "a proxy key can only erase in its own tenant")
         if caller.tenant:
             given["tenant"] = caller.tenant
         try:

@@ -53,8 +53,8 @@ class ProviderState:
             raise Refused(
                 403,
                 "provider_state_refused",
-                f"{method} {path}{' as a WebSocket' if switches else ''} may lead to what the provider keeps for other "
-                f"keys of this proxy; if they may see each other's, set {SETTING}",
+                f"{method} {path}{' as a WebSocket' if switches else ''} may reach what the provider stores for other "
+                f"keys of this proxy; if they may see each other's data, set {SETTING}",
             )
 
     async def check_body(self, headers: RawHeaders, body: bytes | None) -> None:
@@ -66,7 +66,9 @@ class ProviderState:
             Refused: it names what the provider keeps, and not for this caller, or cannot be read.
         """
         if body is None:
-            raise Refused(413, "request_too_large", "the compressed request is too large to be checked; send less")
+            raise Refused(
+                413, "request_too_large", "the compressed request is too large to be checked; send a smaller one"
+            )
         try:
             named = await asyncio.to_thread(kept, body)
         except WireError as cause:
@@ -75,15 +77,15 @@ class ProviderState:
             raise Refused(
                 403,
                 "provider_state_refused",
-                f"{', '.join(named.fields)} would name what the provider keeps for any key of this proxy; send the "
+                f"{', '.join(named.fields)} refers to what the provider stores for any key of this proxy; send the "
                 f"content itself, or set {SETTING}",
             )
         if named.answers and not await self._are_own(headers, named.answers):
             raise Refused(
                 400,
                 "previous_response_not_found",
-                "an id in this request names no answer that this key was given by this proxy, or none that was "
-                f"archived; send the history itself, or set {SETTING}",
+                "an id in this request does not belong to an answer that this key received through this proxy and "
+                f"that was archived; send the history itself, or set {SETTING}",
             )
 
     async def _are_own(self, headers: RawHeaders, ids: tuple[str, ...]) -> bool:
@@ -99,5 +101,5 @@ class ProviderState:
                 await asyncio.sleep(LATE_SECONDS)
                 return await self._journal.handed_out(tenant, prints) == prints
         except (MemoryFault, TimeoutError) as fault:
-            text = "the ids in this request cannot be checked now: the archive does not answer; try again"
+            text = "the ids in this request cannot be checked, because the archive does not answer; try again"
             raise Refused(503, "archive_unavailable", text) from fault

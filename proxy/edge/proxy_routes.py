@@ -89,13 +89,13 @@ class ProxyRoutes:
     async def _answer(self, scope: Scope, path: str, upload: Upload, relay: Relay) -> None:
         headers = scope["headers"]
         if _STRANGE_PATH.search(path):
-            text = "the path holds //, dot segments or backslashes, or no / in front; send it plain"
+            text = "the path contains //, dot segments or backslashes, or does not start with /; send it without"
             await relay.refuse(400, "invalid_path", text)
         elif self._keyring and self._keyring.find(headers) is None:
-            text = "the key is none of this proxy's; send one of those as authorization: Bearer, or as x-api-key"
+            text = "unknown key: send one of this proxy's keys as authorization: Bearer, or as x-api-key"
             await relay.refuse(401, "invalid_api_key", text)
         elif self._declines_sockets and can_switch(scope) and wire_of("POST", path) is not None:
-            text = "a WebSocket would pass without memory (memory.websockets of the proxy): ask over HTTP"
+            text = "a WebSocket would pass without memory (memory.websockets of the proxy): use HTTP"
             await relay.refuse(426, "websocket_declined", text)
         else:
             try:
@@ -108,7 +108,7 @@ class ProxyRoutes:
                 await relay.refuse(refused.status, refused.code, str(refused))
             except BodyTooLarge as too_large:
                 if not relay.has_begun:
-                    text = f"the request is larger than {self._limit_bytes} bytes (limits.body_bytes); send less"
+                    text = f"the request is larger than {self._limit_bytes} bytes (limits.body_bytes)"
                     await relay.refuse(413, "request_too_large", str(too_large) or text)
 
     async def _forward(self, scope: Scope, path: str, headers: RawHeaders, upload: Upload, relay: Relay) -> None:
@@ -201,7 +201,7 @@ def _nothing() -> None:
 
 def _unreadable() -> BodyTooLarge:
     return BodyTooLarge(
-        "the compressed request holds more than is read at once (32 MiB), and its model decides "
+        "the compressed request is larger than 32 MiB when decoded, and its model decides "
         "where it goes: send it uncompressed"
     )
 

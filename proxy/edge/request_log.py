@@ -53,7 +53,8 @@ def _hint(method: str, path: str) -> str | None:
     if wire_of(method, path) is not None or all(wire_of(method, f"/v1/{end}") is None for end in _ends(path)):
         return None
     return (
-        "without memory; the path should be /v1/...: a base URL ends in /v1 for OpenAI's clients, not for Anthropic's"
+        "without memory; the path should be /v1/...: the base URL ends in /v1 for OpenAI clients, but not for "
+        "Anthropic clients"
     )
 
 

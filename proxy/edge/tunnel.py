@@ -32,8 +32,8 @@ async def tunnel(scope: Scope, answer: UpgradedAnswer) -> None:
         UpstreamUnreachable: this server gives no connection away; ours does (`edge.http`).
     """
     if not can_switch(scope):
-        raise UpstreamUnreachable("passing a WebSocket: the server cannot; run palimpsest serve")
-    log.info("a WebSocket passes, without memory", path=scope["path"])
+        raise UpstreamUnreachable("passing a WebSocket: this server cannot; run palimpsest serve")
+    log.info("a WebSocket passes through, without memory", path=scope["path"])
     client: asyncio.Transport = scope["extensions"][SWITCH]()
     # both are checked and joined without a pause, in which one could end unheard
     lines = [b"%s: %s\r\n" % header for header in answer.headers]

@@ -62,7 +62,7 @@ class WebPages:
                 if self._checks_host and not self._is_ours(host):
                     return Objection(
                         "host",
-                        f"{host!r} in the Host header is no name of this machine: ask as 127.0.0.1 or localhost, or "
+                        f"{host!r} in the Host header is not a name of this machine: use 127.0.0.1 or localhost, or "
                         "add the name to listen.allowed_hosts of the proxy",
                     )
             elif name == b"origin":
@@ -80,7 +80,7 @@ class WebPages:
         if site == "cross-site" and not origins:
             return Objection(
                 "site",
-                "a web page of another site may not use this proxy: if the page is yours, let it ask by fetch() with "
+                "a web page of another site may not use this proxy: if the page is yours, let it use fetch() with "
                 "CORS, and add its origin to listen.allowed_origins of the proxy",
             )
         return None
@@ -122,7 +122,7 @@ class PageGuard:
             await self._app(scope, receive, send)
             return
         self._refused(objection.kind)
-        log.warning("a web page's request was refused", kind=objection.kind, hint="its answer says what to set")
+        log.warning("a web page's request was refused", kind=objection.kind, hint="the answer says what to set")
         refusal = refusal_of(scope["path"], scope["headers"])
         await Relay(send, refusal).refuse(403, f"foreign_{objection.kind}", objection.text)
 

@@ -28,17 +28,17 @@ SEED = 42  # LANTERN 4
 BUDGET_CHARS = "6000"  # what a restore may say (policy: restore.chars)
 
 BENCHMARKS: Mapping[str, str] = {
-    "recall": "Is the evidence of a question in what comes back after everything was lost?",
-    "session": "Is the session that holds the answer ranked first?",
-    "restore": "How much of what a compaction lost comes back, before anyone has asked for it?",
-    "diagnose": "Is an answer lost when memory is written, or when it is read?",
-    "restraint": "How often is nothing said where nothing is known, and what does that cost?",
-    "identifiers": "Is what is asked for by its exact name ranked first?",
-    "ablate": "What is each part of recall worth?",
-    "calmem": "What do CALMem's own experiments say here?",
-    "updates": "Where something changed, does the block hold the newest statement, and show that it is?",
-    "answers": "Does a language model answer better with memory, and how near does it come to the best?",
-    "growth": "Does memory stay as good and as fast while it grows?",
+    "recall": "Evidence of a question in what comes back after everything was lost.",
+    "session": "Rank of the session that holds the answer.",
+    "restore": "Lost facts that come back after a compaction, before anyone has asked.",
+    "diagnose": "Whether answers are lost when memory is written, or when it is read.",
+    "restraint": "Silence where nothing is known, and what it costs.",
+    "identifiers": "Rank of what a question asks for by its exact name.",
+    "ablate": "Ablation: what each part of recall is worth.",
+    "calmem": "CALMem's own experiments.",
+    "updates": "Whether a block holds the newest of several statements, and shows that it is.",
+    "answers": "Answers of a real language model with memory, without, and at best.",
+    "growth": "Recall, time and memory as the store grows.",
 }
 
 

@@ -237,7 +237,7 @@ def _environment_layers(environment: Mapping[str, str], named: frozenset[str]) -
             raise PolicyError(f"environment: {variable}: {_no_longer(removed[variable])}; unset the variable")
         if variable not in paths:
             near = get_close_matches(variable, [*paths, *NOT_SETTINGS], 1)
-            hint = f"did you mean {near[0]}?" if near else "config/default.yaml lists what there is"
+            hint = f"did you mean {near[0]}?" if near else "palimpsest settings lists them all"
             raise PolicyError(f"environment: {variable}: no such setting; {hint}")
         if text:  # set but empty is how compose files say "not set"
             path = paths[variable]
@@ -267,7 +267,9 @@ def _with_url(upstreams: Any, url: str, origin: str) -> list[Tree]:
     if not isinstance(upstreams, list) or not upstreams:
         return [{"url": url}]
     if len(upstreams) > 1:
-        raise PolicyError(f"{origin}: {url}: names one upstream where the file has {len(upstreams)}: change the file")
+        raise PolicyError(
+            f"{origin}: {url}: sets a single upstream, but the file has {len(upstreams)}: change the file"
+        )
     return [{**upstreams[0], "url": url}]
 
 
@@ -352,11 +354,11 @@ def _demand_providers(policy: Policy, layers: Sequence[_Layer]) -> None:
         provider = upstream.litellm.partition("/")[0]
         if provider and (known := providers()) and provider not in known:
             near = get_close_matches(provider, known, 1)
-            hint = f"did you mean {near[0]}?" if near else "docs.litellm.ai/docs/providers lists what there is"
+            hint = f"did you mean {near[0]}?" if near else "docs.litellm.ai/docs/providers lists them"
             location = ("upstreams", i, "litellm")
             raise PolicyError(
                 f"{_origin(location, layers)}: {_dotted(location)}: {upstream.litellm!r} is not allowed; "
-                f"LiteLLM knows no provider {provider}; {hint}"
+                f"LiteLLM has no provider {provider}; {hint}"
             )
 
 

@@ -68,8 +68,8 @@ class Upstreams:
         upstream = choose(self._upstreams, model, is_anthropic=is_anthropic)
         if upstream is None:
             raise NotServed(
-                f"no upstream serves {model or path!r}; upstreams.models and upstreams.wire of the proxy say what is "
-                "served"
+                f"no upstream serves {model or path!r}; the proxy's upstreams.models and upstreams.wire say "
+                "which are served"
             )
         if upstream.litellm:
             return entry_of(model) if is_listing else await self._litellm.send(upstream, method, path, headers, body)

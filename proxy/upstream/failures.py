@@ -74,7 +74,7 @@ def summary(failure: Exception) -> str:
 def unreachable(upstream: UpstreamPolicy, failure: Exception) -> UpstreamUnreachable:
     """Nobody answered, in words of ours: the library's quote what it was given."""
     late = is_late(failure)
-    reason = "it kept silent for too long" if late else f"the connection broke ({type(failure).__name__})"
+    reason = "it sent nothing for too long" if late else f"the connection broke ({type(failure).__name__})"
     text = f"asking upstream {upstream.name!r} ({upstream.litellm}): {reason}; try again, or check its url"
     return UpstreamUnreachable(text, timed_out=late)
 

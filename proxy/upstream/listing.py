@@ -90,7 +90,7 @@ async def _told(
         async with asyncio.timeout(PATIENCE_SECONDS), aclosing(await ask(upstream, headers)) as answer:
             body = b"".join([data async for data in answer])
     except (UpstreamUnreachable, TimeoutError) as cause:
-        slow = f"listing the models of upstream {upstream.name!r}: it takes more than {PATIENCE_SECONDS:.0f} s"
+        slow = f"listing the models of upstream {upstream.name!r}: no answer within {PATIENCE_SECONDS:.0f} s"
         failure = UpstreamUnreachable(slow, timed_out=True) if isinstance(cause, TimeoutError) else cause
         log.warning("models left out of the list", upstream=upstream.name, reason=str(failure))
         return failure

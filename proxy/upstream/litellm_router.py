@@ -59,7 +59,7 @@ def filled(upstream: UpstreamPolicy, model: Any) -> str:
     if not star:
         return upstream.litellm
     if not isinstance(model, str) or not _MODEL_NAME.fullmatch(model):
-        raise NotServed(f"upstream {upstream.name!r} needs the name of a model, and {model!r} is none")
+        raise NotServed(f"upstream {upstream.name!r} needs a model name, and {model!r} is not one")
     return start + model.removeprefix(start)
 
 

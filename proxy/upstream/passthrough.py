@@ -38,12 +38,12 @@ BODILESS = (204, 304)  # answers that end with their headers, whatever length th
 
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _STATUSES = range(200, 600)
-NO_HTTP = "what it says is no HTTP"
+NO_HTTP = "it does not speak HTTP"
 _REASONS: tuple[tuple[type[BaseException], str], ...] = (
     (aiohttp.ClientConnectorDNSError, "its name does not resolve"),
-    (aiohttp.ClientSSLError, "no secure connection could be made"),
-    (TimeoutError, "it kept silent for too long"),
-    (aiohttp.ClientConnectorError, "it accepts no connection"),
+    (aiohttp.ClientSSLError, "a secure connection could not be made"),
+    (TimeoutError, "it sent nothing for too long"),
+    (aiohttp.ClientConnectorError, "it refused the connection"),
     (aiohttp.ServerDisconnectedError, "it closed the connection without an answer"),
     (aiohttp.ClientResponseError, NO_HTTP),
 )

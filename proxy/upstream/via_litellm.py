@@ -134,7 +134,7 @@ class ViaLitellm:
         bridge = self._bridges.get(path[path.find("/v1/") :]) if method == "POST" else None
         if bridge is None:
             raise NotServed(
-                f"upstream {upstream.name!r} is a LiteLLM model and serves POST {', '.join(self._bridges)}; "
+                f"upstream {upstream.name!r} is a LiteLLM model: it serves POST {', '.join(self._bridges)}; "
                 f"it does not serve {method} {path}"
             )
         refusal = functools.partial(_refusal, refusal_of(path, headers))
@@ -144,7 +144,7 @@ class ViaLitellm:
         except WireError as unread:
             return refusal(400, "invalid_request_error", str(unread))
         if not isinstance(raw.get(bridge.said), list | str):
-            return refusal(400, "invalid_request_error", f"{bridge.said} is missing, or no list")
+            return refusal(400, "invalid_request_error", f"{bridge.said} is missing or not a list")
         access: Json = {"model": filled(upstream, raw.get("model"))}
         if upstream.name in self._timeouts:
             access["timeout"] = self._timeouts[upstream.name]
@@ -155,7 +155,7 @@ class ViaLitellm:
                 return refusal(401, "invalid_api_key", text)
         asked = {name: value for name, value in raw.items() if name in bridge.fields}
         if bridge.said == "input" and not self._holds(access["model"], raw):
-            text = f"{upstream.litellm} holds no history behind an id: send all of it in input, and none of {HELD}"
+            text = f"{upstream.litellm} keeps no history behind an id: send all of it in input, without {HELD}"
             return refusal(400, "previous_response_not_found", text)
         try:
             async with asyncio.timeout(patience(upstream)):
@@ -170,7 +170,7 @@ class ViaLitellm:
             if is_broken(failure):
                 raise unreachable(upstream, failure) from failure
             log.warning("LiteLLM failed", upstream=upstream.name, exc_info=failure)
-            return refusal(500, "upstream_error", f"LiteLLM failed at asking {upstream.litellm}: {summary(failure)}")
+            return refusal(500, "upstream_error", f"LiteLLM failed to ask {upstream.litellm}: {summary(failure)}")
 
     async def _open(self) -> None:
         library = _imported()

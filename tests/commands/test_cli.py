@@ -79,7 +79,7 @@ def test_check_config_tries_the_data_folder(tmp_path: Path) -> None:
     open_to_all.chmod(0o755)
     done = palimpsest("check-config", env={"PALIMPSEST_DATA": str(open_to_all)})
     assert done.returncode == 0
-    assert done.stdout.startswith(f"others may look into {open_to_all}: chmod 700")
+    assert done.stdout.startswith(f"other users can read {open_to_all}: chmod 700")
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["version"]])
@@ -90,7 +90,7 @@ def test_version_is_the_packages(arguments: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [
-        (["serv"], "there is no command serv; did you mean serve?"),
+        (["serv"], "unknown command serv; did you mean serve?"),
         (["serve", "--prot", "9000"], "unrecognized arguments: --prot 9000; did you mean --port?"),
         (["wrap", "--upstreem=http://x", "--", "true"], "--upstreem=http://x; did you mean --upstream?"),
         (["doctor", "now"], "unrecognized arguments: now\n"),

@@ -52,7 +52,7 @@ def test_the_start_says_where_everything_goes_and_what_clients_are_to_be_told(
         said = proxy.log.read_text()
     assert f"folder={proxy.data}" in said
     assert f"requests of OpenAI's API for gpt-*, o1 go to {upstream.url}" in said
-    assert "requests go to ollama_chat/* by way of LiteLLM, at http://localhost:11434" in said
+    assert "requests go to ollama_chat/* through LiteLLM, at http://localhost:11434" in said
     assert f"export OPENAI_BASE_URL={proxy.url}\n" in said
     assert f"export ANTHROPIC_BASE_URL={proxy.url.removesuffix('/v1')}\n" in said
 

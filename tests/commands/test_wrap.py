@@ -105,7 +105,7 @@ def test_where_another_program_listens_the_proxy_stands_elsewhere(upstream: Scri
         done = wrapped.run(sys.executable, "-c", ASK)
     assert done.stdout.startswith("hello to you start ")
     assert f":{wrapped.port}/" not in done.stdout
-    assert f"http://127.0.0.1:{wrapped.port} is taken: another program; this command has http" in done.stderr
+    assert f"http://127.0.0.1:{wrapped.port} is taken: another program; this command uses http" in done.stderr
 
 
 def test_an_address_that_nobody_answers_at_may_be_taken_all_the_same(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_proxy_that_does_not_start_says_why(tmp_path: Path) -> None:
     wrapped = Wrapped(tmp_path, PALIMPSEST_SECRET="short")
     done = wrapped.run("true")
     assert done.returncode == 1
-    assert "it ended: palimpsest: PALIMPSEST_SECRET: is too short" in done.stderr
+    assert "it exited: palimpsest: PALIMPSEST_SECRET: is too short" in done.stderr
 
 
 def test_a_wrapped_shell_needs_no_second_proxy(tmp_path: Path) -> None:

@@ -327,7 +327,7 @@ async def test_the_log_says_that_memory_did_not_see_it(tmp_path: Path) -> None:
             said = proxy.log.read_text()
         finally:
             await asyncio.to_thread(proxy.close)
-    assert "a WebSocket passes, without memory" in said and "path=/v1/responses" in said
+    assert "a WebSocket passes through, without memory" in said and "path=/v1/responses" in said
     assert "secret" not in said and "hello" not in said
 
 

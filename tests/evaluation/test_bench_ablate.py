@@ -1,4 +1,4 @@
-"""What is each part of recall worth?"""
+"""Ablation: what each part of recall is worth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do CALMem's own experiments say here?"""
+"""CALMem's own experiments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is an answer lost when memory is written, or when it is read?"""
+"""Whether answers are lost when memory is written, or when it is read."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from dataclasses import replace

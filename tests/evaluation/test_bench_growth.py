@@ -1,4 +1,4 @@
-"""Does memory stay as good and as fast while it grows?"""
+"""Recall, time and memory as the store grows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is what is asked for by its exact name ranked first?"""
+"""Rank of what a question asks for by its exact name."""
 
 from __future__ import annotations
 

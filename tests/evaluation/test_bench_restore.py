@@ -1,4 +1,4 @@
-"""How much of what a compaction lost comes back, before anyone has asked for it?"""
+"""Lost facts that come back after a compaction, before anyone has asked."""
 
 import json
 from argparse import ArgumentParser

@@ -1,4 +1,4 @@
-"""Is the session that holds the answer ranked first?"""
+"""Rank of the session that holds the answer."""
 
 from __future__ import annotations
 

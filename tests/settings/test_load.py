@@ -129,7 +129,7 @@ def test_upstream_flag_sets_the_url_of_the_only_upstream_and_keeps_the_rest(tmp_
 
 def test_upstream_flag_is_refused_where_the_file_has_several(tmp_path: Path) -> None:
     text = "upstreams: [{name: a}, {name: b}]"
-    assert refusal(tmp_path, text, upstream="http://x").startswith("--upstream: http://x: names one upstream where")
+    assert refusal(tmp_path, text, upstream="http://x").startswith("--upstream: http://x: sets a single upstream, but")
 
 
 def test_home_is_filled_in() -> None:
@@ -277,7 +277,7 @@ def test_a_variable_that_litellms_settings_name_must_be_there_too(tmp_path: Path
 
 def test_a_provider_that_litellm_does_not_know_stops_the_start(tmp_path: Path) -> None:
     assert refusal(tmp_path, "upstreams: [{litellm: antropic/claude}]").endswith(
-        "mine.yaml: upstreams.0.litellm: 'antropic/claude' is not allowed; LiteLLM knows no provider antropic; did you "
+        "mine.yaml: upstreams.0.litellm: 'antropic/claude' is not allowed; LiteLLM has no provider antropic; did you "
         "mean anthropic?"
     )
     assert "'claude-x' is not allowed; allowed: text" in refusal(tmp_path, "upstreams: [{litellm: claude-x}]")

@@ -42,11 +42,11 @@ def folder(data: Path, mounts: str | None = None) -> Finding:
         TemporaryFile(dir=place).close()
     except OSError as cause:
         reason = (cause.strerror or str(cause)).lower()
-        return failed(check, f"nothing can be written to {place}: {reason}", "change that, or choose another --data")
+        return failed(check, f"cannot write to {place}: {reason}", "change its permissions, or choose another --data")
     if place != data:
-        return ok(check, f"{data} is not there yet; the first start makes it")
+        return ok(check, f"{data} does not exist yet; the first start creates it")
     if stat.S_IMODE(data.stat().st_mode) & _OTHERS:
-        return warning(check, f"others may look into {data}", f"chmod {FOLDER_MODE:o} {data}")
+        return warning(check, f"other users can read {data}", f"chmod {FOLDER_MODE:o} {data}")
     return ok(check, str(data))
 
 
@@ -56,7 +56,7 @@ def space(data: Path) -> Finding:
     free = shutil.disk_usage(place).free
     found = f"{free / MEGABYTE:,.0f} MB free at {place}"
     if free < LEAST_BYTES:
-        return failed("free space", found, "make room: what cannot be written is not remembered")
+        return failed("free space", found, "free some space: what cannot be written is not remembered")
     if free < LOW_BYTES:
         return warning("free space", found, "make room soon")
     return ok("free space", found)
@@ -67,9 +67,9 @@ def secret(data: Path, environment: Mapping[str, str]) -> Finding:
     file, check = data / FILE_NAME, "secret"
     if not environment.get(SECRET_ENV) and not file.exists():
         if (data / DATABASE_FILE).exists():
-            advice = f"bring it back from a backup, or set {SECRET_ENV}; with a new one nothing stored is found"
-            return failed(check, f"{file} is gone, and {DATABASE_FILE} was written under it", advice)
-        return ok(check, "not there yet; the first start makes it")
+            advice = f"restore it from a backup, or set {SECRET_ENV}; with a new one nothing that is stored is found"
+            return failed(check, f"{file} is missing, and {DATABASE_FILE} was written with it", advice)
+        return ok(check, "does not exist yet; the first start creates it")
     try:
         load_secret(data, environment)
     except PolicyError as error:
@@ -81,7 +81,7 @@ async def store(policy: Policy) -> Finding:
     """Whether the database opens, and is of a version that this one understands."""
     database = Database(policy.data / DATABASE_FILE, policy.archive.synchronous)
     if not database.path.exists():
-        return ok("store", f"{database.path} is not there yet; the first start makes it")
+        return ok("store", f"{database.path} does not exist yet; the first start creates it")
     was_open_to_others = bool(stat.S_IMODE(database.path.stat().st_mode) & _OTHERS)  # opening it changes that
     try:
         await database.open()
@@ -92,7 +92,7 @@ async def store(policy: Policy) -> Finding:
         await database.close()
     size = database.path.stat().st_size / MEGABYTE
     if was_open_to_others:
-        return warning("store", f"others could read {database.path}", "nothing: that was changed just now")
+        return warning("store", f"others could read {database.path}", "nothing; the permissions were changed just now")
     found = f"version {len(MIGRATIONS)}, {conversations:,} conversations, {turns:,} turns, {size:,.1f} MB"
     return ok("store", found)
 

@@ -31,12 +31,12 @@ def model(policy: ModelPolicy) -> Finding:
     except MemoryFault as error:
         return refusal(check, error)
     if folder is None:
-        found = f"no embedding model {wanted.name} on this machine: recall goes by words alone"
+        found = f"no embedding model {wanted.name} on this machine: recall searches by words alone"
         if policy.folder:
             found += f"; {policy.folder} lacks {', '.join(missing(policy, policy.folder))}"
         if policy.download == "auto":
             install = f"palimpsest model install --model {wanted.name} ({wanted.megabytes:,} MB)"
-            advice = f"{install}; a proxy that runs fetches it, too"
+            advice = f"{install}; a running proxy downloads it, too"
             return warning(check, found, advice)
         return warning(
             check, f"{found}, and model.download is never", f"put into model.folder: {', '.join(wanted.files)}"
@@ -67,7 +67,7 @@ def port(policy: Policy) -> Finding:
     """Whether the proxy listens where it should, or could."""
     check, where = "port", address(policy.listen)
     if policy.listen.port == 0:
-        return ok(check, "a free one is taken at each start")
+        return ok(check, "a free one is chosen at each start")
     found = look(policy)
     if found is Found.OURS:
         return _running(policy, where)
@@ -82,10 +82,10 @@ def _running(policy: Policy, where: str) -> Finding:
     try:
         reasons = ask(policy.listen, "/readyz").get("reasons", ())
     except (OSError, HTTPException, ValueError):
-        return warning("port", f"{where}: the proxy runs, and does not say how it is", "look into its log")
+        return warning("port", f"{where}: the proxy is running, but does not report its state", "see its log")
     if reasons:
-        return warning("port", f"{where}: the proxy runs; {'; '.join(reasons)}", "look into its log")
-    return ok("port", f"{where}: the proxy runs, and is ready")
+        return warning("port", f"{where}: the proxy is running; {'; '.join(reasons)}", "see its log")
+    return ok("port", f"{where}: the proxy is running and ready")
 
 
 def _bound(policy: Policy, where: str) -> Finding:
@@ -94,7 +94,7 @@ def _bound(policy: Policy, where: str) -> Finding:
     except OSError as cause:
         reason = (cause.strerror or str(cause)).lower()
         return failed("port", f"{where}: cannot listen there: {reason}", "choose another --host or --port")
-    return ok("port", f"{where} is free: no proxy runs")
+    return ok("port", f"{where} is free: no proxy is running")
 
 
 def admin_token(policy: Policy, environment: Mapping[str, str]) -> Finding:
@@ -105,9 +105,9 @@ def admin_token(policy: Policy, environment: Mapping[str, str]) -> Finding:
     except PolicyError as error:
         return refusal(check, error)
     if token is None and policy.listen.is_loopback:
-        return ok(check, "none is set: only this machine is answered under /memory/")
+        return ok(check, "not set: /memory/ answers only this machine")
     if token is None:
-        return warning(check, "none is set: nobody is answered under /memory/", f"set {load.TOKEN_ENV}")
+        return warning(check, "not set: /memory/ answers nobody", f"set {load.TOKEN_ENV}")
     if len(token) < TOKEN_CHARS:
-        return warning(check, f"shorter than {TOKEN_CHARS} characters: it can be guessed", "choose a longer one")
+        return warning(check, f"shorter than {TOKEN_CHARS} characters, so it can be guessed", "choose a longer one")
     return ok(check, "set")

@@ -73,7 +73,9 @@ async def _examined(
         is_public = bool(credential) and told.models is not None and (await _ask(way, upstream, [])).models is not None
     except UpstreamUnreachable as error:
         reason = str(error).partition("; ")[0].partition(": ")[2]
-        return failed(check, f"{upstream.url}: {reason}", "check upstreams.url, the network, and whether it runs"), ""
+        return failed(
+            check, f"{upstream.url}: {reason}", "check upstreams.url, the network, and whether the server is running"
+        ), ""
     return _judged(check, upstream, told, variable, is_public), told.date
 
 
@@ -82,20 +84,18 @@ def _judged(check: str, upstream: UpstreamPolicy, told: Told, variable: str, is_
     answered = f"{upstream.url} answers {LIST_PATH}"
     if told.models is not None:
         if is_public or not variable:
-            return ok(check, f"{answered} with {told.models} models, whoever asks; no credential was tried by that")
+            return ok(check, f"{answered} with {told.models} models, without a credential, so none could be tried")
         return ok(check, f"{answered} with {told.models} models, and takes {variable}")
     if told.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         if variable:
             return failed(check, f"{upstream.url} refuses {variable} ({status})", f"put a valid key into {variable}")
-        return ok(check, f"{upstream.url} can be reached, and asks for a credential; the environment holds none for it")
+        return ok(check, f"{upstream.url} can be reached and wants a credential, but the environment has none for it")
     if HTTPStatus.MULTIPLE_CHOICES <= told.status < HTTPStatus.BAD_REQUEST:
-        return warning(
-            check, f"{answered} by sending elsewhere ({status})", "write the final address into upstreams.url"
-        )
+        return warning(check, f"{answered} with a redirect ({status})", "set upstreams.url to the final address")
     if told.status >= HTTPStatus.INTERNAL_SERVER_ERROR or told.status == HTTPStatus.TOO_MANY_REQUESTS:
-        return warning(check, f"{answered} with {status}", "try again later; its own status page may know more")
-    advice = "if chat works, all is well; else check upstreams.url, to which /v1/... is added"
-    return warning(check, f"{answered} with {status}, and no list: no credential could be tried", advice)
+        return warning(check, f"{answered} with {status}", "try again later, or see its status page")
+    advice = "if chat works, this is fine; otherwise check upstreams.url, to which /v1/... is added"
+    return warning(check, f"{answered} with {status}, but no model list, so no credential could be tried", advice)
 
 
 async def _ask(way: Passthrough, upstream: UpstreamPolicy, credential: RawHeaders) -> Told:
@@ -111,7 +111,7 @@ async def _ask(way: Passthrough, upstream: UpstreamPolicy, credential: RawHeader
             async with aclosing(await way.send(upstream, "GET", LIST_PATH, headers, b"")) as answer:
                 body = b"".join([data async for data in answer])
     except TimeoutError as cause:
-        raise UpstreamUnreachable(f"asking upstream {upstream.name!r}: it takes too long", timed_out=True) from cause
+        raise UpstreamUnreachable(f"asking upstream {upstream.name!r}: no answer in time", timed_out=True) from cause
     dates = [value.decode("latin-1") for name, value in answer.headers if name.lower() == b"date"]
     models = _models(body) if answer.status == HTTPStatus.OK else None
     return Told(answer.status, models, dates[0] if dates else "")
@@ -145,7 +145,7 @@ def _litellm(upstream: UpstreamPolicy, environment: Mapping[str, str]) -> Findin
     if find_spec("litellm") is None:
         return failed(check, f"{upstream.litellm} needs litellm, which is not installed", "pip install litellm")
     key = f" with {upstream.key_env}" if upstream.key_env and environment.get(upstream.key_env) else ""
-    return ok(check, f"{upstream.litellm}: asked by LiteLLM{key}; not tried, as that would be a paid request")
+    return ok(check, f"{upstream.litellm}: asked by LiteLLM{key}; not tried, because the request would be charged")
 
 
 def _clock(dates: Sequence[str], now: float) -> Finding:
@@ -153,11 +153,11 @@ def _clock(dates: Sequence[str], now: float) -> Finding:
     try:
         ahead = now - parsedate_to_datetime(dates[0]).timestamp()
     except (IndexError, ValueError):
-        return warning("clock", "no upstream said what time it is", "compare the clock yourself")
+        return warning("clock", "no upstream reported the time", "check the clock yourself")
     off = abs(ahead)
     found = f"{off:,.0f} s {'ahead of' if ahead > 0 else 'behind'} the upstream's"
     if off > CLOCK_FAILED_SECONDS:
-        return failed("clock", found, "set it: what is remembered gets the wrong date")
+        return failed("clock", found, "set the clock: what is remembered gets the wrong date")
     if off > CLOCK_WARNING_SECONDS:
-        return warning("clock", found, "set it, or have it kept by NTP")
+        return warning("clock", found, "set the clock, or use NTP")
     return ok("clock", "agrees with the upstream's to the minute")

@@ -30,7 +30,7 @@ def data(tmp_path: Path) -> Path:
 def test_a_folder_is_fine_and_one_that_is_not_there_will_be_made(data: Path) -> None:
     assert disk.folder(data) == disk.ok("data folder", str(data))
     found = disk.folder(data / "deep" / "er")
-    assert (found.state, "not there yet" in found.found) == (State.OK, True)
+    assert (found.state, "does not exist yet" in found.found) == (State.OK, True)
     assert not (data / "deep").exists()
 
 
@@ -44,7 +44,7 @@ def test_a_folder_that_cannot_be_written_to_fails(small_disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     found = disk.folder(small_disk)
     assert found.state is State.FAILED
-    assert found.found == f"nothing can be written to {small_disk}: read-only file system"
+    assert found.found == f"cannot write to {small_disk}: read-only file system"
 
 
 def test_a_folder_that_others_may_read_is_told(data: Path) -> None:
@@ -94,7 +94,7 @@ async def test_a_database_without_its_secret_fails(data: Path) -> None:
 
 async def test_a_database_says_its_version_and_what_it_holds(data: Path) -> None:
     for _ in range(2):
-        assert "not there yet" in (await disk.store(policy(data))).found
+        assert "does not exist yet" in (await disk.store(policy(data))).found
     database = Database(data / "palimpsest.db")
     await database.open()
     await database.close()

@@ -79,7 +79,7 @@ def test_a_running_proxy_is_told_from_another_and_says_how_it_is(own_proxy: Prox
     with own_proxy:
         flags = {"port": own_proxy.port, "data": str(own_proxy.data)}
         found = machine.port(load(None, {}, flags | {"upstream": own_proxy.upstream_url}))
-        assert found.state is State.WARNING and "the proxy runs; the embedding model is missing" in found.found
+        assert found.state is State.WARNING and "the proxy is running; the embedding model is missing" in found.found
         assert machine.port(load(None, {}, flags)).state is State.FAILED
 
 

@@ -56,7 +56,7 @@ async def test_a_key_that_is_accepted_is_told_and_not_shown() -> None:
 
 async def test_a_list_that_everybody_may_see_says_nothing_about_a_key() -> None:
     found, _, _ = await asked(Provider(b"200 OK", LIST))
-    assert found.state is State.OK and "no credential was tried" in found.found
+    assert found.state is State.OK and "so none could be tried" in found.found
 
 
 @pytest.mark.parametrize("environment", [{}, KEY])
@@ -92,7 +92,7 @@ async def test_a_key_that_is_another_providers_is_not_shown() -> None:
     provider.keys = {b"Bearer sk-secret"}
     elsewhere = {"OPENAI_BASE_URL": "http://another.example/v1", **KEY}
     found, _, requests = await asked(provider, elsewhere, wire="openai")
-    assert found.state is State.OK and "holds none for it" in found.found
+    assert found.state is State.OK and "has none for it" in found.found
     assert not any(request.values(b"authorization") for request in requests)
 
 
@@ -119,7 +119,7 @@ async def test_an_upstream_that_is_not_there_fails_and_the_others_are_asked() ->
         there = UpstreamPolicy(name="there", url=upstream.url)
         first, second, clock = await upstreams(Policy(upstreams=(gone, there)), {}, time.time)
     assert (first.check, first.state) == ("upstream gone", State.FAILED)
-    assert first.found == f"{gone.url}: it accepts no connection"
+    assert first.found == f"{gone.url}: it refused the connection"
     assert (second.state, clock.state) == (State.OK, State.OK)
 
 
