@@ -287,6 +287,7 @@ def test_install_names_the_package_that_a_fresh_machine_lacks(machine: FreshMach
     assert not (machine.root / ".venv").exists()
 
 
+@pytest.mark.slow
 def test_a_wheel_holds_the_configuration_and_finds_it(tmp_path: Path) -> None:
     build = "from hatchling.build import build_wheel; import sys; sys.stdout.write(build_wheel(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", build, str(tmp_path)], cwd=ROOT, check=True, capture_output=True, timeout=120)

@@ -14,7 +14,7 @@ from proxy.domain import Chat, Insertion, Json
 from proxy.errors import WireError
 from proxy.ports import Wire
 from proxy.wire import chat, messages, responses
-from proxy.wire.layout import known_of, layout_of
+from proxy.wire.layout import known_of, layout_of, same_bytes
 from proxy.wire.registry import WIRES
 
 BLOCK = '<palimpsest-memory>\nNotes: é "x".\n</palimpsest-memory>'
@@ -174,6 +174,7 @@ def test_what_was_appended_is_all_that_is_read(path: str) -> None:
     b'{"messages":[{"role":"user","content":"a"}],"messages":[]}',
     b'{"messages":[{"role":"user","content":"a"}],"\\u006dessages":[]}',
     b'{"messages":["a"]}', b'{"messages":[]}', b'{"messages":"a"}', b'{"a":1}', b"[1]",
+    b'{"messages":[{"role":"user","content":"\xff"}]}', b'{"messages":[{"role":"user"', b"",
 ])  # fmt: skip
 def test_no_layout_is_told_where_it_is_in_doubt(body: bytes) -> None:
     assert layout_of(body, {}, "messages") is None
@@ -191,3 +192,26 @@ def test_what_goes_on_in_doubt_is_read_whole(rest: bytes) -> None:
     opening = b'{"messages":[{"role":"user","content":"a"}'
     before = read(chat, opening + b'],"model":"m"}', None)
     assert known_of(opening + rest, before, "messages", False) is None
+
+
+@pytest.mark.parametrize(
+    "insertion", [Insertion(2, "x"), Insertion(-1, "x"), Insertion(3, "x", role="user"), Insertion(0, "\ud800")]
+)
+def test_what_cannot_be_added_is_refused_in_the_same_words_whether_the_layout_is_known_or_not(
+    insertion: Insertion,
+) -> None:
+    body = b'{"messages":[{"role":"user","content":"a"},{"role":"user","content":"b"}]}'
+    refusals = [rendered(chat, one, [insertion]) for one in (read(chat, body, None), chat.parse(body))]
+    assert refusals[0] == refusals[1] and "adding text to the request body" in str(refusals[0])
+
+
+def test_a_body_is_the_same_as_another_up_to_the_end_of_the_last_message_that_they_share() -> None:
+    opening, one, two = b'{"model":"m","messages":[', b'{"role":"user","content":"a"}', b'{"role":"user","content":"b"}'
+    body = opening + one + b"," + two + b"]}"
+    layout = layout_of(body, orjson.loads(body), "messages")
+    assert layout is not None
+    whole = len(opening + one + b"," + two)
+    assert same_bytes(body, layout) == same_bytes(body[:-2] + b"," + one + b"]}", layout) == whole
+    assert same_bytes(opening + one + b"," + one + b"]}", layout) == len(opening + one)
+    assert same_bytes(opening + two + b"]}", layout) == len(opening)
+    assert same_bytes(b'{"model":"n","messages":[' + one + b"]}", layout) == 0

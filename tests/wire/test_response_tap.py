@@ -81,3 +81,20 @@ def test_a_stream_cut_in_an_event_leaves_what_was_heard() -> None:
     ear = ResponseTap([STREAM], 1000)
     ear.feed(EVENTS[0] + EVENTS[1][:-2])
     assert said(ear) == "Hello"
+
+
+def test_a_tap_that_is_told_to_stop_keeps_nothing_and_still_holds_the_end_back() -> None:
+    ear = ResponseTap([STREAM], 1000)
+    ear.feed(EVENTS[0])
+    ear.stop()
+    assert ear.overflowed and ear.heard() == ([], True)
+    assert ear.feed(EVENTS[1] + DONE) == len(EVENTS[1])
+    assert ear.heard() == ([], True)
+
+
+def test_a_whole_answer_whose_tap_was_stopped_says_nothing() -> None:
+    ear = ResponseTap([(b"Content-Length", b"%d" % len(BODY))], 1000)
+    ear.feed(BODY[:10])
+    ear.stop()
+    assert ear.feed(BODY[10:]) == 0 and ear.overflowed
+    assert said(ear) is None
