@@ -21,11 +21,19 @@ from proxy.core.recall.ranking import PassageTable, Rows, consequence
 from proxy.core.recall.similarity import LARGE_PASSAGES, Floats, Signs, signs_of
 from proxy.domain import HeadFlag
 from proxy.store.connection import Ask, Row
-from proxy.store.passages import are_any_in, changes_after, last_change, passages_after, vectors_of
+from proxy.store.passages import (
+    are_any_in,
+    changes_after,
+    last_change,
+    passage_before,
+    passages_after,
+    vectors_of,
+)
 from proxy.store.scope import Scope
 
 SLICE_PASSAGES = 4096  # read at a time, about 20 ms
-MAX_PASSAGES = 400_000  # in memory for all scopes, some 700 MB; the scope asked about longest ago goes first
+MAX_PASSAGES = 400_000  # in memory, some 700 MB: of all scopes those asked about last, of one scope its newest
+SPARE_SHARE = 1 / 8  # of a full scope's room: its oldest passages go so many at a time, as all others are moved
 USUAL_DIMENSIONS = 384  # for which that holds; of longer vectors so many fewer passages have room
 SHELF_PASSAGES = 20  # what a shelf costs by itself, in passages: 30 kB, however few it holds
 PATIENCE_SECONDS = 0.02  # for another question that reads on in the same scope: as a rule that takes 1 ms
@@ -96,15 +104,20 @@ class PassageTables:
         if len(growing):
             gone = changes_after(ask, growing.forgotten_seq)
             ids = [memory for _, memory in gone]
-            if growing.holds_any(ids) or self._has_come(ask, growing, scope, ids):
+            has_missed = bool(gone) and gone[0][0] > growing.forgotten_seq + 1  # they are listed for a while only
+            if has_missed or growing.holds_any(ids) or self._has_come(ask, growing, scope, ids):
                 growing.clear()
             if gone:
                 growing.forgotten_seq = gone[-1][0]
         else:
             growing.forgotten_seq = last_change(ask)
+        if not len(growing):
+            growing.before_id = passage_before(ask, scope, newest=self._room_passages)
         while True:
             rows = passages_after(ask, scope, growing.last_id, SLICE_PASSAGES)
             growing.add(rows)
+            if len(growing) > self._room_passages * (1 + SPARE_SHARE):
+                growing.drop_oldest(len(growing) - self._room_passages)
             self._fill(ask, growing)
             growing.publish()
             if len(rows) < SLICE_PASSAGES:
@@ -112,7 +125,7 @@ class PassageTables:
 
     def _has_come(self, ask: Ask, growing: _Growing, scope: Scope, ids: Sequence[int]) -> bool:
         """Whether any of these, older than what was read last, belongs to the scope by now."""
-        older = [id for id in ids if id <= growing.last_id]
+        older = [id for id in ids if growing.before_id < id <= growing.last_id]
         return bool(older) and are_any_in(ask, scope, older)
 
     def _fill(self, ask: Ask, growing: _Growing) -> None:
@@ -137,6 +150,7 @@ class _Growing:
 
     def clear(self) -> None:
         self._size = 0
+        self.before_id = 0  # of what is left out as too old, the newest
         self._columns: dict[str, npt.NDArray[Any]] = _columns(FIRST_PASSAGES)
         self._vectors: Floats = np.zeros((FIRST_PASSAGES, self.dimensions), np.float32)
         self._signs: Signs | None = None
@@ -147,7 +161,19 @@ class _Growing:
 
     @property
     def last_id(self) -> int:
-        return int(self._columns["id"][self._size - 1]) if self._size else 0
+        return int(self._columns["id"][self._size - 1]) if self._size else self.before_id
+
+    def drop_oldest(self, count: int) -> None:
+        """Leave out the oldest passages. What was handed out stays as it was."""
+        self.before_id = int(self._columns["id"][count - 1])
+        self._size -= count
+        self._columns = {name: column[count:].copy() for name, column in self._columns.items()}
+        for name in ("before", "after"):
+            self._columns[name] = np.maximum(self._columns[name] - count, -1)
+        self._vectors = self._vectors[count:].copy()
+        self._signs = None if self._signs is None else self._signs[:, count:].copy()
+        self._ends = {said: (max(row - count, -1), end) for said, (row, end) in self._ends.items()}
+        self._known = {}
 
     def holds_any(self, ids: Sequence[int]) -> bool:
         return bool(len(ids)) and bool(np.isin(ids, self._columns["id"][: self._size]).any())

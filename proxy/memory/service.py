@@ -44,6 +44,7 @@ OFF = "memory is off (memory.mode): requests pass, and nothing is read or writte
 SILENT = "the store does not answer: requests pass without memory; the log says why"
 REPLACED = "the database file was removed or replaced since the start, and opened anew: what it held then is not there"
 LOADING = "the embedding model is being loaded: recall waits for it, and is lexical where it may not"
+BEHIND = 1_000  # passages that wait: half a minute of embedding on a busy machine
 MISSING = "the embedding model is missing: recall is lexical only; run palimpsest model install"
 SET_ASIDE = "passages that cannot be embedded were set aside since the start, and are found by words; the log says why"
 
@@ -175,7 +176,7 @@ class MemoryService:
             "failed" if pending is None or self.archivist.is_failing else "ready",
             "ready" if self._model.ready else "loading" if self._model.is_loading else "missing",
             pending,
-            tuple(self._reasons(pending is not None)),
+            tuple(self._reasons(pending)),
         )
         self._counts.gauge("store_up", state.is_ready)
         self._counts.gauge("embedder_ready", self._model.ready)
@@ -184,13 +185,14 @@ class MemoryService:
         self._say(state, cause)
         return state
 
-    def _reasons(self, answers: bool) -> Iterator[str]:
+    def _reasons(self, pending: int | None) -> Iterator[str]:
         yield from self._supervisor.troubles
         yield from self.archivist.troubles
         told = (
             (self._indexer.has_set_aside, SET_ASIDE),
             (bool(self._archive.database.replaced), REPLACED),
-            (not answers, SILENT),
+            (pending is None, SILENT),
+            (self._model.ready and (pending or 0) >= BEHIND, _behind(pending or 0)),
             (self._model.is_loading, LOADING),
             (not self._model.ready and not self._model.is_loading, MISSING),
         )
@@ -232,3 +234,9 @@ class MemoryService:
         """Take in how many tokens the upstream counted for the prompt of a turn."""
         self.tokens.learn(turn.model, turn.tokens, prompt_tokens)
         self.windows.answered(turn.upstream, turn.model, prompt_tokens)
+
+
+def _behind(pending: int) -> str:
+    """Tenfold steps, so that it is logged where it becomes better or worse, and not each time that it is looked at."""
+    at_least = 10 ** (len(str(pending)) - 1)
+    return f"indexing is behind: more than {at_least:,} passages wait, the newest go first; they are found by words"

@@ -24,6 +24,7 @@ from proxy.ports import Clock, Vectors
 from proxy.store.connection import Row, Transaction
 from proxy.store.database import Database
 from proxy.store.messages import Findable, ids, last_ids, write_findable
+from proxy.store.passages import trim_changes
 from proxy.store.schema import MEMORY_TEXT
 
 REBUILD_BATCH = 200  # messages digested and written at a time: some 100 ms, so that requests are written in between
@@ -191,6 +192,7 @@ def _claim(
         )
         transaction.write("DELETE FROM vector WHERE memory IN (SELECT value FROM json_each(?))", [(others,)])
         has_others = bool(transaction.read(OTHERS, (model, 1)))
+    trim_changes(transaction)
     claimed = transaction.read(
         "UPDATE unindexed SET worker = ?1, leased_until = ?2 WHERE memory IN (SELECT memory FROM unindexed"
         " WHERE leased_until <= ?3 OR leased_until > ?4 ORDER BY memory DESC LIMIT ?5) RETURNING memory",

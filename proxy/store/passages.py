@@ -7,9 +7,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from proxy.domain import Reach
-from proxy.store.connection import Ask, Row
+from proxy.store.connection import Ask, Row, Transaction
 from proxy.store.messages import ids
 from proxy.store.scope import Scope
+
+CHANGES = 100_000  # to passages that are listed, some 1 MB; tables in memory follow each other's within seconds
 
 TEXTS = """
 SELECT memory.id, memory.occurrence, conversation.public, occurrence.role,
@@ -76,6 +78,18 @@ def vectors_of_tenant(ask: Ask, tenant: int) -> list[bytes]:
 def vectors_of(ask: Ask, memories: Collection[int], model: str, size_bytes: int) -> list[Row]:
     """Rows of id and vector of this model, of those passages that have one."""
     return ask(VECTORS, (ids(memories), model, size_bytes))
+
+
+def passage_before(ask: Ask, scope: Scope, newest: int) -> int:
+    """The id of the passage in front of the newest ones of a scope; 0 where it holds no more than those."""
+    condition, args = scope.condition
+    sql = f"SELECT memory.id FROM memory WHERE {condition} ORDER BY memory.id DESC LIMIT 1 OFFSET ?"
+    return next((id for (id,) in ask(sql, (*args, newest))), 0)
+
+
+def trim_changes(transaction: Transaction) -> None:
+    """Let the oldest changes go: whose table is as old as that reads its scope anew."""
+    transaction.write("DELETE FROM forgotten WHERE seq <= (SELECT max(seq) FROM forgotten) - ?", [(CHANGES,)])
 
 
 def last_change(ask: Ask) -> int:

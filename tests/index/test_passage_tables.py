@@ -17,8 +17,10 @@ from proxy.domain import HeadFlag, Query, Reach
 from proxy.errors import MemoryFault
 from proxy.index import passage_tables as module
 from proxy.index.passage_tables import SHELF_PASSAGES, PassageTables
+from proxy.store import passages
 from proxy.store.connection import Ask, Row
 from proxy.store.database import Database
+from proxy.store.passages import trim_changes
 from proxy.store.scope import Scope, scope_of
 from tests.remembered import DIMENSIONS, Past, Watched, WordEmbedder, meaning
 
@@ -209,6 +211,42 @@ async def test_shelves_that_hold_little_are_bounded_in_number(past: Past) -> Non
     assert repr(shelves) == "<PassageTables [3 scopes, 3 passages]>"
 
 
+@pytest.mark.parametrize("is_known", [False, True])
+async def test_of_a_scope_larger_than_the_room_the_newest_passages_are_kept(past: Past, is_known: bool) -> None:
+    shelves = PassageTables(MODEL, DIMENSIONS, room_passages=40)
+    for number in range(6):
+        await past.say(*(f"message {number} {at}" for at in range(10)), conversation=f"c-{number % 2}")
+        if is_known:
+            await look(past.database, shelves, await scope(past, Reach.TENANT, conversation="c-1"))
+    await past.index()
+    here = await scope(past, Reach.TENANT, conversation="c-1")
+    table = await look(past.database, shelves, here)
+    whole = await look(past.database, PassageTables(MODEL, DIMENSIONS), here)
+    left_out = len(whole) - len(table)
+    assert 40 <= len(table) <= 45 and table.ids.tolist() == whole.ids[left_out:].tolist()
+    for ours, theirs in ((table.before, whole.before), (table.after, whole.after)):
+        assert ours.tolist() == [max(row - left_out, -1) for row in theirs[left_out:].tolist()]
+    assert np.array_equal(table.vectors, whole.vectors[left_out:])
+    await past.forget([int(whole.ids[0])])
+    assert len(await look(past.database, shelves, here)) == len(table), "what is left out may go"
+
+
+async def test_table_that_missed_changes_is_read_anew(past: Past) -> None:
+    shelves, changes = PassageTables(MODEL, DIMENSIONS), passages.CHANGES
+    await past.say("the red boat", "a blue house", "a green tree")
+    await past.index()
+    here = await scope(past)
+    first = (await look(past.database, shelves, here)).ids.tolist()
+    await past.forget(first[:1])
+    await past.database.transact(trim_changes)
+    assert await past.database.read("SELECT count(*) FROM forgotten") == [(1,)], "there is room for it"
+    await past.database.write([("UPDATE forgotten SET seq = seq + ?", [(changes,)])])
+    await past.database.write([("INSERT INTO forgotten(seq, memory) VALUES (?, 0)", [(2 * changes + 1,)])])
+    await past.database.transact(trim_changes)
+    assert await past.database.read("SELECT count(*) FROM forgotten") == [(1,)]
+    assert (await look(past.database, shelves, here)).ids.tolist() == first[1:]
+
+
 async def test_tenants_never_share_a_shelf(past: Past) -> None:
     await past.say("the red boat")
     await past.say("the red boat", tenant="other")
@@ -236,7 +274,7 @@ async def test_a_large_scope_is_read_in_slices_and_keeps_what_it_has_when_cut_sh
     def cut_short(ask: Ask) -> PassageTable:
         def read(sql: str, args: Sequence[Any] = ()) -> list[Row]:
             nonlocal slices
-            slices += "FROM memory" in sql
+            slices += "memory.tags" in sql
             if slices == 2:
                 raise sqlite3.OperationalError("interrupted")
             return ask(sql, args)

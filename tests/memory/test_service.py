@@ -13,7 +13,7 @@ import structlog
 
 from proxy.errors import MemoryFault
 from proxy.memory.archive import DATABASE_FILE
-from proxy.memory.service import LOADING, MISSING, MemoryService, MemoryState
+from proxy.memory.service import BEHIND, LOADING, MISSING, MemoryService, MemoryState
 from proxy.metrics import Metrics
 from proxy.ports import Vectors
 from proxy.settings.policy import Policy
@@ -103,6 +103,18 @@ async def test_without_the_model_memory_is_ready_and_says_so(house: House, loads
         state = await service.state()
         assert (state.is_ready, state.embedder, state.reasons) == (True, says, (reason,))
         assert "palimpsest_embedder_ready 0.0" in house.metrics.render().decode()
+
+
+async def test_indexing_that_falls_behind_says_so_in_steps(house: House) -> None:
+    async with house.running() as service:
+        house.model.fails.add("embed")
+        for number in range(2):
+            service.archivist.note(record([user(f"told {number} {at}") for at in range(BEHIND)]).turn)
+            state = await house.state_with("indexing is behind: more than 1,000 passages wait")
+        assert state.is_ready and state.pending is not None and state.pending >= BEHIND
+        house.model.fails.clear()
+        house.model.ready = False
+        assert not [reason for reason in (await service.state()).reasons if "behind" in reason], "that is said already"
 
 
 async def test_without_the_store_it_is_not_ready_tells_no_path_and_comes_back(house: House) -> None:

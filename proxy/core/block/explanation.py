@@ -1,16 +1,17 @@
 """
-Why was this said, or not said? The decision of one request as JSON, stored with its turn for `palimpsest explain`.
+Explanations: the decision on one request as JSON, stored with its turn for `palimpsest explain`.
 
 Texts of memories are not repeated here: they are looked up by id, so that forgetting a memory forgets it everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from proxy.domain import Added, Block, Diagnosis, Json, Note, Recalled
+from proxy.domain import Added, Block, Candidate, Diagnosis, Json, Note, Recalled
 
-CANDIDATES = 40  # a block holds some forty short messages; the rest was cut and says little
+CANDIDATES = 40  # a block holds some forty short messages
+CUT_CANDIDATES = 8  # of those that are not in it: the nearest misses; each takes 300 bytes of every turn that recalls
 
 
 def explanation(
@@ -55,15 +56,25 @@ def explanation(
             {
                 "memory": candidate.memory.id,
                 "occurrence": candidate.memory.occurrence,
-                "position": candidate.memory.position,
                 "score": round(candidate.score, 4),
                 "probability": round(candidate.probability, 4),
                 "signals": {name: [rank, round(score, 4)] for name, (rank, score) in candidate.signals.items()},
-                "packed": block is not None and candidate.memory.id not in cut,
+                "packed": _is_packed(candidate, block, cut),
                 "why": cut.get(candidate.memory.id, ""),
             }
-            for candidate in recalled.candidates[:CANDIDATES]
+            for candidate in _told(recalled.candidates, block, cut)
         ]
     if block is not None:
         told["block"] = {"chars": len(block.text), "tokens": block.tokens, "occurrences": list(block.occurrences)}
     return told
+
+
+def _told(candidates: Sequence[Candidate], block: Block | None, cut: Mapping[int, str]) -> list[Candidate]:
+    """What was packed, and the best of what was not, in their order."""
+    best = candidates[:CANDIDATES]
+    misses = [candidate.memory.id for candidate in best if not _is_packed(candidate, block, cut)][CUT_CANDIDATES:]
+    return [candidate for candidate in best if candidate.memory.id not in misses]
+
+
+def _is_packed(candidate: Candidate, block: Block | None, cut: Mapping[int, str]) -> bool:
+    return block is not None and candidate.memory.id not in cut

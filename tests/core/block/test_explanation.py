@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from proxy.core.block.explanation import CANDIDATES, explanation
+from proxy.core.block.explanation import CANDIDATES, CUT_CANDIDATES, explanation
 from proxy.domain import (
     Added,
     Block,
@@ -80,7 +80,6 @@ def test_each_candidate_has_its_scores_and_the_reason_why_it_was_left_out() -> N
     assert first == {
         "memory": 1,
         "occurrence": 101,
-        "position": 4,
         "score": 0.6667,
         "probability": 0.9877,
         "signals": {"words": [1, 5.4322]},
@@ -88,6 +87,15 @@ def test_each_candidate_has_its_scores_and_the_reason_why_it_was_left_out() -> N
         "why": "",
     }
     assert (second["memory"], second["packed"], second["why"]) == (2, False, "no room left")
+
+
+def test_of_what_was_left_out_only_the_nearest_misses_are_kept() -> None:
+    cut = {number: "no room left" for number in range(3, CANDIDATES + 1)}
+    kept = [one["memory"] for one in told(count=CANDIDATES, cut=cut)["candidates"]]
+    assert kept == list(range(1, 3 + CUT_CANDIDATES))
+    assert len(orjson.dumps(told(count=CANDIDATES, cut=cut))) < 3000
+    last = {number: "no room left" for number in range(1, CANDIDATES)}
+    assert told(count=CANDIDATES, cut=last)["candidates"][-1]["packed"], "what was packed is told wherever it stood"
 
 
 def test_without_a_block_no_candidate_was_packed() -> None:
