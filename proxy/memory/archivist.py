@@ -231,7 +231,7 @@ class Archivist:
             if batch.turns and not batch.heard:
                 await self._woken(GATHER_SECONDS)
                 batch = self._collected(batch)
-            if not batch.turns and not batch.heard:
+            if not batch.items and not batch.broken:
                 continue
             self._writing_since = monotonic()
             try:
@@ -240,13 +240,14 @@ class Archivist:
                 self._lose(batch.turns)
                 raise
             finally:
+                batch.end_waiting()
                 self._writing_since = None
                 self._writing = 0
                 self._turns -= batch.turns
                 self._chars -= batch.chars
                 self._counts.gauge("queued", self._turns)
+                self._look_whether_idle()
             self._on_written()
-            self._look_whether_idle()
 
     def _look_whether_idle(self) -> None:
         if not self.backlog:

@@ -86,6 +86,12 @@ class Batch:
             assert isinstance(result, Heard)
             self.heard.append((item, result))
 
+    def end_waiting(self) -> None:
+        """Let the ends of all answers go, also of those that could not be written."""
+        for item in (*self.items, *(item for item, _ in self.broken)):
+            if isinstance(item, AnswerItem) and not item.committed.done():
+                item.committed.set_result(None)
+
     def halves(self) -> tuple[Batch, Batch]:
         """Two batches of two or more items; requests stay in front of answers."""
         middle = len(self) // 2

@@ -363,6 +363,47 @@ async def test_answer_that_cannot_be_stored_is_set_aside_and_its_request_is_kept
         assert (turn, part) == (turns[2].id, "answer") and reason.endswith("no poison here")
 
 
+class SlowWire:
+    """The chat wire, but that answers cannot be read before they may be."""
+
+    def __init__(self) -> None:
+        self.may_go_on = threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(chat, name)
+
+    def reply(self, payloads: Sequence[bytes], streamed: bool) -> Completion:
+        assert self.may_go_on.wait(PATIENCE_SECONDS)
+        return chat.reply(payloads, streamed)
+
+
+class BrokenWire(SlowWire):
+    """The chat wire, but that answers cannot be read at all."""
+
+    def reply(self, payloads: Sequence[bytes], streamed: bool) -> Completion:
+        raise ValueError("no such answer")
+
+
+async def test_answer_that_cannot_be_read_is_set_aside_at_once_and_gives_back_its_room(tmp_path: Path) -> None:
+    house = House(tmp_path / "journal.db", queue_bytes=1_000, commit_wait_seconds=3600)
+    async with house.running():
+        for n in range(3):
+            turn = replace(turn_of(user(f"hello {n}")), id=f"t-{n}", conversation=f"c-{n}")
+            house.archivist.note(turn)
+            await until(lambda: house.archivist.backlog == 0)
+            listener = house.archivist.listen(turn, BrokenWire(), 200, STREAM)
+            for event in events("word " * 10):  # some 600 bytes
+                listener.feed(event)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await ended(listener)
+            await until(lambda: house.archivist.backlog == 0)
+        assert await house.database.read("SELECT turn, part, reason FROM quarantine ORDER BY id") == [
+            (f"t-{n}", "answer", "reading: ValueError") for n in range(3)
+        ]
+    assert house.counts.faults["queue"] == 0
+    await house.database.close()
+
+
 async def test_whoever_is_told_of_usage_cannot_stop_the_archive(house: House) -> None:
     house.usage = None  # type: ignore[assignment]
     async with house.running():
@@ -441,20 +482,6 @@ async def test_answers_do_not_wait_for_a_store_that_fails(tmp_path: Path) -> Non
         await until(lambda: not house.archivist.is_failing)
         assert house.archivist.troubles == ()
     await house.database.close()
-
-
-class SlowWire:
-    """The chat wire, but that answers cannot be read before they may be."""
-
-    def __init__(self) -> None:
-        self.may_go_on = threading.Event()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(chat, name)
-
-    def reply(self, payloads: Sequence[bytes], streamed: bool) -> Completion:
-        assert self.may_go_on.wait(PATIENCE_SECONDS)
-        return chat.reply(payloads, streamed)
 
 
 async def test_slow_texts_of_one_tenant_hold_up_no_turn_of_another(house: House) -> None:
