@@ -32,7 +32,10 @@ def download(model: EmbeddingModel, target: Path) -> None:
     for name in model.every_file:
         if (found / name).exists():
             (target / name).parent.mkdir(exist_ok=True)
-            shutil.copyfile(found / name, target / name)  # the hub's files are links into its own cache
+            if cache:
+                shutil.copyfile(found / name, target / name)
+            else:  # a link into the hub's folder of files; gigabytes need not be there twice
+                (found / name).resolve().replace(target / name)
     shutil.rmtree(target / ".hub", ignore_errors=True)
 
 

@@ -190,7 +190,7 @@ def _size(folder: Path) -> int:
     total = 0
     for path in folder.rglob("*"):
         try:
-            total += path.stat().st_size
+            total += path.lstat().st_size  # not that of what a link leads to, which is counted, too
         except FileNotFoundError:
             continue
     return total

@@ -14,11 +14,11 @@ import numpy as np
 
 from proxy.core.archive.chunking import digest
 from proxy.domain import Query, Reach
-from proxy.embedding.minilm import DIMENSIONS
 from proxy.evaluation import palimpsest
 from proxy.evaluation.datasets import Conversation, Said
 from proxy.evaluation.palimpsest import TENANT, Store
 from proxy.ports import Embedder, Vectors
+from proxy.settings.embedding_models import DEFAULT
 from proxy.store.connection import Ask
 from proxy.store.passages import vectors_of_tenant
 from proxy.store.scope import scope_of
@@ -53,14 +53,14 @@ async def search(store: Store, question: Vectors) -> Search:
     The nearest passages of the only tenant, by both ways of CALMem 7.
 
     Args:
-        question: unit vector, (384,).
+        question: unit vector, (d,).
     """
     found = await store.database.ask(lambda ask: scope_of(ask, Query(TENANT, "", "", reach=Reach.TENANT)))
     assert found is not None
     scope, _ = found
 
     def scan(ask: Ask) -> int:
-        held = np.frombuffer(b"".join(vectors_of_tenant(ask, scope.tenant)), np.float16).reshape(-1, DIMENSIONS)
+        held = np.frombuffer(b"".join(vectors_of_tenant(ask, scope.tenant)), np.float16).reshape(-1, len(question))
         return _nearest(held.astype(np.float32), question)
 
     def cache(ask: Ask) -> int:
@@ -86,14 +86,14 @@ class Instant:
     """An embedder that costs nothing: what is left is what writing costs."""
 
     name = "instant"
-    dimensions = DIMENSIONS
+    dimensions = DEFAULT.dimensions
     ready = True
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        return np.zeros((len(texts), DIMENSIONS), np.float32)
+        return np.zeros((len(texts), self.dimensions), np.float32)
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        return np.zeros((len(texts), DIMENSIONS), np.float32)
+        return np.zeros((len(texts), self.dimensions), np.float32)
 
 
 async def indexing(conversations: Sequence[Conversation], embedder: Embedder) -> list[Indexing]:

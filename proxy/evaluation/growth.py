@@ -20,7 +20,6 @@ from pathlib import Path
 import numpy as np
 
 from proxy.core.archive.chunking import digest
-from proxy.embedding.minilm import DIMENSIONS
 from proxy.embedding.model import cache_folder
 from proxy.errors import PolicyError
 from proxy.evaluation import palimpsest
@@ -142,7 +141,7 @@ async def _repeat(store: Store, memories: int, seed: int, report: Callable[[int]
     await database.transact(functools.partial(count_terms_again, tellings=tellings))
     draw, derived = np.random.default_rng(seed), Derived(database, time.time)
     while ids := await database.ask(functools.partial(passages_without_vector, limit=DRAWN_AT_ONCE)):
-        drawn = draw.standard_normal((len(ids), DIMENSIONS), np.float32)
+        drawn = draw.standard_normal((len(ids), store.embedder.dimensions), np.float32)
         drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
         await derived.save_vectors(store.embedder.name, dict(zip(ids, drawn, strict=True)))
 

@@ -17,7 +17,7 @@ from proxy.ports import Embedder, Vectors
 
 
 class Nearest:
-    """Pieces with their vectors, (n, 384), unit length."""
+    """Pieces with their vectors, (n, d), unit length."""
 
     def __init__(self, pieces: Sequence[Piece], vectors: Vectors, embedder: Embedder) -> None:
         self.pieces = pieces

@@ -176,7 +176,7 @@ class Recall:
 
     async def _vectors(self, text: str) -> Vectors | None:
         """
-        Of the question, and of what it says without names if it has any: (1 or 2, 384). None: there is no model.
+        Of the question, and of what it says without names if it has any: (1 or 2, dimensions). None: there is no model.
 
         What was pasted has one: its names are those of a log, and a second one takes as long as the first.
         """

@@ -15,6 +15,8 @@ from proxy.settings.embedding_models import EmbeddingModel, embedding_model
 from tests.running import ROOT
 from tests.tiny_models import Hub, build_tiny_model, model_hub
 
+pytestmark = pytest.mark.slow
+
 NAME = "intfloat/multilingual-e5-large"  # its weights are in two files
 
 

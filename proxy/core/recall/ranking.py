@@ -73,7 +73,7 @@ class PassageTable:
     tells: Floats  # 0..1, how surely it tells something: `digest.judged`
     wishes: Bools  # a user's wish that holds from now on
     names: Mapping[str, int]
-    vectors: Floats  # (n, 384), unit length
+    vectors: Floats  # (n, d), unit length; d is a multiple of 64
     signs: Signs | None = None  # see `core/recall/similarity.py`
     known: dict[str, tuple[int, Rows]] = field(default_factory=dict)
 
