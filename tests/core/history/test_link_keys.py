@@ -98,6 +98,14 @@ def test_arguments_that_are_no_sentence_are_no_task(arguments: str):
     assert LinkKind.TASK not in left_by(assistant("") | {"tool_calls": [call]})
 
 
+def test_a_call_without_an_id_is_known_by_its_task_alone():
+    """Ids that are missing would all be the same one."""
+    call = {"type": "function", "function": {"name": "task", "arguments": orjson.dumps({"prompt": prose(60)}).decode()}}
+    named, unnamed = (left_by(assistant("") | {"tool_calls": [call | id]}) for id in ({"id": "c1"}, {}))
+    assert LinkKind.CALL in named and LinkKind.CALL not in unnamed
+    assert named[LinkKind.TASK] == unnamed[LinkKind.TASK] != set()
+
+
 def test_side_answer_leaves_its_echo_only_if_it_sums_up():
     answer = assistant(prose(300))
     assert left_by(answer, role=Role.SIDE) == {}

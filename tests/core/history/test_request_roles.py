@@ -366,3 +366,11 @@ def test_tool_result_that_speaks_of_summaries_asks_for_nothing(client: Client):
 def test_answer_that_offers_a_summary_asks_for_nothing(client: Client):
     client.messages[-1] = assistant("Shall I write a summary of the conversation so far? Create a summary:")
     assert client.beside([system("Another prompt."), *client.messages[1:]]).role is Role.MAIN
+
+
+@pytest.mark.parametrize("cap", ["max_tokens", "max_completion_tokens"])
+def test_a_summary_that_a_person_could_ask_for_is_a_clients_where_its_answer_alone_is_capped(client: Client, cap: str):
+    asked = [*client.messages, user("Can you write a short summary of what we did?")]
+    same = {"tools": offer("bash", "read")}
+    assert judged(client, asked, **same, **{cap: 20}).role is Role.SIDE
+    assert judged(client.copy(), asked, **same).role is Role.MAIN
