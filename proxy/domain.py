@@ -6,14 +6,11 @@ Plain frozen values, no behaviour beyond derived properties. Everything above sp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from proxy.ports import Listener
+from typing import Any, Literal
 
 Json = dict[str, Any]
 
@@ -660,25 +657,3 @@ class TooLong:
 
     window_tokens: int | None = None
     is_of_model: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """
-    What memory made of one request.
-
-    `body` goes upstream; `headers` are added to whatever answer the client gets. `model` chooses the upstream, "" where
-    none can be read. `listen` is called exactly once, when status and headers of the answer arrive, and its listener's
-    `finish` too; status 0: no upstream answered, because none could be reached or the client went before. `told` is for
-    the log: names and numbers of ours, nobody's words.
-
-    `without` is there where something was added: call it where the upstream refuses `body` for its length. What it
-    returns takes the place of this, with the request as the client sent it; `listen` of this is then not called.
-    """
-
-    body: bytes
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-    model: str = ""
-    listen: Callable[[int, RawHeaders], Listener] | None = None
-    told: Mapping[str, str | int | float] = field(default_factory=dict)
-    without: Callable[[TooLong], Prepared] | None = None

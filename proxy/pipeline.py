@@ -24,7 +24,7 @@ from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.core.conversation import FAILED, Foreseen, Lookup, Request, Rules, StoredMessages, advance, decide
 from proxy.core.decision import Decision
 from proxy.core.response_headers import LogFields, headers_of, log_fields, undecided_headers
-from proxy.domain import TURN_PREFIX, Clues, Mode, Note, Prepared, Query, RawHeaders, TooLong, Turn
+from proxy.domain import TURN_PREFIX, Clues, Mode, Note, Query, RawHeaders, TooLong, Turn
 from proxy.errors import MemoryFault, WireError
 from proxy.memory.late_turn import LateTurn
 from proxy.memory.model_windows import ModelWindows
@@ -32,7 +32,7 @@ from proxy.memory.off_loop import INLINE_BYTES, OffLoop
 from proxy.memory.request_reader import Passed, RequestReader, skipped
 from proxy.memory.service import MemoryService
 from proxy.metrics import Metrics
-from proxy.ports import Clock, Listener, Wire
+from proxy.ports import Clock, Listener, Prepared, Wire
 from proxy.settings.policy import Policy
 from proxy.upstream.routing import needs_model
 from proxy.wire.json_body import model_of
@@ -135,7 +135,7 @@ class Pipeline:
             prepared = await self._too_late(attempt, running)
         seconds = perf_counter() - started
         self._metrics.observe("memory", seconds)
-        return replace(prepared, told={**prepared.told, "memory_ms": round(seconds * 1000)})
+        return replace(prepared, log_fields={**prepared.log_fields, "memory_ms": round(seconds * 1000)})
 
     async def _too_late(self, attempt: _Attempt, running: asyncio.Task[Prepared]) -> Prepared:
         """The request as the client sent it; reading goes on, so that it is archived."""
@@ -148,8 +148,8 @@ class Pipeline:
             running.cancel()
             return _untouched(attempt.body, Note.DEADLINE, model)
         listen = functools.partial(self._archivist.listen, attempt.late, attempt.wire)
-        told: LogFields = {"request": attempt.turn_id, "note": Note.DEADLINE.value}
-        return Prepared(attempt.body, undecided_headers(Note.DEADLINE, attempt.turn_id), model, listen, told)
+        fields: LogFields = {"request": attempt.turn_id, "note": Note.DEADLINE.value}
+        return Prepared(attempt.body, undecided_headers(Note.DEADLINE, attempt.turn_id), model, listen, fields)
 
     async def _guarded(self, attempt: _Attempt) -> Prepared:
         """What to forward; never raises, whatever memory does."""
@@ -196,7 +196,7 @@ class Pipeline:
         attempt.turn = turn
         note = decision.note or (Note.READ_ONLY if mode is Mode.READ_ONLY else None)
         if mode is Mode.ON and self._archivist.is_behind(speaker.tenant):
-            note = Note.FAULT  # what was said before is still not on the disk: more urgent than why we are silent
+            note = Note.FAULT  # earlier turns are still not on the disk: more urgent than why nothing is added
         lineage, added = decision.lineage, decision.added
         self._metrics.request(
             lineage.role.value, lineage.event.value, note.value if note else "", added.tokens, added.own_tokens
@@ -218,27 +218,27 @@ class Pipeline:
             step = await self._work.run(size, advance, deciding, answer)
         return step
 
-    async def _answer(self, attempt: _Attempt, asked: Lookup) -> object:
+    async def _answer(self, attempt: _Attempt, lookup: Lookup) -> object:
         """
         What a look-up found. What the request continues is worth knowing even when it has gone on, so as to archive it.
 
         Raises:
             TimeoutError, MemoryFault: it was not found out.
         """
-        if isinstance(asked, Clues):
+        if isinstance(lookup, Clues):
             async with asyncio.timeout_at(attempt.deadline + LATE_SECONDS):
-                return await self._memory.journal.seen(asked)
+                return await self._memory.journal.seen(lookup)
         if attempt.has_gone_on:
             raise TimeoutError
         async with asyncio.timeout_at(attempt.deadline):
-            match asked:
+            match lookup:
                 case Foreseen():
-                    self._memory.recall.expect(asked.text)
+                    self._memory.recall.expect(lookup.text)
                     return None
                 case StoredMessages():
-                    return await self._memory.journal.messages(asked.tenant, asked.occurrences)
+                    return await self._memory.journal.messages(lookup.tenant, lookup.occurrences)
                 case Query():
-                    return await self._memory.recall.recall(asked, RECALL_LIMIT)
+                    return await self._memory.recall.recall(lookup, RECALL_LIMIT)
 
     def _without(self, decision: Decision, wire: Wire, upstream: str, turn: Turn | None, refusal: TooLong) -> Prepared:
         """The request as the client sent it, since the upstream finds it too long with what was added; never raises."""
@@ -277,7 +277,7 @@ class Pipeline:
 
 def _untouched(body: bytes, note: Note, model: str) -> Prepared:
     """A request that passes as it came, and why memory has no part in it."""
-    return Prepared(body, undecided_headers(note), model, told={"note": note.value})
+    return Prepared(body, undecided_headers(note), model, log_fields={"note": note.value})
 
 
 def _prepared(
@@ -289,5 +289,5 @@ def _prepared(
     without: Callable[[TooLong], Prepared] | None = None,
 ) -> Prepared:
     id = turn.id if turn else ""
-    headers, told = headers_of(decision, id, note), log_fields(decision, id, note)
-    return Prepared(body, headers, decision.reading.chat.model, listen, told, without)
+    headers, fields = headers_of(decision, id, note), log_fields(decision, id, note)
+    return Prepared(body, headers, decision.reading.chat.model, listen, fields, without)

@@ -7,7 +7,8 @@ is an empty value; "could not look" raises `MemoryFault`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
@@ -18,10 +19,10 @@ from proxy.domain import (
     Completion,
     Ending,
     Insertion,
-    Prepared,
     Query,
     RawHeaders,
     Recalled,
+    TooLong,
 )
 
 if TYPE_CHECKING:
@@ -58,15 +59,6 @@ class Remembering(Protocol):
 
     async def recall(self, query: Query, limit: int) -> Recalled:
         """Best candidates first, visible and excluded ones left out."""
-
-    def expect(self, text: str) -> None:
-        """A question with this text will probably be asked: begin with what takes long. Returns at once."""
-
-
-class Counter(Protocol):
-    """Text to tokens, for one model."""
-
-    def __call__(self, text: str) -> int: ...
 
 
 Clock = Callable[[], float]
@@ -166,6 +158,28 @@ class Sending(Protocol):
             NotServed: no upstream is for this request.
             UpstreamUnreachable: there is no answer.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """
+    What memory made of one request.
+
+    `body` goes upstream; `headers` are added to whatever answer the client gets. `model` chooses the upstream, "" where
+    none can be read. `listen` is called exactly once, when status and headers of the answer arrive, and its listener's
+    `finish` too; status 0: no upstream answered, because none could be reached or the client went before. `log_fields`
+    are for the log: names and numbers of ours, nobody's words.
+
+    `without` is there where something was added: call it where the upstream refuses `body` for its length. What it
+    returns takes the place of this, with the request as the client sent it; `listen` of this is then not called.
+    """
+
+    body: bytes
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    model: str = ""
+    listen: Callable[[int, RawHeaders], Listener] | None = None
+    log_fields: Mapping[str, str | int | float] = field(default_factory=dict)
+    without: Callable[[TooLong], Prepared] | None = None
 
 
 class Preparing(Protocol):

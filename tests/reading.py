@@ -19,7 +19,7 @@ import proxy.wire
 from proxy.core.archive.chunking import digest, identifiers, names, query_terms, tags
 from proxy.core.caller.client_table import Signals
 from proxy.core.history.link_keys import clues, further_clues, request_links
-from proxy.core.history.request_roles import read
+from proxy.core.history.request_roles import intent_of
 from proxy.core.history.shingles import shingles
 from proxy.core.redaction import formats, redaction
 from proxy.domain import BLOCK_CLOSE, BLOCK_OPEN, Chat, Event, Lineage, Message, Role, Speaker
@@ -93,7 +93,9 @@ def rules() -> Iterator[Rule]:
     )
     yield Rule("shingles", lambda text: shingles(text, KEY), echoed)
     yield Rule("links and clues", _links, echoed)
-    yield Rule("side request", lambda text: read(_chat(text), Signals()), of_module["proxy.core.history.request_roles"])
+    yield Rule(
+        "side request", lambda text: intent_of(_chat(text), Signals()), of_module["proxy.core.history.request_roles"]
+    )
 
 
 def _modules() -> Iterator[str]:

@@ -14,13 +14,13 @@ import pytest
 
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.core.history.link_keys import NEWEST_CLUES
-from proxy.domain import Ending, Json, Note, Prepared, RawHeaders
+from proxy.domain import Ending, Json, Note, RawHeaders
 from proxy.memory.archivist import LIMITS, ArchiveLimits
 from proxy.memory.off_loop import INLINE_BYTES
 from proxy.memory.service import HEAVY_THREADS, LocalModel, MemoryService
 from proxy.metrics import Metrics
 from proxy.pipeline import Pipeline
-from proxy.ports import Clock, Listener, Vectors
+from proxy.ports import Clock, Listener, Prepared, Vectors
 from proxy.scripted import ScriptedUpstream
 from proxy.settings.policy import Policy
 from proxy.wire import chat

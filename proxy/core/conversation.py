@@ -27,9 +27,9 @@ from proxy.core.block.pressure import pressure, reply_room
 from proxy.core.caller.client_table import Signals
 from proxy.core.caller.identity import tenant_key
 from proxy.core.decision import Decision
-from proxy.core.history import request_roles
 from proxy.core.history.lineage import trace
 from proxy.core.history.link_keys import CLUE_MESSAGES, NEWEST_CLUES, clues, further_clues, shape_of
+from proxy.core.history.request_roles import intent_of
 from proxy.core.history.server_history import inherited
 from proxy.core.reading import Reading
 from proxy.core.recall.diagnosis import diagnose, newest_question
@@ -136,19 +136,19 @@ def _past(request: Request, rules: Rules) -> Generator[Lookup, Any, _Past]:
     reading, speaker, chat = request.reading, request.speaker, request.reading.chat
     prints, key, note = reading.history_prints, rules.key(speaker.tenant), None
     shape = shape_of(chat, reading.instruction_prints, request.user_agent, rules.named)
-    asked = request_roles.read(chat, rules.signals)
+    intent = intent_of(chat, rules.signals)
     try:
         seen: Seen = yield clues(chat, prints, speaker, key)
         if not seen.links and len(prints) > NEWEST_CLUES:
             seen = yield clues(chat, prints, speaker, key, CLUE_MESSAGES)
-        lineage = trace(chat, prints, shape, asked, speaker, key, seen)
+        lineage = trace(chat, prints, shape, intent, speaker, key, seen)
         if (further := further_clues(chat, lineage, speaker, key)) is not None:
             if lineage.event.is_compaction and (question := newest_question(chat)):
                 yield Foreseen(question)
-            lineage = trace(chat, prints, shape, asked, speaker, key, seen, (yield further))
+            lineage = trace(chat, prints, shape, intent, speaker, key, seen, (yield further))
     except FAILED as failure:
         note = _note_of(failure)
-        lineage = trace(chat, prints, shape, asked, speaker, key, Seen())
+        lineage = trace(chat, prints, shape, intent, speaker, key, Seen())
     return _Past(lineage, inherited(chat, shape, lineage.head), note)
 
 

@@ -17,7 +17,7 @@ import structlog
 from starlette.types import Receive, Scope, Send
 
 from proxy.core.caller.proxy_keys import ProxyKeys
-from proxy.domain import Ending, Mode, Prepared, RawHeaders
+from proxy.domain import Ending, Mode, RawHeaders
 from proxy.edge.copies import Copies
 from proxy.edge.first_look import LookedAt
 from proxy.edge.http import CUT
@@ -27,7 +27,7 @@ from proxy.edge.request_log import RequestLog
 from proxy.edge.tunnel import can_switch, tunnel
 from proxy.edge.upload import BodyTooLarge, ClientGone, Upload
 from proxy.errors import NotServed, UpstreamUnreachable
-from proxy.ports import Answer, Body, Preparing, Sending
+from proxy.ports import Answer, Body, Prepared, Preparing, Sending
 from proxy.settings.policy import Policy
 from proxy.upstream.routing import needs_model
 from proxy.upstream.upgraded import UpgradedAnswer

@@ -10,9 +10,9 @@ from time import perf_counter
 
 from starlette.types import Send
 
-from proxy.domain import Ending, Prepared, RawHeaders
+from proxy.domain import Ending, RawHeaders
 from proxy.edge.guarded_listener import GuardedListener
-from proxy.ports import Answer, Listener
+from proxy.ports import Answer, Listener, Prepared
 from proxy.wire.refusal import Refusal
 
 FIRST_ERROR_STATUS = 400
@@ -36,7 +36,7 @@ class Relay:
 
     def take(self, prepared: Prepared) -> None:
         """Add these headers to the answer, and let this listener hear it. From here on call `end`, whatever happens."""
-        self._added, self._listen, self.told = prepared.headers, prepared.listen, prepared.told
+        self._added, self._listen, self.told = prepared.headers, prepared.listen, prepared.log_fields
 
     async def forward(self, answer: Answer) -> None:
         """

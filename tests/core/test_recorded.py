@@ -1,4 +1,4 @@
-"""Does the core alone see what real clients did? Their recorded requests, with labels; none written for this."""
+"""Recorded requests of real clients, judged by the core alone; with labels, and none written for this."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy.core.caller.proxy_keys import ProxyKeys
-from proxy.domain import Ending, Prepared, RawHeaders
+from proxy.domain import Ending, RawHeaders
 from proxy.edge.http import Connection
 from proxy.edge.proxy_routes import ProxyRoutes
-from proxy.ports import Wire
+from proxy.ports import Prepared, Wire
 from proxy.settings.policy import KeyPolicy, Policy
 from proxy.upstream.dispatcher import Upstreams
 from proxy.wire.response_tap import ResponseTap

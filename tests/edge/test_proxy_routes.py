@@ -16,9 +16,9 @@ import orjson
 import pytest
 
 from proxy.core.caller.proxy_keys import ProxyKeys
-from proxy.domain import Ending, Json, Prepared, RawHeaders
+from proxy.domain import Ending, Json, RawHeaders
 from proxy.edge.proxy_routes import ProxyRoutes
-from proxy.ports import Body, Wire
+from proxy.ports import Body, Prepared, Wire
 from proxy.scripted.too_long import PROVIDERS
 from proxy.settings.policy import KeyPolicy, Policy
 from tests.edge.serving import NOTE, ScriptedPipeline, edge

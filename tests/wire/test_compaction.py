@@ -23,9 +23,9 @@ HISTORY = [{"role": "user", "content": "one"}, {"type": "message", "role": "assi
     ids=["items", "name", "trigger"],
 )
 def test_it_is_a_side_request_whatever_its_words_and_tools(chat: Chat) -> None:
-    asked = request_roles.read(chat, Signals())
+    asked = request_roles.intent_of(chat, Signals())
     assert chat.compacts and asked.summarises
-    assert request_roles.decide(asked, Shape(tool_names=("read",)), Shape(tool_names=("read",)), False)[0]
+    assert request_roles.is_side_request(asked, Shape(tool_names=("read",)), Shape(tool_names=("read",)), False)[0]
 
 
 def test_it_is_read_and_forwarded_as_its_wire_has_it() -> None:

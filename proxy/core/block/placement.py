@@ -1,5 +1,5 @@
 """
-Where does a block stand, and which blocks of before are said again? Anchors, replay, the cap.
+The place of a block in a request, and the replay of blocks that were added before.
 
 A block is anchored to one occurrence of one user message and repeated byte for byte while that message is in the
 request, so that the provider's prefix cache still matches; with its anchor it goes. It stands in the newest user turn,
@@ -18,7 +18,7 @@ class Replay:
     """
     Blocks of before, each with the index into `chat.messages` of the message that carries it.
 
-    `held` stand in the history that the provider holds: they are not said again.
+    `held` stand in the history that the provider holds: they are not sent again.
     """
 
     repeated: tuple[tuple[int, StoredBlock], ...] = ()

@@ -1,5 +1,5 @@
 """
-What do clients say about themselves? The client table as values, and how to read one request with it.
+The client table: where clients say who they are and which conversation this is.
 
 The table is `config/clients.yaml`; this file knows no client by name.
 """

@@ -1,5 +1,5 @@
 """
-Who is speaking? Tenant, user, project, and the conversation ids that the client itself sends.
+The identity of a caller: tenant, user, project, and the conversation ids that the client itself sends.
 
 Everything is scoped by the tenant; unresolved means no memory, never shared memory (design: promise 7).
 """

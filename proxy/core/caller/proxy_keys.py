@@ -1,5 +1,5 @@
 """
-Which proxy key does a caller present, and what does it open?
+Proxy keys: which one a caller presents, and what it opens.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-Which stored history does this request continue? Align it with each, and take the one that shares most.
+The alignment of a request with stored histories, and the choice of the one that it shares most with.
 
 In order where possible, moved where not: clients re-place file contents and reminders, drop the oldest messages, cut
 one in its middle, put a summary in front.
@@ -87,10 +87,10 @@ def new_places(prints: Sequence[Fingerprint], shape: Shape, head: Head, kept: Se
         summaries: what people say changes for other reasons. A summary that stands last was just put there.
     """
     known = set(head.shape.instructions)
-    told = {-1 - n for n, print in enumerate(shape.instructions) if print not in known}
+    instructions = {-1 - n for n, print in enumerate(shape.instructions) if print not in known}
     summaries = {at for at, index in enumerate(kept) if index >= 0 and head.flags[index] & HeadFlag.SUMMARY}
     renewed = {at for at in summaries if head.fulls[kept[at]] != prints[at].full or at == len(kept) - 1}
-    return told | renewed | {at for at, index in enumerate(kept) if index < 0}
+    return instructions | renewed | {at for at, index in enumerate(kept) if index < 0}
 
 
 def moved_summaries(head: Head, kept: Sequence[int]) -> tuple[int, ...]:
@@ -128,7 +128,7 @@ def closest(
     whole = {place for place, hits in echo.items() if hits >= WHOLE_HITS}
     echoed = {link.conversation for link in links if link.kind is LinkKind.ECHO} if whole else set()
     named = {link.conversation for link in links if link.kind is LinkKind.CLIENT_ID}
-    told = {
+    echoed_at = {
         link.conversation: link.turn for link in sorted(links, key=lambda link: link.turn) if link.kind is LinkKind.ECHO
     }
     compactions: dict[str, int] = {}
@@ -150,7 +150,7 @@ def closest(
             -_unexplained(history, kept),
             matched > 0,
             head.compactions == compactions[head.conversation],  # what a client has compacted, it seldom takes up again
-            (matched - len(head.fulls), 0) if matched else (told.get(head.conversation, 0), head.turn),
+            (matched - len(head.fulls), 0) if matched else (echoed_at.get(head.conversation, 0), head.turn),
             matched,
             _likeness(shape, head.shape),
         )
@@ -191,7 +191,7 @@ def _ours(head: Head, kept: Sequence[int], links: Sequence[Link]) -> bool:
 
 def _retells(history: Sequence[Message], head: Head, kept: Sequence[int]) -> bool:
     """
-    The client keeps what it said itself and tells our answers in its own words (tool calls as text, say).
+    The client keeps what it said itself and puts our answers in its own words (tool calls as text, say).
 
     All that it sent before is still there, and an assistant message is new.
     """

@@ -34,7 +34,7 @@ from proxy.core.history.alignment import (
 from proxy.core.history.changes import Changes
 from proxy.core.history.events import event_of
 from proxy.core.history.link_keys import ECHO_CHARS, LONG_CHARS, opaque_prints
-from proxy.core.history.request_roles import Asked, decide
+from proxy.core.history.request_roles import Intent, is_side_request
 from proxy.core.history.server_history import continued, followed, inherited
 from proxy.core.history.shingles import shingles
 from proxy.domain import (
@@ -58,7 +58,7 @@ def trace(
     chat: Chat,
     prints: Sequence[Fingerprint],
     shape: Shape,
-    asked: Asked,
+    intent: Intent,
     speaker: Speaker,
     key: bytes,
     seen: Seen,
@@ -82,11 +82,11 @@ def trace(
         shape = inherited(chat, shape, head)
     else:
         head, kept, ambiguous = closest(history, prints, shape, links, aligned, echo)
-    if head is not None and asked.lone and _is_handed_out(head, prints, kept, further.links):
+    if head is not None and intent.lone and _is_handed_out(head, prints, kept, further.links):
         head, kept, ambiguous = None, (), False
     near, quotes = (head, not chat.held and max(kept, default=0) < 0) if head else nearest(links, aligned)
     adds_nothing = bool(history) and history[-1].role == "assistant" and min(kept, default=-1) >= 0
-    is_side, evidence = decide(asked, shape, near.shape if near else None, quotes, adds_nothing)
+    is_side, evidence = is_side_request(intent, shape, near.shape if near else None, quotes, adds_nothing)
     parent = near.conversation if near else _most(links, (LinkKind.PHRASE, LinkKind.ECHO, LinkKind.CLIENT_ID))
     if is_side:
         return Lineage(
@@ -94,7 +94,7 @@ def trace(
             Role.SIDE,
             kept=(-1,) * len(history),
             parent=parent,
-            summarises=asked.summarises,
+            summarises=intent.summarises,
             evidence=evidence,
         )
     if head is None:
@@ -141,8 +141,8 @@ def _newcomer(speaker: Speaker, links: Sequence[Link]) -> tuple[Role, str, tuple
 
 def _is_handed_out(head: Head, prints: Sequence[Fingerprint], kept: Sequence[int], links: Sequence[Link]) -> bool:
     """A sub-agent may share the id of the conversation that it serves, and a preamble; nothing that was said there."""
-    said = any(index >= 0 and head.fulls[index] == prints[at].full for at, index in enumerate(kept))
-    return not said and any(link.kind is LinkKind.TASK for link in links)
+    is_shared = any(index >= 0 and head.fulls[index] == prints[at].full for at, index in enumerate(kept))
+    return not is_shared and any(link.kind is LinkKind.TASK for link in links)
 
 
 def _echoing(chat: Chat, links: Sequence[Link], key: bytes) -> dict[int, int]:

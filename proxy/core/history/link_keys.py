@@ -1,5 +1,5 @@
 """
-What leads a later request back here? What requests and answers leave behind, and what a request is looked up by.
+Link keys: what requests and answers leave behind, and what a later request is looked up by.
 
 Most clients send no id. What the proxy handed out itself comes back: texts of answers, ids of tool calls, their
 arguments as a sub-agent's task, runs of words inside a transcript or a summary. Everything is a keyed hash.
@@ -166,7 +166,7 @@ def clues(
 
 def further_clues(chat: Chat, lineage: Lineage, speaker: Speaker, key: bytes) -> Clues | None:
     """
-    The second look-up: echoes, transcripts, tasks. None: the first has said all there is to know.
+    The second look-up: echoes, transcripts, tasks. None: the first has found all there is to know.
 
     Args:
         lineage: as the first look-up alone shows it.
@@ -183,8 +183,8 @@ def further_clues(chat: Chat, lineage: Lineage, speaker: Speaker, key: bytes) ->
             echoes += shingles(message.text[:room], key)
             room -= len(message.text)
     echoes = list(dict.fromkeys(echoes))[:ECHO_PRINTS]
-    told = [text for m in history[:TASK_MESSAGES] if m.role == "user" for text in _behind_asides(m.text)]
-    tasks = [id_print(key, "task", squeezed(text)) for text in told]
+    texts = [text for m in history[:TASK_MESSAGES] if m.role == "user" for text in _behind_asides(m.text)]
+    tasks = [id_print(key, "task", squeezed(text)) for text in texts]
     parents = [id_print(key, "client", value) for value in speaker.parent_ids]
     found = {LinkKind.ECHO: echoes, LinkKind.TASK: tasks, LinkKind.CLIENT_ID: parents}
     if lineage.head is None:

@@ -1,5 +1,5 @@
 """
-Is this a request beside the conversation? Titles, summaries, plans, commit messages, classifiers.
+The role of a request by its form and its words: part of a conversation, or beside one.
 
 Decided before any state changes, by shape first and words second: a side request has no tools where the conversation
 has some, another system prompt, another model; its words ask for a product OF a conversation. People ask such things
@@ -37,7 +37,7 @@ _SPACE = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Intent:
     """What the words of a request ask for; only `decide` says what it means."""
 
     instructs: str = ""  # words that order work on a conversation
@@ -51,41 +51,41 @@ class Asked:
     lone: bool = False  # no assistant message: nothing of a conversation but what is quoted
 
 
-def read(chat: Chat, signals: Signals) -> Asked:
+def intent_of(chat: Chat, signals: Signals) -> Intent:
     """Read what a request asks for, from its words alone."""
     history = chat.history
     if chat.compacts:
-        return Asked(compacts=True, summarises=True)
+        return Intent(compacts=True, summarises=True)
     if not history:
-        return Asked()
+        return Intent()
     first, last = chat.messages[0], _speaking(chat, signals)
     lone = not any(m.role == "assistant" for m in history)
     # never an answer or the result of a tool
     asking = last.text if last.role == "user" or last.is_instruction else ""
     ends = _squeeze(asking if len(asking) <= 2 * EDGE_CHARS else f"{asking[:EDGE_CHARS]} … {asking[-EDGE_CHARS:]}")
     prompt = _squeeze(first.text[:HEAD_CHARS]) if first.is_instruction else ""
-    told = prompt or (ends if lone and len(history) == 1 else "")
-    defines = _first(signals.defines, told) if prompt or _is_put_together(asking) else ""
+    orders = prompt or (ends if lone and len(history) == 1 else "")
+    defines = _first(signals.defines, orders) if prompt or _is_put_together(asking) else ""
     if lone and len(history) == 1 and (chat.max_reply_tokens == 1 or any(p.fullmatch(ends) for p in signals.probes)):
         defines = ends[:OPENING_CHARS] or "a probe"
-    instructs = defines or _first(signals.instructs, told)
+    instructs = defines or _first(signals.instructs, orders)
     found = [match for pattern in signals.asks if (match := pattern.search(ends))]
     hits = [match.group() for match in found]
     about = any(_CONVERSATION.search(ends[match.start() : match.end() + ABOUT_CHARS]) for match in found)
-    return Asked(
+    return Intent(
         instructs=instructs,
         defines=bool(defines),
         asks=hits[0] if hits else "",
         template=_is_template(last, asking, hits, about, _first(signals.forms, ends)),
         transcript=lone and any(_is_transcript(m) for m in (first, last)),
         prompted=bool(prompt),
-        summarises=any(_SUMMARY.search(words) for words in (instructs or told, *hits)),
+        summarises=any(_SUMMARY.search(words) for words in (instructs or orders, *hits)),
         lone=lone,
     )
 
 
-def decide(
-    asked: Asked, shape: Shape, parent: Shape | None, quotes: bool, adds_nothing: bool = False
+def is_side_request(
+    intent: Intent, shape: Shape, parent: Shape | None, quotes: bool, adds_nothing: bool = False
 ) -> tuple[bool, tuple[str, ...]]:
     """
     Is it a side request?
@@ -99,30 +99,30 @@ def decide(
     Returns:
         The verdict and the evidence for it, in words.
     """
-    if asked.compacts:
+    if intent.compacts:
         return True, ("a request for a compaction, by its form",)
-    ordered, question = f"instructed: {asked.instructs!r}", f"asked: {asked.asks!r}"
-    if asked.lone and not shape.tool_names:
-        if asked.defines:
+    ordered, question = f"instructed: {intent.instructs!r}", f"asked: {intent.asks!r}"
+    if intent.lone and not shape.tool_names:
+        if intent.defines:
             return True, ("a tool of the client's, without tools of its own", ordered)
-        if asked.instructs and quotes:
+        if intent.instructs and quotes:
             return True, ("a conversation that passed here is written out in one message", ordered)
-        if asked.instructs and asked.prompted and (asked.transcript or asked.asks):
+        if intent.instructs and intent.prompted and (intent.transcript or intent.asks):
             return True, ("a conversation is written out in one message, or asked about", ordered)
-        if asked.asks and quotes and asked.transcript:
+        if intent.asks and quotes and intent.transcript:
             return True, ("a conversation that passed here is written out in one message", question)
     differs = _differences(shape, parent) if parent is not None else ()
-    if asked.instructs and (OTHER_PROMPT in differs if asked.prompted else differs):
+    if intent.instructs and (OTHER_PROMPT in differs if intent.prompted else differs):
         return True, (ordered, *differs)
-    if asked.transcript and quotes and not shape.tool_names and {OTHER_PROMPT, TOOLS_GONE} & set(differs):
+    if intent.transcript and quotes and not shape.tool_names and {OTHER_PROMPT, TOOLS_GONE} & set(differs):
         return True, ("a conversation that passed here is written out in one message", *differs)
-    if adds_nothing and asked.prompted and not shape.tool_names and OTHER_PROMPT in differs:
+    if adds_nothing and intent.prompted and not shape.tool_names and OTHER_PROMPT in differs:
         return True, ("a conversation up to an answer, and nobody says anything behind it", *differs)
-    if asked.asks and set(differs) - {OTHER_MODEL}:
+    if intent.asks and set(differs) - {OTHER_MODEL}:
         return True, (question, *differs)
-    if asked.asks and asked.template:
+    if intent.asks and intent.template:
         return True, ("a template of the client's", question)
-    if asked.instructs and asked.asks and parent is None and not shape.tool_names:
+    if intent.instructs and intent.asks and parent is None and not shape.tool_names:
         return True, (ordered, question)
     return False, ()
 

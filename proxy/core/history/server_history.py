@@ -1,5 +1,5 @@
 """
-What does a request continue whose history the provider holds? The answer that it names, with all that led to it.
+Requests whose history the provider holds: they continue the answer that they name, with all that led to it.
 
 `previous_response_id` names an answer, `conversation` a history that grows. Either way only what is new is sent: the
 rest is not gone, it stands in front, blocks of ours included.

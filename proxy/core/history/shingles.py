@@ -1,5 +1,5 @@
 """
-Does one text stand inside another? Sampled word shingles, keyed.
+Sampled word shingles, keyed: they find a text again inside another one.
 
 A summary that a client wraps, trims or tags still holds long runs of the answer that it was made from. Runs of eight
 words are hashed, and one in four is kept, chosen by its hash alone: both texts choose alike, so a few look-ups find

@@ -1,4 +1,4 @@
-"""Where does a block stand, and which blocks of before are said again?"""
+"""The place of a block, and which blocks of before are sent again."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ def lineage(kept: tuple[int, ...], changed: tuple[int, ...] = ()) -> Lineage:
     return Lineage(Event.APPEND, Role.MAIN, head, kept=kept, changed=changed)
 
 
-def test_a_block_is_said_again_while_its_anchor_is_there() -> None:
+def test_a_block_is_sent_again_while_its_anchor_is_there() -> None:
     replayed = replay(chat("system", "user", "assistant", "user"), lineage((0, 1, -1)))
     assert replayed.repeated == ((1, StoredBlock(100, BLOCK)),)
     assert (replayed.tokens, replayed.occurrences) == (7, frozenset({1, 2}))
@@ -34,7 +34,7 @@ def test_a_block_goes_with_its_anchor() -> None:
     assert replay(chat("assistant", "user"), lineage((1, -1))).repeated == ()
 
 
-def test_a_block_that_the_provider_holds_counts_and_is_not_said_again() -> None:
+def test_a_block_that_the_provider_holds_counts_and_is_not_sent_again() -> None:
     replayed = replay(chat("user"), replace(lineage((-1,)), held=(0, 1)))
     assert (replayed.repeated, replayed.held) == ((), (StoredBlock(100, BLOCK),))
     assert (replayed.tokens, replayed.standing_tokens, replayed.occurrences) == (0, 7, frozenset({1, 2}))

@@ -1,4 +1,4 @@
-"""Which stored history does this request continue?"""
+"""Requests aligned with stored histories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does this request continue what we saw?"""
+"""What a request continues, and what its client did to the history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leads a later request back here?"""
+"""What leads a later request back to its conversation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is this a request beside the conversation?"""
+"""Requests beside the conversation."""
 
 from __future__ import annotations
 
