@@ -64,7 +64,7 @@ async def search(store: Store, question: Vectors) -> Search:
         return _nearest(held.astype(np.float32), question)
 
     def cache(ask: Ask) -> int:
-        return _nearest(store.tables.shelf(ask, scope).vectors, question)
+        return _nearest(store.tables.table(ask, scope).vectors, question)
 
     passages = await store.database.ask(cache)  # fills it, outside the clock
     return Search(passages, *[median([await _timed(store, way) for _ in range(REPEATS)]) for way in (scan, cache)])

@@ -30,13 +30,13 @@ UNKNOWN: tuple[int, Rows] = (0, np.empty(0, np.int64))
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Terms with the rows of the shelf that hold them; and the terms that nothing on the shelf holds."""
+    """Terms with the rows of the table that hold them; and the terms that nothing on the table holds."""
 
     rows: Mapping[str, Rows]
     absent: tuple[str, ...]
 
 
-def find(ask: Ask, scope: Scope, shelf: PassageTable, terms: Sequence[str]) -> Found:
+def find(ask: Ask, scope: Scope, table: PassageTable, terms: Sequence[str]) -> Found:
     """Look up different terms; those too common to tell anything are left out of the answer."""
     counted = passages_holding(ask, scope.tenant, terms)
     chosen = []
@@ -47,27 +47,27 @@ def find(ask: Ask, scope: Scope, shelf: PassageTable, terms: Sequence[str]) -> F
             chosen.append(term)
     if not chosen:
         return Found({}, tuple(term for term in terms if term not in counted))
-    held = _rows(ask, scope, shelf, chosen)
+    held = _rows(ask, scope, table, chosen)
     found = {term: held[term] for term in chosen if len(held[term])}
     unasked = {*counted} - {*chosen}
     return Found(found, tuple(term for term in terms if term not in found and term not in unasked))
 
 
-def _rows(ask: Ask, scope: Scope, shelf: PassageTable, terms: Sequence[str]) -> dict[str, Rows]:
-    """Rows of the shelf that hold each term. Of a common one that was asked before, only what is new is looked up."""
-    known = {term: shelf.known.get(term, UNKNOWN) for term in terms}
-    fresh = [term for term, (upto, _) in known.items() if upto < len(shelf)]
-    is_confined = len(shelf) < CONFINED_SHARE * last_passage(ask)
-    wanted = [(term, _last_id(shelf, known[term][0])) for term in fresh]
+def _rows(ask: Ask, scope: Scope, table: PassageTable, terms: Sequence[str]) -> dict[str, Rows]:
+    """Rows of the table that hold each term. Of a common one that was asked before, only what is new is looked up."""
+    known = {term: table.known.get(term, UNKNOWN) for term in terms}
+    fresh = [term for term, (upto, _) in known.items() if upto < len(table)]
+    is_confined = len(table) < CONFINED_SHARE * last_passage(ask)
+    wanted = [(term, _last_id(table, known[term][0])) for term in fresh]
     for term, ids in postings(ask, wanted, scope.terms if is_confined else ()):
-        new = shelf.rows_of(np.fromstring(ids, np.int64, sep=","))
-        known[term] = len(shelf), np.concatenate([known[term][1], new])
+        new = table.rows_of(np.fromstring(ids, np.int64, sep=","))
+        known[term] = len(table), np.concatenate([known[term][1], new])
         if len(known[term][1]) >= COMMON_PASSAGES:
-            if len(shelf.known) >= KNOWN_TERMS:
-                shelf.known.clear()
-            shelf.known[term] = known[term]
-    return {term: rows[: np.searchsorted(rows, len(shelf))] for term, (_, rows) in known.items()}
+            if len(table.known) >= KNOWN_TERMS:
+                table.known.clear()
+            table.known[term] = known[term]
+    return {term: rows[: np.searchsorted(rows, len(table))] for term, (_, rows) in known.items()}
 
 
-def _last_id(shelf: PassageTable, upto: int) -> int:
-    return int(shelf.ids[upto - 1]) if upto else 0
+def _last_id(table: PassageTable, upto: int) -> int:
+    return int(table.ids[upto - 1]) if upto else 0

@@ -2,7 +2,7 @@
 Passage tables: what is known of the passages of a scope, and their vectors, in memory and following the database.
 
 Exact search: a scope's vectors are one matrix, compared with the question all at once (`core/recall/similarity.py`).
-Each scope that was asked about is one shelf. It is filled in slices and keeps what it has when a deadline cuts it
+Each scope that was asked about is one table. It is filled in slices and keeps what it has when a deadline cuts it
 short, so that a large scope is there after a few requests; later it only reads on, whichever worker wrote.
 """
 
@@ -35,9 +35,9 @@ SLICE_PASSAGES = 4096  # read at a time, about 20 ms
 MAX_PASSAGES = 400_000  # in memory, some 700 MB: of all scopes those asked about last, of one scope its newest
 SPARE_SHARE = 1 / 8  # of a full scope's room: its oldest passages go so many at a time, as all others are moved
 USUAL_DIMENSIONS = 384  # for which that holds; of longer vectors so many fewer passages have room
-SHELF_PASSAGES = 20  # what a shelf costs by itself, in passages: 30 kB, however few it holds
+TABLE_PASSAGES = 20  # what a table costs by itself, in passages: 30 kB, however few it holds
 PATIENCE_SECONDS = 0.02  # for another question that reads on in the same scope: as a rule that takes 1 ms
-FIRST_PASSAGES = 256  # room of a new shelf; it doubles
+FIRST_PASSAGES = 256  # room of a new table; it doubles
 
 PASSAGE = np.dtype(
     [
@@ -63,12 +63,12 @@ PASSAGE = np.dtype(
 
 class PassageTables:
     """
-    PassageTables by scope, those asked about most recently in memory. Threads may ask at once.
+    Passage tables by scope, those asked about most recently in memory. Threads may ask at once.
 
     Args:
         model: name of the model whose vectors count; passages without one have a vector of zeros.
         dimensions: of its vectors, a multiple of 64.
-        room_passages: kept for all scopes; each shelf takes that of some passages, however few it holds.
+        room_passages: kept for all scopes; each table takes that of some passages, however few it holds.
     """
 
     def __init__(self, model: str, dimensions: int, room_passages: int = MAX_PASSAGES) -> None:
@@ -76,19 +76,19 @@ class PassageTables:
         self._dimensions = dimensions
         self._room_passages = room_passages * USUAL_DIMENSIONS // max(dimensions, USUAL_DIMENSIONS)
         self._choosing = threading.Lock()
-        self._growing: OrderedDict[Scope, _Growing] = OrderedDict()
+        self._growing: OrderedDict[Scope, _GrowingTable] = OrderedDict()
 
     def __repr__(self) -> str:
         return f"<PassageTables [{len(self._growing)} scopes, {sum(map(len, self._growing.values()))} passages]>"
 
-    def shelf(self, ask: Ask, scope: Scope) -> PassageTable:
+    def table(self, ask: Ask, scope: Scope) -> PassageTable:
         """
         Everything of a scope that is committed now.
 
         While another thread reads the same scope for the first time, which takes long, what is there already.
         """
         with self._choosing:
-            growing = self._growing.setdefault(scope, _Growing(self._dimensions))
+            growing = self._growing.setdefault(scope, _GrowingTable(self._dimensions))
             self._growing.move_to_end(scope)
         if growing.reading.acquire(timeout=PATIENCE_SECONDS):
             try:
@@ -100,7 +100,7 @@ class PassageTables:
                 self._growing.popitem(last=False)
         return growing.latest
 
-    def _follow(self, ask: Ask, growing: _Growing, scope: Scope) -> None:
+    def _follow(self, ask: Ask, growing: _GrowingTable, scope: Scope) -> None:
         if len(growing):
             gone = changes_after(ask, growing.forgotten_seq)
             ids = [memory for _, memory in gone]
@@ -123,12 +123,12 @@ class PassageTables:
             if len(rows) < SLICE_PASSAGES:
                 return
 
-    def _has_come(self, ask: Ask, growing: _Growing, scope: Scope, ids: Sequence[int]) -> bool:
+    def _has_come(self, ask: Ask, growing: _GrowingTable, scope: Scope, ids: Sequence[int]) -> bool:
         """Whether any of these, older than what was read last, belongs to the scope by now."""
         older = [id for id in ids if growing.before_id < id <= growing.last_id]
         return bool(older) and are_any_in(ask, scope, older)
 
-    def _fill(self, ask: Ask, growing: _Growing) -> None:
+    def _fill(self, ask: Ask, growing: _GrowingTable) -> None:
         """Read the vectors that are there by now."""
         missing = growing.missing()
         for start in range(0, len(missing), SLICE_PASSAGES):
@@ -136,7 +136,7 @@ class PassageTables:
             growing.fill(vectors_of(ask, some, self._model, growing.dimensions * np.dtype(np.float16).itemsize))
 
 
-class _Growing:
+class _GrowingTable:
     """Arrays with room to grow. Rows are added and vectors filled in; nothing else changes in place."""
 
     def __init__(self, dimensions: int) -> None:
@@ -156,7 +156,7 @@ class _Growing:
         self._signs: Signs | None = None
         self._ends: dict[int, tuple[int, float]] = {}  # conversation: its last row, and characters up to its end
         self._names: dict[str, int] = {}
-        self._known: dict[str, tuple[int, Rows]] = {}  # one for all shelves whose rows mean the same
+        self._known: dict[str, tuple[int, Rows]] = {}  # one for all tables whose rows mean the same
         self.publish()
 
     @property
@@ -226,9 +226,9 @@ class _Growing:
 
     def publish(self) -> None:
         """Hand out what is there by now. The one who reads does it: half of a change must not be seen."""
-        self.latest = self._shelf()
+        self.latest = self._table()
 
-    def _shelf(self) -> PassageTable:
+    def _table(self) -> PassageTable:
         rows = {name: column[: self._size] for name, column in self._columns.items()}
         return PassageTable(
             ids=rows["id"],
@@ -267,8 +267,8 @@ class _Growing:
         )
 
 
-def _cost(growing: _Growing) -> int:
-    return len(growing) + SHELF_PASSAGES
+def _cost(growing: _GrowingTable) -> int:
+    return len(growing) + TABLE_PASSAGES
 
 
 def _columns(rows: int) -> dict[str, npt.NDArray[Any]]:

@@ -60,7 +60,7 @@ class Recall:
     def __init__(
         self,
         database: Database,
-        shelves: PassageTables,
+        tables: PassageTables,
         embedder: Embedder,
         counts: Counts,
         clock: Clock,
@@ -72,7 +72,7 @@ class Recall:
             model_loaded: waits a moment for a model that is being loaded.
         """
         self._database = database
-        self._shelves = shelves
+        self._tables = tables
         self._embedder = embedder
         self._counts = counts
         self._clock = clock
@@ -108,11 +108,11 @@ class Recall:
         found, vectors = reading.result(), embedding.result()
         if found is None:
             return Recalled((), False, NOTHING_STORED)
-        own, shelf, words = found
+        own, table, words = found
 
         def choose(ask: Ask) -> Recalled:
-            reason, best, helps = self._judge(query, own, shelf, vectors, words, limit)
-            candidates = () if best is None else _candidates(ask, query.tenant, shelf, best)
+            reason, best, helps = self._judge(query, own, table, vectors, words, limit)
+            candidates = () if best is None else _candidates(ask, query.tenant, table, best)
             return Recalled(candidates, bool(candidates), reason, vectors is None, helps=helps)
 
         return await self._database.ask(choose)  # milliseconds in a large scope: off the event loop
@@ -143,35 +143,35 @@ class Recall:
         if found is None:
             return None
         scope, own = found
-        shelf = self._shelves.shelf(ask, scope)
-        return own, shelf, find(ask, scope, shelf, wanted)
+        table = self._tables.table(ask, scope)
+        return own, table, find(ask, scope, table, wanted)
 
     def _judge(
         self,
         query: Query,
         own: int,
-        shelf: PassageTable,
+        table: PassageTable,
         vectors: Vectors | None,
         words: Found,
         limit: int,
     ) -> tuple[str, Ranked | None, float]:
         """Why something comes, what, best first, and how probably it helps; or why nothing does, and None."""
-        asked, eligible = _asked(query.text, self._clock(), shelf, vectors, words), _eligible(shelf, query, own)
+        asked, eligible = _asked(query.text, self._clock(), table, vectors, words), _eligible(table, query, own)
         if asked.cosines is not None and not np.logical_and(asked.cosines, eligible).any():  # none has a vector yet
             asked = replace(asked, cosines=None, about=None)
         if not eligible.any():
             return "nothing that may come", None, 0.0
-        ranked = rank(shelf, asked, eligible, self._clock(), self._recipe)
-        once = ranked.part(_first_of_equals(shelf, ranked.rows, max(limit, JUDGED_PASSAGES)))
-        wishes = _wishes(shelf, asked, eligible, query.wishes)
+        ranked = rank(table, asked, eligible, self._clock(), self._recipe)
+        once = ranked.part(_first_of_equals(table, ranked.rows, max(limit, JUDGED_PASSAGES)))
+        wishes = _wishes(table, asked, eligible, query.wishes)
         if not len(once.rows):
             return "no passage is near, and no word of the question is known", wishes, 0.0
-        judged = relevance(shelf, asked, eligible, once)
+        judged = relevance(table, asked, eligible, once)
         reason = f"helps with a probability of {judged.helps:.2f}; {query.least_help:.2f} is asked for"
         if judged.helps < query.least_help:
             return reason, wishes, judged.helps
-        best = by_worth(once, judged.passages, shelf.lengths[once.rows])
-        best = diversified(best, shelf.vectors, self._recipe.mmr_lambda).part(slice(limit))
+        best = by_worth(once, judged.passages, table.lengths[once.rows])
+        best = diversified(best, table.vectors, self._recipe.mmr_lambda).part(slice(limit))
         return reason, best if wishes is None else _in_front(wishes, best), judged.helps
 
     async def _vectors(self, text: str) -> Vectors | None:
@@ -191,10 +191,10 @@ class Recall:
             return None
 
 
-def _candidates(ask: Ask, tenant: str, shelf: PassageTable, best: Ranked) -> tuple[Candidate, ...]:
+def _candidates(ask: Ask, tenant: str, table: PassageTable, best: Ranked) -> tuple[Candidate, ...]:
     """The best passages with their texts, and what each signal said of them."""
-    ids, before = shelf.ids[best.rows].tolist(), shelf.before[best.rows]
-    follows = np.where(before >= 0, shelf.occurrences[before], 0).tolist()
+    ids, before = table.ids[best.rows].tolist(), table.before[best.rows]
+    follows = np.where(before >= 0, table.occurrences[before], 0).tolist()
     memories = _memories(ask, tenant, dict(zip(ids, follows, strict=True)))
     signals = {name: values for name, values in best.signals.items() if name != PROBABILITY}
     told = zip(*(zip(ranks(v).tolist(), v.tolist(), strict=True) for v in signals.values()), strict=True)
@@ -226,9 +226,9 @@ def _memories(ask: Ask, tenant: str, follows: Mapping[int, int]) -> dict[int, Me
     }
 
 
-def _wishes(shelf: PassageTable, asked: Asked, eligible: Bools, count: int) -> Ranked | None:
+def _wishes(table: PassageTable, asked: Asked, eligible: Bools, count: int) -> Ranked | None:
     """The user's lasting wishes, those nearest to the question first, the newer of equals; None: there are none."""
-    rows = np.flatnonzero(shelf.wishes & eligible)[::-1]
+    rows = np.flatnonzero(table.wishes & eligible)[::-1]
     if not count or not len(rows):
         return None
     near = np.zeros(len(rows)) if asked.cosines is None else asked.cosines[rows]
@@ -265,11 +265,11 @@ def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: i
     return [*((one, most) for one in wishes), *covering][:limit]
 
 
-def _asked(text: str, now: float, shelf: PassageTable, vectors: Vectors | None, words: Found) -> Asked:
+def _asked(text: str, now: float, table: PassageTable, vectors: Vectors | None, words: Found) -> Asked:
     """The question, looked up: how near each passage is, which hold its words, and whom it names that nobody knows."""
     absent = [term for term in words.absent if not tells_time(term)]
     strange = [not set(terms(name)).isdisjoint(absent) for name in names(text)]
-    cosines, about = (None, None) if vectors is None else Meanings(shelf.vectors, shelf.signs).cosines(vectors)
+    cosines, about = (None, None) if vectors is None else Meanings(table.vectors, table.signs).cosines(vectors)
     return Asked(
         cosines=cosines,
         about=about,
@@ -283,13 +283,13 @@ def _asked(text: str, now: float, shelf: PassageTable, vectors: Vectors | None, 
     )
 
 
-def _eligible(shelf: PassageTable, query: Query, own: int) -> Bools:
+def _eligible(table: PassageTable, query: Query, own: int) -> Bools:
     """What may come: lost by this conversation, or said in another one in reach; neither visible nor said already."""
-    kept = np.ones(len(shelf), np.bool_)
+    kept = np.ones(len(table), np.bool_)
     if query.lost is not None:
-        rows = np.flatnonzero(shelf.conversations == own)
-        kept[rows] = _among(shelf.occurrences[rows], query.lost)
-    for values, unwanted in ((shelf.fulls, query.visible_fulls), (shelf.occurrences, query.excluded)):
+        rows = np.flatnonzero(table.conversations == own)
+        kept[rows] = _among(table.occurrences[rows], query.lost)
+    for values, unwanted in ((table.fulls, query.visible_fulls), (table.occurrences, query.excluded)):
         if unwanted:
             kept &= ~_among(values, unwanted)
     return kept
@@ -310,11 +310,11 @@ def _among(values: Rows, wanted: Collection[int]) -> Bools:
     return found
 
 
-def _first_of_equals(shelf: PassageTable, rows: Rows, count: int) -> Rows:
+def _first_of_equals(table: PassageTable, rows: Rows, count: int) -> Rows:
     """Places of the first `count` of these rows; of messages that say the same only the one that comes first."""
     first: Rows = np.empty(0, np.int64)
     for looked_at in (REPEATED * count, len(rows)):
-        fulls, occurrences = shelf.fulls[rows[:looked_at]], shelf.occurrences[rows[:looked_at]]
+        fulls, occurrences = table.fulls[rows[:looked_at]], table.occurrences[rows[:looked_at]]
         _, at, group = np.unique(fulls, return_index=True, return_inverse=True)
         first = np.flatnonzero(occurrences == occurrences[at][group])[:count]
         if len(first) == count:

@@ -1,5 +1,5 @@
 """
-How is an answer written, and how is a request taken back that was refused?
+Answers as rows, and what becomes of requests that were refused.
 
 One that has no answer is kept where its tenant had one before: it may hold what the client drops next, as it is too
 long. Of a tenant whose credential nobody has vouched for yet, nothing is kept.
@@ -17,8 +17,8 @@ from proxy.core.block.pressure import CHARS_PER_TOKEN
 from proxy.domain import Bare, Ending, Heard
 from proxy.store.branch_heads import to_listing
 from proxy.store.connection import Transaction
-from proxy.store.diffs import carried, decode_kept, encode_kept
-from proxy.store.messages import Standing, forget_occurrences, last_ids, write_standing
+from proxy.store.diffs import decode_kept, encode_kept, message_list
+from proxy.store.messages import NewOccurrence, forget_occurrences, last_ids, write_occurrences
 from proxy.store.requests import write_links
 from proxy.store.tombstones import ERASED_TURN, without_query, without_text
 from proxy.wire.values import dumps
@@ -59,19 +59,19 @@ def write_answers(transaction: Transaction, answers: Sequence[Heard]) -> None:
     taken_back = {turn.number for turn in refused}
     ended = [(open[key], heard) for key, heard in heard_of.items() if open[key].number not in taken_back]
     last = last_ids(transaction)
-    standing = [
-        Standing(id, turn.tenant, turn.conversation, turn.number, turn.messages, entry, heard.answer.created_at)
+    occurrences = [
+        NewOccurrence(id, turn.tenant, turn.conversation, turn.number, turn.messages, entry, heard.answer.created_at)
         for id, (turn, heard, entry) in enumerate(
             ((t, h, without_text(h.entry) if t.was_erased else h.entry) for t, h in ended if h.entry),
             last["occurrence"] + 1,
         )
     ]
-    write_standing(transaction, standing, last["memory"])
+    write_occurrences(transaction, occurrences, last["memory"])
     transaction.write(
         "UPDATE head SET listing = CAST(listing || ? AS BLOB) WHERE turn = ?",
         [
             (to_listing([(s.entry.new.print.full, s.entry.new.print.opening, s.occurrence, s.entry.new.flags)]), s.turn)
-            for s in standing
+            for s in occurrences
         ],
     )
     transaction.write(
@@ -161,7 +161,7 @@ def _hand_over(transaction: Transaction, turn: _Open) -> None:
     children = transaction.read("SELECT id, kept FROM turn WHERE parent = ? ORDER BY id", (turn.number,))
     if not children:
         return
-    listing = (carried(transaction.read, turn.number)).listing
+    listing = (message_list(transaction.read, turn.number)).listing
     brought = {row[0] for row in transaction.read("SELECT id FROM occurrence WHERE turn = ?", (turn.number,))}
     for child, encoded in children:
         kept = sorted(decode_kept(encoded, listing))

@@ -1,5 +1,8 @@
 """
-How does the newest state of a branch look on disk? One row: a listing that an answer is appended to, and the rest.
+Branch heads: how a conversation stood after a turn, as a row: a listing that an answer is appended to, and the rest.
+
+Whoever names an answer goes on from there, and may do so twice: a head that a newer one has replaced is made again from
+the journal.
 """
 
 from __future__ import annotations
@@ -11,7 +14,23 @@ from dataclasses import asdict, dataclass
 import orjson
 
 from proxy.domain import Event, Head, Role, Shape, StoredBlock, Turn
-from proxy.store.connection import Row
+from proxy.store.connection import Ask, Row
+from proxy.store.diffs import message_list
+
+HEAD = """
+SELECT conversation.public, head.turn, head.state, head.lost, head.listing
+FROM head JOIN conversation ON conversation.id = head.conversation WHERE head.turn = ?
+"""
+LATER = """
+SELECT conversation.public, turn.id, turn.event, turn.prompt_tokens, turn.messages, head.state, head.lost
+FROM turn JOIN conversation ON conversation.id = turn.conversation
+JOIN head ON head.conversation = turn.conversation AND head.turn > turn.id
+WHERE turn.id = ? AND turn.role <> 'side' ORDER BY head.turn LIMIT 1
+"""
+LISTED = """
+SELECT full, opening, occurrence.id, flags, occurrence.turn, position
+FROM json_each(?) AS asked CROSS JOIN occurrence ON occurrence.id = asked.value ORDER BY asked.key
+"""
 
 WIDTH = 4  # int64 of each message: full, opening, occurrence, flags
 
@@ -79,6 +98,27 @@ def head_of(row: Row, blocks: tuple[StoredBlock, ...]) -> Head:
         blocks=blocks,
         tokens=said.get("tokens", 0),
     )
+
+
+def head_after(ask: Ask, turn: int) -> Row | None:
+    """
+    What `head_of` takes; None: no such turn, or a side request's.
+
+    Where the head was replaced, it is rebuilt from the journal. What else it says is taken from the next newer one of
+    its conversation: it was replaced by one that carries all of it.
+    """
+    for row in ask(HEAD, (turn,)):
+        return row
+    for public, number, event, prompt_tokens, messages, later, lost in ask(LATER, (turn,)):
+        rows = ask(LISTED, (orjson.dumps(message_list(ask, turn).listing).decode(),))
+        answers = sum(owner == turn and position >= messages for *_, owner, position in rows)
+        state = orjson.loads(later) | {
+            "event": event,
+            "tokens": prompt_tokens or 0,
+            "request_length": len(rows) - answers,
+        }
+        return public, number, orjson.dumps(state).decode(), lost, to_listing([row[:4] for row in rows])
+    return None
 
 
 def parent_of(tenant: int, ending: str, lost: bytes | None, listing: bytes | None) -> Parent:

@@ -1,6 +1,6 @@
 """
-Where may a database live? In a folder that is its owner's alone, and not on a network file system: SQLite's locks and
-shared memory fail there, silently.
+The data folder: its owner's alone, and not on a network file system, where SQLite's locks and
+shared memory fail silently.
 """
 
 from __future__ import annotations

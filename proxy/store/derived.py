@@ -23,7 +23,7 @@ from proxy.errors import DataFault
 from proxy.ports import Clock, Vectors
 from proxy.store.connection import Row, Transaction
 from proxy.store.database import Database
-from proxy.store.messages import Findable, ids, last_ids, write_findable
+from proxy.store.messages import OccurrencePassages, ids, last_ids, write_passages
 from proxy.store.passages import trim_changes
 from proxy.store.schema import MEMORY_TEXT
 
@@ -205,7 +205,7 @@ def _claim(
 
 def _rebuild(
     task: list[Row],
-    findable: Sequence[Findable],
+    findable: Sequence[OccurrencePassages],
     done: int | None,
     broken: Mapping[int, str],
     at: float,
@@ -230,19 +230,19 @@ def _rebuild(
     )
     there = {row[0] for row in still}
     last = last_ids(transaction)
-    write_findable(transaction, [f for f in findable if f.occurrence in there], last["memory"])
+    write_passages(transaction, [f for f in findable if f.occurrence in there], last["memory"])
     transaction.write(SET_ASIDE_MESSAGE, [(reason, at, occurrence) for occurrence, reason in broken.items()])
     transaction.write("UPDATE task SET next = ? WHERE name = ?", [(done, REBUILD)])
     return True
 
 
-def _digest(rows: Sequence[Row]) -> tuple[list[Findable], dict[int, str]]:
+def _digest(rows: Sequence[Row]) -> tuple[list[OccurrencePassages], dict[int, str]]:
     """What is findable of messages, and those that cannot be read, by occurrence, with the reason."""
     findable, broken = [], {}
     for occurrence, tenant, conversation, request, role, flags, text in rows:
         try:
             if is_findable(Role(request), role, flags):  # the text tells the tool calls already
-                findable.append(Findable(occurrence, tenant, conversation, digest(text, role)))
+                findable.append(OccurrencePassages(occurrence, tenant, conversation, digest(text, role)))
         except Exception as failure:  # a guard: one message must not hold up all that come behind it
             broken[occurrence] = f"rebuilding: {type(failure).__name__}"
     return findable, broken

@@ -1,5 +1,5 @@
 """
-Which messages did a request carry? The journal is a tree of diffs: each turn says what it kept of its parent.
+Turns as diffs: the journal is a tree in which each turn says what it kept of its parent's messages.
 
 A turn's *listing* is its history in order, instructions left out, and the answer behind it. A child keeps runs of its
 parent's listing, `[position, index, count]`, so that a conversation that grows costs the same at every turn; whatever
@@ -34,7 +34,7 @@ FROM json_each(?) AS chain JOIN occurrence ON occurrence.turn = chain.value
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class MessageList:
     """What one turn carried, as occurrences: its whole message list by position, and its listing."""
 
     messages: tuple[tuple[int, int], ...]
@@ -71,7 +71,7 @@ def decode_kept(text: str, listing: Sequence[int]) -> list[tuple[int, int]]:
     return kept
 
 
-def carried(ask: Ask, turn: int) -> Carried:
+def message_list(ask: Ask, turn: int) -> MessageList:
     """What a turn carried, rebuilt from the diffs of its ancestors. A turn that is not there carried nothing."""
     chain = ask(CHAIN, (turn,))
     rows = ask(OF_CHAIN, (orjson.dumps([row[0] for row in chain]).decode(),))
@@ -87,4 +87,4 @@ def carried(ask: Ask, turn: int) -> Carried:
         messages = sorted((*decode_kept(kept, listing), *(at for at in new[number] if at[0] < length)))
         answers = [occurrence for position, occurrence in sorted(new[number]) if position >= length]
         listing = [occurrence for _, occurrence in messages if occurrence not in instructions] + answers
-    return Carried(tuple(messages), tuple(listing))
+    return MessageList(tuple(messages), tuple(listing))

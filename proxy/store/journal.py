@@ -30,11 +30,10 @@ from proxy.domain import (
 )
 from proxy.errors import MemoryFault
 from proxy.store.answers import write_answers
-from proxy.store.branch_heads import head_of
-from proxy.store.branches import head_after
+from proxy.store.branch_heads import head_after, head_of
 from proxy.store.connection import Ask, Row, Transaction
 from proxy.store.database import Database
-from proxy.store.diffs import carried
+from proxy.store.diffs import message_list
 from proxy.store.messages import ids
 from proxy.store.requests import write_requests
 from proxy.store.stats import count, usage
@@ -190,7 +189,7 @@ class Journal:
         if found is None:
             return ()
         turn = found["turn"]
-        listed = (await self._database.ask(lambda ask: carried(ask, turn))).messages
+        listed = (await self._database.ask(lambda ask: message_list(ask, turn))).messages
         stored = await self.messages(tenant, [occurrence for _, occurrence in listed])
         return tuple(stored[occurrence].raw for _, occurrence in listed if occurrence in stored)
 

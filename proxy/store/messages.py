@@ -1,5 +1,5 @@
 """
-What is written of a message where it stands? Its content once per tenant, its occurrence, and what finds it again.
+Messages as rows: their contents, once for each tenant, the places where they occur, and the passages that find them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from proxy.store.connection import Ask, Row, Transaction
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class NewOccurrence:
     """One message in one place of one conversation."""
 
     occurrence: int
@@ -29,7 +29,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Findable:
+class OccurrencePassages:
     """The passages of one occurrence."""
 
     occurrence: int
@@ -58,14 +58,16 @@ def messages_of(ask: Ask, tenant: str, conversation: str) -> list[tuple[int, int
     return [(occurrence, full) for occurrence, full in rows]
 
 
-def write_standing(transaction: Transaction, standing: Sequence[Standing], last_memory: int) -> None:
+def write_occurrences(transaction: Transaction, occurrences: Sequence[NewOccurrence], last_memory: int) -> None:
     """
+    Messages in their places, and the passages that find them.
+
     Args:
         last_memory: see `last_ids`.
     """
     transaction.write(
         "INSERT INTO content(tenant, digest, text, rest) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        [(s.tenant, s.entry.digest, s.entry.text, s.entry.rest) for s in standing],
+        [(s.tenant, s.entry.digest, s.entry.text, s.entry.rest) for s in occurrences],
     )
     transaction.write(
         "INSERT INTO occurrence(id, conversation, turn, position, content, full, opening, flags, role, created_at)"
@@ -76,14 +78,14 @@ def write_standing(transaction: Transaction, standing: Sequence[Standing], last_
                 *(s.entry.new.print.full, s.entry.new.print.opening, s.entry.new.flags),
                 *(s.entry.new.message.role, s.created_at),
             )
-            for s in standing
+            for s in occurrences
         ],
     )
-    findable = [Findable(s.occurrence, s.tenant, s.conversation, s.entry.passages) for s in standing]
-    write_findable(transaction, findable, last_memory)
+    findable = [OccurrencePassages(s.occurrence, s.tenant, s.conversation, s.entry.passages) for s in occurrences]
+    write_passages(transaction, findable, last_memory)
 
 
-def write_findable(transaction: Transaction, findable: Sequence[Findable], last_memory: int) -> None:
+def write_passages(transaction: Transaction, findable: Sequence[OccurrencePassages], last_memory: int) -> None:
     """Memories, their full-text rows, and how many of a tenant's memories hold each term."""
     rows = [(f, passage) for f in findable for passage in f.passages]
     start = last_memory + 1

@@ -1,5 +1,5 @@
 """
-How is a request written? As a diff against the head that it continues, with all that leads back to it.
+Requests as rows: each is a diff against the head that it continues, with all that leads back to it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from proxy.domain import HeadFlag, LinkKind, Record, Role, Turn
 from proxy.store.branch_heads import Listed, Parent, parent_of, to_listing, to_lost, to_state
 from proxy.store.connection import Transaction
 from proxy.store.diffs import encode_kept
-from proxy.store.messages import Standing, ids, last_ids, write_standing
+from proxy.store.messages import NewOccurrence, ids, last_ids, write_occurrences
 from proxy.store.tombstones import (
     ERASED_TURN,
     has_erasures,
@@ -62,7 +62,7 @@ def write_requests(transaction: Transaction, records: Sequence[Record]) -> None:
         turn, tenant = record.turn, tenants[record.turn.tenant]
         conversation = conversations[tenant, turn.conversation]
         new = [
-            Standing(id, tenant, conversation, number, entry.new.position, entry, turn.created_at)
+            NewOccurrence(id, tenant, conversation, number, entry.new.position, entry, turn.created_at)
             for id, entry in enumerate(record.entries, occurrence + 1)
         ]
         occurrence += len(new)
@@ -88,7 +88,7 @@ class _Request:
     listed: Mapping[int, Listed]  # of the parent
     kept: Mapping[int, int]  # position: occurrence
     placed: Mapping[int, Listed | None]  # the same; None for instructions
-    new: Sequence[Standing]
+    new: Sequence[NewOccurrence]
 
     @property
     def messages(self) -> int:
@@ -103,9 +103,9 @@ def _without_erased(transaction: Transaction, r: _Request, record: Record) -> _R
     often as one message.
     """
     if r.turn.role is Role.SIDE and holds_erased(transaction.read, r.conversation):
-        standing = [replace(s, entry=without_text(s.entry)) for s in r.new]
-        return replace(r, turn=replace(r.turn, explain=orjson.loads(ERASED_TURN)), new=standing)
-    turn, standing = r.turn, list(r.new)
+        occurrences = [replace(s, entry=without_text(s.entry)) for s in r.new]
+        return replace(r, turn=replace(r.turn, explain=orjson.loads(ERASED_TURN)), new=occurrences)
+    turn, occurrences = r.turn, list(r.new)
     stones = tombstones(transaction.read, (s.entry.new.print for s in r.new))
     if stones or any(row[3] & HeadFlag.ERASED for row in r.placed.values() if row is not None):
         new = {s.position: s for s in r.new}
@@ -115,13 +115,13 @@ def _without_erased(transaction: Transaction, r: _Request, record: Record) -> _R
         if gone or any(message.is_erased for message in sent):
             texts = [s.entry.text for s in r.new if s.position not in gone]
             turn = replace(turn, explain=without_query(turn.explain, texts))
-        standing = [replace(s, entry=without_text(s.entry)) if s.position in gone else s for s in r.new]
+        occurrences = [replace(s, entry=without_text(s.entry)) if s.position in gone else s for s in r.new]
     if turn.block is not None and not _all_stand(transaction, turn.block.occurrences):
         turn = replace(turn, block=None)
-    return replace(r, turn=turn, new=standing)
+    return replace(r, turn=turn, new=occurrences)
 
 
-def _sent(new: Standing | None, kept: Listed | None) -> Sent:
+def _sent(new: NewOccurrence | None, kept: Listed | None) -> Sent:
     if new is not None:
         said = new.entry.new
         is_assistant = said.message.role == "assistant"
@@ -154,7 +154,7 @@ def _write(transaction: Transaction, requests: Sequence[_Request], last_memory: 
             for r in requests
         ],
     )
-    write_standing(transaction, [standing for r in requests for standing in r.new], last_memory)
+    write_occurrences(transaction, [occurrence for r in requests for occurrence in r.new], last_memory)
     _write_heads(transaction, [r for r in requests if r.turn.role is not Role.SIDE])
     write_links(
         transaction,
@@ -284,9 +284,9 @@ def _write_heads(transaction: Transaction, requests: Sequence[_Request]) -> None
     )
 
 
-def _listed(standing: Standing) -> Listed | None:
-    new = standing.entry.new
-    return None if new.message.is_instruction else (new.print.full, new.print.opening, standing.occurrence, new.flags)
+def _listed(occurrence: NewOccurrence) -> Listed | None:
+    new = occurrence.entry.new
+    return None if new.message.is_instruction else (new.print.full, new.print.opening, occurrence.occurrence, new.flags)
 
 
 def _write_blocks(transaction: Transaction, requests: Sequence[_Request]) -> None:

@@ -1,5 +1,5 @@
 """
-What stands on disk, and how did it come to stand there? Numbered, append-only migrations.
+The tables, and how they came about: numbered migrations, to which one may be appended and none changed.
 
 The journal (`tenant` to `block`) is lossless. The rest (`memory` to `forgotten`) is derived from it and can be rebuilt.
 No id is ever given twice (AUTOINCREMENT): a late reader of a removed row finds nothing, never somebody else's.

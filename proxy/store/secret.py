@@ -1,5 +1,5 @@
 """
-Which secret keys the hashes of this installation? One for all workers and all restarts, and nobody else's to read.
+The secret of an installation, which keys its hashes: one for all workers and all restarts, and nobody else's to read.
 
 Tenants and fingerprints are hashes under it: with another secret, what is stored is never found again.
 """

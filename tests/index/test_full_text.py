@@ -24,17 +24,17 @@ async def scope(past: Past, reach: Reach = Reach.CONVERSATION, tenant: str = "ac
 
 async def find(past: Past, *terms: str, reach: Reach = Reach.CONVERSATION) -> Found:
     here = await scope(past, reach)
-    return await past.database.ask(lambda ask: module.find(ask, here, shelf(ask, here), terms))
+    return await past.database.ask(lambda ask: module.find(ask, here, table(ask, here), terms))
 
 
-def shelf(ask: Ask, here: Scope) -> PassageTable:
-    return PassageTables(WordEmbedder.name, DIMENSIONS).shelf(ask, here)
+def table(ask: Ask, here: Scope) -> PassageTable:
+    return PassageTables(WordEmbedder.name, DIMENSIONS).table(ask, here)
 
 
 async def texts(past: Past, found: Found, term: str, reach: Reach = Reach.CONVERSATION) -> list[str]:
     here = await scope(past, reach)
     rows = []
-    ids = (await past.database.ask(lambda ask: shelf(ask, here))).ids
+    ids = (await past.database.ask(lambda ask: table(ask, here))).ids
     for id in ids[found.rows[term]].tolist():
         rows += await past.database.read(
             "SELECT content.text FROM memory JOIN occurrence ON occurrence.id = memory.occurrence"
@@ -75,29 +75,29 @@ async def test_only_the_scope_is_looked_at_whatever_its_share_of_the_store(past:
 
 
 async def test_what_is_said_later_is_found_too_though_the_term_was_asked_before(past: Past) -> None:
-    shelves, here = PassageTables(WordEmbedder.name, DIMENSIONS), None
+    tables, here = PassageTables(WordEmbedder.name, DIMENSIONS), None
     many = module.COMMON_PASSAGES + 5
     for n in range(3):
         await past.say(*[f"boat {n} {m}" for m in range(many)], "a red boat")
         here = here or await scope(past)
         found = await past.database.ask(
-            lambda ask, here=here: module.find(ask, here, shelves.shelf(ask, here), ["boat", "red"])
+            lambda ask, here=here: module.find(ask, here, tables.table(ask, here), ["boat", "red"])
         )
         assert len(found.rows["boat"]) == (n + 1) * (many + 1) and len(found.rows["red"]) == n + 1
     await past.index()
     await past.forget([1])
     for _ in range(2):
-        found = await past.database.ask(lambda ask: module.find(ask, here, shelves.shelf(ask, here), ["boat"]))
+        found = await past.database.ask(lambda ask: module.find(ask, here, tables.table(ask, here), ["boat"]))
         assert found.rows["boat"].tolist() == [*range(3 * (many + 1) - 1)]
 
 
-async def test_a_shelf_that_was_handed_out_earlier_keeps_to_its_own_rows(past: Past) -> None:
-    shelves = PassageTables(WordEmbedder.name, DIMENSIONS)
+async def test_a_table_that_was_handed_out_earlier_keeps_to_its_own_rows(past: Past) -> None:
+    tables = PassageTables(WordEmbedder.name, DIMENSIONS)
     await past.say(*[f"boat {n}" for n in range(module.COMMON_PASSAGES)])
     here = await scope(past)
-    earlier = await past.database.ask(lambda ask: shelves.shelf(ask, here))
+    earlier = await past.database.ask(lambda ask: tables.table(ask, here))
     await past.say("one more boat")
-    later = await past.database.ask(lambda ask: shelves.shelf(ask, here))
+    later = await past.database.ask(lambda ask: tables.table(ask, here))
     for on, count in ((later, module.COMMON_PASSAGES + 1), (earlier, module.COMMON_PASSAGES)):
         found = await past.database.ask(lambda ask, on=on: module.find(ask, here, on, ["boat"]))
         assert found.rows["boat"].tolist() == [*range(count)]
@@ -107,7 +107,7 @@ async def test_of_terms_that_were_asked_before_only_so_many_are_remembered(past:
     words = [f"{n}" for n in range(module.KNOWN_TERMS + 2)]  # so short that they are one passage
     await past.say(*[" ".join(words)] * module.COMMON_PASSAGES)
     here = await scope(past)
-    on = await past.database.ask(lambda ask: shelf(ask, here))
+    on = await past.database.ask(lambda ask: table(ask, here))
     for word in words:
         found = await past.database.ask(lambda ask, word=word: module.find(ask, here, on, [word]))
         assert len(found.rows[word]) == module.COMMON_PASSAGES and len(on.known) <= module.KNOWN_TERMS
@@ -153,4 +153,4 @@ async def test_an_index_that_cannot_be_read_is_a_fault_and_not_an_empty_answer(p
     watched.fault = "memory_text"
     here = await scope(past)
     with pytest.raises(MemoryFault):
-        await watched.ask(lambda ask: module.find(ask, here, shelf(ask, here), ["boat"]))
+        await watched.ask(lambda ask: module.find(ask, here, table(ask, here), ["boat"]))

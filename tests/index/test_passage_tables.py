@@ -16,7 +16,7 @@ from proxy.core.recall.similarity import LARGE_PASSAGES, Meanings, signs_of
 from proxy.domain import HeadFlag, Query, Reach
 from proxy.errors import MemoryFault
 from proxy.index import passage_tables as module
-from proxy.index.passage_tables import SHELF_PASSAGES, PassageTables
+from proxy.index.passage_tables import TABLE_PASSAGES, PassageTables
 from proxy.store import passages
 from proxy.store.connection import Ask, Row
 from proxy.store.database import Database
@@ -36,62 +36,62 @@ async def scope(
     return found[0]
 
 
-async def look(sql: Database, shelves: PassageTables, scope: Scope) -> PassageTable:
-    return await sql.ask(lambda ask: shelves.shelf(ask, scope))
+async def look(sql: Database, tables: PassageTables, scope: Scope) -> PassageTable:
+    return await sql.ask(lambda ask: tables.table(ask, scope))
 
 
 async def test_passages_come_with_their_vectors(past: Past) -> None:
     await past.say("the red boat", "a blue house")
     await past.index()
-    shelf = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past))
-    assert len(shelf) == 2
-    assert shelf.vectors @ meaning("blue house") == pytest.approx([0.0, 1.0], abs=1e-3)
+    table = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past))
+    assert len(table) == 2
+    assert table.vectors @ meaning("blue house") == pytest.approx([0.0, 1.0], abs=1e-3)
 
 
 async def test_a_passage_without_a_vector_is_there_already_and_gets_it_later(past: Past) -> None:
-    shelves = PassageTables(MODEL, DIMENSIONS)
+    tables = PassageTables(MODEL, DIMENSIONS)
     await past.say("the red boat")
-    shelf = await look(past.database, shelves, await scope(past))
-    assert len(shelf) == 1 and not shelf.vectors.any()
+    table = await look(past.database, tables, await scope(past))
+    assert len(table) == 1 and not table.vectors.any()
     await past.index()
-    shelf = await look(past.database, shelves, await scope(past))
-    assert len(shelf) == 1 and shelf.vectors @ meaning("red boat") == pytest.approx([1.0], abs=1e-3)
+    table = await look(past.database, tables, await scope(past))
+    assert len(table) == 1 and table.vectors @ meaning("red boat") == pytest.approx([1.0], abs=1e-3)
 
 
 async def test_what_another_worker_wrote_is_seen_and_nothing_is_read_twice(past: Past) -> None:
     watched = Watched(past.database)
-    shelves = PassageTables(MODEL, DIMENSIONS)
+    tables = PassageTables(MODEL, DIMENSIONS)
     await past.say(*(f"text number {n}" for n in range(20)))
     await past.index()
-    await look(watched, shelves, await scope(past))
+    await look(watched, tables, await scope(past))
     watched.rows_read = 0
     await past.say("a new red boat")
     await past.index()
-    assert len(await look(watched, shelves, await scope(past))) == 21
+    assert len(await look(watched, tables, await scope(past))) == 21
     assert watched.rows_read <= 4
     watched.rows_read = 0
-    await look(watched, shelves, await scope(past))
+    await look(watched, tables, await scope(past))
     assert watched.rows_read == 0
 
 
 async def test_vectors_that_come_out_of_order_find_their_passages(past: Past) -> None:
-    shelves = PassageTables(MODEL, DIMENSIONS)
+    tables = PassageTables(MODEL, DIMENSIONS)
     await past.say("alpha", "bravo", "charlie")
     ids = [row[0] for row in await past.database.read("SELECT id FROM memory ORDER BY id")]
     for memory, text in ((ids[2], "charlie"), (ids[0], "alpha")):
         own = meaning(text).astype(np.float16).tobytes()
         await past.database.write([("INSERT INTO vector(memory, model, own) VALUES (?,?,?)", [(memory, MODEL, own)])])
-        await look(past.database, shelves, await scope(past))
-    shelf = await look(past.database, shelves, await scope(past))
-    found = [(shelf.vectors @ meaning(text)).argmax() for text in ("alpha", "charlie")]
-    assert found == [0, 2] and not shelf.vectors[1].any()
+        await look(past.database, tables, await scope(past))
+    table = await look(past.database, tables, await scope(past))
+    found = [(table.vectors @ meaning(text)).argmax() for text in ("alpha", "charlie")]
+    assert found == [0, 2] and not table.vectors[1].any()
 
 
 async def test_vectors_of_another_model_do_not_count(past: Past) -> None:
     await past.say("the red boat")
     await past.index("another")
-    shelf = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past))
-    assert len(shelf) == 1 and not shelf.vectors.any()
+    table = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past))
+    assert len(table) == 1 and not table.vectors.any()
 
 
 @pytest.mark.parametrize("dimensions", [512, 1024])
@@ -114,9 +114,9 @@ async def test_vectors_of_any_model_are_compared_small_scope_or_large(past: Past
     await past.database.write([("INSERT INTO vector(memory, model, own) VALUES (?, ?, ?)", stored[:100])])
     assert (await look(past.database, tables, await scope(past))).vectors.shape == (count + 1, dimensions)
     await past.database.write([("INSERT INTO vector(memory, model, own) VALUES (?, ?, ?)", stored[100:])])
-    shelf = await look(past.database, tables, await scope(past))
-    assert shelf.signs is not None and shelf.signs.shape == (dimensions // 64, count + 1)
-    cosines, _ = Meanings(shelf.vectors, shelf.signs).cosines(drawn[777:778])
+    table = await look(past.database, tables, await scope(past))
+    assert table.signs is not None and table.signs.shape == (dimensions // 64, count + 1)
+    cosines, _ = Meanings(table.vectors, table.signs).cosines(drawn[777:778])
     assert int(cosines.argmax()) == 777 and cosines[777] == pytest.approx(1, abs=1e-3)
 
 
@@ -126,37 +126,37 @@ async def test_damaged_vectors_do_not_count(past: Past) -> None:
     assert not (await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past))).vectors.any()
 
 
-async def test_forgotten_passages_leave_the_shelf(past: Past) -> None:
-    shelves = PassageTables(MODEL, DIMENSIONS)
+async def test_forgotten_passages_leave_the_table(past: Past) -> None:
+    tables = PassageTables(MODEL, DIMENSIONS)
     await past.say("the red boat", "a blue house", "a green tree")
     await past.index()
-    before = await look(past.database, shelves, await scope(past))
+    before = await look(past.database, tables, await scope(past))
     await past.forget([int(before.ids[1])])
-    after = await look(past.database, shelves, await scope(past))
+    after = await look(past.database, tables, await scope(past))
     assert after.ids.tolist() == [before.ids[0], before.ids[2]] and after.before.tolist() == [-1, 0]
     assert len(before) == 3, "what was handed out stays as it was"
 
 
-async def test_a_shelf_that_was_handed_out_leads_to_nothing_that_came_later(past: Past) -> None:
-    shelves = PassageTables(MODEL, DIMENSIONS)
+async def test_a_table_that_was_handed_out_leads_to_nothing_that_came_later(past: Past) -> None:
+    tables = PassageTables(MODEL, DIMENSIONS)
     await past.say("one", "two")
-    before = await look(past.database, shelves, await scope(past))
+    before = await look(past.database, tables, await scope(past))
     await past.say("three")
-    after = await look(past.database, shelves, await scope(past))
+    after = await look(past.database, tables, await scope(past))
     assert (before.after.tolist(), after.after.tolist()) == ([1, -1], [1, 2, -1])
 
 
 async def test_what_others_forget_disturbs_nobody(past: Past) -> None:
     watched = Watched(past.database)
-    shelves = PassageTables(MODEL, DIMENSIONS)
+    tables = PassageTables(MODEL, DIMENSIONS)
     await past.say("the red boat")
     await past.say("a blue house", tenant="other")
     await past.index()
-    other = await look(watched, shelves, await scope(past, tenant="other"))
-    await look(watched, shelves, await scope(past))
+    other = await look(watched, tables, await scope(past, tenant="other"))
+    await look(watched, tables, await scope(past))
     await past.forget(other.ids.tolist())
     watched.rows_read = 0
-    assert len(await look(watched, shelves, await scope(past))) == 1
+    assert len(await look(watched, tables, await scope(past))) == 1
     assert watched.rows_read == 1
 
 
@@ -164,63 +164,63 @@ async def test_neighbours_are_those_of_the_same_conversation(past: Past) -> None
     await past.say("one", conversation="c-1")
     await past.say("two", conversation="c-2")
     await past.say("three", conversation="c-1")
-    shelf = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past, Reach.TENANT))
-    assert shelf.before.tolist() == [-1, -1, 0] and shelf.after.tolist() == [2, -1, -1]
-    assert shelf.centres.tolist() == [1.5, 1.5, 5.5]
+    table = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past, Reach.TENANT))
+    assert table.before.tolist() == [-1, -1, 0] and table.after.tolist() == [2, -1, -1]
+    assert table.centres.tolist() == [1.5, 1.5, 5.5]
 
 
-async def test_shelf_tells_who_speaks_and_what_asks_and_what_mattered(past: Past) -> None:
+async def test_table_tells_who_speaks_and_what_asks_and_what_mattered(past: Past) -> None:
     await past.say("Ann: How are you?", "Ben: I edited src/main.py", "Ann: Fine.")
-    shelf = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past))
-    assert shelf.speakers.tolist() == [shelf.names["ann"], shelf.names["ben"], shelf.names["ann"]]
-    assert shelf.asks.tolist() == [True, False, False] and ASKS == "?"
-    assert shelf.consequence.tolist() == pytest.approx([1.0, 1.3, 1.0])
+    table = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past))
+    assert table.speakers.tolist() == [table.names["ann"], table.names["ben"], table.names["ann"]]
+    assert table.asks.tolist() == [True, False, False] and ASKS == "?"
+    assert table.consequence.tolist() == pytest.approx([1.0, 1.3, 1.0])
     await past.database.write([("UPDATE occurrence SET flags = ?", [(HeadFlag.TOOL,)])])
-    shelf = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past))
-    assert shelf.consequence.tolist() == pytest.approx([1.5, 1.8, 1.5])
+    table = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past))
+    assert table.consequence.tolist() == pytest.approx([1.5, 1.8, 1.5])
 
 
 async def test_a_user_counts_as_such_where_the_text_names_nobody_else(past: Past) -> None:
     await past.say("I moved to Lyon.", "Lyon is a city in France.", "Ann: I moved too.")
     await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
-    shelf = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past))
-    assert shelf.users.tolist() == [True, False, False]
+    table = await look(past.database, PassageTables(MODEL, DIMENSIONS), await scope(past))
+    assert table.users.tolist() == [True, False, False]
 
 
 async def test_what_a_conversation_held_before_it_learnt_its_user_is_among_what_that_user_said(past: Past) -> None:
-    shelves = PassageTables(MODEL, DIMENSIONS)
+    tables = PassageTables(MODEL, DIMENSIONS)
     anns, at_home = Scope(1, Reach.USER, user="ann"), Scope(1, Reach.USER, user="ann", project="home")
     await past.say("the red boat", conversation="c-late")
     await past.say("a blue house", conversation="c-1", user="ann", scope="home")
-    assert len(await look(past.database, shelves, anns)) == len(await look(past.database, shelves, at_home)) == 1
+    assert len(await look(past.database, tables, anns)) == len(await look(past.database, tables, at_home)) == 1
     await past.say("a green tree", conversation="c-late", user="ann")
-    assert len(await look(past.database, shelves, anns)) == 3
-    assert len(await look(past.database, shelves, at_home)) == 1
+    assert len(await look(past.database, tables, anns)) == 3
+    assert len(await look(past.database, tables, at_home)) == 1
     await past.say("a yellow car", conversation="c-late", user="ann", scope="home")
     for here in (anns, at_home):
         another_workers = await look(past.database, PassageTables(MODEL, DIMENSIONS), here)
-        assert (await look(past.database, shelves, here)).ids.tolist() == another_workers.ids.tolist()
+        assert (await look(past.database, tables, here)).ids.tolist() == another_workers.ids.tolist()
         assert len(another_workers) == 4
 
 
-async def test_shelves_that_hold_little_are_bounded_in_number(past: Past) -> None:
-    shelves = PassageTables(MODEL, DIMENSIONS, room_passages=3 * (SHELF_PASSAGES + 1))
+async def test_tables_that_hold_little_are_bounded_in_number(past: Past) -> None:
+    tables = PassageTables(MODEL, DIMENSIONS, room_passages=3 * (TABLE_PASSAGES + 1))
     for number in range(6):
         await past.say("the red boat", conversation=f"c-{number}")
-        await look(past.database, shelves, await scope(past, conversation=f"c-{number}"))
-    assert repr(shelves) == "<PassageTables [3 scopes, 3 passages]>"
+        await look(past.database, tables, await scope(past, conversation=f"c-{number}"))
+    assert repr(tables) == "<PassageTables [3 scopes, 3 passages]>"
 
 
 @pytest.mark.parametrize("is_known", [False, True])
 async def test_of_a_scope_larger_than_the_room_the_newest_passages_are_kept(past: Past, is_known: bool) -> None:
-    shelves = PassageTables(MODEL, DIMENSIONS, room_passages=40)
+    tables = PassageTables(MODEL, DIMENSIONS, room_passages=40)
     for number in range(6):
         await past.say(*(f"message {number} {at}" for at in range(10)), conversation=f"c-{number % 2}")
         if is_known:
-            await look(past.database, shelves, await scope(past, Reach.TENANT, conversation="c-1"))
+            await look(past.database, tables, await scope(past, Reach.TENANT, conversation="c-1"))
     await past.index()
     here = await scope(past, Reach.TENANT, conversation="c-1")
-    table = await look(past.database, shelves, here)
+    table = await look(past.database, tables, here)
     whole = await look(past.database, PassageTables(MODEL, DIMENSIONS), here)
     left_out = len(whole) - len(table)
     assert 40 <= len(table) <= 45 and table.ids.tolist() == whole.ids[left_out:].tolist()
@@ -228,15 +228,15 @@ async def test_of_a_scope_larger_than_the_room_the_newest_passages_are_kept(past
         assert ours.tolist() == [max(row - left_out, -1) for row in theirs[left_out:].tolist()]
     assert np.array_equal(table.vectors, whole.vectors[left_out:])
     await past.forget([int(whole.ids[0])])
-    assert len(await look(past.database, shelves, here)) == len(table), "what is left out may go"
+    assert len(await look(past.database, tables, here)) == len(table), "what is left out may go"
 
 
 async def test_table_that_missed_changes_is_read_anew(past: Past) -> None:
-    shelves, changes = PassageTables(MODEL, DIMENSIONS), passages.CHANGES
+    tables, changes = PassageTables(MODEL, DIMENSIONS), passages.CHANGES
     await past.say("the red boat", "a blue house", "a green tree")
     await past.index()
     here = await scope(past)
-    first = (await look(past.database, shelves, here)).ids.tolist()
+    first = (await look(past.database, tables, here)).ids.tolist()
     await past.forget(first[:1])
     await past.database.transact(trim_changes)
     assert await past.database.read("SELECT count(*) FROM forgotten") == [(1,)], "there is room for it"
@@ -244,15 +244,15 @@ async def test_table_that_missed_changes_is_read_anew(past: Past) -> None:
     await past.database.write([("INSERT INTO forgotten(seq, memory) VALUES (?, 0)", [(2 * changes + 1,)])])
     await past.database.transact(trim_changes)
     assert await past.database.read("SELECT count(*) FROM forgotten") == [(1,)]
-    assert (await look(past.database, shelves, here)).ids.tolist() == first[1:]
+    assert (await look(past.database, tables, here)).ids.tolist() == first[1:]
 
 
-async def test_tenants_never_share_a_shelf(past: Past) -> None:
+async def test_tenants_never_share_a_table(past: Past) -> None:
     await past.say("the red boat")
     await past.say("the red boat", tenant="other")
-    shelves = PassageTables(MODEL, DIMENSIONS)
-    ours = await look(past.database, shelves, await scope(past, Reach.TENANT))
-    theirs = await look(past.database, shelves, await scope(past, Reach.TENANT, tenant="other"))
+    tables = PassageTables(MODEL, DIMENSIONS)
+    ours = await look(past.database, tables, await scope(past, Reach.TENANT))
+    theirs = await look(past.database, tables, await scope(past, Reach.TENANT, tenant="other"))
     assert len(ours) == len(theirs) == 1 and ours.ids[0] != theirs.ids[0]
 
 
@@ -279,28 +279,28 @@ async def test_a_large_scope_is_read_in_slices_and_keeps_what_it_has_when_cut_sh
                 raise sqlite3.OperationalError("interrupted")
             return ask(sql, args)
 
-        return shelves.shelf(read, here)
+        return tables.table(read, here)
 
-    shelves = PassageTables(MODEL, DIMENSIONS)
+    tables = PassageTables(MODEL, DIMENSIONS)
     here = await scope(past)
     with pytest.raises(MemoryFault, match="interrupted"):
         await past.database.ask(cut_short)
-    assert f"{module.SLICE_PASSAGES} passages" in repr(shelves)
-    assert len(await look(past.database, shelves, await scope(past))) == count
+    assert f"{module.SLICE_PASSAGES} passages" in repr(tables)
+    assert len(await look(past.database, tables, await scope(past))) == count
 
 
-async def test_questions_at_the_same_time_read_a_shelf_once(past: Past) -> None:
+async def test_questions_at_the_same_time_read_a_table_once(past: Past) -> None:
     await past.say(*(f"text number {n}" for n in range(30)))
     await past.index()
     watched = Watched(past.database)
-    shelves = PassageTables(MODEL, DIMENSIONS)
+    tables = PassageTables(MODEL, DIMENSIONS)
     here = await scope(past)
-    found = await asyncio.gather(*(look(watched, shelves, here) for _ in range(5)))
-    assert {len(shelf) for shelf in found} == {30}
+    found = await asyncio.gather(*(look(watched, tables, here) for _ in range(5)))
+    assert {len(table) for table in found} == {30}
     assert watched.rows_read < 2 * 61
 
 
-async def test_a_database_that_cannot_be_read_is_a_fault_and_not_an_empty_shelf(past: Past) -> None:
+async def test_a_database_that_cannot_be_read_is_a_fault_and_not_an_empty_table(past: Past) -> None:
     await past.say("the red boat")
     watched = Watched(past.database)
     watched.fault = "FROM memory"
@@ -309,10 +309,10 @@ async def test_a_database_that_cannot_be_read_is_a_fault_and_not_an_empty_shelf(
 
 
 async def test_a_scope_that_becomes_large_keeps_its_vectors_and_gets_signs(past: Past) -> None:
-    shelves = PassageTables(MODEL, DIMENSIONS)
+    tables = PassageTables(MODEL, DIMENSIONS)
     await past.say("the red boat", "a blue house")
     await past.index()
-    small = await look(past.database, shelves, await scope(past))
+    small = await look(past.database, tables, await scope(past))
     assert small.signs is None and small.vectors.dtype == np.float32
     await past.database.write(
         [
@@ -323,14 +323,14 @@ async def test_a_scope_that_becomes_large_keeps_its_vectors_and_gets_signs(past:
             )
         ]
     )
-    large = await look(past.database, shelves, await scope(past))
+    large = await look(past.database, tables, await scope(past))
     assert large.signs is not None and large.signs.shape == (6, len(large)) == (6, LARGE_PASSAGES + 2)
     assert large.vectors[:2] == pytest.approx(small.vectors, abs=1e-3)
     assert (large.signs[:, :2] == signs_of(small.vectors)).all()
     last = int(large.ids[-1])
     own = meaning("green tree").astype(np.float16).tobytes()
     await past.database.write([("INSERT INTO vector(memory, model, own) VALUES (?,?,?)", [(last, MODEL, own)])])
-    large = await look(past.database, shelves, await scope(past))
+    large = await look(past.database, tables, await scope(past))
     assert large.signs is not None
     cosines = Meanings(large.vectors, large.signs).cosines(meaning("green tree")[None])[0]
     assert cosines.argmax() == len(large) - 1 and cosines.max() == pytest.approx(1.0, abs=1e-3)

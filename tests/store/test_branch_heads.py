@@ -1,4 +1,4 @@
-"""How did a conversation stand after one of its turns?"""
+"""A conversation is gone on from after any of its turns, as it stood then."""
 
 from __future__ import annotations
 
