@@ -154,7 +154,7 @@ def report(given: argparse.Namespace, own: Sequence[Conversation], grown: Sequen
         tables=[Table(f"{BUDGET_CHARS:,} characters, the whole tenant in reach", columns, rows)],
         notes=[
             "Points lost: against the smallest store that was asked every question, over the questions asked of both.",
-            "Times are of one recall on one core, its embedding included; first: with its passages still to be read. Logs"
+            "Times are of one recall on one core, embedding included; first: passages are still to be read. Logs"
             f" are the last {QUERY_CHARS:,} characters of long messages. Peak is that of the whole process.",
             "Noise has the vectors of its passages' beginnings and ends. Where no recall is told, texts repeat, and the"
             " vectors of what repeats are random.",
