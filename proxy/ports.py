@@ -123,7 +123,7 @@ Body = bytes | AsyncIterator[bytes]
 """A request's body: whole, or piece by piece as it arrives."""
 
 
-class Answer(Protocol):
+class UpstreamAnswer(Protocol):
     """
     An upstream's answer that has begun: status and headers are here, the body comes chunk by chunk.
 
@@ -145,7 +145,7 @@ class Answer(Protocol):
 class Sending(Protocol):
     """The way to all upstreams; implemented by `upstream.upstreams`."""
 
-    async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> Answer:
+    async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> UpstreamAnswer:
         """
         Choose the upstream of a request, and ask it.
 

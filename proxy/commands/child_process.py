@@ -18,7 +18,7 @@ KILLED = 128  # plus the number of the signal: the status that shells give
 
 
 class Child:
-    """The one command, and the signals that are for it."""
+    """The child process, and the signals that are passed on to it."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -29,7 +29,7 @@ class Child:
         Pass signals on to the command.
 
         Raises:
-            SystemExit: there was one before the command ran; what was begun in this context ends, too.
+            SystemExit: a signal came before the command ran; the context is left in order.
         """
         heard = {*PASSED_ON, *FROM_THE_TERMINAL}
         if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup
@@ -42,7 +42,7 @@ class Child:
                 signal.signal(number, handler)
 
     def run(self, words: Sequence[str], environment: Mapping[str, str]) -> int:
-        """Its exit status, as a shell has it."""
+        """Run the command and return its exit status, as a shell would."""
         self._process = subprocess.Popen(words, env=environment)
         status = self._process.wait()
         return status if status >= 0 else KILLED - status
@@ -55,7 +55,7 @@ class Child:
 
 
 def _is_in_foreground() -> bool:
-    """Whether the terminal sends its signals to this process, and so to the command too."""
+    """Whether the terminal sends its signals to this process, and therefore to the command as well."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY)
     except OSError:

@@ -41,7 +41,7 @@ HELP_COLUMN = 20  # behind the longest name of a command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status; what is wrong is said on standard error, without a trace."""
+    """Run a command and return its exit status. Errors go to standard error, without a traceback."""
     arguments = sys.argv[1:] if arguments is None else arguments
     parser, commands = _parser(arguments)
     if not arguments:
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def command_names() -> list[str]:
-    """Every command that can be typed."""
+    """The names of all commands."""
     return [*_parser(())[1]]
 
 
@@ -198,7 +198,7 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Every command and what it does on one line, where the terminal has room."""
+    """A help formatter that puts each command on one line, if the terminal is wide enough."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=HELP_COLUMN)
@@ -320,7 +320,7 @@ def _index(given: argparse.Namespace) -> int:
 def _search(given: argparse.Namespace) -> int:
     from proxy.commands import offline
 
-    async def run(policy: Policy) -> offline.Searched:
+    async def run(policy: Policy) -> offline.SearchResult:
         async with offline.opened(policy) as archive:
             return await archive.search(" ".join(given.query), given.tenant, given.conversation, given.limit)
 
@@ -334,7 +334,7 @@ def _search(given: argparse.Namespace) -> int:
 def _explain(given: argparse.Namespace) -> int:
     from proxy.commands import offline
 
-    async def run(policy: Policy) -> offline.Explained:
+    async def run(policy: Policy) -> offline.Explanation:
         async with offline.opened(policy) as archive:
             return await archive.explain(given.named, given.number)
 
@@ -404,7 +404,7 @@ def _bench(given: argparse.Namespace) -> int:
 
 
 def _quiet_policy(given: argparse.Namespace) -> Policy:
-    """The policy of a command that answers on the terminal: only what goes wrong is logged."""
+    """The policy of a command that prints on the terminal: only warnings and errors are logged."""
     policy = _policy(given)
     logs.configure(policy.log.model_copy(update={"level": "error"}))
     return policy

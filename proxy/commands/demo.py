@@ -54,8 +54,8 @@ BLOCK = re.compile(r"(<palimpsest-memory\b.*?</palimpsest-memory>)", re.S)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """One way the question went: the messages that reached the model, its answer, and what the proxy said of it."""
+class Outcome:
+    """One run of the question: the messages that reached the model, its answer, and the proxy's headers."""
 
     messages: list[Json]
     answer: str
@@ -63,19 +63,19 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
-    """Everything the demo has to show."""
+class DemoRun:
+    """The results that the demo shows."""
 
     talk: Json
     characters: int
-    without: Seen
-    with_memory: Seen
+    without: Outcome
+    with_memory: Outcome
     why: Json
     texts: Mapping[int, str]  # of the candidates, by memory id
 
 
 def main() -> int:
-    """Play it and show it; the exit status is 0 when what was lost came back."""
+    """Run the demo and show it. The exit status is 0 if what was lost came back."""
     played = asyncio.run(play())
     out = terminal.console()
     out.width = min(out.width, WIDTH_COLUMNS) if out.is_terminal else WIDTH_COLUMNS
@@ -83,8 +83,8 @@ def main() -> int:
     return 0 if played.with_memory.answer != played.talk["no_answer"] else 1
 
 
-async def play() -> Played:
-    """Run the conversation through a proxy of its own, on loopback, with a store that is gone afterwards."""
+async def play() -> DemoRun:
+    """Run the conversation through a proxy of its own, on loopback, with a store that is deleted afterwards."""
     talk = read_yaml(shipped("demo.yaml"))
     history: list[Json] = [{"role": "system", "content": talk["system"]}]
     with tempfile.TemporaryDirectory(prefix="palimpsest-demo-") as folder:
@@ -114,11 +114,11 @@ async def play() -> Played:
             why = await _get(http, f"/memory/v1/conversations/{home}/turns/{len(talk['turns']) + 1}")
             found = await _get(http, "/memory/v1/search", q=talk["question"])
     texts = {result["memory"]: result["text"] for result in found["results"]}
-    return Played(talk, characters, without, with_memory, why["explain"], texts)
+    return DemoRun(talk, characters, without, with_memory, why["explain"], texts)
 
 
 def _model(talk: Json, body: Json) -> str:
-    """The scripted model: the next line of the talk, or what its patterns find in the text that it is shown."""
+    """The scripted model: the next line of the script, or what its patterns find in the text that it is shown."""
     shown = "\n".join(message["content"] for message in body["messages"])
     asked = BLOCK.sub("", body["messages"][-1]["content"]).strip()
     for turn in talk["turns"]:
@@ -156,12 +156,12 @@ async def _proxy(upstream_url: str, folder: Path) -> AsyncIterator[str]:
 
 async def _ask(
     http: aiohttp.ClientSession, upstream: ScriptedUpstream, messages: list[Json], memory: str = "on"
-) -> Seen:
+) -> Outcome:
     body = {"model": MODEL, "messages": messages}
     async with http.post("/v1/chat/completions", json=body, headers={"x-palimpsest-memory": memory}) as response:
         answer = await response.json()
         reached = upstream.received[-1].json["messages"]
-        return Seen(reached, answer["choices"][0]["message"]["content"], dict(response.headers))
+        return Outcome(reached, answer["choices"][0]["message"]["content"], dict(response.headers))
 
 
 async def _get(http: aiohttp.ClientSession, path: str, **query: str) -> Json:
@@ -171,15 +171,15 @@ async def _get(http: aiohttp.ClientSession, path: str, **query: str) -> Json:
 
 
 async def _indexed(http: aiohttp.ClientSession) -> None:
-    """Wait until everything is findable by meaning as well; a model that turns out broken is not waited for."""
+    """Wait until all passages have vectors, unless the model turns out to be broken."""
     with suppress(TimeoutError):
         async with asyncio.timeout(INDEX_WAIT_SECONDS):
             while (await _get(http, "/readyz"))["pending"] != 0:  # noqa: ASYNC110 (all there is)
                 await asyncio.sleep(LOOK_SECONDS)
 
 
-def picture(played: Played) -> RenderableType:
-    """Everything on one page of a terminal."""
+def picture(played: DemoRun) -> RenderableType:
+    """The results as one page on a terminal."""
     talk = played.talk
     facts = [re.compile(pattern) for pattern in talk["patterns"].values()]
     sides = Table.grid(expand=True, padding=(0, 0))
@@ -202,7 +202,7 @@ def picture(played: Played) -> RenderableType:
     )
 
 
-def _side(title: str, seen: Seen, facts: list[re.Pattern[str]], colour: str) -> RenderableType:
+def _side(title: str, seen: Outcome, facts: list[re.Pattern[str]], colour: str) -> RenderableType:
     """The request as the model saw it, and the answer."""
     lines: list[RenderableType] = []
     for message in seen.messages:
@@ -216,7 +216,7 @@ def _side(title: str, seen: Seen, facts: list[re.Pattern[str]], colour: str) -> 
 
 
 def _block(block: str, facts: list[re.Pattern[str]]) -> Iterator[RenderableType]:
-    """The restored block: its frame, the lines that hold what was asked for, and how many more there are."""
+    """The restored block: its frame, the lines with what was asked for, and the number of the others."""
     lines = [line for line in block.splitlines() if line.strip()]
     telling = [line for line in lines[1:-1] if any(fact.search(line) for fact in facts)]
     shown = [lines[0], *telling, f"… {len(lines) - 2 - len(telling)} more lines", lines[-1]]
@@ -227,7 +227,7 @@ def _block(block: str, facts: list[re.Pattern[str]]) -> Iterator[RenderableType]
         yield Padding(text, (0, 0, 0, 2), style="yellow")
 
 
-def _why(played: Played) -> RenderableType:
+def _why(played: DemoRun) -> RenderableType:
     """Event, gate, budget, and the best candidates with their signals."""
     why, block = played.why, played.why["block"]
     rows = [("event", f"{why['event']}: {'; '.join(why['evidence'])}")]

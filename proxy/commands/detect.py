@@ -15,14 +15,14 @@ BASES = {"openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"), "anthropic": ("ANTHRO
 
 
 def own_base(wire: str, policy: Policy, environment: Mapping[str, str]) -> tuple[str, str]:
-    """The variable and its URL; both "" where none is set, or it leads to this policy's proxy already."""
+    """The variable and its URL; both "" if none is set, or if it already leads to this policy's proxy."""
     variable = next((name for name in BASES.get(wire, ()) if environment.get(name)), "")
     url = environment.get(variable, "").rstrip("/")
     return ("", "") if not url or _is_here(url, policy.listen) else (variable, url)
 
 
 def _is_here(url: str, listen: ListenPolicy) -> bool:
-    """Whether the proxy itself would answer: this machine has many names, and a proxy that asks itself never ends."""
+    """Whether the URL leads to the proxy itself, by any name of this machine: that would be an endless loop."""
     named, own = urlsplit(url), urlsplit(address(listen))
     hosts = {named.hostname, own.hostname}
     return named.port == own.port and (len(hosts) == 1 or all(map(_is_this_machine, hosts)))

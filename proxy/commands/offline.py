@@ -29,7 +29,7 @@ TENANTS_NAMED = 10  # in a hint; there may be thousands
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class Explanation:
     """The record of a turn, and the texts of its candidates by occurrence."""
 
     turn: Mapping[str, Any]
@@ -37,8 +37,8 @@ class Explained:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
-    """What recall would have answered, and, where its gate was shut, what stood behind it."""
+class SearchResult:
+    """What recall would return, and if it would stay silent, what it would have chosen from."""
 
     recalled: Recalled
     behind: Recalled | None = None
@@ -55,16 +55,16 @@ class Commands:
         self._journal = self._archive.journal
         self.database = self._archive.database
 
-    async def explain(self, named: str | None, number: int | None) -> Explained:
+    async def explain(self, named: str | None, number: int | None) -> Explanation:
         """
-        One turn.
+        Look up one turn.
 
         Args:
             named: a turn, or a conversation; None: the newest turn of all.
             number: of a conversation's turn, from 1; None: its newest.
 
         Raises:
-            MemoryFault: there is no such turn.
+            MemoryFault: the turn does not exist.
         """
         if named is None or (number is None and named.startswith(TURN_PREFIX)):
             turn = await self._journal.turn_named(None, named)
@@ -76,11 +76,11 @@ class Commands:
             raise MemoryFault(f"looking for {which}: not found in {self.database.path}")
         asked = [candidate["occurrence"] for candidate in turn["explain"].get("candidates", ())]
         stored = await self._journal.messages(turn["tenant"], asked)
-        return Explained(turn, {occurrence: message.text for occurrence, message in stored.items()})
+        return Explanation(turn, {occurrence: message.text for occurrence, message in stored.items()})
 
-    async def search(self, text: str, tenant: str, conversation: str, limit: int) -> Searched:
+    async def search(self, text: str, tenant: str, conversation: str, limit: int) -> SearchResult:
         """
-        Ask as recall would.
+        Search as recall would.
 
         Args:
             tenant: "": the conversation's, else the only one.
@@ -98,22 +98,22 @@ class Commands:
         recall = self._archive.recall()
         demanded = DEMANDS[self._policy.memory.generosity][BlockKind.RECALL].least_help
         recalled = await recall.recall(replace(query, least_help=demanded), limit)
-        return Searched(recalled, None if recalled.admitted else await recall.recall(query, limit))
+        return SearchResult(recalled, None if recalled.admitted else await recall.recall(query, limit))
 
     async def preview(self, target: Target) -> Preview | None:
-        """What an erasure would take; None: nothing that is stored is meant."""
+        """What an erasure would delete; None: nothing stored matches."""
         return await self._forgetting().preview(target)
 
     async def erase(self, target: Target, vacuum: bool = False) -> Json | None:
         """
-        Erase beside a proxy that may run on the same folder; the signed receipt. None: nothing that is stored is meant.
+        Erase, and return the signed receipt; None: nothing stored matches. A proxy may be running on the folder.
 
         Args:
-            vacuum: write the whole file anew where something is left, however large it is.
+            vacuum: rewrite the whole file if anything is left, however large it is.
 
         Raises:
-            MemoryFault: it was not finished, and can be asked for again.
-            PolicyError: several tenants could be meant, or the secret is not to be had.
+            MemoryFault: it was not finished; it can be repeated.
+            PolicyError: several tenants could be meant, or the secret cannot be read.
         """
         return await self._forgetting(inf if vacuum else VACUUM_BYTES).erase(target)
 
@@ -125,14 +125,14 @@ class Commands:
 
     async def index(self, anew: bool, report: Callable[[int], None]) -> None:
         """
-        Give every passage its vector.
+        Embed every passage that has no vector.
 
         Args:
-            anew: first drop all that is derived, and derive it from the journal again.
-            report: told how many passages wait.
+            anew: first delete everything derived, and derive it from the journal again.
+            report: called with the number of waiting passages.
 
         Raises:
-            MemoryFault: the model is missing; everything but the vectors is done then.
+            MemoryFault: the model is missing; everything but the vectors is done.
         """
         derived, indexer = self._archive.derived, self._archive.indexer(lease_seconds=LEASE_SECONDS)
         if anew:

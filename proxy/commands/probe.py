@@ -19,8 +19,8 @@ ANSWER_BYTES = 4096  # more than a proxy says
 EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # cannot be connected to: what can, instead
 
 
-class Found(StrEnum):
-    """What was found at an address."""
+class Occupant(StrEnum):
+    """What is listening at an address."""
 
     NOBODY = "nobody"
     OURS = "ours"
@@ -29,27 +29,27 @@ class Found(StrEnum):
     FOREIGN = "another program"
 
 
-def look(policy: Policy) -> Found:
-    """Ask whoever listens where the proxy of this policy would."""
+def look(policy: Policy) -> Occupant:
+    """Ask what is listening at the address of this policy's proxy."""
     try:
         said = ask(policy.listen, "/healthz")
     except (ConnectionRefusedError, socket.gaierror):  # nor can anybody listen at a name that does not resolve
-        return Found.NOBODY
+        return Occupant.NOBODY
     except (OSError, HTTPException, ValueError):
-        return Found.FOREIGN
+        return Occupant.FOREIGN
     if "palimpsest" not in said:
-        return Found.FOREIGN
+        return Occupant.FOREIGN
     if said["palimpsest"] != installation(policy):
-        return Found.ANOTHER
-    return Found.WRAPPED if said.get("wrapped") else Found.OURS
+        return Occupant.ANOTHER
+    return Occupant.WRAPPED if said.get("wrapped") else Occupant.OURS
 
 
 def ask(listen: ListenPolicy, path: str) -> Json:
     """
-    The JSON object that is answered there, whatever its status; empty where it is none.
+    The JSON object in the answer, whatever its status; empty if it is something else.
 
     Raises:
-        OSError, HTTPException, ValueError: nobody answers, or not in JSON.
+        OSError, HTTPException, ValueError: no answer, or not JSON.
     """
     connection = HTTPConnection(_host(listen), listen.port, timeout=LOOK_SECONDS)
     try:
@@ -68,13 +68,13 @@ def address(listen: ListenPolicy) -> str:
 
 def claim(listen: ListenPolicy) -> int:
     """
-    Try to listen there, and let go again.
+    Try to listen there, and stop again.
 
     Returns:
-        The port, a free one where the policy's is 0.
+        The port; a free one if the policy's is 0.
 
     Raises:
-        OSError: it cannot be done; the port may be taken even where nobody answers.
+        OSError: not possible; the port may be taken even if nothing answers.
     """
     family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
     with socket.create_server((listen.host, listen.port), family=family) as listening:

@@ -39,7 +39,7 @@ def serve(policy: Policy) -> None:
     Run until SIGTERM or SIGINT; both end streams gracefully and the process with status 0.
 
     Raises:
-        PolicyError: what the start needs is not there: the address, the data folder, the secret, the admin token.
+        PolicyError: the address, the data folder, the secret or the admin token cannot be used.
     """
     logs.configure(policy.log)
     load.admin_token(os.environ)
@@ -92,7 +92,7 @@ def _run(listen: ListenPolicy) -> None:
 
 
 def _introduce(policy: Policy) -> None:
-    """Say what the operator needs next: where everything is kept, where requests go, what clients are to be told."""
+    """Log what the operator needs next: the data folder, the upstreams, and the settings of clients."""
     listen = policy.listen
     told = {"version": __version__, "folder": str(policy.data), "workers": listen.workers}
     log.info("starting", host=listen.host, port=listen.port, **told)
@@ -118,7 +118,7 @@ def _destination(upstream: UpstreamPolicy) -> str:
 
 
 def _claimed(listen: ListenPolicy) -> ListenPolicy:
-    """The address with its port, tried before anything is loaded: workers would only say that they could not start."""
+    """The address with its port, tried before anything is loaded: workers would fail without saying why."""
     try:
         return listen.model_copy(update={"port": claim(listen)})
     except OSError as cause:
@@ -128,7 +128,7 @@ def _claimed(listen: ListenPolicy) -> ListenPolicy:
 
 
 def _end_with(parent: int) -> None:
-    """Stop when the process that started this one is gone, however it went."""
+    """Stop when the process that started this one has ended, for whatever reason."""
     while os.getppid() == parent:
         time.sleep(PARENT_LOOK_SECONDS)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from proxy.commands.child_process import Child
 from proxy.commands.detect import own_base
-from proxy.commands.probe import Found, address, claim, look
+from proxy.commands.probe import Occupant, address, claim, look
 from proxy.domain import Json
 from proxy.errors import MemoryFault, PolicyError
 from proxy.settings import load
@@ -47,10 +47,10 @@ def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str])
     Run a command with memory.
 
     Args:
-        policy: of the proxy; without upstreams of its own it takes the user's (`own_base`).
+        policy: of the proxy; if it has the default upstreams, the user's take their place (`own_base`).
 
     Returns:
-        The command's exit status, as a shell has it.
+        The command's exit status, as a shell would return it.
 
     Raises:
         PolicyError: a setting is wrong, and the proxy would not start.
@@ -68,10 +68,10 @@ def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str])
 
 def with_own_upstreams(policy: Policy, environment: Mapping[str, str]) -> Policy:
     """
-    A policy whose upstreams nobody chose, with the providers that the user's variables name.
+    A policy with the providers that the user's variables name, unless it sets upstreams itself.
 
     Raises:
-        PolicyError: such a variable holds no address that a request can be forwarded to.
+        PolicyError: such a variable does not hold a usable address.
     """
     if policy.upstreams != Policy().upstreams:
         return policy
@@ -82,10 +82,10 @@ def with_own_upstreams(policy: Policy, environment: Mapping[str, str]) -> Policy
 
 def variables(table: Mapping[str, str], url: str, environment: Mapping[str, str]) -> dict[str, str]:
     """
-    What the command finds in its environment.
+    The variables that are added to the command's environment.
 
     Args:
-        table: names to texts in which `{url}` stands for the proxy's address. What the user set himself stays, unless
+        table: names to texts in which `{url}` stands for the proxy's address. What the user has set stays, unless
             it is an address, which has become the proxy's upstream.
     """
     set_anew = {name: _filled(text, url) for name, text in table.items()}
@@ -98,7 +98,7 @@ def variables(table: Mapping[str, str], url: str, environment: Mapping[str, str]
 
 def arguments(table: Json, name: str, url: str, environment: Mapping[str, str]) -> list[str]:
     """
-    What is put behind the name of a command that reads no variable.
+    The arguments that are inserted after the name of a command that reads no variables.
 
     Args:
         table: `config/wrap.yaml`.
@@ -113,7 +113,7 @@ def arguments(table: Json, name: str, url: str, environment: Mapping[str, str]) 
 
 
 def _path(text: str, environment: Mapping[str, str]) -> Path:
-    """A path in which `~` stands for the home folder, and `$NAME` in front for what a variable holds."""
+    """A path in which `~` stands for the home folder, and a leading `$NAME` for the value of that variable."""
     first, *rest = Path(text).parts
     start = environment.get("HOME", "") if first == "~" else environment.get(first.removeprefix("$"), "")
     return Path(start or os.devnull, *rest)
@@ -145,7 +145,7 @@ def _refused(name: str) -> int:
 
 
 def _around(policy: Policy, environment: Mapping[str, str]) -> AbstractContextManager[str]:
-    """The URL of the proxy that a wrapped shell has already, else of one for this command."""
+    """The URL of the proxy that a surrounding `wrap` has started, or else of one for this command."""
     if url := environment.get(WRAPPED_AT_ENV):
         return nullcontext(url)
     return _proxy(with_own_upstreams(policy, environment), environment)
@@ -153,9 +153,9 @@ def _around(policy: Policy, environment: Mapping[str, str]) -> AbstractContextMa
 
 @contextmanager
 def _proxy(policy: Policy, environment: Mapping[str, str]) -> Iterator[str]:
-    """The URL of a proxy that is alive: one that runs, or one that runs as long as this context."""
-    found = look(policy) if policy.listen.port else Found.NOBODY
-    if found is Found.OURS:
+    """The URL of a live proxy: one that is running already, or one that runs as long as this context."""
+    found = look(policy) if policy.listen.port else Occupant.NOBODY
+    if found is Occupant.OURS:
         yield address(policy.listen)
         return
     policy = policy.model_copy(update={"listen": _place(policy.listen, found)})
@@ -171,11 +171,11 @@ def _proxy(policy: Policy, environment: Mapping[str, str]) -> Iterator[str]:
         _stop(process, policy.listen.shutdown_seconds + STOP_SECONDS)
 
 
-def _place(listen: ListenPolicy, found: Found) -> ListenPolicy:
-    """Where the policy says, if nobody is there; else where there is room."""
+def _place(listen: ListenPolicy, found: Occupant) -> ListenPolicy:
+    """The policy's address if it is free, or else a free port."""
     anywhere = listen.model_copy(update={"port": 0})
     try:
-        if found is Found.NOBODY:
+        if found is Occupant.NOBODY:
             return listen.model_copy(update={"port": claim(listen)})
         reason: object = found
     except OSError as cause:
@@ -204,7 +204,7 @@ def _start(policy: Policy, environment: Mapping[str, str], log: Path) -> subproc
 
 def _await(process: subprocess.Popen[bytes], policy: Policy, log: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
-    while look(policy) is not Found.WRAPPED:
+    while look(policy) is not Occupant.WRAPPED:
         if process.poll() is not None:
             said = " ".join(log.read_text(errors="replace").splitlines()[-TOLD_LINES:])
             raise MemoryFault(f"starting the proxy at {address(policy.listen)}: it exited: {said or f'see {log}'}")

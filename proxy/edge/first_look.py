@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 from proxy.domain import RawHeaders, TooLong
 from proxy.errors import UpstreamUnreachable, WireError
-from proxy.ports import Answer
+from proxy.ports import UpstreamAnswer
 from proxy.wire.encoding import decoder
 from proxy.wire.json_body import object_in
 from proxy.wire.sse import SSETap
@@ -23,10 +23,10 @@ BEFORE_THE_MODEL = frozenset({"response.created", "response.queued", "response.i
 ERROR_OPENS = (b'{"error"', b'{"type":"error"')
 
 
-class LookedAt:
-    """An `Answer` whose first bytes were read already: they come first again."""
+class BufferedAnswer:
+    """An `UpstreamAnswer` whose first bytes were read already: they come first again."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: UpstreamAnswer) -> None:
         self.status = answer.status
         self.headers: RawHeaders = answer.headers
         self._answer = answer

@@ -23,7 +23,7 @@ LATE_SECONDS = 1.0  # an answer's commit may still be under way when it is named
 SETTING = "tenants.share_provider_state of the proxy"
 
 
-class Refused(Exception):
+class StateNotShared(Exception):
     """The request is not forwarded; status and code as providers have them, the text says why."""
 
     def __init__(self, status: int, code: str, text: str) -> None:
@@ -50,7 +50,7 @@ class ProviderState:
             Refused: the path leads to what the provider keeps, or a WebSocket would, unseen.
         """
         if switches or not is_stateless(method, path):
-            raise Refused(
+            raise StateNotShared(
                 403,
                 "provider_state_refused",
                 f"{method} {path}{' as a WebSocket' if switches else ''} may reach what the provider stores for other "
@@ -66,22 +66,22 @@ class ProviderState:
             Refused: it names what the provider keeps, and not for this caller, or cannot be read.
         """
         if body is None:
-            raise Refused(
+            raise StateNotShared(
                 413, "request_too_large", "the compressed request is too large to be checked; send a smaller one"
             )
         try:
             named = await asyncio.to_thread(kept, body)
         except WireError as cause:
-            raise Refused(400, "invalid_request_error", str(cause)) from cause
+            raise StateNotShared(400, "invalid_request_error", str(cause)) from cause
         if named.fields:
-            raise Refused(
+            raise StateNotShared(
                 403,
                 "provider_state_refused",
                 f"{', '.join(named.fields)} refers to what the provider stores for any key of this proxy; send the "
                 f"content itself, or set {SETTING}",
             )
         if named.answers and not await self._are_own(headers, named.answers):
-            raise Refused(
+            raise StateNotShared(
                 400,
                 "previous_response_not_found",
                 "an id in this request does not belong to an answer that this key received through this proxy and "
@@ -102,4 +102,4 @@ class ProviderState:
                 return await self._journal.handed_out(tenant, prints) == prints
         except (MemoryFault, TimeoutError) as fault:
             text = "the ids in this request cannot be checked, because the archive does not answer; try again"
-            raise Refused(503, "archive_unavailable", text) from fault
+            raise StateNotShared(503, "archive_unavailable", text) from fault

@@ -19,15 +19,15 @@ from starlette.types import Receive, Scope, Send
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.domain import Ending, Mode, RawHeaders
 from proxy.edge.copies import Copies
-from proxy.edge.first_look import LookedAt
+from proxy.edge.first_look import BufferedAnswer
 from proxy.edge.http import CUT
-from proxy.edge.provider_state import ProviderState, Refused
+from proxy.edge.provider_state import ProviderState, StateNotShared
 from proxy.edge.relay import Relay
 from proxy.edge.request_log import RequestLog
 from proxy.edge.tunnel import can_switch, tunnel
 from proxy.edge.upload import BodyTooLarge, ClientGone, Upload
 from proxy.errors import NotServed, UpstreamUnreachable
-from proxy.ports import Answer, Body, Prepared, Preparing, Sending
+from proxy.ports import Body, Prepared, Preparing, Sending, UpstreamAnswer
 from proxy.settings.policy import Policy
 from proxy.upstream.routing import needs_model
 from proxy.upstream.upgraded import UpgradedAnswer
@@ -104,7 +104,7 @@ class ProxyRoutes:
                 await self._forward(scope, path, headers, upload, relay)
             except ClientGone:
                 pass
-            except Refused as refused:
+            except StateNotShared as refused:
                 await relay.refuse(refused.status, refused.code, str(refused))
             except BodyTooLarge as too_large:
                 if not relay.has_begun:
@@ -121,7 +121,7 @@ class ProxyRoutes:
                 target = f"{path}?{query}" if query else path
                 model = outgoing.prepared.model or (_model_in(query) if self._needs_model else "")
 
-                def send(headers: RawHeaders, body: Body) -> Awaitable[Answer]:
+                def send(headers: RawHeaders, body: Body) -> Awaitable[UpstreamAnswer]:
                     return self._upstreams.send(model, scope["method"], target, headers, body)
 
                 answering = _answer(outgoing, send, relay)
@@ -174,7 +174,9 @@ class ProxyRoutes:
         return Outgoing(prepared, headers, first if upload.has_arrived else upload.rest(first))
 
 
-async def _answer(outgoing: Outgoing, send: Callable[[RawHeaders, Body], Awaitable[Answer]], relay: Relay) -> Answer:
+async def _answer(
+    outgoing: Outgoing, send: Callable[[RawHeaders, Body], Awaitable[UpstreamAnswer]], relay: Relay
+) -> UpstreamAnswer:
     """The upstream's; where what was added made the prompt too long, that to the request as the client sent it."""
     prepared, sent = outgoing.prepared, outgoing.sent
     sending = send(outgoing.headers, outgoing.body)
@@ -182,7 +184,7 @@ async def _answer(outgoing: Outgoing, send: Callable[[RawHeaders, Body], Awaitab
     answer = await sending
     if prepared.without is None or sent is None:
         return answer
-    looked_at = LookedAt(answer)
+    looked_at = BufferedAnswer(answer)
     try:
         refused = await looked_at.look()
     except BaseException:

@@ -12,7 +12,7 @@ from starlette.types import Send
 
 from proxy.domain import Ending, RawHeaders
 from proxy.edge.guarded_listener import GuardedListener
-from proxy.ports import Answer, Listener, Prepared
+from proxy.ports import Listener, Prepared, UpstreamAnswer
 from proxy.wire.refusal import Refusal
 
 FIRST_ERROR_STATUS = 400
@@ -38,7 +38,7 @@ class Relay:
         """Add these headers to the answer, and let this listener hear it. From here on call `end`, whatever happens."""
         self._added, self._listen, self.told = prepared.headers, prepared.listen, prepared.log_fields
 
-    async def forward(self, answer: Answer) -> None:
+    async def forward(self, answer: UpstreamAnswer) -> None:
         """
         Pass on everything.
 

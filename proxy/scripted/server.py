@@ -24,7 +24,7 @@ JSON, EVENT_STREAM = "application/json", "text/event-stream; charset=utf-8"
 BODY_BYTES = 1 << 30  # the upstream under test refuses nothing for its size
 
 
-class Wire(Protocol):
+class ReplyFormat(Protocol):
     """A way to say a reply; one of the modules beside this one."""
 
     def refused(self, reply: Reply) -> bytes:
@@ -37,7 +37,7 @@ class Wire(Protocol):
         """That object as a stream."""
 
 
-WIRES: Mapping[str, Wire] = {"/chat/completions": chat, "/responses": responses, "/messages": messages}
+WIRES: Mapping[str, ReplyFormat] = {"/chat/completions": chat, "/responses": responses, "/messages": messages}
 
 
 class ScriptedUpstream:

@@ -52,7 +52,7 @@ def described(field: FieldInfo) -> str:
 
 
 def nearest(location: Location) -> str:
-    """The known setting that a misspelt one most likely means; where none is near, all its neighbours."""
+    """The known setting that a misspelt one most likely means, or all settings of its section."""
     *parents, wrong = (str(part) for part in location)
     section = _model_at(location[:-1])
     siblings = list(section.model_fields) if section else []

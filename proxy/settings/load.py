@@ -57,13 +57,13 @@ Tree = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """Settings of one origin, as the operator would name it."""
+    """The settings of one origin, under the name that the operator knows it by."""
 
     origin: str
     tree: Tree
 
     def sets(self, location: Location) -> bool:
-        """Whether this layer says something at, above or below a location. Lists are set as a whole."""
+        """Whether this layer sets anything at, above or below a location. Lists are set as a whole."""
         node: Any = self.tree
         for part in location:
             if not isinstance(node, dict):
@@ -76,11 +76,11 @@ class _Layer:
 
 def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, str | int | None]) -> Policy:
     """
-    The policy of one start.
+    Load the policy.
 
     Args:
         file: a YAML file, or the bare name of a shipped preset (`personal`); None: what `PALIMPSEST_CONFIG` names,
-            else defaults alone.
+            or else only the defaults.
         environment: the variables of the process.
         flags: short names (`SHORT`, `upstream`) to values; None: not given.
 
@@ -111,7 +111,7 @@ def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, 
 
 
 def changes(policy: Policy) -> list[tuple[str, str]]:
-    """The settings that differ from the defaults: dotted path and value, as YAML would have it."""
+    """The settings that differ from the defaults: dotted path and value as YAML."""
     standard = _validated({}, [])
     said = ((path, _at(policy, path)) for path in settings_by_path())
     return [(path, json.dumps(value)) for path, value in said if value != _at(standard, path)]
@@ -126,7 +126,7 @@ def _at(policy: Policy, path: str) -> Any:
 
 
 def handed_over(environment: Mapping[str, str]) -> Policy:
-    """The policy that `palimpsest serve` gave this worker process, else what file and environment say."""
+    """The policy that `palimpsest serve` passed to this worker process, or else the loaded one."""
     text = environment.get(POLICY_ENV)
     return _validated(json.loads(text), [_Layer(POLICY_ENV, {})]) if text else load(None, environment, {})
 
@@ -137,16 +137,16 @@ def hand_over(policy: Policy) -> dict[str, str]:
 
 
 def proxy_keys(policy: Policy, environment: Mapping[str, str]) -> dict[str, KeyPolicy]:
-    """What each proxy key opens, by the key itself; empty when the policy names none."""
+    """The policy of each proxy key, by the key itself; empty if there are none."""
     return {environment[key.key_env]: key for key in policy.tenants.keys}
 
 
 def admin_token(environment: Mapping[str, str]) -> str | None:
     """
-    The token of the operator's endpoints; None: none is set.
+    The token of the proxy's own endpoints; None: not set.
 
     Raises:
-        PolicyError: the file that should hold it cannot be read or is empty.
+        PolicyError: its file cannot be read or is empty.
     """
     if token := environment.get(TOKEN_ENV):
         return token
@@ -170,10 +170,10 @@ def shipped(name: str) -> Path:
 
 def read_yaml(file: Path) -> Tree:
     """
-    One YAML mapping; an empty file is an empty one.
+    Read a YAML mapping; an empty file gives an empty one.
 
     Raises:
-        PolicyError: the file cannot be read, is no YAML, is no mapping, or sets a key twice.
+        PolicyError: the file cannot be read, is not YAML, is not a mapping, or sets a key twice.
     """
     try:
         tree = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)
@@ -189,7 +189,7 @@ def read_yaml(file: Path) -> Tree:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which a key set twice is a mistake; PyYAML would let the second one win without a word."""
+    """A YAML loader that refuses duplicate keys, where PyYAML would silently use the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value]
@@ -210,7 +210,7 @@ def _file_layer(file: Path) -> _Layer:
 
 
 def _variables_named(layers: Sequence[_Layer]) -> frozenset[str]:
-    """Variables that the file names as holding a key; they may begin like settings and are none."""
+    """Variables that the file names as holding a key. They are not settings, even if they begin like one."""
 
     def walk(node: Any) -> Iterator[str]:
         if isinstance(node, dict):
@@ -302,7 +302,7 @@ def _validated(tree: Tree, layers: Sequence[_Layer]) -> Policy:
 
 
 def _refuse_removed(layers: Sequence[_Layer]) -> None:
-    """Settings of earlier versions are answered by what holds instead."""
+    """Refuse settings of earlier versions, and say what took their place."""
     told = [
         f"{layer.origin}: {path}: {_no_longer(path)}; delete the line"
         for layer in layers
@@ -317,7 +317,7 @@ def _no_longer(path: str) -> str:
 
 
 def _explained(problem: Any, layers: Sequence[_Layer]) -> str:
-    """One mistake as pydantic found it, in words for whoever made it."""
+    """One of pydantic's validation errors, in words for the operator."""
     location: Location = problem["loc"]
     where = f"{_origin(location, layers)}: {_dotted(location)}"
     match problem["type"]:
@@ -332,7 +332,7 @@ def _explained(problem: Any, layers: Sequence[_Layer]) -> str:
 
 
 def _origin(location: Location, layers: Sequence[_Layer]) -> str:
-    """Who said so: the last layer that sets this; for what concerns the whole, all of them."""
+    """The origin of a value: the last layer that sets it, or all layers for a mistake of the whole."""
     origins = [layer.origin for layer in layers if layer.sets(location)]
     return (origins[-1] if location and origins else ", ".join(origins)) or "defaults"
 
@@ -342,14 +342,14 @@ def _dotted(location: Location) -> str:
 
 
 def _shown(location: Location, value: Any) -> str:
-    """The refused value, unless it may hold a key: in a section, or pasted where the name of its variable belongs."""
+    """The refused value, unless it may contain a key."""
     if isinstance(value, (dict, list)):
         return "a mapping" if isinstance(value, dict) else "a list"
     return "what stands there" if location[-1] == "key_env" else repr(value)
 
 
 def _demand_providers(policy: Policy, layers: Sequence[_Layer]) -> None:
-    """A model of a provider that LiteLLM does not know would fail with every request."""
+    """Refuse a LiteLLM provider that does not exist, because every request would fail."""
     for i, upstream in enumerate(policy.upstreams):
         provider = upstream.litellm.partition("/")[0]
         if provider and (known := providers()) and provider not in known:
@@ -363,14 +363,14 @@ def _demand_providers(policy: Policy, layers: Sequence[_Layer]) -> None:
 
 
 def _demand_model(policy: Policy, layers: Sequence[_Layer]) -> None:
-    """Memory would search by words for good, with an embedding model that nobody knows."""
+    """Refuse an unknown embedding model, because memory would only ever search by words."""
     if embedding_model(policy.model.name) is None:
         location = ("model", "name")
         raise PolicyError(f"{_origin(location, layers)}: {_dotted(location)}: {mistaken(policy.model.name)}")
 
 
 def _demand_keys(policy: Policy, environment: Mapping[str, str], layers: Sequence[_Layer]) -> None:
-    """A key that is not there would let nobody in, or everybody: say so at the start."""
+    """Refuse to start without the keys that the policy names."""
     named: list[tuple[Location, str]] = []
     for i, upstream in enumerate(policy.upstreams):
         named += [(("upstreams", i, setting), variable) for setting, variable in upstream.variables]

@@ -144,7 +144,7 @@ class UpstreamPolicy(_Part):
     @model_validator(mode="before")
     @classmethod
     def _litellm_knows_where_and_with_what(cls, given: Any) -> Any:
-        """No URL of ours is a default for another provider, and no client's credential is meant for it."""
+        """With litellm, neither our default URL nor the client's credential applies."""
         return {"url": "", "auth": "held"} | given if isinstance(given, dict) and given.get("litellm") else given
 
     @field_validator("url")
@@ -199,7 +199,7 @@ class UpstreamPolicy(_Part):
 
     @property
     def variables(self) -> list[tuple[str, str]]:
-        """Environment variables that must be there, each with the setting that names it."""
+        """Environment variables that must be set, each with the setting that names it."""
         named = [("key_env", self.key_env)] if self.key_env else []
         return named + [
             (f"settings.{path}", value.removeprefix(ENVIRON))
@@ -209,7 +209,7 @@ class UpstreamPolicy(_Part):
 
 
 def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Every text in LiteLLM's settings, and where it stands."""
+    """Every string in LiteLLM's settings, with its path."""
     if isinstance(value, dict | list):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _texts(inner, f"{path}.{key}" if path else str(key))

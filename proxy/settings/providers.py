@@ -15,7 +15,7 @@ _NAME = re.compile(r"^    [A-Z0-9_]+ = \"([^\"]+)\"", re.MULTILINE)
 
 @lru_cache(maxsize=1)
 def providers() -> frozenset[str]:
-    """What may stand in front of the first `/` of a model; empty where a version of LiteLLM keeps it elsewhere."""
+    """The prefixes of model names, before the `/`; empty if this version of LiteLLM keeps them elsewhere."""
     spec = find_spec("litellm")
     folder = Path(next(iter(spec.submodule_search_locations or ()), "")) if spec else Path()
     try:

@@ -49,7 +49,7 @@ REMOVED = {
 
 
 def removed_in(tree: Mapping[str, Any]) -> Iterator[str]:
-    """Paths of the removed settings that a tree of settings sets; a section that is gone counts if it is empty."""
+    """Paths of the removed settings that a tree of settings sets."""
     for path in REMOVED:
         section, _, name = path.partition(".")
         if isinstance(inner := tree.get(section), Mapping) and name in inner:

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.domain import RawHeaders
 from proxy.errors import NotServed
-from proxy.ports import Answer, Body
+from proxy.ports import Body, UpstreamAnswer
 from proxy.settings.policy import UpstreamPolicy
 from proxy.upstream.listing import LIST_PATH, ModelList, entry_of
 from proxy.upstream.passthrough import Passthrough
@@ -52,7 +52,7 @@ class Upstreams:
     ) -> None:
         await self._opened.aclose()
 
-    async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> Answer:
+    async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> UpstreamAnswer:
         """See `Sending`."""
         path = target.partition("?")[0]
         is_anthropic = speaks_anthropic(path, headers)

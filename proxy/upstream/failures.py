@@ -36,7 +36,7 @@ _JSON_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class ProviderRefusal:
     """A provider's no."""
 
     status: int
@@ -45,7 +45,7 @@ class Refused:
     headers: RawHeaders
 
 
-def refused(failure: Exception) -> Refused | None:
+def refused(failure: Exception) -> ProviderRefusal | None:
     """What the provider said; None: nothing."""
     status = getattr(failure, "status_code", None)
     if not isinstance(status, int) or status < LOWEST_ERROR:
@@ -58,7 +58,7 @@ def refused(failure: Exception) -> Refused | None:
     code = "context_length_exceeded" if _is_a(failure, (TOO_LONG,)) else CODES.get(status, fallback)
     headers = _headers(failure)
     kept = [(name.encode(), str(headers[name]).encode()) for name in KEPT if name in headers]
-    return Refused(status, code, _words(str(getattr(failure, "message", failure))), kept)
+    return ProviderRefusal(status, code, _words(str(getattr(failure, "message", failure))), kept)
 
 
 def is_broken(failure: Exception) -> bool:

@@ -17,7 +17,7 @@ import structlog
 
 from proxy.domain import Json, RawHeaders
 from proxy.errors import UpstreamUnreachable
-from proxy.ports import Answer
+from proxy.ports import UpstreamAnswer
 from proxy.settings.policy import UpstreamPolicy
 from proxy.upstream.routing import choose, serving
 from proxy.upstream.static_answer import StaticAnswer
@@ -32,7 +32,7 @@ NO_DATE = "1970-01-01T00:00:00Z"  # Anthropic's own word for a model whose date 
 _NOT_ASKED = frozenset({b"accept-encoding", b"if-none-match", b"if-modified-since", b"range"})
 _PATTERN = re.compile(r"[*?\[]")
 
-Ask = Callable[[UpstreamPolicy, RawHeaders], Awaitable[Answer]]
+Ask = Callable[[UpstreamPolicy, RawHeaders], Awaitable[UpstreamAnswer]]
 
 log = structlog.get_logger()
 
@@ -48,7 +48,7 @@ class ModelList:
         those = serving(self._upstreams, is_anthropic)
         return len(those) > 1 or any(upstream.litellm for upstream in those)
 
-    async def answer(self, is_anthropic: bool, headers: RawHeaders, ask: Ask) -> Answer:
+    async def answer(self, is_anthropic: bool, headers: RawHeaders, ask: Ask) -> UpstreamAnswer:
         """
         All lists in one. An upstream that gives none is left out; where nobody gives any, its answer is ours.
 

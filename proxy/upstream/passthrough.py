@@ -18,7 +18,7 @@ from proxy.core.caller.credentials import NAMES, of_this_hop
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.domain import RawHeaders
 from proxy.errors import UpstreamUnreachable
-from proxy.ports import Answer, Body
+from proxy.ports import Body, UpstreamAnswer
 from proxy.settings.policy import UpstreamPolicy
 from proxy.upstream.upgraded import SWITCHING, WEBSOCKET, UpgradedAnswer, asks_to_switch
 
@@ -49,8 +49,8 @@ _REASONS: tuple[tuple[type[BaseException], str], ...] = (
 )
 
 
-class UpstreamAnswer:
-    """An `Answer` as it comes from the wire; what was not read to its end takes its connection along."""
+class PassthroughAnswer:
+    """An `UpstreamAnswer` as it comes from the wire. Closing it before its end also closes its connection."""
 
     __slots__ = ("_name", "_response", "headers", "status")
 
@@ -123,7 +123,9 @@ class Passthrough:
         if self._session is not None:
             await self._session.close()
 
-    async def send(self, upstream: UpstreamPolicy, method: str, target: str, headers: RawHeaders, body: Body) -> Answer:
+    async def send(
+        self, upstream: UpstreamPolicy, method: str, target: str, headers: RawHeaders, body: Body
+    ) -> UpstreamAnswer:
         """
         Ask an upstream. A `UpgradedAnswer` is what a client may get that asks for a WebSocket.
 
@@ -152,7 +154,7 @@ class Passthrough:
         if response.status not in _STATUSES or not _is_clean(response):
             response.close()
             raise _unreachable(upstream.name, NO_HTTP)
-        return UpstreamAnswer(upstream.name, response)
+        return PassthroughAnswer(upstream.name, response)
 
     def _request_headers(self, upstream: UpstreamPolicy, headers: RawHeaders, body: Body) -> CIMultiDict[str]:
         held = self._held.get(upstream.name)

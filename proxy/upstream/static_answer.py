@@ -12,7 +12,7 @@ JSON = b"application/json"
 
 
 class StaticAnswer:
-    """An `Answer` that is complete from the start."""
+    """An `UpstreamAnswer` that is complete from the start."""
 
     __slots__ = ("_body", "headers", "status")
 

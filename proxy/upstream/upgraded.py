@@ -22,7 +22,7 @@ def asks_to_switch(headers: RawHeaders) -> bool:
 
 
 class UpgradedAnswer:
-    """An `Answer` without a body, whose connection is the caller's until `aclose`."""
+    """An `UpstreamAnswer` without a body, whose connection is the caller's until `aclose`."""
 
     status = SWITCHING
 

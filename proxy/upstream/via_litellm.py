@@ -22,7 +22,7 @@ from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.domain import Json, RawHeaders
 from proxy.errors import NotServed, WireError
 from proxy.logs import silence
-from proxy.ports import Answer, Body
+from proxy.ports import Body, UpstreamAnswer
 from proxy.settings.policy import UpstreamPolicy
 from proxy.upstream.failures import is_broken, refused, summary, unreachable
 from proxy.upstream.litellm_bridge import (
@@ -57,7 +57,7 @@ log = structlog.get_logger()
 
 
 class LitellmAnswer:
-    """A streamed `Answer`; its first event is here already, so that a provider's refusal still has its status."""
+    """A streamed `UpstreamAnswer`, begun after its first event, so that a provider's refusal still has its status."""
 
     def __init__(self, first: bytes, rest: Frames, upstream: UpstreamPolicy, bridge: Bridge, apart: LoopThread) -> None:
         """
@@ -120,7 +120,9 @@ class ViaLitellm:
     ) -> None:
         await self._opened.aclose()
 
-    async def send(self, upstream: UpstreamPolicy, method: str, path: str, headers: RawHeaders, body: Body) -> Answer:
+    async def send(
+        self, upstream: UpstreamPolicy, method: str, path: str, headers: RawHeaders, body: Body
+    ) -> UpstreamAnswer:
         """
         Ask a model.
 
@@ -237,7 +239,7 @@ def _imported() -> Library:
     return Library(litellm, AnthropicAdapter(), httpx.Timeout)
 
 
-def _refusal(shape: Refusal, status: int, code: str, text: str, headers: RawHeaders = ()) -> Answer:
+def _refusal(shape: Refusal, status: int, code: str, text: str, headers: RawHeaders = ()) -> UpstreamAnswer:
     return StaticAnswer(status, shape(status, code, text), [(b"content-type", JSON), *headers])
 
 

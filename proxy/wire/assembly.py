@@ -1,5 +1,5 @@
 """
-What message do the pieces of a chat answer make? The first choice, put together from a body or from stream chunks.
+The assembly of a chat answer: the message of its first choice, from a body or from stream chunks.
 """
 
 from __future__ import annotations

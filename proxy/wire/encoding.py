@@ -1,5 +1,5 @@
 """
-How is a compressed body read? A copy is decoded; what is forwarded stays as it came.
+Content encodings: the decoded copy of a compressed body. What is forwarded stays as it came.
 """
 
 from __future__ import annotations

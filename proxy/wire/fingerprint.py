@@ -1,5 +1,5 @@
 """
-Are two messages the same one? Keyed hashes of what clients do not change when they send a message again.
+Fingerprints: keyed hashes of the parts of a message that clients do not change when they send it again.
 
 Role, squeezed text, tool names and arguments, media. Left out: ids, `cache_control`, string or parts, clock times,
 reminders behind the result of a tool, and developer against system.

@@ -1,5 +1,5 @@
 """
-What does a body hold, before any wire is read in it? One JSON object, or nothing that memory can use.
+The JSON body of a request, before any API's format is read in it.
 """
 
 from __future__ import annotations

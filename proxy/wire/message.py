@@ -1,5 +1,5 @@
 """
-What does one message say? One reader for the parts of all three wires: texts, calls, results, media.
+The reader of a message's parts, for all three APIs: texts, calls, results, media.
 
 Each wire hands out its messages in the form `{"role": ..., "content": text or parts}`, parts as the client wrote them,
 so that what is stored is read back here whatever wire it came by.

@@ -1,5 +1,5 @@
 """
-What message do the pieces of a Messages answer make? Its content blocks, put together from a body or from events.
+The assembly of a Messages answer: its content blocks, from a body or from events.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-How does the proxy say no? In the shape that the client's wire gives its errors, so that its SDK understands.
+Errors of the proxy itself, in the format of the client's API, so that its SDK understands them.
 """
 
 from __future__ import annotations

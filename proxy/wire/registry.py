@@ -1,5 +1,5 @@
 """
-Which wire does a request speak? The paths on which memory acts; all others pass.
+The registry of wires: the paths on which memory acts, each with its format. All others pass.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-What was said in an answer, and which of its bytes are the last? Decoded, cut into payloads, bounded.
+The tap of an answer: its bytes decoded, cut into payloads within a limit, and the position of the last ones.
 """
 
 from __future__ import annotations

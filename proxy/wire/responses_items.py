@@ -1,5 +1,5 @@
 """
-Which messages do the items of the Responses wire make? Its list holds messages, calls, results and thoughts alike.
+The items of the Responses API as messages: its list holds messages, calls, results and thoughts alike.
 
 What a model said in one go is one message: its thoughts, texts and calls, in their order. The items stay as they are,
 as parts of that message, for `read_message` to read.

@@ -1,5 +1,5 @@
 """
-What was said in a stream of server-sent events, and where does its last event begin? A tap that changes nothing.
+The tap of a stream of server-sent events: its payloads, and where its last event begins.
 """
 
 from __future__ import annotations

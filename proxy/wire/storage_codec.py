@@ -1,5 +1,5 @@
 """
-How does a message look on disk, and how is it read back? As a readable text, and the JSON that the text does not say.
+The storage format of a message: readable text, and as JSON what the text does not say.
 
 Lossless but for three things: credentials are redacted, inlined media and what only the provider can read stand as
 reference and hash, blocks of ours are taken out.

@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from proxy.commands.probe import Found, address, claim, look
+from proxy.commands.probe import Occupant, address, claim, look
 from proxy.domain import Json
 from proxy.edge.self_description import self_description
 from proxy.settings.load import WRAPPED_BY_ENV
@@ -47,31 +47,31 @@ def http(body: Json) -> bytes:
 
 
 def test_nobody_is_there() -> None:
-    assert look(policy_at(claim(ListenPolicy(port=0)))) is Found.NOBODY
+    assert look(policy_at(claim(ListenPolicy(port=0)))) is Occupant.NOBODY
 
 
 @pytest.mark.parametrize("said", [b"", b"220 mail ready\r\n", http({"alive": True}), b"HTTP/1.1 200 OK\r\n\r\n[1]"])
 def test_another_program_is_no_proxy(said: bytes) -> None:
     with answering(said) as port:
-        assert look(policy_at(port)) is Found.FOREIGN
+        assert look(policy_at(port)) is Occupant.FOREIGN
 
 
 @pytest.mark.parametrize(
     ("running", "found"),
     [
-        ({}, Found.OURS),
-        ({"data": Path("there")}, Found.ANOTHER),
-        ({"upstream": "http://b"}, Found.ANOTHER),
+        ({}, Occupant.OURS),
+        ({"data": Path("there")}, Occupant.ANOTHER),
+        ({"upstream": "http://b"}, Occupant.ANOTHER),
     ],
 )
-def test_a_proxy_is_ours_where_data_and_upstreams_are(running: Json, found: Found) -> None:
+def test_a_proxy_is_ours_where_data_and_upstreams_are(running: Json, found: Occupant) -> None:
     with answering(http({"alive": True, **self_description(policy_at(0, **running), {})})) as port:
         assert look(policy_at(port)) is found
 
 
 def test_the_proxy_of_a_wrapped_command_is_told_apart() -> None:
     with answering(http(self_description(policy_at(0), {WRAPPED_BY_ENV: "1"}))) as port:
-        assert look(policy_at(port)) is Found.WRAPPED
+        assert look(policy_at(port)) is Occupant.WRAPPED
 
 
 def test_a_proxy_says_nothing_of_what_it_holds() -> None:

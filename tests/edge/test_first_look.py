@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from proxy.domain import RawHeaders, TooLong
-from proxy.edge.first_look import HELD_BYTES, LookedAt
+from proxy.edge.first_look import HELD_BYTES, BufferedAnswer
 from proxy.errors import UpstreamUnreachable
 from proxy.scripted.too_long import PROVIDERS
 from proxy.wire.too_long import TEXT_BYTES
@@ -38,7 +38,7 @@ class Given:
 
 async def looked(given: Given) -> tuple[TooLong | None, int, bytes]:
     """What was told, how many pieces that took, and all that passes."""
-    answer = LookedAt(given)
+    answer = BufferedAnswer(given)
     told, read = await answer.look(), given.read
     return told, read, b"".join([data async for data in answer])
 
@@ -89,7 +89,7 @@ async def test_event_whose_blank_line_is_still_to_come_is_read() -> None:
 
 
 async def test_upstream_that_breaks_off_meanwhile_breaks_off_for_the_client_too() -> None:
-    answer = LookedAt(Given(400, [b"{"], broken=True))
+    answer = BufferedAnswer(Given(400, [b"{"], broken=True))
     assert await answer.look() is None
     passed = []
     with pytest.raises(UpstreamUnreachable):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import orjson
 
 from proxy.domain import Json, RawHeaders
-from proxy.ports import Answer
+from proxy.ports import UpstreamAnswer
 from proxy.settings.policy import UpstreamPolicy
 from proxy.upstream.listing import ModelList
 from tests.edge.serving import edge
@@ -137,7 +137,7 @@ async def test_of_a_litellm_model_the_list_knows_what_the_operator_names() -> No
     models = ModelList([claude])
     assert models.merges(is_anthropic=True) and not ModelList([UpstreamPolicy()]).merges(is_anthropic=False)
 
-    async def ask(upstream: UpstreamPolicy, headers: RawHeaders) -> Answer:
+    async def ask(upstream: UpstreamPolicy, headers: RawHeaders) -> UpstreamAnswer:
         raise AssertionError("a LiteLLM model has no list")
 
     told = await models.answer(False, [], ask)

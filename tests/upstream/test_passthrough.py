@@ -14,7 +14,7 @@ from proxy.domain import RawHeaders
 from proxy.errors import UpstreamUnreachable
 from proxy.ports import Body
 from proxy.settings.policy import KeyPolicy, UpstreamPolicy
-from proxy.upstream.passthrough import Passthrough, UpstreamAnswer
+from proxy.upstream.passthrough import Passthrough, PassthroughAnswer
 from tests.running import free_port
 from tests.wirelevel import HttpMessage, Line, RawUpstream, answer, chunk, chunked_head
 
@@ -33,7 +33,7 @@ async def sent(
     body: Body = b"{}",
     keyring: ProxyKeys | None = None,
     **fields: object,
-) -> tuple[UpstreamAnswer, bytes]:
+) -> tuple[PassthroughAnswer, bytes]:
     """One request and its whole answer."""
     upstream = policy(url, **fields)
     async with (

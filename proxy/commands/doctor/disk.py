@@ -29,7 +29,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def folder(data: Path, mounts: str | None = None) -> Finding:
-    """Whether the proxy can keep its files there, and nobody else reads them; `mounts`: see `store.location`."""
+    """Whether the proxy can write there and nobody else can read it; `mounts`: see `store/data_dir.py`."""
     check = "data folder"
     try:
         refuse_network_file_system(data, mounts)
@@ -51,7 +51,7 @@ def folder(data: Path, mounts: str | None = None) -> Finding:
 
 
 def space(data: Path) -> Finding:
-    """Whether there is room for what will be said."""
+    """Whether there is enough free space."""
     place = _existing(data)
     free = shutil.disk_usage(place).free
     found = f"{free / MEGABYTE:,.0f} MB free at {place}"
@@ -63,7 +63,7 @@ def space(data: Path) -> Finding:
 
 
 def secret(data: Path, environment: Mapping[str, str]) -> Finding:
-    """Whether what is stored will be found again: everything is hashed under it."""
+    """Whether the secret is there that keys all stored hashes."""
     file, check = data / FILE_NAME, "secret"
     if not environment.get(SECRET_ENV) and not file.exists():
         if (data / DATABASE_FILE).exists():
@@ -78,7 +78,7 @@ def secret(data: Path, environment: Mapping[str, str]) -> Finding:
 
 
 async def store(policy: Policy) -> Finding:
-    """Whether the database opens, and is of a version that this one understands."""
+    """Whether the database can be opened, and has a version that is known."""
     database = Database(policy.data / DATABASE_FILE, policy.archive.synchronous)
     if not database.path.exists():
         return ok("store", f"{database.path} does not exist yet; the first start creates it")
@@ -98,5 +98,5 @@ async def store(policy: Policy) -> Finding:
 
 
 def _existing(path: Path) -> Path:
-    """The path, or the nearest folder above it that is there."""
+    """The path, or the nearest folder above it that exists."""
     return next(place for place in (path, *path.parents, Path()) if os.path.lexists(place))

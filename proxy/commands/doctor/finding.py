@@ -12,7 +12,7 @@ from proxy.errors import PalimpsestError
 
 
 class State(StrEnum):
-    """How it stands: as it should be; the proxy works, but something is worth doing; the proxy does not work."""
+    """Fine; works, but something should be done; does not work."""
 
     OK = "ok"
     WARNING = "warning"
@@ -21,7 +21,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check's result; no text of it holds anybody's message or credential."""
+    """The result of one check. It never contains a message or a credential."""
 
     check: str
     state: State
@@ -42,7 +42,7 @@ def failed(check: str, found: str, advice: str = "") -> Finding:
 
 
 def refusal(check: str, error: PalimpsestError | str) -> Finding:
-    """An error of ours; most name their cure behind a semicolon."""
+    """A failed check from one of our errors; most name the remedy after a semicolon."""
     found, _, advice = str(error).partition("; ")
     return failed(check, found, advice)
 

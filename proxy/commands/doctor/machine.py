@@ -9,7 +9,7 @@ from http.client import HTTPException
 from time import perf_counter
 
 from proxy.commands.doctor.finding import Finding, failed, ok, refusal, warning
-from proxy.commands.probe import Found, address, ask, claim, look
+from proxy.commands.probe import Occupant, address, ask, claim, look
 from proxy.embedding.embedder import THREADS
 from proxy.embedding.encoder import load_encoder
 from proxy.embedding.minilm import PROBE
@@ -24,7 +24,7 @@ MILLISECONDS = 1000
 
 
 def model(policy: ModelPolicy) -> Finding:
-    """Whether there is an embedding model that makes the right vectors."""
+    """Whether the embedding model is installed and produces the right vectors."""
     check = "model"
     try:
         folder, wanted = locate(policy), chosen(policy)
@@ -53,7 +53,7 @@ def model(policy: ModelPolicy) -> Finding:
 
 
 def tokenizers() -> Finding:
-    """Whether tokens can be counted, without which no request gets memory."""
+    """Whether tokens can be counted; without that no request gets memory."""
     try:
         counter.warm((counter.COMMON, counter.OLD))
     except MemoryFault as error:
@@ -64,16 +64,16 @@ def tokenizers() -> Finding:
 
 
 def port(policy: Policy) -> Finding:
-    """Whether the proxy listens where it should, or could."""
+    """Whether the proxy is listening at its address, or could."""
     check, where = "port", address(policy.listen)
     if policy.listen.port == 0:
         return ok(check, "a free one is chosen at each start")
     found = look(policy)
-    if found is Found.OURS:
+    if found is Occupant.OURS:
         return _running(policy, where)
-    if found is Found.NOBODY:
+    if found is Occupant.NOBODY:
         return _bound(policy, where)
-    if found is Found.WRAPPED:
+    if found is Occupant.WRAPPED:
         return ok(check, f"{where}: {found}")
     return failed(check, f"{where} is taken by {found}", "stop it, or choose another --port")
 
@@ -98,7 +98,7 @@ def _bound(policy: Policy, where: str) -> Finding:
 
 
 def admin_token(policy: Policy, environment: Mapping[str, str]) -> Finding:
-    """Who may read what is stored, over HTTP."""
+    """Whether an admin token protects the proxy's own endpoints."""
     check = "admin token"
     try:
         token = load.admin_token(environment)

@@ -37,8 +37,8 @@ KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "any": "OP
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What an upstream answered to the question for its models."""
+class ModelListAnswer:
+    """An upstream's answer to a request for its models."""
 
     status: int
     models: int | None  # None: it is no list
@@ -59,14 +59,14 @@ async def upstreams(policy: Policy, environment: Mapping[str, str], clock: Clock
 
 
 def _plain(upstream: UpstreamPolicy) -> UpstreamPolicy:
-    """The same, with no credential but those that are sent to it here."""
+    """The same upstream without a credential of its own; credentials are added here."""
     return upstream.model_copy(update={"auth": "forward", "key_env": ""})
 
 
 async def _examined(
     way: Passthrough, upstream: UpstreamPolicy, variable: str, credential: RawHeaders
 ) -> tuple[Finding, str]:
-    """The finding, and the date that the upstream named."""
+    """The finding, and the date in the upstream's answer."""
     check = f"upstream {upstream.name}"
     try:
         told = await _ask(way, upstream, credential)
@@ -79,7 +79,7 @@ async def _examined(
     return _judged(check, upstream, told, variable, is_public), told.date
 
 
-def _judged(check: str, upstream: UpstreamPolicy, told: Told, variable: str, is_public: bool) -> Finding:
+def _judged(check: str, upstream: UpstreamPolicy, told: ModelListAnswer, variable: str, is_public: bool) -> Finding:
     status = f"{told.status} {HTTPStatus(told.status).phrase}" if told.status in list(HTTPStatus) else str(told.status)
     answered = f"{upstream.url} answers {LIST_PATH}"
     if told.models is not None:
@@ -98,12 +98,12 @@ def _judged(check: str, upstream: UpstreamPolicy, told: Told, variable: str, is_
     return warning(check, f"{answered} with {status}, but no model list, so no credential could be tried", advice)
 
 
-async def _ask(way: Passthrough, upstream: UpstreamPolicy, credential: RawHeaders) -> Told:
+async def _ask(way: Passthrough, upstream: UpstreamPolicy, credential: RawHeaders) -> ModelListAnswer:
     """
-    One question.
+    Request the list of models once.
 
     Raises:
-        UpstreamUnreachable: there was no answer, or not in time.
+        UpstreamUnreachable: no answer, or not in time.
     """
     headers = [*credential, *([ANTHROPIC_VERSION] if upstream.wire == "anthropic" else [])]
     try:
@@ -114,7 +114,7 @@ async def _ask(way: Passthrough, upstream: UpstreamPolicy, credential: RawHeader
         raise UpstreamUnreachable(f"asking upstream {upstream.name!r}: no answer in time", timed_out=True) from cause
     dates = [value.decode("latin-1") for name, value in answer.headers if name.lower() == b"date"]
     models = _models(body) if answer.status == HTTPStatus.OK else None
-    return Told(answer.status, models, dates[0] if dates else "")
+    return ModelListAnswer(answer.status, models, dates[0] if dates else "")
 
 
 def _models(body: bytes) -> int | None:
@@ -128,9 +128,9 @@ def _models(body: bytes) -> int | None:
 
 def _credential(upstream: UpstreamPolicy, policy: Policy, environment: Mapping[str, str]) -> tuple[str, RawHeaders]:
     """
-    The variable that holds what a request would carry, and the header that it is sent in; "" without one.
+    The variable with the credential of a request, and the header that carries it; "" if none is set.
 
-    What the user keeps beside another provider's address is that provider's, and not shown to this one.
+    A credential that stands beside another provider's address belongs to that one, and is not sent.
     """
     variable = upstream.key_env if upstream.auth == "held" else KEYS[upstream.wire]
     key = environment.get(variable, "").encode()
@@ -149,7 +149,7 @@ def _litellm(upstream: UpstreamPolicy, environment: Mapping[str, str]) -> Findin
 
 
 def _clock(dates: Sequence[str], now: float) -> Finding:
-    """Compare with the first upstream that said what time it is."""
+    """Compare the clock with the first upstream that reports the time."""
     try:
         ahead = now - parsedate_to_datetime(dates[0]).timestamp()
     except (IndexError, ValueError):

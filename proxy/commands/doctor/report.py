@@ -18,7 +18,7 @@ STYLES = {State.OK: "green", State.WARNING: "yellow", State.FAILED: "bold red"}
 
 
 def table(findings: Sequence[Finding]) -> RenderableType:
-    """A line for each check, and below it what to do."""
+    """A line for each check, with the advice below it."""
     lines = Table.grid(padding=(0, 2))
     for finding in findings:
         lines.add_row(Text(finding.state, STYLES[finding.state]), safe(finding.check), safe(finding.found))
