@@ -1,12 +1,12 @@
 """
-What can go wrong, by who must act.
+The errors of this project, by who must act on them.
 
     PalimpsestError
     ├── PolicyError           the operator: a setting is wrong, the start is refused
-    ├── WireError             nobody on the proxy path (passed through, counted); the caller on our own endpoints
+    ├── WireError             on proxied paths nobody (passed through, counted); on our own endpoints the caller
     ├── MemoryFault           the operator: a store, index or model could not do its work
-    │   └── DataFault         nobody: one record cannot be stored as it is, and trying again is no use
-    ├── NotServed             the client: asks for what no upstream is for, 404
+    │   └── DataFault         nobody: a record cannot be stored as it is, now or later
+    ├── NotServed             the client: no upstream serves the request, 404
     └── UpstreamUnreachable   the client retries: 502, or 504 when time ran out
 
 An upstream that answers with an error is no error here: its answer is passed on verbatim.
@@ -27,7 +27,7 @@ class PolicyError(PalimpsestError):
 
 
 class WireError(PalimpsestError):
-    """A body is not what the wire says it should be."""
+    """A body does not have the format of its API."""
 
     http_status = 400
 
@@ -39,11 +39,11 @@ class MemoryFault(PalimpsestError):
 
 
 class DataFault(MemoryFault):
-    """A record breaks a rule of the store. It fails every time, and the machine is well: others can be stored."""
+    """A record violates a rule of the store. It fails every time; other records can be stored."""
 
 
 class NotServed(PalimpsestError):
-    """No upstream is for this request; the text says what was asked for."""
+    """No upstream serves this request; the text names it."""
 
     http_status = 404
 
@@ -63,7 +63,7 @@ def faults(kinds: type[Exception] | tuple[type[Exception], ...], doing: str) -> 
 
     Args:
         kinds: the exceptions of the library underneath.
-        doing: what was being done, to what; becomes the start of the text.
+        doing: what was being done, to what; the beginning of the text.
     """
     try:
         yield

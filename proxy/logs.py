@@ -42,7 +42,7 @@ _ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 
 
 def configure(policy: LogPolicy, stream: TextIO = sys.stderr) -> None:
-    """Send every log line of this process, our own and the libraries', to `stream` in the form the policy asks for."""
+    """Write all log lines of this process, our own and the libraries', to `stream` in the policy's format."""
     common: list[Processor] = [
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -86,7 +86,7 @@ def configure(policy: LogPolicy, stream: TextIO = sys.stderr) -> None:
 
 
 def silence(*names: str) -> None:
-    """Hear nothing more of loggers whose lines, at any level, quote what passes."""
+    """Silence loggers whose lines quote what passes through, at any level."""
     for name in names:
         logging.getLogger(name).handlers.clear()
         logging.getLogger(name).disabled = True
@@ -99,7 +99,7 @@ def _first_line(_logger: Any, _method: str, line: EventDict) -> EventDict:
 
 
 def _trace(_logger: Any, _method: str, line: EventDict) -> EventDict:
-    """Where an exception happened; what it said only where it is one of ours, as others quote their input."""
+    """The traceback of an exception; its message only if it is one of ours, as others quote their input."""
     failure = _failure(line.pop("exc_info", None))
     if failure is not None:
         frames = traceback.extract_tb(failure.__traceback__)
@@ -109,7 +109,7 @@ def _trace(_logger: Any, _method: str, line: EventDict) -> EventDict:
 
 
 def _told(failure: BaseException) -> str:
-    """What failed, and what of: words of ours and of the operating system, else only the names of the exceptions."""
+    """The causes of a failure: our own messages and the operating system's, otherwise only names of exceptions."""
     if isinstance(failure, PalimpsestError):
         return str(failure)
     name = type(failure).__name__

@@ -83,34 +83,34 @@ class Metrics:
             ProcessCollector(registry=own)
 
     def request(self, role: str, event: str, note: str = "", added_tokens: int = 0, own_tokens: int = 0) -> None:
-        """One request of a memory endpoint; `event` and `note` are "" where its headers have none."""
+        """Count a request of a memory endpoint; `event` and `note` are "" if its headers have none."""
         self._requests.labels(role, event, note).inc()
         self._added_tokens.inc(added_tokens)
         self._own_tokens.inc(own_tokens)
 
     def too_long(self, refused_tokens: int) -> None:
-        """One request was refused for its length with so many tokens of ours, and goes once more without them."""
+        """Count a request that was refused for its length and is sent again without this many added tokens."""
         self._too_long.inc()
         self._too_long_tokens.inc(refused_tokens)
 
     def response(self, status: int) -> None:
-        """One answer of the upstream, by its HTTP status; 502 and 504 of our own count where nobody answered."""
+        """Count an upstream's answer by status; our own 502 and 504 count if there was none."""
         self._responses.labels(f"{status // 100}xx").inc()
 
     def fault(self, where: str) -> None:
-        """Memory could not do its work; `where` is a name of ours, never text from outside."""
+        """Count a fault of memory; `where` is a name of ours, never text from outside."""
         self._faults.labels(where).inc()
 
     def refused(self, kind: str) -> None:
-        """A web page's request was refused; `kind` is a name of ours: `host`, `origin` or `site`."""
+        """Count a refused web page; `kind` is `host`, `origin` or `site`."""
         self._refused.labels(kind).inc()
 
     def turns_lost(self, turns: int = 1) -> None:
-        """Turns that were not archived."""
+        """Count turns that were not archived."""
         self._turns_lost.inc(turns)
 
     def observe(self, stage: str, seconds: float) -> None:
-        """One duration of a stage."""
+        """Record the duration of a stage."""
         self._stages.labels(stage).observe(seconds)
 
     def gauge(self, name: str, value: float) -> None:
@@ -118,7 +118,7 @@ class Metrics:
         self._gauges[name].set(value)
 
     def render(self) -> bytes:
-        """Everything in Prometheus text form (`CONTENT_TYPE`); of all workers where there are several."""
+        """All metrics of all workers in Prometheus' text format (`CONTENT_TYPE`)."""
         if not self._shared:
             return generate_latest(self._registry)
         _forget_the_dead(Path(self._shared))
@@ -128,7 +128,7 @@ class Metrics:
 
 
 def _forget_the_dead(folder: Path) -> None:
-    """Drop the live gauges of workers that ended, however they ended; their counts stay."""
+    """Drop the live gauges of workers that have ended for any reason; their counts stay."""
     for pid in {int(file.stem.rpartition("_")[2]) for file in folder.glob("gauge_live*_*.db")}:
         try:
             os.kill(pid, 0)

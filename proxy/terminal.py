@@ -27,7 +27,7 @@ INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats (direction marks
 
 
 def console() -> Console:
-    """Standard output; nothing in it is taken for markup."""
+    """Standard output, without markup."""
     out = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
     return (
         out
@@ -37,7 +37,7 @@ def console() -> Console:
 
 
 def safe(text: str) -> Text:
-    """Text with everything that a terminal would obey written out instead, as `\\x1b` or `\\u202e`."""
+    """Text with control characters escaped, as `\\x1b` or `\\u202e`."""
     return Text("".join(_written_out(c) if unicodedata.category(c) in INVISIBLE else c for c in text))
 
 
@@ -57,7 +57,7 @@ def fields(rows: Iterable[tuple[str, str]]) -> RenderableType:
 
 
 def models(every: Iterable[EmbeddingModel], chosen: EmbeddingModel) -> RenderableType:
-    """Embedding models, one a line; the one that is used is marked."""
+    """The embedding models, one per line; the one in use is marked."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("", "model", "dimensions", "MB", "licence", "languages"):
         table.add_column(name, justify="right" if name in ("dimensions", "MB") else "left", no_wrap=True)
@@ -73,7 +73,7 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
 
     Args:
         turn: what `Journal.turn` returns.
-        texts: what is stored, by occurrence; candidates that are not in it were forgotten since.
+        texts: what is stored, by occurrence; candidates that are missing have been forgotten since.
     """
     told = turn["explain"]
     pressure, budget, added = told.get("pressure", {}), told.get("budget", {}), told.get("added")
@@ -111,7 +111,7 @@ def _place(turn: Mapping[str, Any]) -> str:
 
 
 def numbers(stats: Mapping[str, Any], now: float) -> RenderableType:
-    """What `Journal.stats` says, in people's units."""
+    """The result of `Journal.stats` in readable units."""
     counts = ("tenants", "conversations", "turns", "messages", "memories")
     lag = now - stats["oldest_pending_at"] if stats["oldest_pending_at"] else 0.0
     return fields(
@@ -131,13 +131,13 @@ def numbers(stats: Mapping[str, Any], now: float) -> RenderableType:
 
 
 def would_go(counts: Mapping[str, int]) -> Iterable[tuple[str, str]]:
-    """What an erasure would take, as `fields` takes it."""
+    """The counts of an erasure, as rows for `fields`."""
     for name, count in counts.items():
         yield name.replace("_", " "), f"{count:,}"
 
 
 def found(recalled: Recalled, behind: Recalled | None = None) -> Iterable[RenderableType]:
-    """What a search found, best first; `behind`: what stood behind a gate that was shut, so that no request got it."""
+    """The results of a search, best first; `behind`: those that a request would not have received."""
     yield fields(
         [
             ("gate", f"{'open' if recalled.admitted else 'shut'}: {recalled.reason}"),
@@ -189,12 +189,12 @@ def _candidate_table(candidates: Iterable[Mapping[str, Any]], texts: Mapping[int
 
 
 def _signals(each: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Every signal's name, in the order in which they first appear."""
+    """The names of all signals, in order of appearance."""
     return list(dict.fromkeys(name for signals in each for name in signals))
 
 
 def _signal(rank_and_score: Any) -> str:
-    """`3 (0.61)`: third in this signal's list; empty where it did not list the memory."""
+    """`3 (0.61)`: third by this signal; empty if the signal does not list the memory."""
     if rank_and_score is None or not rank_and_score[0]:
         return ""
     rank, score = rank_and_score

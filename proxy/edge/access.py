@@ -29,14 +29,14 @@ FORWARDED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody who may read: one tenant, or "" for the operator, who may read all."""
+    """A caller with access: to one tenant, or with "" (the operator) to all."""
 
     tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Nobody we know; the text says what to try."""
+    """A refused caller; the text says what to try."""
 
     status: int
     text: str
@@ -45,7 +45,7 @@ class Refusal:
 @dataclass(frozen=True, slots=True)
 class Access:
     """
-    The rules of one running proxy.
+    The access rules of a proxy.
 
     `token` is the operator's, None where none is set; `tenants` says what each proxy key opens, by the key itself.
     """
@@ -55,7 +55,7 @@ class Access:
     is_loopback: bool
 
     def caller(self, headers: RawHeaders) -> Caller | Refusal:
-        """Who sends these headers (lower-case names)? Takes as long for a wrong secret as for a right one."""
+        """The caller with these headers (lower-case names). Wrong secrets take as long as right ones."""
         shown = presented(headers)
         opened = [name for key, name in self.tenants.items() if _is_among(key, shown)]
         if self.token is not None:
@@ -72,7 +72,7 @@ class Access:
 
 
 def is_local(headers: RawHeaders) -> bool:
-    """Whether a request that came in over loopback was also meant for it."""
+    """Whether a request over loopback comes from this machine, and not through a reverse proxy or a web page."""
     hosts, origins = (
         [value.decode("latin-1").lower() for name, value in headers if name == wanted]
         for wanted in (b"host", b"origin")

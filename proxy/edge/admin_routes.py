@@ -54,7 +54,7 @@ def admin_routes(
 
     Args:
         state: how memory is now.
-        default_tenant: whom the operator's search means when it names no tenant: `tenants.static`.
+        default_tenant: tenant of an operator's search that names none: `tenants.static`.
         self_description: what `/healthz` says beside being alive.
         forgetting: None: nothing can be erased here.
     """
@@ -139,7 +139,7 @@ class _Admin:
         return Response(self._metrics.render(), media_type=CONTENT_TYPE)
 
     def guarded(self, handler: Handler) -> Endpoint:
-        """Ask who is calling first; say a fault of memory as the 503 that it is."""
+        """Check access first, and answer faults of memory with 503."""
 
         async def endpoint(request: Request) -> Response:
             caller = self._access.caller(request.scope["headers"])
@@ -154,7 +154,7 @@ class _Admin:
         return endpoint
 
     def in_turn(self, handler: Handler) -> Endpoint:
-        """As `guarded`, and one such question at a time: the store has few readers, and requests need the others."""
+        """Like `guarded`, one request at a time: the store has few readers, and proxied requests need the others."""
 
         async def alone(request: Request, caller: Caller) -> Response:
             async with self._asking:

@@ -19,12 +19,12 @@ LARGE_AT_ONCE = 2  # as many as there are threads that read them
 
 
 class Copies:
-    """The copies of one running proxy."""
+    """The decoded copies of a proxy."""
 
     def __init__(self, limit_bytes: int, patience_seconds: float) -> None:
         """
         Args:
-            limit_bytes: decoded; nobody reads a larger one.
+            limit_bytes: of the decoded body; larger ones are not read.
             patience_seconds: longest wait for a turn.
         """
         self._limit_bytes = limit_bytes
@@ -34,7 +34,7 @@ class Copies:
     @asynccontextmanager
     async def copy(self, sent: bytes, headers: RawHeaders) -> AsyncIterator[bytes | None]:
         """
-        The body decoded, to be let go when the context ends.
+        The decoded body, freed when the context ends.
 
         As it was sent where it is not compressed, or cannot be decoded; None where it is too large, or others are being
         read for too long.

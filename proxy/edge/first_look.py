@@ -24,7 +24,7 @@ ERROR_OPENS = (b'{"error"', b'{"type":"error"')
 
 
 class BufferedAnswer:
-    """An `UpstreamAnswer` whose first bytes were read already: they come first again."""
+    """An `UpstreamAnswer` whose first bytes have been read; iterating starts with them again."""
 
     def __init__(self, answer: UpstreamAnswer) -> None:
         self.status = answer.status
@@ -46,7 +46,7 @@ class BufferedAnswer:
         await self._answer.aclose()
 
     async def look(self) -> TooLong | None:
-        """What its beginning says of the prompt's length; None: nothing."""
+        """What the beginning says about the length of the prompt; None: nothing."""
         view = _View(self.status, self.headers)
         while not view.is_decided:
             try:
@@ -62,7 +62,7 @@ class BufferedAnswer:
 
 
 class _View:
-    """As much of a beginning as is needed."""
+    """The beginning of an answer, as far as it is needed."""
 
     def __init__(self, status: int, headers: RawHeaders) -> None:
         by_name = {name.lower(): value for name, value in headers}
@@ -97,6 +97,6 @@ class _View:
         return too_long(self._status, bytes(self._text))
 
     def _opens_an_error(self) -> bool:
-        """Whether the body is an error in spite of its status, or too little of it is here to tell."""
+        """Whether the body is an error despite its status, or too short so far to tell."""
         begun = bytes(self._text[:TEXT_BYTES]).lstrip().replace(b" ", b"")
         return any(begun.startswith(error) or error.startswith(begun) for error in ERROR_OPENS)

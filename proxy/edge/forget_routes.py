@@ -24,14 +24,14 @@ TRUE = ("1", "true", "yes", "")
 
 
 class ForgetRoutes:
-    """The handlers; whoever mounts them asks first who is calling."""
+    """The handlers of deletion. Access is checked before them."""
 
     def __init__(self, forgetting: Forgetting, clock: Clock) -> None:
         self._forgetting = forgetting
         self._clock = clock
 
     async def forget(self, request: Request, caller: Caller) -> Response:
-        """`POST`: what to forget is the body, a JSON object; `dry_run: true` counts only."""
+        """`POST`: the body, a JSON object, says what to forget; `dry_run: true` only counts."""
         try:
             body = orjson.loads(await request.body())
         except orjson.JSONDecodeError:
@@ -44,7 +44,7 @@ class ForgetRoutes:
         return await self._answer(body, caller, dry_run)
 
     async def delete(self, request: Request, caller: Caller) -> Response:
-        """`DELETE`: what to forget stands in the path; `?dry_run=true` counts only, `?tenant=` says whose it is."""
+        """`DELETE`: the path says what to forget; `?dry_run=true` only counts, `?tenant=` names the tenant."""
         named = dict(request.path_params)
         if "number" in named:
             named = {"turn": f"{named['conversation']}/{named['number']}"}

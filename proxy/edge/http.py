@@ -127,7 +127,7 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """It advises to install what would not be used here."""
+        """Silenced: it recommends packages that would not be used here."""
 
     def _cut(self) -> None:
         self.cycle.disconnected = True  # nothing more of the answer is waited for

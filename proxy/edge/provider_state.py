@@ -24,7 +24,7 @@ SETTING = "tenants.share_provider_state of the proxy"
 
 
 class StateNotShared(Exception):
-    """The request is not forwarded; status and code as providers have them, the text says why."""
+    """A request for what the keys do not share. It is not forwarded; status and code are those of providers."""
 
     def __init__(self, status: int, code: str, text: str) -> None:
         super().__init__(text)
@@ -37,7 +37,7 @@ class ProviderState:
     def __init__(self, journal: Journal, keyring: ProxyKeys, secret: bytes) -> None:
         """
         Args:
-            journal: knows which answers a tenant was given.
+            journal: knows which answers each tenant received.
             secret: as `core.identity` takes it.
         """
         self._journal = journal
@@ -47,7 +47,7 @@ class ProviderState:
     def check_path(self, method: str, path: str, *, switches: bool) -> None:
         """
         Raises:
-            Refused: the path leads to what the provider keeps, or a WebSocket would, unseen.
+            StateNotShared: the path, or a WebSocket, could reach what the provider stores.
         """
         if switches or not is_stateless(method, path):
             raise StateNotShared(
@@ -63,7 +63,7 @@ class ProviderState:
             body: decoded; None where it is too large for that.
 
         Raises:
-            Refused: it names what the provider keeps, and not for this caller, or cannot be read.
+            StateNotShared: it refers to what the provider stores for others, or cannot be read.
         """
         if body is None:
             raise StateNotShared(

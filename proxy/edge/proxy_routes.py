@@ -41,7 +41,7 @@ _STRANGE_PATH = re.compile(r"^[^/]|//|\\|%5[cC]|(?:/|%2[fF])(?:\.|%2[eE]){1,2}(?
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """What goes upstream. `sent` is what the client sent, headers and body; None where that is the same."""
+    """A request as it goes upstream. `sent` is what the client sent, headers and body; None: the same."""
 
     prepared: Prepared
     headers: RawHeaders
@@ -65,9 +65,9 @@ class ProxyRoutes:
     ) -> None:
         """
         Args:
-            upstreams: opened before and closed after this application's life, by whoever made it.
-            keyring: with keys in it, callers without one are refused.
-            state: where callers share what the provider keeps; None: they do not, or may.
+            upstreams: opened and closed by the caller, around the life of this application.
+            keyring: if it has keys, callers without one are refused.
+            state: the rules for callers that share the provider's account; None: no rules needed.
         """
         self._needs_model = needs_model(policy.upstreams)
         self._declines_sockets = policy.memory.websockets == "decline" and policy.memory.mode is not Mode.OFF
@@ -145,7 +145,7 @@ class ProxyRoutes:
             relay.end(Ending.CLIENT_GONE)  # unless it ended otherwise before
 
     async def _prepare(self, method: str, path: str, headers: RawHeaders, upload: Upload) -> Outgoing:
-        """What memory makes of the request, and what goes upstream: whole where somebody reads it, else as it comes."""
+        """Prepare a request with memory. Its body is read whole if memory or routing needs it, or else streamed."""
         if _declared_bytes(headers) > self._limit_bytes:
             raise BodyTooLarge
         if (wire := wire_of(method, path)) is not None:
@@ -177,7 +177,7 @@ class ProxyRoutes:
 async def _answer(
     outgoing: Outgoing, send: Callable[[RawHeaders, Body], Awaitable[UpstreamAnswer]], relay: Relay
 ) -> UpstreamAnswer:
-    """The upstream's; where what was added made the prompt too long, that to the request as the client sent it."""
+    """The upstream's answer; if memory made the prompt too long, the answer to the client's own request."""
     prepared, sent = outgoing.prepared, outgoing.sent
     sending = send(outgoing.headers, outgoing.body)
     del outgoing
@@ -198,7 +198,7 @@ async def _answer(
 
 
 def _nothing() -> None:
-    """What other servers do at once: they cut what was not ended, when the application has returned."""
+    """Fallback for servers that cut an unfinished answer themselves when the application returns."""
 
 
 def _unreadable() -> BodyTooLarge:
@@ -209,7 +209,7 @@ def _unreadable() -> BodyTooLarge:
 
 
 def _model_in(query: str) -> str:
-    """As requests without a body name it (`/v1/realtime?model=...`)."""
+    """The model of a request without a body (`/v1/realtime?model=...`)."""
     return next(iter(parse_qs(query).get("model", ())), "")
 
 
@@ -218,7 +218,7 @@ def _declared_bytes(headers: RawHeaders) -> int:
 
 
 def _is_form(headers: RawHeaders) -> bool:
-    """An upload, which names nothing by an id."""
+    """Whether the body is an upload, which contains no ids."""
     return any(name == b"content-type" and value.lower().startswith(b"multipart/") for name, value in headers)
 
 

@@ -19,7 +19,7 @@ FIRST_ERROR_STATUS = 400
 
 
 class Relay:
-    """One answer on its way to the client, the upstream's or our own, and to whoever listens."""
+    """One answer on its way to the client, and to its listener; the upstream's or our own."""
 
     def __init__(self, send: Send, refusal: Refusal) -> None:
         self.has_begun = False
@@ -67,7 +67,7 @@ class Relay:
         await self._pass(body, more=False)
 
     def end(self, ending: Ending) -> Listener | None:
-        """Tell the listener how it ended; only the first call counts, and returns the listener, if there is one."""
+        """Tell the listener how the answer ended, and return it. Only the first call counts."""
         self._begin(0, ())
         self.ending = self.ending or ending
         listener, self._listener = self._listener, None

@@ -32,7 +32,7 @@ class RequestLog:
         self._asked = {"method": method, "path": path[:PATH_CHARS].encode("ascii", "backslashreplace").decode()}
 
     def write(self, relay: Relay) -> None:
-        """Say how it went; nobody need read the answer to its end for that."""
+        """Write the line, whether or not the answer was read to its end."""
         line: dict[str, Any] = {"request": f"r-{secrets.token_hex(4)}", **self._asked, **relay.told}
         line |= {"status": relay.status or None, "reason": relay.code or None, "hint": self._hint}
         if relay.status:
@@ -49,7 +49,7 @@ class RequestLog:
 
 
 def _hint(method: str, path: str) -> str | None:
-    """What is wrong with a path that memory would act on if it were written as the APIs have it."""
+    """A hint for a path that is almost one of those on which memory acts."""
     if wire_of(method, path) is not None or all(wire_of(method, f"/v1/{end}") is None for end in _ends(path)):
         return None
     return (
@@ -59,6 +59,6 @@ def _hint(method: str, path: str) -> str | None:
 
 
 def _ends(path: str) -> tuple[str, str]:
-    """The last name of a path, and the last two."""
+    """The last name of a path, and its last two."""
     names = path.split("/")
     return names[-1], "/".join(names[-2:])

@@ -16,11 +16,11 @@ FINGERPRINT_CHARS = 16  # 64 bits: enough to tell the installations of one machi
 
 
 def self_description(policy: Policy, environment: Mapping[str, str]) -> Json:
-    """What `/healthz` says beside being alive: enough to tell proxies apart, nothing about what they hold."""
+    """What `/healthz` reports besides being alive: enough to tell proxies apart, and nothing of their contents."""
     return {"palimpsest": installation(policy), "wrapped": WRAPPED_BY_ENV in environment}
 
 
 def installation(policy: Policy) -> str:
-    """Differs where memory or destination do: a client must not be sent to a provider that it did not mean."""
+    """A hash of data folder and upstreams, so that `wrap` never uses a proxy with another memory or provider."""
     told = [str(policy.data.resolve()), [upstream.model_dump(mode="json") for upstream in policy.upstreams]]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:FINGERPRINT_CHARS]

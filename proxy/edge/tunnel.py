@@ -26,10 +26,10 @@ def can_switch(scope: Scope) -> bool:
 
 async def tunnel(scope: Scope, answer: UpgradedAnswer) -> None:
     """
-    Give the client the upstream's consent, and join the two connections until one of them ends.
+    Send the client the upstream's 101, and join the two connections until one of them ends.
 
     Raises:
-        UpstreamUnreachable: this server gives no connection away; ours does (`edge.http`).
+        UpstreamUnreachable: the server cannot hand over its connection; ours can (`edge.http`).
     """
     if not can_switch(scope):
         raise UpstreamUnreachable("passing a WebSocket: this server cannot; run palimpsest serve")

@@ -12,7 +12,7 @@ from starlette.types import Receive
 
 
 class ClientGone(Exception):
-    """Nobody is left to answer."""
+    """The client has closed the connection."""
 
 
 class BodyTooLarge(Exception):
@@ -21,9 +21,9 @@ class BodyTooLarge(Exception):
 
 class Upload:
     """
-    The body of one request, and after it the client's silence.
+    The body of one request, and the watch for the client leaving after it.
 
-    Read it with `piece`, `rest` or `whole`; then whatever is done for this client runs inside `attended`.
+    Read it with `piece`, `rest` or `whole`; then run everything for this client inside `attended`.
     """
 
     def __init__(self, receive: Receive, limit_bytes: int) -> None:
@@ -41,7 +41,7 @@ class Upload:
         The next bytes as they come.
 
         Raises:
-            ClientGone, BodyTooLarge: there will be no more.
+            ClientGone, BodyTooLarge: no more will come.
         """
         message = await self._receive()
         data: bytes = message.get("body", b"")
@@ -57,7 +57,7 @@ class Upload:
         return data
 
     async def rest(self, first: bytes) -> AsyncIterator[bytes]:
-        """`first`, then all that follows it."""
+        """`first`, then everything after it."""
         yield first
         while not self.has_arrived:
             yield await self.piece()
@@ -69,10 +69,10 @@ class Upload:
     @asynccontextmanager
     async def attended(self) -> AsyncIterator[None]:
         """
-        Cancel what runs inside when the client goes.
+        Cancel what runs inside when the client leaves.
 
         Raises:
-            ClientGone: it went.
+            ClientGone: it left.
         """
         task = asyncio.current_task()
         assert task is not None

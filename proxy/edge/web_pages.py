@@ -31,19 +31,19 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Why a request is refused: a word for programs, a text for people."""
+    """The reason for a refusal: a word for programs, a text for people."""
 
     kind: str
     text: str
 
 
 class WebPages:
-    """The rules of one running proxy; see `objection`."""
+    """The rules of a proxy for web pages; see `objection`."""
 
     def __init__(self, listen: ListenPolicy, *, has_keys: bool, hostname: str) -> None:
         """
         Args:
-            has_keys: the proxy wants a key of its own from every caller. No page has one, unless it was given one.
+            has_keys: every caller needs a key of the proxy; a page only has one that somebody gave it.
             hostname: this machine's.
         """
         self._checks_pages = not has_keys
@@ -54,7 +54,7 @@ class WebPages:
         self._allowed_origins = [pattern.lower() for pattern in listen.allowed_origins]
 
     def objection(self, headers: RawHeaders) -> Objection | None:
-        """What speaks against a request with these headers (names in lower case), if anything does."""
+        """The objection to a request with these headers (names in lower case), if there is one."""
         host, origins, site = "", [], ""
         for name, value in headers:
             if name == b"host":
@@ -86,7 +86,7 @@ class WebPages:
         return None
 
     def _is_ours(self, host: str) -> bool:
-        """Whether a host leads here whoever answers for names: no page can have it unless it is this machine's."""
+        """Whether a host name means this machine whatever DNS says, so that only its own pages can have it."""
         name = _without_port(host).removesuffix(".")
         is_address = name.startswith("[") or name.rpartition(".")[2].isdecimal()  # a page cannot choose where it leads
         return not name or is_address or name in self._names or _matches(name, self._allowed_hosts)
@@ -105,12 +105,12 @@ class WebPages:
 
 
 class PageGuard:
-    """An ASGI application in front of another one, which hears nothing of what is refused."""
+    """An ASGI middleware: refused requests do not reach the application behind it."""
 
     def __init__(self, app: ASGIApp, pages: WebPages, refused: Callable[[str], None]) -> None:
         """
         Args:
-            refused: is told the kind of each objection, to count it.
+            refused: called with the kind of each objection, to count it.
         """
         self._app = app
         self._pages = pages

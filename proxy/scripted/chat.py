@@ -13,7 +13,7 @@ from proxy.scripted.reply import Received, Reply, pieces
 
 
 def error_body(text: str, status: int = 500, *, param: str | None = None, code: str | None = None) -> bytes:
-    """An error as OpenAI words it."""
+    """An error in OpenAI's format."""
     kind = "server_error" if status >= 500 else "invalid_request_error"
     return orjson.dumps({"error": {"message": text, "type": kind, "param": param, "code": code}})
 

@@ -34,7 +34,7 @@ def refused(reply: Reply) -> bytes:
 
 
 def whole(got: Received, reply: Reply, number: int) -> Json:
-    """A message: what was thought, said and called, as blocks."""
+    """A message: thoughts, text and calls as blocks."""
     content: list[Json] = []
     if reply.reasoning:
         signature = opaque(number, reply.reasoning)
@@ -80,7 +80,7 @@ def events(message: Json, got: Received) -> Iterator[bytes]:
 
 
 def _block(block: Json) -> tuple[Json, list[Json]]:
-    """How a block opens, and what comes after."""
+    """The start of a block, and its deltas."""
     if block["type"] == "text":
         return block | {"text": ""}, [{"type": "text_delta", "text": piece} for piece in pieces(block["text"])]
     if block["type"] == "thinking":

@@ -17,7 +17,7 @@ _STORED = re.compile(r"/(responses|conversations)/([^/]+)$")
 
 
 class Provider:
-    """The state that OpenAI keeps: responses by their id, and conversations."""
+    """The state that OpenAI stores: responses by id, and conversations."""
 
     def __init__(self) -> None:
         self.windows: dict[str, int] = {}  # of models that the list has besides, as vLLM names them
@@ -25,7 +25,7 @@ class Provider:
         self._windows: dict[str, tuple[Json, ...]] = {}  # the items behind each
 
     def answer(self, got: Received, number: int) -> tuple[int, Json | bytes] | None:
-        """Status and body of what needs no script, or None; `number` makes new ids."""
+        """Status and body of a request that needs no script, or None; `number` makes new ids."""
         if got.endpoint.endswith("/models"):
             return 200, _models(got, self.windows)
         if got.method in ("GET", "DELETE") and (named := _STORED.search(got.endpoint)):
@@ -53,14 +53,14 @@ class Provider:
         )
 
     def _open(self, got: Received, number: int) -> tuple[int, Json]:
-        """A conversation, with the items that it begins with."""
+        """A new conversation with its first items."""
         name = f"conv_{number}"
         self._objects[name] = {"id": name, "object": "conversation", "created_at": 0, "metadata": {}}
         self._windows[name] = tuple(got.json.get("items") or ())
         return 200, self._objects[name]
 
     def _compact(self, got: Received, number: int) -> tuple[int, Json | bytes]:
-        """Every message of the user's, and one item that stands for the rest."""
+        """The user's messages, and one item in place of the rest."""
         if refusal := self._unknown(got.json):
             return refusal
         window = self._window(got.json)
@@ -89,7 +89,7 @@ class Provider:
         return None
 
     def _window(self, asked: Json) -> tuple[Json, ...]:
-        """All items that a request stands for, those before it included."""
+        """All items of a request, including those of the history behind its id."""
         given = asked.get("input") or ()
         items = [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else given
         return (*self._windows.get(asked.get("previous_response_id") or _conversation(asked), ()), *items)
@@ -105,7 +105,7 @@ class Provider:
 
 
 def _parts(content: str | list[Json]) -> list[Json]:
-    """What a user said, as OpenAI gives it back."""
+    """A user's message as OpenAI returns it."""
     return [{"type": "input_text", "text": content}] if isinstance(content, str) else content
 
 
@@ -116,7 +116,7 @@ def _conversation(asked: Json) -> str:
 
 
 def _models(got: Received, windows: Mapping[str, int]) -> Json:
-    """The list, in the shape of the wire that the caller speaks."""
+    """The list, in the format of the caller's API."""
     if "anthropic-version" in {name.lower() for name in got.headers}:
         data = [
             {"type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z"} for name in MODELS

@@ -23,7 +23,7 @@ class Reply:
     """
     One scripted answer.
 
-    `reasoning` is thought aloud before `text`, each wire in its own form, and signed. A status of 400 and more is an
+    `reasoning` comes before `text`, signed, in the form of each API. A status of 400 and more is an
     error that says `text`, in the wire's shape. `body` replaces what would be rendered: garbage, recorded bytes.
     `cut_after` breaks the connection after so many pieces (events of a stream, or halves of a whole body). With
     `lockstep` each piece waits for `permit()`.
@@ -43,13 +43,13 @@ class Reply:
 
     @property
     def completion_tokens(self) -> int:
-        """Plausible, and never 0."""
+        """A plausible number, never 0."""
         return len(self.text) // CHARS_PER_TOKEN + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One request as it reached the upstream."""
+    """A request as it reached the upstream."""
 
     method: str
     path: str  # with its query
@@ -63,7 +63,7 @@ class Received:
 
     @property
     def json(self) -> Json:
-        """The parsed body; empty where it is no JSON object."""
+        """The parsed body; empty if it is not a JSON object."""
         try:
             parsed = orjson.loads(self.body)
         except orjson.JSONDecodeError:
@@ -72,7 +72,7 @@ class Received:
 
     @property
     def model(self) -> str:
-        """The model that is asked, or the first that there is."""
+        """The requested model, or the first one."""
         return self.json.get("model") or MODELS[0]
 
     @property
@@ -97,5 +97,5 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def opaque(*of: object) -> str:
-    """What only the provider can read: the same for the same, and nothing of it legible."""
+    """An opaque text that stands for its input: the same for the same input, and unreadable."""
     return hashlib.shake_128(orjson.dumps(of)).hexdigest(OPAQUE_BYTES)

@@ -35,7 +35,7 @@ ECHOED: Json = {  # what a response repeats of its request, and what it says whe
 
 
 def whole(got: Received, reply: Reply, number: int) -> Json:
-    """A response: what was thought, said and called, as items; or the one item that a compaction trigger asks for."""
+    """A response: thoughts, text and calls as items; or the single item that a compaction trigger asks for."""
     asked = got.json
     conversation = asked.get("conversation")
     return {
@@ -53,7 +53,7 @@ def whole(got: Received, reply: Reply, number: int) -> Json:
 
 
 def usage(prompt_tokens: int, output_tokens: int) -> Json:
-    """What it cost."""
+    """The token usage."""
     return {
         "input_tokens": prompt_tokens,
         "input_tokens_details": {"cached_tokens": 0},
@@ -64,7 +64,7 @@ def usage(prompt_tokens: int, output_tokens: int) -> Json:
 
 
 def compaction(window: Sequence[Json], number: int) -> Json:
-    """The item that stands for these: nobody but the provider can read it."""
+    """The item in place of these messages, which only the provider can read."""
     return {"id": f"cmp_{number}", "type": "compaction", "encrypted_content": opaque(number, window)}
 
 
@@ -148,7 +148,7 @@ def _output(asked: Json, reply: Reply, number: int) -> list[Json]:
 
 
 def _namespace(asked: Json, name: str) -> Json:
-    """Where a tool was offered inside a namespace, its call names that."""
+    """The namespace of a tool that was offered in one; its calls name it."""
     spaces = [tool for tool in asked.get("tools") or () if tool.get("type") == "namespace"]
     holds = (space["name"] for space in spaces if name in (tool.get("name") for tool in space["tools"]))
     return {"namespace": found} if (found := next(holds, "")) else {}

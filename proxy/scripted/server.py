@@ -25,7 +25,7 @@ BODY_BYTES = 1 << 30  # the upstream under test refuses nothing for its size
 
 
 class ReplyFormat(Protocol):
-    """A way to say a reply; one of the modules beside this one."""
+    """The format of an API's replies: one of the modules beside this one."""
 
     def refused(self, reply: Reply) -> bytes:
         """As an error."""
@@ -70,12 +70,12 @@ class ScriptedUpstream:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def play(self, *replies: Reply | str) -> None:
-        """Answer the next requests with these, in order; permits that nobody used are void."""
+        """Answer the next requests with these, in order; unused permits are void."""
         self.script = in_turn(*replies)
         self._permits = asyncio.Semaphore(0)
 
     def permit(self, pieces: int = 1) -> None:
-        """Let that many pieces of lock-step replies go; callable from any thread."""
+        """Release that many pieces of lock-step replies; callable from any thread."""
         for _ in range(pieces):
             self._loop.call_soon_threadsafe(self._permits.release)
 

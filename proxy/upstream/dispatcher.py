@@ -23,7 +23,7 @@ from proxy.wire.refusal import speaks_anthropic
 
 
 class Upstreams:
-    """All upstreams of one proxy; see `Sending`. Open between `async with`."""
+    """All upstreams of a proxy; implements `Sending`. An async context manager."""
 
     def __init__(
         self, upstreams: Sequence[UpstreamPolicy], environment: Mapping[str, str], keyring: ProxyKeys | None = None

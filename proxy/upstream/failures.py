@@ -37,7 +37,7 @@ _JSON_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class ProviderRefusal:
-    """A provider's no."""
+    """A provider's own error."""
 
     status: int
     code: str
@@ -46,7 +46,7 @@ class ProviderRefusal:
 
 
 def refused(failure: Exception) -> ProviderRefusal | None:
-    """What the provider said; None: nothing."""
+    """The provider's own error; None: it did not answer."""
     status = getattr(failure, "status_code", None)
     if not isinstance(status, int) or status < LOWEST_ERROR:
         return None
@@ -62,17 +62,17 @@ def refused(failure: Exception) -> ProviderRefusal | None:
 
 
 def is_broken(failure: Exception) -> bool:
-    """Whether it followed from the connection: else, with no word of the provider's, LiteLLM itself failed."""
+    """Whether the connection failed; otherwise, without an error of the provider's, LiteLLM itself failed."""
     return any(_is_a(one, (*LATE, *BROKEN)) for one in _chain(failure))
 
 
 def summary(failure: Exception) -> str:
-    """In one line: LiteLLM adds where in itself it happened."""
+    """The failure in one line, without LiteLLM's own traceback."""
     return _words(str(failure).partition("\n")[0])
 
 
 def unreachable(upstream: UpstreamPolicy, failure: Exception) -> UpstreamUnreachable:
-    """Nobody answered, in words of ours: the library's quote what it was given."""
+    """An error for no answer, in our own words, since the library's quote their input."""
     late = is_late(failure)
     reason = "it sent nothing for too long" if late else f"the connection broke ({type(failure).__name__})"
     text = f"asking upstream {upstream.name!r} ({upstream.litellm}): {reason}; try again, or check its url"
@@ -80,7 +80,7 @@ def unreachable(upstream: UpstreamPolicy, failure: Exception) -> UpstreamUnreach
 
 
 def is_late(failure: Exception) -> bool:
-    """Whether it is about time."""
+    """Whether the failure is a timeout."""
     return _is_a(failure, LATE)
 
 
@@ -95,14 +95,14 @@ def _chain(failure: BaseException | None) -> Iterator[BaseException]:
 
 
 def _headers(failure: Exception) -> Mapping[str, str]:
-    """Of the provider's answer, where the failure still knows it."""
+    """The headers of the provider's answer, if the failure still has them."""
     response = getattr(failure, "response", None)
     places = (getattr(failure, "litellm_response_headers", None), getattr(response, "headers", None))
     return next((place for place in (*places, getattr(failure, "headers", None)) if place), {})
 
 
 def _words(text: str) -> str:
-    """The provider's own, which clients know, out of LiteLLM's."""
+    """The provider's message without what LiteLLM puts around it: clients know the former."""
     bare = _LITELLMS_WORDS.sub("", text)
     found = _JSON_OBJECT.search(bare)
     try:

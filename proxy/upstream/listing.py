@@ -38,23 +38,23 @@ log = structlog.get_logger()
 
 
 class ModelList:
-    """The list at `/v1/models`, and what stands behind each name in it."""
+    """The list at `/v1/models`, and the upstream of each model in it."""
 
     def __init__(self, upstreams: Sequence[UpstreamPolicy]) -> None:
         self._upstreams = tuple(upstreams)
 
     def merges(self, is_anthropic: bool) -> bool:
-        """Whether there is more to say than one upstream knows by itself."""
+        """Whether several upstreams have to be asked."""
         those = serving(self._upstreams, is_anthropic)
         return len(those) > 1 or any(upstream.litellm for upstream in those)
 
     async def answer(self, is_anthropic: bool, headers: RawHeaders, ask: Ask) -> UpstreamAnswer:
         """
-        All lists in one. An upstream that gives none is left out; where nobody gives any, its answer is ours.
+        All lists in one. Upstreams that fail are left out; if all fail, the first one's answer is returned.
 
         Args:
             headers: the client's.
-            ask: gets the list of one pass-through upstream.
+            ask: requests the list of one pass-through upstream.
 
         Raises:
             UpstreamUnreachable: nobody gave any, and the first did not even answer.
@@ -76,14 +76,14 @@ class ModelList:
 
 
 def entry_of(model: str) -> StaticAnswer:
-    """One model that is known by its name alone, as `GET /v1/models/{model}` shows it."""
+    """The entry at `GET /v1/models/{model}` of a model of which only the name is known."""
     return StaticAnswer(OK, orjson.dumps(_entry({"id": model})))
 
 
 async def _told(
     ask: Ask, upstream: UpstreamPolicy, headers: RawHeaders
 ) -> list[Json] | StaticAnswer | UpstreamUnreachable:
-    """The entries of one upstream, or how it failed."""
+    """The entries of one upstream, or its failure."""
     if upstream.litellm:
         return []
     try:
@@ -102,7 +102,7 @@ async def _told(
 
 
 def _entries(body: bytes) -> list[Json] | None:
-    """What a list holds in either form; None: it is none."""
+    """The entries of a list in either API's format; None: it is not a list."""
     try:
         told = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -114,7 +114,7 @@ def _entries(body: bytes) -> list[Json] | None:
 
 
 def _named(upstream: UpstreamPolicy) -> Iterable[Json]:
-    """The models that the operator names one by one."""
+    """The models that the policy names without patterns."""
     return (_entry({"id": name}) for name in upstream.models if not _PATTERN.search(name))
 
 

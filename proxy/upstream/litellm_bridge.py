@@ -79,13 +79,13 @@ class Bridge:
 
 
 async def ask_chat(router: Any, asked: Json) -> bytes | Frames:
-    """Chat Completions, LiteLLM's own language."""
+    """Ask by Chat Completions, LiteLLM's own format."""
     result = await router.acompletion(**asked)
     return chat_events(result) if asked.get("stream") else orjson.dumps(result.model_dump(warnings=False))
 
 
 async def chat_events(stream: Any) -> Frames:
-    """One event a chunk, all under the first one's id, and the one that says that there will be no more."""
+    """One event for each chunk, all with the first one's id, and the final one."""
     async with closed(stream):
         name: Json = {}
         async for chunk in stream:
@@ -96,7 +96,7 @@ async def chat_events(stream: Any) -> Frames:
 
 
 async def ask_responses(router: Any, asked: Json) -> bytes | Frames:
-    """Responses, where LiteLLM keeps nothing: there is no history behind an id, and nothing to get later."""
+    """Ask by Responses. LiteLLM stores nothing: ids lead to no history, and no answer can be fetched later."""
     patience = {"timeout": asked["timeout"].read} if "timeout" in asked else {}  # here LiteLLM takes seconds alone
     result = await router.aresponses(**asked | patience)
     return (
@@ -107,7 +107,7 @@ async def ask_responses(router: Any, asked: Json) -> bytes | Frames:
 
 
 async def responses_events(stream: Any) -> Frames:
-    """Events under their names, counted; those before the provider has said anything wait until it has."""
+    """Named and numbered events; those that precede the provider's first output wait for it."""
     async with closed(stream):
         number, waiting = 0, b""
         async for event in stream:
@@ -127,11 +127,11 @@ def responses_broken(text: str) -> bytes:
 
 async def ask_messages(adapter: Any, supported: Callable[[Json], Json], router: Any, asked: Json) -> bytes | Frames:
     """
-    Messages, translated to chat completions and back: LiteLLM's own way needs its whole proxy where it streams.
+    Ask by Messages, translated to Chat Completions and back: LiteLLM's own way to stream needs its whole proxy.
 
     Args:
         adapter: LiteLLM's translation.
-        supported: takes out of a chat completion what its provider does not know.
+        supported: removes from a chat completion what its provider does not support.
     """
     access = {name: asked[name] for name in ("model", "api_key", "timeout") if name in asked}
     given = {name: value for name, value in asked.items() if name not in ("api_key", "timeout")}
@@ -144,7 +144,7 @@ async def ask_messages(adapter: Any, supported: Callable[[Json], Json], router: 
 
 
 async def messages_events(adapter: Any, stream: Any, model: str, names: Any) -> Frames:
-    """Events as the translation has them; the one that says that the stream is broken is no end."""
+    """The translation's events; one that reports a broken stream is not an end."""
     async with closed(stream):
         events = adapter.translate_completion_output_params_streaming(await begun(stream), model, names)
         async with closed(events):
@@ -155,7 +155,7 @@ async def messages_events(adapter: Any, stream: Any, model: str, names: Any) -> 
 
 
 async def begun(stream: Any) -> Any:
-    """The same stream, when its first chunk is here: until then LiteLLM may not even have asked the provider."""
+    """The same stream once its first chunk has arrived: until then LiteLLM may not even have asked the provider."""
     first = await anext(aiter(stream))
 
     async def again() -> AsyncIterator[Any]:
@@ -168,7 +168,7 @@ async def begun(stream: Any) -> Any:
 
 @asynccontextmanager
 async def closed(stream: Any) -> AsyncIterator[None]:
-    """Close a stream of LiteLLM's, where its kind can be closed."""
+    """Close a stream of LiteLLM's, if it can be closed."""
     try:
         yield
     finally:

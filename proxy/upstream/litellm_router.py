@@ -17,7 +17,7 @@ _MODEL_NAME = re.compile(r"[\w.:@+-]+(/[\w.:@+-]+)*")  # no URL: some providers 
 
 def router(litellm: Any, upstream: UpstreamPolicy, environment: Mapping[str, str]) -> Any:
     """
-    One model, and those that stand in for it.
+    A router of LiteLLM's for one model and its fallbacks.
 
     Args:
         litellm: the library.
@@ -38,7 +38,7 @@ def router(litellm: Any, upstream: UpstreamPolicy, environment: Mapping[str, str
 
 
 def _resolved(value: Any, environment: Mapping[str, str]) -> Any:
-    """A copy of settings in which every variable has become what it holds."""
+    """A copy of the settings with every environment variable replaced by its value."""
     if isinstance(value, dict):
         return {name: _resolved(inner, environment) for name, inner in value.items()}
     if isinstance(value, list):
@@ -50,10 +50,10 @@ def _resolved(value: Any, environment: Mapping[str, str]) -> Any:
 
 def filled(upstream: UpstreamPolicy, model: Any) -> str:
     """
-    What LiteLLM calls the model that a client asks for.
+    LiteLLM's name of the model that a client asks for.
 
     Raises:
-        NotServed: the client's name is none of a model.
+        NotServed: the client does not name a model.
     """
     start, star, _ = upstream.litellm.partition("*")
     if not star:
@@ -64,7 +64,7 @@ def filled(upstream: UpstreamPolicy, model: Any) -> str:
 
 
 def patience(upstream: UpstreamPolicy) -> float | None:
-    """Seconds until an answer begins, at most; None: LiteLLM's own settings say it."""
+    """Longest wait for the beginning of an answer, in seconds; None: LiteLLM's own settings decide."""
     if {"timeout", *OF_THE_ROUTER, "fallbacks"} & upstream.settings.keys():
         return None
     return upstream.silence_timeout_seconds

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """An event loop on a thread, of the kind that opens it; open between `async with`."""
+    """An event loop on a thread of its own. An async context manager."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -44,15 +44,15 @@ class LoopThread:
             self._loop.close()
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await something over there; who cancels this cancels that."""
+        """Await something on the thread; cancelling this cancels it there."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     async def step(self, source: AsyncGenerator[T, None]) -> T | None:
-        """The next item of a generator that lives over there; None: there is none."""
+        """The next item of a generator that lives on the thread; None: it has ended."""
         return await self.run(_next(source))
 
     async def close(self, source: AsyncGenerator[Any, None]) -> None:
-        """Give up such a generator, also one whose step was cancelled just now."""
+        """Close such a generator, even one whose step has just been cancelled."""
         await self.run(_close(source))
 
 
@@ -61,7 +61,7 @@ async def _next(source: AsyncGenerator[T, None]) -> T | None:
 
 
 async def _close(source: AsyncGenerator[Any, None]) -> None:
-    """Stop it in mid-wait: one that is closed between two items may leave its connection to the garbage collector."""
+    """Stop a generator while it waits: closed between items, it may leave its connection to the garbage collector."""
     while source.ag_running:  # type: ignore[attr-defined]  # noqa: ASYNC110  # a generator tells nobody when it stops
         await asyncio.sleep(LOOK_SECONDS)
     with suppress(Exception):

@@ -84,9 +84,9 @@ class PassthroughAnswer:
 
 class Passthrough:
     """
-    The way to all upstreams: one pool of connections, open between `async with`.
+    All pass-through upstreams, with one pool of connections. An async context manager.
 
-    Nothing is followed, kept, decoded or added: redirects, cookies and compressed bytes are the client's to deal with.
+    It follows no redirects, keeps no cookies, and neither decodes nor adds anything.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Passthrough:
         self, upstream: UpstreamPolicy, method: str, target: str, headers: RawHeaders, body: Body
     ) -> UpstreamAnswer:
         """
-        Ask an upstream. A `UpgradedAnswer` is what a client may get that asks for a WebSocket.
+        Ask an upstream. The answer to a client that asks for a WebSocket may be an `UpgradedAnswer`.
 
         Args:
             target: path and query exactly as the client sent them, from the `/` on.
@@ -178,7 +178,7 @@ class Passthrough:
 
 
 def _credential(upstream: UpstreamPolicy, environment: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The header that the provider expects its key in; none for one that needs no key."""
+    """The header with the provider's key; None if it needs none."""
     if not upstream.key_env:
         return []
     key = environment[upstream.key_env]
@@ -187,7 +187,7 @@ def _credential(upstream: UpstreamPolicy, environment: Mapping[str, str]) -> lis
 
 @lru_cache(maxsize=512)  # clients ask for few targets, and taking a URL apart costs as much as parsing a short body
 def _url(base: str, target: str) -> URL:
-    """`/v1` of the base stands for `/v1` of the target; what the client encoded stays as it is."""
+    """The target below the base URL, `/v1` not doubled; what the client encoded stays encoded."""
     return URL(base.rstrip("/").removesuffix("/v1") + target, encoded=True)
 
 
@@ -218,13 +218,13 @@ def _answer_headers(response: aiohttp.ClientResponse) -> list[tuple[bytes, bytes
 
 
 def _is_clean(response: aiohttp.ClientResponse) -> bool:
-    """aiohttp lets more in than our server lets out."""
+    """Whether our server can send these headers: aiohttp accepts more."""
     values = b"\t".join([value for _, value in response.raw_headers])
     return _CONTROL.search(values) is None
 
 
 def _text(value: bytes) -> str:
-    """aiohttp takes text and writes UTF-8; a value that is not keeps its characters, not its bytes."""
+    """A header value as text for aiohttp, which writes UTF-8; other encodings keep characters, not bytes."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -232,7 +232,7 @@ def _text(value: bytes) -> str:
 
 
 def _translated(name: str, cause: BaseException) -> UpstreamUnreachable:
-    """In words of ours: the library's hold the URL, and with it a query that must not reach a log."""
+    """The failure in our own words: the library's contain the URL, and its query must not be logged."""
     reason = next((text for kind, text in _REASONS if isinstance(cause, kind)), "the connection broke")
     return _unreachable(name, reason, timed_out=isinstance(cause, TimeoutError))
 

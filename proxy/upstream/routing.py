@@ -12,7 +12,7 @@ from proxy.settings.policy import UpstreamPolicy
 
 def choose(upstreams: Sequence[UpstreamPolicy], model: str, *, is_anthropic: bool = False) -> UpstreamPolicy | None:
     """
-    Where requests for a model go.
+    Choose the upstream for requests of a model.
 
     Args:
         is_anthropic: whether the client speaks to Anthropic's API (`wire.refusal.speaks_anthropic`).
@@ -28,12 +28,12 @@ def choose(upstreams: Sequence[UpstreamPolicy], model: str, *, is_anthropic: boo
 
 
 def serving(upstreams: Sequence[UpstreamPolicy], is_anthropic: bool) -> list[UpstreamPolicy]:
-    """Those that are for the client's API, in order."""
+    """The upstreams for the client's API, in order."""
     wires = ("any", "anthropic" if is_anthropic else "openai")
     return [upstream for upstream in upstreams if upstream.wire in wires]
 
 
 def needs_model(upstreams: Sequence[UpstreamPolicy]) -> bool:
-    """Whether the model that a request names decides where it goes; else nobody need read it."""
+    """Whether the model of a request decides where it goes; otherwise it need not be read."""
     each = (serving(upstreams, is_anthropic) for is_anthropic in (False, True))
     return any(len(those) > 1 or any(u.models != ("*",) for u in those) for those in each)

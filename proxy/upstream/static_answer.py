@@ -29,4 +29,4 @@ class StaticAnswer:
         yield self._body
 
     async def aclose(self) -> None:
-        """There is nothing to give up."""
+        """Nothing to close."""

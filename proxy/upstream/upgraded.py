@@ -22,7 +22,7 @@ def asks_to_switch(headers: RawHeaders) -> bool:
 
 
 class UpgradedAnswer:
-    """An `UpstreamAnswer` without a body, whose connection is the caller's until `aclose`."""
+    """An `UpstreamAnswer` without a body; the caller has its connection until `aclose`."""
 
     status = SWITCHING
 
@@ -40,12 +40,12 @@ class UpgradedAnswer:
         connection.protocol.set_parser(self, None)  # hands out what came, and no longer minds silence
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        """As aiohttp's parsers take it: not the end, and nothing is left over."""
+        """Called by aiohttp with data; returns that it is not the end and that nothing is left over."""
         self.early += data
         return False, b""
 
     def feed_eof(self) -> None:
-        """The transport says so, too."""
+        """Called by aiohttp at the end; the transport reports it as well."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         return

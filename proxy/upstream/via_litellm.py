@@ -62,7 +62,7 @@ class LitellmAnswer:
     def __init__(self, first: bytes, rest: Frames, upstream: UpstreamPolicy, bridge: Bridge, apart: LoopThread) -> None:
         """
         Args:
-            rest: lives `apart`.
+            rest: lives on the thread of `apart`.
         """
         self.status = 200
         self.headers: RawHeaders = STREAM
@@ -85,7 +85,7 @@ class LitellmAnswer:
 
 
 class ViaLitellm:
-    """The way to all LiteLLM models, one router of LiteLLM's for each; open between `async with`."""
+    """All LiteLLM upstreams, each with a router of LiteLLM's. An async context manager."""
 
     def __init__(
         self, upstreams: Iterable[UpstreamPolicy], environment: Mapping[str, str], keyring: ProxyKeys | None = None
@@ -130,8 +130,8 @@ class ViaLitellm:
             path: without its query.
 
         Raises:
-            NotServed: the path or the model is none that LiteLLM could be asked for.
-            UpstreamUnreachable: there is no answer.
+            NotServed: LiteLLM does not serve the path or the model.
+            UpstreamUnreachable: no answer.
         """
         bridge = self._bridges.get(path[path.find("/v1/") :]) if method == "POST" else None
         if bridge is None:
@@ -198,12 +198,12 @@ class ViaLitellm:
         return await bridge.ask(self._routers[upstream.name], self._supported(asked))
 
     def _supported(self, asked: Json) -> Json:
-        """Without hints that the provider does not know."""
+        """The parameters without those that the provider does not support."""
         supported = self._litellm.get_supported_openai_params(asked["model"]) or ()
         return {name: value for name, value in asked.items() if name not in HINTS or name in supported}
 
     def _holds(self, model: str, raw: Json) -> bool:
-        """Whether no history is lost: what is not sent only a provider holds that has Responses itself."""
+        """Whether the provider can know the history behind an id: only one with a Responses API of its own does."""
         if not any(raw.get(name) for name in HELD):
             return True
         _, provider, *_ = self._litellm.get_llm_provider(model)
@@ -218,7 +218,7 @@ class ViaLitellm:
 
 
 class Library(NamedTuple):
-    """What is used of LiteLLM."""
+    """The parts of LiteLLM that are used."""
 
     litellm: Any
     adapter: Any  # Messages to chat completions, and back
@@ -226,7 +226,7 @@ class Library(NamedTuple):
 
 
 def _imported() -> Library:
-    """The library, quiet and offline."""
+    """LiteLLM, imported without output or network access."""
     os.environ.update(dict.fromkeys(OFFLINE, "True"))
     import httpx
     import litellm
@@ -244,7 +244,7 @@ def _refusal(shape: Refusal, status: int, code: str, text: str, headers: RawHead
 
 
 async def _step(apart: LoopThread, events: Frames, upstream: UpstreamPolicy) -> bytes | None:
-    """The next event, in time: some of LiteLLM's providers know no timeout where they stream."""
+    """The next event within a time limit: some of LiteLLM's providers have none for streams."""
     async with asyncio.timeout(None if "timeout" in upstream.settings else upstream.silence_timeout_seconds):
         return await apart.step(events)
 
