@@ -15,8 +15,8 @@ import pytest
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.core.history.link_keys import NEWEST_CLUES
 from proxy.domain import Ending, Json, Note, RawHeaders
-from proxy.memory.archivist import LIMITS, ArchiveLimits
 from proxy.memory.off_loop import INLINE_BYTES
+from proxy.memory.queue_room import LIMITS, ArchiveLimits
 from proxy.memory.service import HEAVY_THREADS, LocalModel, MemoryService
 from proxy.metrics import Metrics
 from proxy.pipeline import Pipeline

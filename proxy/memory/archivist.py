@@ -14,7 +14,6 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from time import monotonic, perf_counter
 
 import structlog
@@ -25,6 +24,7 @@ from proxy.core.redaction.redaction import is_withheld, redact
 from proxy.domain import Completion, Ending, RawHeaders, SetAside, Turn
 from proxy.errors import DataFault, MemoryFault
 from proxy.memory.late_turn import LateTurn
+from proxy.memory.queue_room import LIMITS, ArchiveLimits, QueueRoom
 from proxy.memory.readers import SLOW_SECONDS, Readers
 from proxy.memory.turn_recorder import TurnRecorder
 from proxy.memory.write_batch import AnswerItem, Batch, Item, RequestItem, Result
@@ -44,20 +44,6 @@ STUCK_SECONDS = 5.0  # a text or a transaction that takes longer is said: the la
 WARMING = "api_key=none"  # whatever a rule might look at
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class ArchiveLimits:
-    """How much may wait to be written, and for how long an answer waits for it."""
-
-    queue_turns: int = 1000  # so that a stuck disk fills no memory; more count as lost
-    queue_bytes: int = 128 * 1024 * 1024  # of these turns and their answers, for the same reason: four of the largest
-    open_bytes: int = 128 * 1024 * 1024  # of all answers that go on: what is longer is not read whole
-    answer_bytes: int = 8 * 1024 * 1024  # longest answer that is read whole; of longer ones the beginning is kept
-    commit_wait_seconds: float = 0.25  # that the end of an answer waits for its commit: a slow disk is not felt
-
-
-LIMITS = ArchiveLimits()
 
 
 class Archivist:
@@ -90,10 +76,8 @@ class Archivist:
         self._clean = self._redacted if redacts else str
         self._readers = Readers[Item, Result](self._read, self._wake_from_thread)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._turns = 0  # that wait or are being written
-        self._chars = 0  # of what waits or is being written
-        self._late_turns = 0  # of these turns, those whose requests went on and are still being read
-        self._held_bytes = 0  # of answers that go on
+        self.room = QueueRoom(limits, counts)
+        self._late_turns = 0  # whose requests went on and are still being read; they have their room
         self._unanswered: set[str] = set()  # turns that were taken and whose answer is still to come
         self._writing = 0  # requests and answers that are being written
         self._writing_since: float | None = None
@@ -105,7 +89,7 @@ class Archivist:
         self._cannot_write = False  # the last attempt was in vain
 
     def __repr__(self) -> str:
-        return f"<Archivist [{self._turns} queued, {len(self._unanswered)} unanswered, {self._lost} lost]>"
+        return f"<Archivist [{self.room.turns} queued, {len(self._unanswered)} unanswered, {self._lost} lost]>"
 
     @property
     def backlog(self) -> int:
@@ -145,55 +129,32 @@ class Archivist:
     def note(self, turn: Turn) -> None:
         """Take a request to be written; returns at once."""
         chars = sum(chars_of(new.message.raw) for new in turn.new)
-        if self._turns >= self._limits.queue_turns or not self._has_room(chars):
+        if not self.room.take_turn(chars):
             self._lose(1)
             return
-        self._turns += 1
         self._unanswered.add(turn.id)
-        self._counts.gauge("queued", self._turns)
         self._put(RequestItem(turn, chars))
 
     def hold_turn(self, chars: int) -> bool:
         """Keep a place for a turn that is still being read; False: there is none, and the turn counts as lost."""
-        if self._turns >= self._limits.queue_turns or not self._has_room(chars):
+        if not self.room.take_turn(chars):
             self._lose(1)
             return False
-        self._turns += 1
         self._late_turns += 1
-        self._chars += chars
-        self._counts.gauge("queued", self._turns)
         self._idle.clear()
         return True
 
     def take_held(self, chars: int, turn: Turn | None) -> None:
         """Take a turn that a place was kept for; None: nothing came of it."""
-        self._turns -= 1
         self._late_turns -= 1
-        self._chars -= chars
+        self.room.give_back(1, chars)
         if turn is not None:
             self.note(turn)
-        self._counts.gauge("queued", self._turns)
         self._look_whether_idle()
 
     def listen(self, turn: Turn | LateTurn, wire: Wire, status: int, headers: RawHeaders) -> TurnRecorder:
         """The recorder of the answer to a turn; status 0: nobody answered."""
         return TurnRecorder(self, self._limits, turn, wire, status, headers)
-
-    def hold(self, count: int) -> bool:
-        """
-        Take room for so many bytes of an answer that goes on, until they are released. False: there is none.
-
-        It is none of the queue's: answers that go on take no room from requests.
-        """
-        if self._held_bytes + count > self._limits.open_bytes:
-            self._counts.fault("queue")
-            return False
-        self._held_bytes += count
-        return True
-
-    def release(self, count: int) -> None:
-        """Give back room that was held."""
-        self._held_bytes -= count
 
     def take_answer(
         self, turn: Turn, wire: Wire, ending: Ending, tap: ResponseTap | None = None
@@ -214,8 +175,7 @@ class Archivist:
             self._counts.fault("overhear")
             log.warning("an answer could not be overheard", reason=tap.deaf_because)
         chars = sum(map(len, payloads))
-        if not self._has_room(chars):
-            self._counts.fault("queue")
+        if not self.room.take_answer(chars):
             payloads, chars, ending = [], 0, Ending.TOO_LARGE
         self._put(AnswerItem(turn, wire, payloads, streamed, ending, self._clock(), committed, chars))
         return committed
@@ -243,9 +203,7 @@ class Archivist:
                 batch.end_waiting()
                 self._writing_since = None
                 self._writing = 0
-                self._turns -= batch.turns
-                self._chars -= batch.chars
-                self._counts.gauge("queued", self._turns)
+                self.room.give_back(batch.turns, batch.chars)
                 self._look_whether_idle()
             self._on_written()
 
@@ -295,7 +253,7 @@ class Archivist:
             async with asyncio.timeout(seconds):
                 await self._idle.wait()
         except TimeoutError:
-            self._lose(self._turns)
+            self._lose(self.room.turns)
         finally:
             self._readers.close()
 
@@ -377,7 +335,9 @@ class Archivist:
             except MemoryFault as fault:
                 self._counts.fault("journal")
                 self._cannot_write = True
-                log.warning("the journal cannot be written, it is tried again", reason=str(fault), turns=self._turns)
+                log.warning(
+                    "the journal cannot be written, it is tried again", reason=str(fault), turns=self.room.turns
+                )
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LAST_RETRY_SECONDS)
             else:
@@ -385,11 +345,7 @@ class Archivist:
                 self._counts.observe("journal", perf_counter() - started)
                 return
 
-    def _has_room(self, chars: int) -> bool:
-        return self._chars + chars <= self._limits.queue_bytes
-
     def _put(self, item: Item) -> None:
-        self._chars += item.chars
         self._readers.put(item)
         self._idle.clear()
         self._wake.set()

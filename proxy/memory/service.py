@@ -22,8 +22,9 @@ from proxy.domain import Mode, Turn
 from proxy.embedding.embedder import LocalEmbedder
 from proxy.errors import MemoryFault
 from proxy.memory.archive import Archive
-from proxy.memory.archivist import LIMITS, ArchiveLimits, Archivist
+from proxy.memory.archivist import Archivist
 from proxy.memory.forgetting import Following
+from proxy.memory.queue_room import LIMITS, ArchiveLimits
 from proxy.memory.recent_readings import RecentReadings
 from proxy.memory.supervision import Supervisor
 from proxy.ports import Clock, Counts, Embedder

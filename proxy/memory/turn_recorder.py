@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from proxy.domain import Ending, RawHeaders, Turn
 from proxy.memory.late_turn import LateTurn
+from proxy.memory.queue_room import ArchiveLimits
 from proxy.ports import Wire
 from proxy.wire.response_tap import ResponseTap
 
 if TYPE_CHECKING:
-    from proxy.memory.archivist import ArchiveLimits, Archivist
+    from proxy.memory.archivist import Archivist
 
 FIRST_ERROR_STATUS = 400
 DENIED = (401, 403)  # nobody vouches for this credential: it makes no tenant
@@ -42,14 +43,14 @@ class TurnRecorder:
         self._failed = Ending.REFUSED if status in DENIED else Ending.UNANSWERED
         has_failed = status == 0 or status >= FIRST_ERROR_STATUS
         self._tap = None if has_failed else ResponseTap(headers, limits.answer_bytes)
-        self._held_bytes = 0  # of the queue's room, for what is heard of an answer that has not ended
+        self._open_bytes = 0  # of the queue's room, while the answer goes on
         self._has_room = True
         self._commit_wait_seconds = limits.commit_wait_seconds
         self._commit: asyncio.Future[None] | None = None
 
     def __repr__(self) -> str:
         turn = self._turn.id if isinstance(self._turn, Turn) else "late"
-        return f"<TurnRecorder {turn} [{self._held_bytes} bytes, {self._tap!r}]>"
+        return f"<TurnRecorder {turn} [{self._open_bytes} bytes, {self._tap!r}]>"
 
     def feed(self, data: bytes) -> int:
         """How many leading bytes may be forwarded now."""
@@ -57,8 +58,8 @@ class TurnRecorder:
             return len(data)
         free_bytes = self._tap.feed(data)
         if self._has_room and not self._tap.overflowed:
-            self._has_room = self._archivist.hold(len(data))
-            self._held_bytes += len(data) * self._has_room
+            self._has_room = self._archivist.room.open_answer(len(data))
+            self._open_bytes += len(data) * self._has_room
             if not self._has_room:
                 self._tap.stop()
         return free_bytes
@@ -77,7 +78,7 @@ class TurnRecorder:
 
     def _hand_over(self, ending: Ending, turn: Turn | None) -> asyncio.Future[None]:
         """The commit; where there is no turn, nothing is written."""
-        self._archivist.release(self._held_bytes)
+        self._archivist.room.close_answer(self._open_bytes)
         if turn is not None:
             return self._archivist.take_answer(turn, self._wire, ending, self._tap)
         nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()

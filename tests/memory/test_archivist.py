@@ -22,8 +22,9 @@ import pytest
 
 from proxy.domain import Completion, Ending, Json, RawHeaders, Turn
 from proxy.errors import MemoryFault
-from proxy.memory.archivist import ArchiveLimits, Archivist
+from proxy.memory.archivist import Archivist
 from proxy.memory.indexing import BATCH_PASSAGES, Indexer
+from proxy.memory.queue_room import ArchiveLimits
 from proxy.memory.readers import INLINE_CHARS
 from proxy.memory.supervision import Supervisor
 from proxy.ports import Listener, Vectors
