@@ -68,10 +68,8 @@ CACHES_OF_WORDS = (
     storage_codec._name,
     storage_codec._names_secret,
     records._instruction,
-    chunking._stem,
     chunking._tags_of,
     chunking._terms_of,
-    chunking._is_identifier,
     chunking._beginning_of,
     utterance._read,
 )

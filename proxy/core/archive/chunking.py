@@ -45,7 +45,9 @@ TELLING_EDGES = (
 UNJUDGED = 0.3  # what texts of every kind tell on average; those that were stored before texts were judged
 TERM_CHARS = 80  # longer runs without white space are data, not words
 BEGINNING_CHARS = 5  # of a word, where its language has no stemmer here (McNamee and Mayfield 2004)
-STEM_CACHE_WORDS = 100_000  # some 10 MB; a conversation uses 5 to 10 thousand different words
+CACHED_WORDS = (
+    30_000  # of each of three caches, some 12 MB together; a conversation uses 5 to 10 thousand different ones
+)
 
 # A private-use letter opens every scope token. FTS5's ascii tokenizer takes it for a letter, as all that is not ASCII;
 # Python's \w does not, and terms consist of \w and joiners only: no text can forge a scope.
@@ -82,7 +84,7 @@ _HUMP = re.compile(r"[a-z\d][A-Z]")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _COUNTED = re.compile(r"\d[\d.,:/-]*[a-z]{1,3}")  # 2nd, 1990s, 5km, 7:30pm: amounts, no names
 _DOTTED = re.compile(r"(?:\w+/)+\w+\.\w+|\w{2,}(?:\.\w{2,})+")  # src/main.c, main.py, api.example.com; not "e.g"
-_stem = lru_cache(STEM_CACHE_WORDS)(SnowballStemmer("english").stem_word)
+_stem = SnowballStemmer("english").stem_word
 
 _TAGS = re.compile(  # on one white-space separated word at a time: whole texts cost ten times as much
     r"""
@@ -286,13 +288,13 @@ def _space_before(text: str, lowest: int, highest: int) -> int:
     return highest - len(end[0]) if end and len(end[0]) < len(piece) else 0
 
 
-@lru_cache(STEM_CACHE_WORDS)
+@lru_cache(CACHED_WORDS)
 def _tags_of(word: str) -> tuple[str, ...]:
     """Tags inside one word, punctuation and all. Longer ones are data."""
     return tuple(match[0].lower() for match in _TAGS.finditer(word)) if len(word) <= MAX_TAG_CHARS else ()
 
 
-@lru_cache(STEM_CACHE_WORDS)
+@lru_cache(CACHED_WORDS)
 def _terms_of(run: str) -> tuple[str, ...]:
     """The terms of one run of word characters and joiners."""
     if run.isascii() and run.isalpha() and not _HUMP.search(run):
@@ -311,7 +313,7 @@ def _terms_of(run: str) -> tuple[str, ...]:
     return tuple(filter(None, found))
 
 
-@lru_cache(STEM_CACHE_WORDS)
+@lru_cache(CACHED_WORDS)
 def _beginning_of(run: str) -> tuple[str, ...]:
     """The beginning of one longer word, marked; nothing of short words, identifiers and scripts without spaces."""
     if (not run.isalpha() and not _INDIC.search(run)) or _CJK.search(run) or _is_identifier(run):
@@ -320,7 +322,6 @@ def _beginning_of(run: str) -> tuple[str, ...]:
     return (f"#{word[:BEGINNING_CHARS]}",) if len(word) > BEGINNING_CHARS else ()
 
 
-@lru_cache(STEM_CACHE_WORDS)
 def _is_identifier(run: str) -> bool:
     """Whether a run names one thing: humps, underscores, letters beside digits, several joiners, a long number."""
     if "'" in run:

@@ -238,3 +238,8 @@ def test_other_languages_are_found_by_the_beginnings_of_their_words() -> None:
     assert not {"wann", "hat", "meine"}.intersection(query_terms(asked)), "function words say nothing"
     assert query_terms("a dlaczego tak?") == (), "nor do those that English has, too"
     assert terms("मेरी नौकरी बैंक में है")[1] == "नौकरी", "vowel signs belong to their words"
+
+
+def test_words_that_are_remembered_are_bounded_together() -> None:
+    caches = [value for value in vars(digests).values() if hasattr(value, "cache_parameters")]
+    assert caches and sum(cache.cache_parameters()["maxsize"] for cache in caches) <= 100_000
