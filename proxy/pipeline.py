@@ -21,11 +21,12 @@ from proxy.core.archive.turns import bare_turn, turn_of, unsent_turn
 from proxy.core.caller.admission import mode_of
 from proxy.core.caller.client_table import Signals
 from proxy.core.caller.proxy_keys import ProxyKeys
-from proxy.core.conversation import FAILED, Foreseen, Lookup, Request, Rules, StoredMessages, advance, decide
+from proxy.core.conversation import Request, Rules
 from proxy.core.decision import Decision
 from proxy.core.response_headers import LogFields, headers_of, log_fields, undecided_headers
-from proxy.domain import TURN_PREFIX, Clues, Mode, Note, Query, RawHeaders, TooLong, Turn
+from proxy.domain import TURN_PREFIX, Mode, Note, RawHeaders, TooLong, Turn
 from proxy.errors import MemoryFault, WireError
+from proxy.memory.decider import LATE_SECONDS, Decider
 from proxy.memory.late_turn import LateTurn
 from proxy.memory.model_windows import ModelWindows
 from proxy.memory.off_loop import INLINE_BYTES, OffLoop
@@ -38,8 +39,6 @@ from proxy.upstream.routing import needs_model
 from proxy.wire.json_body import model_of
 
 GRACE_SECONDS = 0.03  # behind the deadline: what was looked for too long is left out, and the rest can still be sent
-LATE_SECONDS = 5.0  # behind the deadline: a store that takes longer to say what a turn continues is failing
-RECALL_LIMIT = 100  # candidates that packing may choose from; a block holds some forty short messages
 
 log = structlog.get_logger()
 
@@ -76,7 +75,6 @@ class Pipeline:
     ) -> None:
         self._policy = policy
         self._rules = Rules(policy, signals, secret, memory.tokens.text)
-        self._memory = memory
         self._archivist = memory.archivist
         self._windows = ModelWindows(policy, memory.windows)
         self._metrics = metrics
@@ -85,6 +83,7 @@ class Pipeline:
         self._reader = RequestReader(
             self._rules, keyring, memory.journal, memory.recent, memory.tokens, metrics, self._work
         )
+        self._decider = Decider(self._rules, memory.journal, memory.recall, metrics, self._work)
         self._needs_model = needs_model(policy.upstreams)
         self._running: set[asyncio.Task[Prepared]] = set()
 
@@ -142,7 +141,7 @@ class Pipeline:
         attempt.has_gone_on = True
         skipped("request", TimeoutError(), self._metrics)
         if attempt.mode is Mode.ON:
-            attempt.late = LateTurn.take(self._archivist, len(attempt.body))
+            attempt.late = self._archivist.expect(len(attempt.body))
         model = await self._model(attempt.body)
         if attempt.late is None:  # not to be archived, or no room to wait in
             running.cancel()
@@ -180,7 +179,7 @@ class Pipeline:
         upstream = self._windows.upstream_of(model, wire, attempt.headers)
         window, user_agent = self._windows.of(upstream, model), attempt.named.get("user-agent", "")
         request = Request(reading, speaker, window, user_agent, secrets.token_hex(8))
-        decision = await self._decided(attempt, request)
+        decision = await self._decider.decide(request, attempt.deadline, lambda: attempt.has_gone_on)
         if isinstance(decision, Note):
             return _untouched(body, decision, model)
         out, turn = body, None
@@ -203,42 +202,6 @@ class Pipeline:
         )
         without = functools.partial(self._without, decision, wire, upstream, turn) if out != body else None
         return _prepared(out, decision, turn, note, self._listen(turn, wire), without)
-
-    async def _decided(self, attempt: _Attempt, request: Request) -> Decision | Note:
-        """Drive the decisions of one request, and answer what they ask."""
-        size, deciding = request.reading.new_bytes, decide(request, self._rules)
-        step = await self._work.run(size, advance, deciding, None)
-        while not isinstance(step, Decision | Note):
-            try:
-                answer = await self._answer(attempt, step)
-            except FAILED as failure:
-                if not attempt.has_gone_on:
-                    skipped("history" if isinstance(step, Clues) else "recall", failure, self._metrics)
-                answer = failure
-            step = await self._work.run(size, advance, deciding, answer)
-        return step
-
-    async def _answer(self, attempt: _Attempt, lookup: Lookup) -> object:
-        """
-        What a look-up found. What the request continues is worth knowing even when it has gone on, so as to archive it.
-
-        Raises:
-            TimeoutError, MemoryFault: it was not found out.
-        """
-        if isinstance(lookup, Clues):
-            async with asyncio.timeout_at(attempt.deadline + LATE_SECONDS):
-                return await self._memory.journal.seen(lookup)
-        if attempt.has_gone_on:
-            raise TimeoutError
-        async with asyncio.timeout_at(attempt.deadline):
-            match lookup:
-                case Foreseen():
-                    self._memory.recall.expect(lookup.text)
-                    return None
-                case StoredMessages():
-                    return await self._memory.journal.messages(lookup.tenant, lookup.occurrences)
-                case Query():
-                    return await self._memory.recall.recall(lookup, RECALL_LIMIT)
 
     def _without(self, decision: Decision, wire: Wire, upstream: str, turn: Turn | None, refusal: TooLong) -> Prepared:
         """The request as the client sent it, since the upstream finds it too long with what was added; never raises."""

@@ -8,7 +8,7 @@ The decisions of one request, as a generator: it asks for look-ups, is sent thei
     StoredMessages                    messages by occurrence      the query
     Query                             Recalled                    packing, placement, does it fit?
 
-There is no I/O here, no clock and no randomness: `proxy/pipeline.py` answers from the store and the indexes, tests
+There is no I/O here, no clock and no randomness: `memory/decider` answers from the store and the indexes, tests
 answer with plain values. A look-up that failed is answered with its exception, `TimeoutError` or `MemoryFault`: then
 the decision is made without it. Without the history the request is a conversation of its own, and the next one finds it
 by what it was answered; without recall only the blocks of before are sent again.

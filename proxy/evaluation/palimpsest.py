@@ -43,8 +43,8 @@ from proxy.domain import (
 from proxy.evaluation.datasets import Conversation, Said
 from proxy.evaluation.systems import Pack
 from proxy.memory.archive import Archive
+from proxy.memory.decider import RECALL_LIMIT
 from proxy.metrics import Metrics
-from proxy.pipeline import RECALL_LIMIT
 from proxy.ports import Embedder
 from proxy.settings.policy import Policy
 from proxy.store.messages import messages_of

@@ -11,6 +11,7 @@ of another (`memory/readers.py`).
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -135,16 +136,21 @@ class Archivist:
         self._unanswered.add(turn.id)
         self._put(RequestItem(turn, chars))
 
-    def hold_turn(self, chars: int) -> bool:
-        """Keep a place for a turn that is still being read; False: there is none, and the turn counts as lost."""
+    def expect(self, chars: int) -> LateTurn | None:
+        """
+        Keep a place for a turn that is still being read; None: there is none left, and the turn counts as lost.
+
+        Args:
+            chars: of its request, about.
+        """
         if not self.room.take_turn(chars):
             self._lose(1)
-            return False
+            return None
         self._late_turns += 1
         self._idle.clear()
-        return True
+        return LateTurn(functools.partial(self._take_late, chars))
 
-    def take_held(self, chars: int, turn: Turn | None) -> None:
+    def _take_late(self, chars: int, turn: Turn | None) -> None:
         """Take a turn that a place was kept for; None: nothing came of it."""
         self._late_turns -= 1
         self.room.give_back(1, chars)

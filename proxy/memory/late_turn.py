@@ -6,42 +6,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from proxy.domain import Turn
-
-if TYPE_CHECKING:
-    from proxy.memory.archivist import Archivist
 
 
 class LateTurn:
     """
-    One turn that is still being read. Make it with `take`; then call `settle` once, whatever comes of the reading.
+    One turn that is still being read; made by `Archivist.expect`. Call `settle` once, whatever comes of the reading.
 
     Until then it has its place in the archive's queue, so that no more bytes wait here than may wait there.
     """
 
-    def __init__(self, archivist: Archivist, chars: int) -> None:
-        self._archivist = archivist
-        self._chars = chars
+    def __init__(self, take: Callable[[Turn | None], None]) -> None:
+        """
+        Args:
+            take: archives the turn, or gives up its place.
+        """
+        self._take = take
         self._turn: Turn | None = None
         self._is_settled = False
         self._waiting: Callable[[], None] | None = None
 
-    @classmethod
-    def take(cls, archivist: Archivist, chars: int) -> LateTurn | None:
-        """
-        Keep a place for a turn; None: there is none left, and the turn counts as lost.
-
-        Args:
-            chars: of its request, about.
-        """
-        return cls(archivist, chars) if archivist.hold_turn(chars) else None
-
     def settle(self, turn: Turn | None) -> None:
         """The turn has been read, and is archived with its answer; None: there is nothing to archive."""
         self._turn, self._is_settled = turn, True
-        self._archivist.take_held(self._chars, turn)
+        self._take(turn)
         if self._waiting is not None:
             self._waiting()
 

@@ -1,0 +1,73 @@
+"""
+The driver of decisions: asks the store and the indexes what `core/conversation` asks for, within the deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from proxy.core.conversation import FAILED, Foreseen, Lookup, Request, Rules, StoredMessages, advance, decide
+from proxy.core.decision import Decision
+from proxy.domain import Clues, Note, Query
+from proxy.memory.off_loop import OffLoop
+from proxy.memory.recall import Recall
+from proxy.memory.request_reader import skipped
+from proxy.ports import Counts
+from proxy.store.journal import Journal
+
+LATE_SECONDS = 5.0  # behind the deadline: a store that takes longer to say what a turn continues is failing
+RECALL_LIMIT = 100  # candidates that packing may choose from; a block holds some forty short messages
+
+
+class Decider:
+    """Decides on requests; one per app."""
+
+    def __init__(self, rules: Rules, journal: Journal, recall: Recall, counts: Counts, work: OffLoop) -> None:
+        self._rules = rules
+        self._journal = journal
+        self._recall = recall
+        self._counts = counts
+        self._work = work
+
+    async def decide(self, request: Request, deadline: float, has_gone_on: Callable[[], bool]) -> Decision | Note:
+        """
+        Decide on one request, whatever becomes of the look-ups; see `conversation.decide`.
+
+        Args:
+            deadline: by the event loop's clock.
+            has_gone_on: whether the request was sent meanwhile, so that nothing can be added to it any more.
+        """
+        size, deciding = request.reading.new_bytes, decide(request, self._rules)
+        step = await self._work.run(size, advance, deciding, None)
+        while not isinstance(step, Decision | Note):
+            try:
+                answer = await self._answer(step, deadline, has_gone_on())
+            except FAILED as failure:
+                if not has_gone_on():
+                    skipped("history" if isinstance(step, Clues) else "recall", failure, self._counts)
+                answer = failure
+            step = await self._work.run(size, advance, deciding, answer)
+        return step
+
+    async def _answer(self, lookup: Lookup, deadline: float, has_gone_on: bool) -> object:
+        """
+        What a look-up found. What a request continues is worth knowing even when it has gone on, so as to archive it.
+
+        Raises:
+            TimeoutError, MemoryFault: it was not found out.
+        """
+        if isinstance(lookup, Clues):
+            async with asyncio.timeout_at(deadline + LATE_SECONDS):
+                return await self._journal.seen(lookup)
+        if has_gone_on:
+            raise TimeoutError
+        async with asyncio.timeout_at(deadline):
+            match lookup:
+                case Foreseen():
+                    self._recall.expect(lookup.text)
+                    return None
+                case StoredMessages():
+                    return await self._journal.messages(lookup.tenant, lookup.occurrences)
+                case Query():
+                    return await self._recall.recall(lookup, RECALL_LIMIT)
