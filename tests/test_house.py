@@ -87,13 +87,15 @@ def test_every_test_file_mirrors_a_source_file() -> None:
     assert strays == []
 
 
-def test_every_source_file_says_what_it_is_for() -> None:
-    silent = [
-        str(file.relative_to(ROOT))
-        for file in (ROOT / "proxy").rglob("*.py")
-        if (text := file.read_text()).strip() and not ast.get_docstring(ast.parse(text))
-    ]
-    assert silent == []
+def module_docstring(file: Path) -> str:
+    return ast.get_docstring(ast.parse(file.read_text())) or ""
+
+
+def test_every_source_file_begins_with_what_it_is() -> None:
+    files = [file for file in (ROOT / "proxy").rglob("*.py") if file.read_text().strip()]
+    assert [str(file.relative_to(ROOT)) for file in files if not module_docstring(file)] == []
+    questions = [file for file in files if "?" in module_docstring(file).partition("\n\n")[0]]
+    assert [str(file.relative_to(ROOT)) for file in questions] == [], "a docstring begins with a noun, not a question"
 
 
 def forgotten_tasks(source: str) -> list[int]:

@@ -1,5 +1,5 @@
 """
-How is a message made findable? Passages, full-text terms, tags, kind; no model is asked.
+The chunking of messages: passages, full-text terms, tags and kind, by rule and without a model.
 
 A passage is a window of the *readable* text: what the message says, then one line for each tool call. Its terms are
 what full text search sees: lower-case stems, and identifiers (paths, versions, hashes, ticket ids) both whole and in

@@ -1,5 +1,5 @@
 """
-In what form does a turn reach the disk? Redacted, media by reference, cut into passages; nothing of it needs I/O.
+The records of a turn as they reach the disk: redacted, media by reference, cut into passages.
 """
 
 from __future__ import annotations

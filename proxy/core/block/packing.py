@@ -1,5 +1,5 @@
 """
-What fits into a block, and how does it read? Passages chosen by score, told in the order in which they were said.
+The packing of a block: passages chosen by worth within the budget, in the order in which they were said.
 
 The whole rendered block counts, frame and dates included. The median message of a long talk is 127 characters, so what
 stands around each (`frame.py`) must be tiny: one heading per day, and the role.

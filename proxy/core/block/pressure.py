@@ -1,5 +1,5 @@
 """
-How full is the window, and how much may be said? Tokens, tier, budget.
+Pressure: how full the context window is, its tier, and the budget of a block.
 
 The ladder is CALMem's (section 6): the fuller the window, the less a recall block says. A restore block answers a
 compaction, when the client itself has just made room: it has a budget of its own at any tier.

@@ -1,5 +1,5 @@
 """
-What to look for, and how much may be said? Identity, lineage and pressure become one decision.
+The diagnosis of a request: what to look for and how much to add, from identity, lineage and pressure.
 
     side request, sub-agents' first words, twins      nothing
     a compaction, and a human asks something          a restore block: what it took away and is needed now

@@ -1,5 +1,6 @@
 """
-What matters now? Signals for each passage of a scope, fused into one order. Pure NumPy; every method names its source.
+The ranking of passages: signals of each passage of a scope, fused into one order. Pure NumPy; every method names its
+source.
 
 A turn of a conversation often says only "Yes, last week!": what it is about stands next to it. So a passage is scored
 with its surroundings, at query time, instead of embedding and indexing every passage once more together with its
