@@ -1,7 +1,7 @@
 """
-What do blocks cost the provider's prefix cache? The share of each prompt that repeats the prompt before it.
+The cost of blocks for the provider's prefix cache: the share of each prompt that repeats the prompt before it.
 
-    python scripts/prefix_cache.py DATA.jsonl[.gz] [--conversations N] [--turns N]
+python scripts/prefix_cache.py DATA.jsonl[.gz] [--conversations N] [--turns N]
 
 Replays conversations (JSON Lines: `sessions` of `messages` with `role` and `content`) as one client that compacts its
 history, twice: straight to a scripted upstream, and through the proxy with a user id, so that later conversations

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """
-How long does a start take? From the command to the first 200 on `/healthz`, against a Python that imports what any
-proxy of this kind imports.
+The time of a start, from the command to the first 200 on `/healthz`, against a Python that imports what any such proxy
+imports.
 
-    scripts/startup.py [--runs N]
+scripts/startup.py [--runs N]
 
 The two take turns, so that whatever else the machine does slows both. Prints medians, and their ratio: times are of one
 machine, ratios travel.

@@ -1,5 +1,5 @@
 """
-How does a test run the real thing? The proxy as a process of its own, a scripted upstream on a thread, a plain caller.
+The running proxy for tests: a process of its own, a scripted upstream on a thread, and a plain caller.
 
 Nothing here patches anything: what a test sees is what a client, an operator or a provider would see.
 """

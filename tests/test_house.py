@@ -1,4 +1,6 @@
-"""Is the house in order? What no single file answers: where tests stand, what an import loads, what a wheel holds."""
+"""
+The order of the project, which no single file tests: where tests stand, what an import loads, what a wheel holds.
+"""
 
 import ast
 import json

@@ -1,5 +1,5 @@
 """
-Whose memory is it? Two tenants with the same words and the same ids never see each other's, whatever they claim.
+Isolation: two tenants with the same words and the same ids never see each other's memory, whatever they claim.
 
 The widest reach there is (`tenant`) makes it as hard as it can be: everything of one's own may come back at any time.
 """

@@ -1,4 +1,4 @@
-"""What happens to a request of Anthropic's Messages API? Compacted by its client, by its provider, or held by it."""
+"""Requests of Anthropic's Messages API: compacted by their client, by their provider, or held by it."""
 
 from __future__ import annotations
 

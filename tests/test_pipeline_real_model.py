@@ -1,4 +1,4 @@
-"""Does a real language model make use of what the proxy adds? SmolLM2 behind the running proxy."""
+"""A real language model behind the running proxy: whether SmolLM2 makes use of what memory adds."""
 
 from __future__ import annotations
 

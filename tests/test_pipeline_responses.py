@@ -1,4 +1,4 @@
-"""What happens to a request whose history the provider holds, or has compacted so that only it can read it?"""
+"""Requests whose history the provider holds, or has compacted so that only it can read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a test see single bytes and closed connections? A provider and a client that speak HTTP by hand."""
+"""HTTP by hand, for tests of single bytes and closed connections: a provider and a client."""
 
 from __future__ import annotations
 

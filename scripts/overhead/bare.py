@@ -1,7 +1,7 @@
 """
-What does passing through cost at the least? Starlette and aiohttp, and nothing else.
+A bare pass-through for comparison: Starlette and aiohttp, and nothing else.
 
-    UPSTREAM=http://127.0.0.1:1234 uvicorn bare:app
+UPSTREAM=http://127.0.0.1:1234 uvicorn bare:app
 """
 
 from __future__ import annotations

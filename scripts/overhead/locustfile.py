@@ -1,7 +1,7 @@
 """
-How do conversations arrive? Each locust user is one client that keeps one conversation, and sends it whole each time.
+Locust users: each is a client with one conversation, which it sends whole each time.
 
-    ROWS=rows.jsonl PACE_SECONDS=0.3 locust --headless -f locustfile.py -H http://127.0.0.1:8484 -u 8 -t 30s
+ROWS=rows.jsonl PACE_SECONDS=0.3 locust --headless -f locustfile.py -H http://127.0.0.1:8484 -u 8 -t 30s
 
 Every request becomes a line of ROWS: when it was sent, its kind, whether streamed, milliseconds to the first byte of
 the answer's body and to its end, memories recalled (as the proxy says), blocks in the request (as the upstream saw

@@ -1,5 +1,5 @@
 """
-What would people and assistants say? Conversations made up from a seed: distinct facts, plausible prose, no data.
+Conversations made up from a seed: distinct facts, plausible prose, no data.
 
 Standard library only: the load tool imports it from an environment of its own.
 """

@@ -1,7 +1,7 @@
 """
-What does the provider say? Something at once, and in a header how many memory blocks it was sent.
+A provider that answers at once, and says in a header how many memory blocks it was sent.
 
-    uvicorn upstream:app
+uvicorn upstream:app
 """
 
 from __future__ import annotations

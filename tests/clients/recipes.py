@@ -1,4 +1,4 @@
-"""What do the documents tell people to copy? Their code blocks, with another address in them."""
+"""The recipes in the documents: their code blocks, with another address in them."""
 
 from __future__ import annotations
 

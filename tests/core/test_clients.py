@@ -1,5 +1,5 @@
 """
-What do clients do that could not be recorded? One story each, after their sources; none is known to the core by name.
+Behaviour of clients that could not be recorded, one story each, after their sources. The core knows none by name.
 
 Facts: the clients' own repositories, read and not run. The words are ours wherever they do not matter.
 """

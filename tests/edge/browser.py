@@ -1,4 +1,4 @@
-"""How does a test drive a real browser? Chromium without a window, pages of a site of the test's own, no network."""
+"""A real browser for tests: Chromium without a window, pages of a site of the test's own, no network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a test run the edge alone? On a real server, as in production, with a pipeline that follows a script."""
+"""The edge alone for tests: on a real server, as in production, with a pipeline that follows a script."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Does a language model answer better with memory?"""
-
 from __future__ import annotations
 
 import argparse

@@ -1,5 +1,3 @@
-"""Is the evidence of a question in what comes back?"""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""How often is nothing said where nothing is known?"""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Where something changed, does the block hold the newest statement, and can be seen that it is the newest?"""
-
 from __future__ import annotations
 
 from dataclasses import replace

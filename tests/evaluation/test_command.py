@@ -1,5 +1,3 @@
-"""What can be measured?"""
-
 from __future__ import annotations
 
 import argparse

@@ -1,5 +1,3 @@
-"""What does a client send after it compacted?"""
-
 import pytest
 
 from proxy.errors import PolicyError

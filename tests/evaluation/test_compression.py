@@ -1,5 +1,3 @@
-"""What does a vector lose when it is kept in fewer bits?"""
-
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""What does a search cost, and what a message that is indexed?"""
-
 from __future__ import annotations
 
 from proxy.evaluation import palimpsest

@@ -1,5 +1,3 @@
-"""Which conversations are measured?"""
-
 from __future__ import annotations
 
 import gzip

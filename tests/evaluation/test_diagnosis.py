@@ -1,5 +1,3 @@
-"""Was it lost when memory was written, or not found again?"""
-
 import pytest
 
 from proxy.evaluation.diagnosis import MARGIN, Segments, contains_match, gaps, spans, token_f1

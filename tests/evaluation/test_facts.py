@@ -1,5 +1,3 @@
-"""What did a compaction lose that can be checked?"""
-
 import pytest
 
 from proxy.evaluation.facts import Rarity, facts_of, holds, normalised

@@ -1,5 +1,3 @@
-"""Which pieces fit into the budget?"""
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,5 +1,3 @@
-"""How is a store of many memories made, once for many runs?"""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,5 +1,3 @@
-"""Which language model writes or reads, where a benchmark needs one?"""
-
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""Which pieces mean something close to a question?"""
-
 from proxy.evaluation.filling import Piece
 from proxy.evaluation.nearest import Nearest
 from tests.remembered import WordEmbedder

@@ -1,5 +1,3 @@
-"""What does this project's own memory answer?"""
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,5 +1,3 @@
-"""How is a measurement told?"""
-
 from __future__ import annotations
 
 import io

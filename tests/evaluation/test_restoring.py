@@ -1,5 +1,3 @@
-"""Which lost facts come back after a compaction, and why do the others not?"""
-
 from proxy.evaluation.baselines.extractive import Extractive
 from proxy.evaluation.baselines.recent import MostRecent
 from proxy.evaluation.facts import facts_of, said_in

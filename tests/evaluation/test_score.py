@@ -1,5 +1,3 @@
-"""Is the answer in what a memory gave?"""
-
 from proxy.evaluation.score import Evidence, Given, literal, normalised
 
 LONG = "I moved to Lyon last spring because the new job is there, and I love the river."

@@ -1,5 +1,3 @@
-"""Is one system better than another, or was it luck?"""
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,5 +1,3 @@
-"""What is one turn of a conversation?"""
-
 from proxy.domain import ToolCall
 from proxy.evaluation.turns import SUMMARY_CHARS, SUMMARY_CHARS_OF_MESSAGE, turn_pairs
 from tests.evaluation.told import told

@@ -1,5 +1,3 @@
-"""What does each writer keep of a conversation within a budget of tokens?"""
-
 import pytest
 
 from proxy.evaluation.baselines.summary import MIN_ENTRY_TOKENS

@@ -1,5 +1,3 @@
-"""Which passages hold a question's words?"""
-
 from __future__ import annotations
 
 import pytest

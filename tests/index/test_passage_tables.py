@@ -1,5 +1,3 @@
-"""What is known of the passages of a scope, and what do they mean?"""
-
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,3 @@
-"""What is remembered of this?"""
-
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,3 @@
-"""Which stored conversations may one question look at?"""
-
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,6 @@
-"""Does the running proxy see what real clients did? Their recorded requests, with labels; none written for this."""
+"""
+Replayed requests of real clients, with labels, none of them written for this: what the running proxy makes of them.
+"""
 
 from __future__ import annotations
 

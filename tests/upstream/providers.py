@@ -1,5 +1,5 @@
 """
-How do Gemini and Ollama answer? The scripted upstream, in the words of providers that no client of ours speaks to.
+The answers of Gemini and Ollama, by the scripted upstream: providers whose API none of our clients speaks.
 
 Anthropic's and OpenAI's words are the scripted upstream's own.
 """

@@ -1,4 +1,4 @@
-"""How is aider driven? `aider --message`, each time with its history restored from the file that it keeps."""
+"""aider as a driven client: `aider --message`, each time with its history restored from the file that it keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is Claude Code driven? `claude -p`, then `claude -p --continue`."""
+"""Claude Code as a driven client: `claude -p`, then `claude -p --continue`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How is cline driven? `cline auth` once, then `cline TEXT`: without a terminal each run is a new conversation."""
+"""
+cline as a driven client: `cline auth` once, then `cline TEXT`. Without a terminal each run is a new conversation.
+"""
 
 from __future__ import annotations
 

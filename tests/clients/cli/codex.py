@@ -1,4 +1,4 @@
-"""How is codex driven? `codex exec`, then `codex exec resume --last`."""
+"""Codex as a driven client: `codex exec`, then `codex exec resume --last`."""
 
 from __future__ import annotations
 

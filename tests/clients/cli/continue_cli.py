@@ -1,4 +1,4 @@
-"""How is Continue driven? `cn --print`, then `cn --print --resume`."""
+"""Continue as a driven client: `cn --print`, then `cn --print --resume`."""
 
 from __future__ import annotations
 

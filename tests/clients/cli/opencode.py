@@ -1,4 +1,4 @@
-"""How is opencode driven? `opencode run`, then `opencode run --continue`."""
+"""opencode as a driven client: `opencode run`, then `opencode run --continue`."""
 
 from __future__ import annotations
 

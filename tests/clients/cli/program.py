@@ -1,4 +1,4 @@
-"""How does a test run a client that is a program of its own? With a home of its own, and no network but loopback."""
+"""A client that is a program of its own, run with a home of its own and no network but loopback."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""How is a message made findable?"""
-
 from __future__ import annotations
 
 import itertools

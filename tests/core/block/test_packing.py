@@ -1,5 +1,3 @@
-"""What fits into a block, and how does it read?"""
-
 from __future__ import annotations
 
 import re

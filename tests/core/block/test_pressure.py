@@ -1,5 +1,3 @@
-"""How full is the window, and how much may be said?"""
-
 import pytest
 
 from proxy.core.block.pressure import beside_own, free_tokens, pressure, recall_budget, reply_room, restore_budget

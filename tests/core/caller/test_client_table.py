@@ -1,5 +1,3 @@
-"""What do clients say about themselves?"""
-
 from __future__ import annotations
 
 import pytest

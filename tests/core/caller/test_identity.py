@@ -1,5 +1,3 @@
-"""Who is speaking?"""
-
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,4 @@
-"""What holds for every list of messages, however odd?"""
+"""Properties of lineage that hold for every list of messages, however odd."""
 
 from __future__ import annotations
 

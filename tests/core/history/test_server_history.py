@@ -1,5 +1,3 @@
-"""What does a request continue whose history the provider holds?"""
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,5 +1,3 @@
-"""Does one text stand inside another?"""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""Which days does a question speak of?"""
-
 from __future__ import annotations
 
 from datetime import UTC, datetime

@@ -1,5 +1,3 @@
-"""What to look for, and how much may be said?"""
-
 from dataclasses import replace
 
 import pytest

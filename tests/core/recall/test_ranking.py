@@ -1,5 +1,3 @@
-"""What matters now?"""
-
 from __future__ import annotations
 
 from dataclasses import replace

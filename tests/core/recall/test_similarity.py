@@ -1,5 +1,3 @@
-"""How near is each passage to a question?"""
-
 from __future__ import annotations
 
 import numpy as np

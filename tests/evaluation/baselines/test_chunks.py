@@ -1,5 +1,3 @@
-"""Which stretches of 200 tokens are there?"""
-
 from proxy.evaluation.baselines.chunks import CHUNK_TOKENS, ENCODING, token_chunks
 from proxy.tokens.counter import encoder
 from tests.evaluation.told import told

@@ -1,5 +1,3 @@
-"""What will be asked of a session, and what is the least that answers it?"""
-
 from proxy.evaluation.baselines.epc import Epc, Unit, chosen, merged, utility
 from tests.evaluation.baselines.asking import asking
 from tests.evaluation.told import told

@@ -1,5 +1,3 @@
-"""What does LANTERN restore?"""
-
 from proxy.evaluation.baselines.lantern import Lantern, LanternWithChunks
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder

@@ -1,5 +1,3 @@
-"""What does a model extract every five turns, and find again by three questions?"""
-
 from proxy.evaluation.baselines.memgpt import BATCH_TURNS, MemGpt
 from tests.evaluation.baselines.asking import asking
 from tests.evaluation.told import told

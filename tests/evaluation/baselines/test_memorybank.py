@@ -1,5 +1,3 @@
-"""What is close, and not yet forgotten?"""
-
 from proxy.evaluation.baselines.memorybank import MemoryBank
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder

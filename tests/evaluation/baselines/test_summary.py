@@ -1,5 +1,3 @@
-"""What does a model keep of each session?"""
-
 from dataclasses import replace
 
 from proxy.evaluation.baselines.summary import SEGMENT_CHARS, Summary, segments
