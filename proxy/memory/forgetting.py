@@ -24,6 +24,7 @@ from proxy.core.archive import chunking, records
 from proxy.core.archive.receipt import NOT_COVERED, signed
 from proxy.core.archive.tombstones import scope_print
 from proxy.core.caller.identity import tenant_key
+from proxy.core.history import request_roles
 from proxy.core.recall import utterance
 from proxy.core.redaction import redaction
 from proxy.domain import Json
@@ -72,6 +73,7 @@ CACHES_OF_WORDS = (
     chunking._terms_of,
     chunking._beginning_of,
     utterance._read,
+    request_roles._first_of_orders,
 )
 """Functions that keep words of messages in memory to save time: emptied in every worker after an erasure."""
 

@@ -149,7 +149,7 @@ def clues(
     history = chat.history
     found: dict[LinkKind, list[int]] = defaultdict(list)
     found[LinkKind.REPLY] = [print for _, print in reply_links([chat.follows], key)]
-    found[LinkKind.ECHO] = [print for message in history for print in opaque_prints(message, key)]
+    found[LinkKind.ECHO] = [print for message in history if message.opaque for print in opaque_prints(message, key)]
     found[LinkKind.ECHO] += found[LinkKind.REPLY]
     found[LinkKind.CLIENT_ID] = [id_print(key, "client", value) for value in speaker.client_ids]
     for at in range(max(0, len(history) - newest), len(history)):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from proxy.core.caller.client_table import Signals
 from proxy.domain import Chat, Message, Shape
@@ -20,6 +21,7 @@ EDGE_CHARS = 2000  # an instruction is glued to either end of a transcript
 OPENING_CHARS = 200  # "[Pause the game. Summarise the most important events so far, ..."
 LONG_ASK_CHARS = 400  # nobody types an instruction of this length; clients keep them as templates
 ABOUT_CHARS = 60  # "a detailed summary" ... "of the conversation so far"
+REMEMBERED_PROMPTS = 512  # beginnings of system prompts: the same one stands in every request of a client
 TRANSCRIPT_CHARS = 20_000  # both voices have spoken by then
 _SUMMARY = re.compile(r"summar|condens|compact|compress|recap|digest|snapshot|checkpoint|hand-?off|context extract")
 _VOICE = r"(user|human|assistant|ai|agent|model)\b"
@@ -65,10 +67,10 @@ def intent_of(chat: Chat, signals: Signals) -> Intent:
     ends = _squeeze(asking if len(asking) <= 2 * EDGE_CHARS else f"{asking[:EDGE_CHARS]} … {asking[-EDGE_CHARS:]}")
     prompt = _squeeze(first.text[:HEAD_CHARS]) if first.is_instruction else ""
     orders = prompt or (ends if lone and len(history) == 1 else "")
-    defines = _first(signals.defines, orders) if prompt or _is_put_together(asking) else ""
+    defines = _first_of_orders(signals.defines, orders) if prompt or _is_put_together(asking) else ""
     if lone and len(history) == 1 and (chat.max_reply_tokens == 1 or any(p.fullmatch(ends) for p in signals.probes)):
         defines = ends[:OPENING_CHARS] or "a probe"
-    instructs = defines or _first(signals.instructs, orders)
+    instructs = defines or _first_of_orders(signals.instructs, orders)
     found = [match for pattern in signals.asks if (match := pattern.search(ends))]
     hits = [match.group() for match in found]
     about = any(_CONVERSATION.search(ends[match.start() : match.end() + ABOUT_CHARS]) for match in found)
@@ -157,6 +159,11 @@ def _differences(shape: Shape, parent: Shape) -> tuple[str, ...]:
     if shape.capped and not parent.capped:
         found.append("the answer is capped, as the conversation's are not")
     return tuple(found)
+
+
+@lru_cache(REMEMBERED_PROMPTS)
+def _first_of_orders(patterns: tuple[re.Pattern[str], ...], text: str) -> str:
+    return _first(patterns, text)
 
 
 def _first(patterns: Sequence[re.Pattern[str]], text: str) -> str:

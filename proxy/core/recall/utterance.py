@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -164,8 +165,10 @@ def _read(text: str) -> Utterance:
     kinds_of = [known.get(code, 0) for known in kinds]
     count = max(len(found), 1)
 
+    times = Counter(kinds_of)  # a dozen different ones
+
     def holding(kind: int) -> int:
-        return sum(bool(each & kind) for each in kinds_of)
+        return sum(often for each, often in times.items() if each & kind)
 
     return Utterance(
         language=code,
