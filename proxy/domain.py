@@ -269,6 +269,24 @@ class Seen:
     heads: tuple[Head, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Follows:
+    """The request of before, where all of its messages stand in front of this one's."""
+
+    turn: str  # its `Turn.id`
+    speaker: Speaker
+    messages: int  # of its history
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """What to look up for a request that goes on from another: the turn of that, and the fingerprint of its answer."""
+
+    tenant: str
+    turn: str
+    answer: int
+
+
 # --- what was decided ----------------------------------------------------------------------------
 
 

@@ -171,14 +171,15 @@ class Pipeline:
             WireError: the body is none that we understand, or nothing can be added to it.
         """
         body, wire, mode = attempt.body, attempt.wire, attempt.mode
-        read = await self._reader.read(attempt.headers, attempt.named, body, wire, attempt.deadline + LATE_SECONDS)
+        deadline, turn_id = attempt.deadline + LATE_SECONDS, attempt.turn_id if mode is Mode.ON else ""
+        read = await self._reader.read(attempt.headers, attempt.named, body, wire, deadline, turn_id)
         if isinstance(read, Passed):
             return _untouched(body, read.note, read.model or await self._model(body))
-        reading, speaker = read
+        reading, speaker, follows = read
         model = reading.chat.model
         upstream = self._windows.upstream_of(model, wire, attempt.headers)
         window, user_agent = self._windows.of(upstream, model), attempt.named.get("user-agent", "")
-        request = Request(reading, speaker, window, user_agent, secrets.token_hex(8))
+        request = Request(reading, speaker, window, user_agent, follows, secrets.token_hex(8))
         decision = await self._decider.decide(request, attempt.deadline, lambda: attempt.has_gone_on)
         if isinstance(decision, Note):
             return _untouched(body, decision, model)

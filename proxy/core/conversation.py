@@ -2,6 +2,7 @@
 The decisions of one request, as a generator: it asks for look-ups, is sent their answers, and returns a `Decision`.
 
     asks                              is sent                     then
+    Continuation   of the last turn   Seen                        no Clues, where the request does nothing but go on
     Clues      the newest messages    Seen                        once more with older ones, where nothing is known
     Clues      echoes, tasks          Seen                        the lineage, what is replayed, the pressure
     Foreseen   a likely question      None
@@ -27,14 +28,14 @@ from proxy.core.block.pressure import pressure, reply_room
 from proxy.core.caller.client_table import Signals
 from proxy.core.caller.identity import tenant_key
 from proxy.core.decision import Decision
-from proxy.core.history.lineage import trace
+from proxy.core.history.lineage import extended, follows, trace
 from proxy.core.history.link_keys import CLUE_MESSAGES, NEWEST_CLUES, clues, further_clues, shape_of
 from proxy.core.history.request_roles import intent_of
 from proxy.core.history.server_history import inherited
 from proxy.core.reading import Reading
 from proxy.core.recall.diagnosis import diagnose, newest_question
 from proxy.core.redaction.redaction import redacted_name
-from proxy.domain import Clues, Lineage, Note, Query, Role, Seen, Shape, Speaker
+from proxy.domain import Clues, Continuation, Follows, Lineage, Note, Query, Role, Seen, Shape, Speaker
 from proxy.errors import MemoryFault
 from proxy.settings.policy import Policy
 
@@ -57,7 +58,7 @@ class StoredMessages:
     occurrences: tuple[int, ...]
 
 
-Lookup = Clues | Foreseen | StoredMessages | Query
+Lookup = Clues | Continuation | Foreseen | StoredMessages | Query
 Deciding = Generator[Lookup, Any, Decision | Note]
 
 
@@ -87,6 +88,7 @@ class Request:
     speaker: Speaker
     window_tokens: int  # of the model that it asks
     user_agent: str = ""
+    follows: Follows | None = None  # the request that it goes on from, where that was read here
     new_id: str = ""  # random: names the conversation that it begins, if it begins one
 
 
@@ -138,6 +140,10 @@ def _past(request: Request, rules: Rules) -> Generator[Lookup, Any, _Past]:
     shape = shape_of(chat, reading.instruction_prints, request.user_agent, rules.named)
     intent = intent_of(chat, rules.signals)
     try:
+        if request.follows and (continuation := follows(reading, request.follows, speaker)) is not None:
+            stood: Seen = yield continuation
+            if (extension := extended(reading, shape, intent, continuation, stood, speaker)) is not None:
+                return _Past(extension, inherited(chat, shape, extension.head))
         seen: Seen = yield clues(chat, prints, speaker, key)
         if not seen.links and len(prints) > NEWEST_CLUES:
             seen = yield clues(chat, prints, speaker, key, CLUE_MESSAGES)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from proxy.core.conversation import FAILED, Foreseen, Lookup, Request, Rules, StoredMessages, advance, decide
 from proxy.core.decision import Decision
-from proxy.domain import Clues, Note, Query
+from proxy.domain import Clues, Continuation, Note, Query
 from proxy.memory.off_loop import OffLoop
 from proxy.memory.recall import Recall
 from proxy.memory.request_reader import skipped
@@ -45,7 +45,7 @@ class Decider:
                 answer = await self._answer(step, deadline, has_gone_on())
             except FAILED as failure:
                 if not has_gone_on():
-                    skipped("history" if isinstance(step, Clues) else "recall", failure, self._counts)
+                    skipped("history" if isinstance(step, Clues | Continuation) else "recall", failure, self._counts)
                 answer = failure
             step = await self._work.run(size, advance, deciding, answer)
         return step
@@ -57,8 +57,10 @@ class Decider:
         Raises:
             TimeoutError, MemoryFault: it was not found out.
         """
-        if isinstance(lookup, Clues):
+        if isinstance(lookup, Clues | Continuation):
             async with asyncio.timeout_at(deadline + LATE_SECONDS):
+                if isinstance(lookup, Continuation):
+                    return await self._journal.standing(lookup)
                 return await self._journal.seen(lookup)
         if has_gone_on:
             raise TimeoutError

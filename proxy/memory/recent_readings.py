@@ -11,6 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from proxy.core.reading import Reading
+from proxy.domain import Speaker
 from proxy.ports import Wire
 from proxy.wire.layout import same_bytes
 
@@ -26,6 +27,8 @@ COMPARED = 4  # of these, the newest are compared with a request that continues 
 class Read:
     """One request as it was read, with the tokens of each message and of the tools (`TokenCounter.messages`)."""
 
+    turn: str  # its `Turn.id`; "" where it is not archived
+    speaker: Speaker
     wire: Wire
     reading: Reading
     encoding: str

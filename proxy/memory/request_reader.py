@@ -7,6 +7,7 @@ Everything that the text of a request costs is spent here, once: it is parsed, f
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,7 +20,7 @@ from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.core.conversation import FAILED, Rules
 from proxy.core.history.link_keys import reply_links
 from proxy.core.reading import Reading
-from proxy.domain import Chat, Fingerprint, Json, Note, RawHeaders, Speaker
+from proxy.domain import Chat, Fingerprint, Follows, Json, Note, RawHeaders, Speaker
 from proxy.memory.off_loop import INLINE_BYTES, OffLoop
 from proxy.memory.recent_readings import Read, RecentReadings
 from proxy.ports import Counts, Wire
@@ -67,14 +68,24 @@ class RequestReader:
         self._has_warned_of_no_tenant = False
 
     async def read(
-        self, headers: RawHeaders, named: Mapping[str, str], body: bytes, wire: Wire, deadline: float
-    ) -> tuple[Reading, Speaker] | Passed:
+        self,
+        headers: RawHeaders,
+        named: Mapping[str, str],
+        body: bytes,
+        wire: Wire,
+        deadline: float,
+        turn: str = "",
+    ) -> tuple[Reading, Speaker, Follows | None] | Passed:
         """
         Read one request.
 
         Args:
             named: the headers, lower-case names to values.
             deadline: by the event loop's clock; then no look-up is waited for.
+            turn: the id that it will be archived under; "" where it will not.
+
+        Returns:
+            What it says, who says it, and the request that it goes on from, where that was read here.
 
         Raises:
             WireError: the body is none that we understand.
@@ -108,10 +119,14 @@ class RequestReader:
             is_counted = 0
         is_much = self._tokens.uncounted_chars(chat, prints, is_counted) > INLINE_BYTES
         size = INLINE_BYTES + is_much
-        read = await self._work.run(size, self._counted, chat, prints, wire, before, known, new_bytes)
+        counted = functools.partial(self._counted, turn, speaker, wire, before, known, new_bytes)
+        read = await self._work.run(size, counted, chat, prints)
         if chat.layout is not None and erasures == self._recent.erasures:
             self._recent.remember(tenant, body, read, before)
-        return read.reading, speaker
+        follows = None
+        if before and before.turn and known == len(before.reading.prints):
+            follows = Follows(before.turn, before.speaker, len(before.reading.history))
+        return read.reading, speaker, follows
 
     async def _completed(self, chat: Chat, speaker: Speaker, deadline: float) -> Chat:
         """The request with what it only names by an id; the client's bytes stay as they are."""
@@ -127,7 +142,15 @@ class RequestReader:
         return replace(chat, messages=tuple(with_referred(message, parts) for message in chat.messages))
 
     def _counted(
-        self, chat: Chat, prints: tuple[Fingerprint, ...], wire: Wire, before: Read | None, known: int, new_bytes: int
+        self,
+        turn: str,
+        speaker: Speaker,
+        wire: Wire,
+        before: Read | None,
+        known: int,
+        new_bytes: int,
+        chat: Chat,
+        prints: tuple[Fingerprint, ...],
     ) -> Read:
         tokens, model = self._tokens, chat.model
         encoding = tokens.encoding(model)
@@ -144,7 +167,7 @@ class RequestReader:
         if chat.held:
             history = sum(counted[at] for at in reading.places)
             reading = replace(reading, history_tokens=tokens.scaled(model, history))
-        return Read(wire, reading, encoding, counted, tools)
+        return Read(turn, speaker, wire, reading, encoding, counted, tools)
 
     def _warn_of_no_tenant(self, credentials: Sequence[bytes]) -> None:
         """Say once why, and what to do: a newcomer would wonder why nothing is remembered."""

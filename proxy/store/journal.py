@@ -17,6 +17,7 @@ from proxy.domain import (
     Block,
     BlockKind,
     Clues,
+    Continuation,
     Heard,
     Json,
     Link,
@@ -66,6 +67,17 @@ JOIN head ON head.conversation = asked.value AND head.turn IN (
     SELECT turn FROM head AS newest WHERE newest.conversation = asked.value ORDER BY turn DESC LIMIT ?2)
 JOIN conversation ON conversation.id = head.conversation
 ORDER BY head.turn DESC
+"""
+STANDING = """
+SELECT turn.id, turn.conversation, conversation.tenant
+FROM turn JOIN conversation ON conversation.id = turn.conversation
+WHERE turn.key = ?1 AND conversation.tenant = (SELECT id FROM tenant WHERE name = ?2)
+"""
+LINKS_OF = f"""
+SELECT link.kind, link.print, conversation.id, conversation.public, turn.role, link.turn
+FROM link JOIN turn ON turn.id = link.turn JOIN conversation ON conversation.id = link.conversation
+WHERE link.tenant = ?1 AND link.print = ?2 AND link.kind IN ('{LinkKind.ANSWER}', '{LinkKind.MESSAGE}')
+LIMIT {MAX_LINKS_OF_PRINT}
 """
 BLOCKS = """
 SELECT conversation.public, block.occurrence, block.text, block.kind, block.occurrences, block.tokens, block.role
@@ -126,15 +138,24 @@ class Journal:
             further = (head_after(ask, turn) for turn in sorted(named)[-MAX_CONVERSATIONS:])
             return rows, [*heads, *(head for head in further if head)], ask(BLOCKS, (likeliest,))
 
-        rows, heads, blocks = await self._database.ask(look)
-        links = tuple(
-            Link(LinkKind(kind), print, public, Role(role), turn) for kind, print, _, public, role, turn in rows
-        )
-        said: dict[str, list[StoredBlock]] = defaultdict(list)
-        for conversation, anchor, text, kind, packed, tokens, role in blocks:
-            block = Block(text, BlockKind(kind), tuple(orjson.loads(packed)), tokens, role)
-            said[conversation].append(StoredBlock(anchor, block))
-        return Seen(links, tuple(head_of(head, tuple(said[head[0]])) for head in heads))
+        return _seen(*await self._database.ask(look))
+
+    async def standing(self, asked: Continuation) -> Seen:
+        """
+        How the conversation of a turn stands, the newest state first, and all links of its answer.
+
+        Nothing where there is no such turn, or where it is not the newest state.
+        """
+
+        def look(ask: Ask) -> tuple[list[Row], list[Row], list[Row]]:
+            for turn, conversation, tenant in ask(STANDING, (asked.turn, asked.tenant)):
+                newest = ids([conversation])
+                heads = ask(HEADS, (newest, MAX_HEADS_READ))
+                if heads and heads[0][1] == turn:
+                    return ask(LINKS_OF, (tenant, asked.answer)), heads, ask(BLOCKS, (newest,))
+            return [], [], []
+
+        return _seen(*await self._database.ask(look))
 
     async def messages(self, tenant: str, occurrences: Sequence[int]) -> Mapping[int, Message]:
         """The stored messages of these occurrences, in their order; those that are not there are left out."""
@@ -277,6 +298,15 @@ def _turn(rows: Sequence[Row]) -> Mapping[str, Any] | None:
         return None
     found = dict(zip(names, rows[0], strict=True))
     return found | {"explain": orjson.loads(found["explain"])}
+
+
+def _seen(rows: Sequence[Row], heads: Sequence[Row], blocks: Sequence[Row]) -> Seen:
+    links = tuple(Link(LinkKind(kind), print, public, Role(role), turn) for kind, print, _, public, role, turn in rows)
+    said: dict[str, list[StoredBlock]] = defaultdict(list)
+    for conversation, anchor, text, kind, packed, tokens, role in blocks:
+        block = Block(text, BlockKind(kind), tuple(orjson.loads(packed)), tokens, role)
+        said[conversation].append(StoredBlock(anchor, block))
+    return Seen(links, tuple(head_of(head, tuple(said[head[0]])) for head in heads))
 
 
 def _likeliest(rows: Sequence[Row]) -> list[int]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proxy.domain import Block, BlockKind, Clues, Ending, HeadFlag, LinkKind, Role
+from proxy.domain import Block, BlockKind, Clues, Continuation, Ending, HeadFlag, LinkKind, Role, Seen
 from proxy.store.database import Database
 from proxy.store.journal import Journal
 from tests.talking import NOW, Talk, assistant, heard, look, newest, print_of, record, system, user
@@ -48,6 +48,27 @@ async def test_head_is_the_history_and_the_answer_without_instructions(journal: 
     assert head.shape == asked.turn.shape
     stored = await journal.messages("acme", head.occurrences)
     assert [stored[o].raw for o in head.occurrences] == said
+
+
+async def test_a_turn_that_is_the_newest_state_is_found_with_all_links_of_its_answer(journal: Journal) -> None:
+    first = record(HELLO)
+    said = heard(first, "hi there")
+    print = said.entry.new.print.full if said.entry else 0
+    said = replace(said, answer=replace(said.answer, links=((LinkKind.ANSWER, print), (LinkKind.PHRASE, print))))
+    await journal.write([first], [said])
+    stands = await journal.standing(Continuation("acme", first.turn.id, print))
+    assert stands.heads == (await look(journal, HELLO)).heads
+    assert [(link.kind, link.conversation) for link in stands.links] == [(LinkKind.ANSWER, "c-1")]
+    assert await journal.standing(Continuation("other", first.turn.id, print)) == Seen()
+    assert await journal.standing(Continuation("acme", "t-unknown", print)) == Seen()
+    elsewhere = record([user("hello"), assistant("hi there"), user("more")], conversation="c-2")
+    elsewhere = replace(elsewhere, turn=replace(elsewhere.turn, links=((LinkKind.MESSAGE, print),)))
+    await journal.write([elsewhere])
+    links = (await journal.standing(Continuation("acme", first.turn.id, print))).links
+    assert {link.conversation for link in links} == {"c-1", "c-2"}
+    later = record([*HELLO, assistant("hi there"), user("more")], stands.heads[0])
+    await journal.write([later])
+    assert await journal.standing(Continuation("acme", first.turn.id, print)) == Seen()
 
 
 async def test_answers_are_found_by_their_names_inside_their_tenant(journal: Journal) -> None:

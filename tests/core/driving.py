@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,9 @@ from proxy.core.history.link_keys import answer_links, flags_of, reply_links
 from proxy.core.reading import Reading
 from proxy.domain import (
     Clues,
+    Continuation,
     Event,
+    Follows,
     Head,
     HeadFlag,
     Json,
@@ -139,6 +141,7 @@ class Journal:
 
     links: dict[tuple[LinkKind, int], list[Link]] = field(default_factory=lambda: defaultdict(list))
     heads: dict[int, Head] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)  # of turns, by their ids
     turns: int = 0
     occurrences: int = 0
 
@@ -146,6 +149,8 @@ class Journal:
         match asked:
             case Clues():
                 return self.seen(asked)
+            case Continuation():
+                return self.standing(asked)
             case StoredMessages():
                 return {}
             case Query():
@@ -164,9 +169,19 @@ class Journal:
         heads = tuple(head for head in self.heads.values() if head.conversation in found)
         return Seen(tuple(dict.fromkeys(links)), heads)
 
+    def standing(self, asked: Continuation) -> Seen:
+        number = self.numbers.get(asked.turn, 0)
+        head = self.heads.get(number)
+        kinds = (LinkKind.ANSWER, LinkKind.MESSAGE)
+        links = tuple(link for kind in kinds for link in self.links.get((kind, asked.answer), ()))
+        heads = [one for one in self.heads.values() if head and one.conversation == head.conversation]
+        heads.sort(key=lambda one: -one.turn)
+        return Seen(links, tuple(heads)) if heads and heads[0].turn == number else Seen()
+
     def write(self, turn: Turn, answer: Message, answer_id: str, key: bytes) -> None:
         """Keep a turn with its answer."""
         self.turns += 1
+        self.numbers[turn.id] = self.turns
         print = fingerprint(answer, key)
         left = (*turn.links, *answer_links(answer, print, turn, key), *reply_links([answer_id], key))
         for kind, value in left:
@@ -228,6 +243,16 @@ class Core:
     rules: Rules = field(default_factory=rules_of)
     journal: Journal = field(default_factory=Journal)
     requests: int = 0
+    continuations: int = 0  # requests that repeat another one whole, and go on
+    sent: list[tuple[Request, str]] = field(default_factory=list)
+
+    def followed(self, request: Request) -> Iterator[Follows]:
+        """The requests of before that this one repeats whole."""
+        messages = request.reading.chat.messages
+        for before, turn in self.sent:
+            said = before.reading.chat.messages
+            if len(said) < len(messages) and messages[: len(said)] == said:
+                yield Follows(turn, before.speaker, len(before.reading.history))
 
     def hear(
         self, body: Json, answer: Json | None, headers: Mapping[str, str] | None = None, wire: Wire = on_chat
@@ -243,6 +268,11 @@ class Core:
         request = request_of(body, self.rules, headers, wire, new_id=str(self.requests))
         decision = drive(request, self.rules, self.journal.answer)
         assert isinstance(decision, Decision)
+        for before in self.followed(request):  # less is looked up, and the same is decided
+            again = drive(replace(request, follows=before), self.rules, self.journal.answer)
+            assert again == decision
+            self.continuations += 1
+        self.sent.append((request, str(self.requests)))
         turn = turn_of(decision, self.rules, id=str(self.requests), upstream="", created_at=0.0)
         if answer is not None:
             key = self.rules.key(request.speaker.tenant)

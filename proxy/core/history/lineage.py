@@ -33,15 +33,19 @@ from proxy.core.history.alignment import (
 )
 from proxy.core.history.changes import Changes
 from proxy.core.history.events import event_of
-from proxy.core.history.link_keys import ECHO_CHARS, LONG_CHARS, opaque_prints
+from proxy.core.history.link_keys import ECHO_CHARS, LONG_CHARS, NEWEST_CLUES, opaque_prints
 from proxy.core.history.request_roles import Intent, is_side_request
 from proxy.core.history.server_history import continued, followed, inherited
 from proxy.core.history.shingles import shingles
+from proxy.core.reading import Reading
 from proxy.domain import (
     Chat,
+    Continuation,
     Event,
     Fingerprint,
+    Follows,
     Head,
+    HeadFlag,
     Lineage,
     Link,
     LinkKind,
@@ -123,6 +127,56 @@ def trace(
         window_full=event is Event.TRUNCATE and head.event is Event.TRUNCATE,
         evidence=evidence,
     )
+
+
+def follows(reading: Reading, before: Follows, speaker: Speaker) -> Continuation | None:
+    """
+    What to look up to be sure that a request does nothing but go on; None: what it may do besides is to be found out.
+
+    A long answer, and behind it what people say or tools answer: nothing in that can lead to another conversation.
+    """
+    history, prints, at = reading.history, reading.history_prints, before.messages
+    new = history[at + 1 :]
+    chat = reading.chat
+    if not new or len(new) >= NEWEST_CLUES or chat.held or chat.follows or chat.compacts:
+        return None
+    answer = history[at]
+    is_plain = answer.role == "assistant" and len(answer.text) >= LONG_CHARS
+    if not is_plain or speaker != before.speaker or speaker.retry_hint:
+        return None
+    called = {call.id for call in answer.calls} | {""}
+    if any(m.role == "assistant" or m.calls or m.answers_call not in called for m in new):
+        return None
+    if any(message.opaque for message in history):
+        return None
+    return Continuation(speaker.tenant, before.turn, prints[at].full)
+
+
+def extended(
+    reading: Reading, shape: Shape, intent: Intent, asking: Continuation, seen: Seen, speaker: Speaker
+) -> Lineage | None:
+    """
+    What `trace` says of a request that repeats all of a head and goes on; None where it might say something else.
+
+    Args:
+        asking: of `follows`.
+        seen: the links that its answer left anywhere, and the newest heads of the conversation, the newest first.
+    """
+    if not seen.heads or {link.conversation for link in seen.links} != {seen.heads[0].conversation}:
+        return None
+    head, older = seen.heads[0], seen.heads[1:]
+    length, sent, prints = len(head.fulls), head.request_length, reading.history_prints
+    if any(other.compactions >= head.compactions for other in older) or not head.flags[-1] & HeadFlag.OURS:
+        return None
+    if not 0 < length < len(prints) or prints[length - 1].full != asking.answer or sent != length - 1:
+        return None
+    if any(print.full != full for print, full in zip(prints, head.fulls, strict=False)):
+        return None
+    if is_side_request(intent, shape, head.shape, False)[0]:
+        return None
+    kept = (*range(length), *(-1 for _ in prints[length:]))
+    event, evidence, summary_at = event_of(Changes(reading.chat, prints, shape, head, kept, {}, 0, speaker))
+    return Lineage(event, head.role, head, kept, summary_at=summary_at, evidence=evidence)
 
 
 def _newcomer(speaker: Speaker, links: Sequence[Link]) -> tuple[Role, str, tuple[str, ...]]:

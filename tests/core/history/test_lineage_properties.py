@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import orjson
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proxy.domain import Event, Json, Role
-from tests.core.driving import Client, Core, Verdict, assistant, prose, user
+from proxy.core.conversation import Lookup
+from proxy.core.decision import Decision
+from proxy.domain import Continuation, Event, Follows, Json, Query, Role
+from tests.core.driving import (
+    Client,
+    Core,
+    Verdict,
+    assistant,
+    calling,
+    drive,
+    prose,
+    request_of,
+    tool,
+    user,
+)
 
 WORDS = st.sampled_from(
     ["", "Ok.", "go", "Summarize the conversation above:", prose(12, 1), prose(40, 2), prose(40, 3)]
@@ -116,3 +131,70 @@ def test_order_of_keys_and_form_of_content_do_not_count(one: list[Json], other: 
         for n, m in enumerate((one, other, [*one, *other]))
     ]
     assert [(v.event, v.role, v.conversation) for v in plain] == [(v.event, v.role, v.conversation) for v in parts]
+
+
+ANSWERED = [prose(40, "answer one"), prose(40, "answer two"), "Ok."]
+ASKED = [prose(20, "asked"), "go", "Summarize the conversation above:", prose(40, "answer one")]
+MOVES = st.tuples(
+    st.sampled_from(
+        ["ask", "ask", "ask", "tool", "retry", "edit", "cut", "fork", "new", "imported", "aside", "other id"]
+    ),
+    st.integers(0, 2),
+    st.sampled_from(ASKED),
+    st.sampled_from(ANSWERED),
+)
+
+
+@given(st.lists(MOVES, min_size=2, max_size=14), st.sampled_from([{}, {"x-palimpsest-conversation": "one"}]))
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_what_only_goes_on_is_judged_alike_with_less_looked_up(
+    moves: list[tuple[str, int, str, str]], named: dict[str, str]
+):
+    core = Core()  # it judges each request both ways, and compares
+    clients = [Client(core, headers=named)]
+    for move, which, text, answer in moves:
+        client = clients[which % len(clients)]
+        said = client.messages
+        if move == "tool":
+            client.ask(text, calling(("call", "read", {"path": "a.py"}), text=answer))
+            said.append(tool("call", text))
+            client.send(answer)
+            continue
+        if move == "retry" and len(said) > 1:
+            del said[-1]
+            client.send(answer)
+            continue
+        if move == "edit" and len(said) > 2:
+            del said[-2:]
+        elif move == "cut":
+            del said[1 : len(said) // 2]
+        elif move == "fork":
+            clients.append(client := client.copy())
+        elif move == "new":
+            clients.append(client := Client(core, headers=named))
+        elif move == "imported":
+            client.messages += [user("go"), assistant(answer)]
+        elif move == "aside":
+            client.beside([*client.messages, user(text)], answer)
+        elif move == "other id":
+            client.headers = {"x-palimpsest-conversation": "another"}
+        client.ask(text, answer)
+
+
+def test_what_only_goes_on_needs_one_look_up():
+    core = Core()
+    client = Client(core)
+    client.talk(3)
+    before, turn = core.sent[-1]
+    messages = [*client.messages, user("And then?")]
+    request = request_of({"model": client.model, "messages": messages}, core.rules)
+    follows = Follows(turn, before.speaker, len(before.reading.history))
+    asked: list[Lookup] = []
+
+    def answer(lookup: Lookup) -> object:
+        asked.append(lookup)
+        return core.journal.answer(lookup)
+
+    decision = drive(replace(request, follows=follows), core.rules, answer)
+    assert isinstance(decision, Decision) and decision.lineage.event is Event.APPEND
+    assert [type(lookup) for lookup in asked if not isinstance(lookup, Query)] == [Continuation]
