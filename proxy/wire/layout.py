@@ -12,7 +12,7 @@ import json
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ import orjson
 from proxy.domain import Chat, Json, Layout, Message
 
 OPENING_BYTES = 64  # of an element: tells those that could be the same
+SEARCHED = 4  # comparisons for each element of the other body, at most: thousands of results may begin alike
 OUTSIDE = -1  # the place of a message that does not stand in the list
 
 _scan = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).raw_decode  # numbers need no value here
@@ -164,6 +165,8 @@ def _further(body: bytes, old: Layout) -> tuple[int, list[tuple[int, int]], list
     spans: list[tuple[int, int]] = []
     origins: list[int] = []
     char, count = 0, same
+    following, missed = same, 0  # the element behind the last that was found again, and how many were not since then
+    left = SEARCHED * len(old.starts)
     is_ascii = text.isascii()
     stop = at
     while True:
@@ -179,7 +182,11 @@ def _further(body: bytes, old: Layout) -> tuple[int, list[tuple[int, int]], list
             return None
         at += char - before
         first = at
-        origin = _origin(body, at, old, openings)
+        origin, _ = _origin(body, at, old, (following, following + missed))  # most changes leave the order as it is
+        if origin < 0 and left > 0:
+            origin, compared = _origin(body, at, old, openings.get(body[at : at + OPENING_BYTES], ()))
+            left -= compared
+        following, missed = (origin + 1, 0) if origin >= 0 else (following, missed + 1)
         if origin >= 0:
             size = old.stops[origin] - old.starts[origin]
             char += size if is_ascii else len(body[at : at + size].decode())
@@ -198,11 +205,13 @@ def _same(body: bytes, start: int, old: Layout) -> int:
     """How many elements in front of two bodies are the same, and what stands between them."""
     if body.startswith(old.run, start):
         return len(old.stops)
-    low, high = 0, len(old.stops) - 1
+    run = memoryview(old.run)
+    low, high, at = 0, len(old.stops) - 1, 0
     while low < high:
         middle = (low + high + 1) // 2
-        if body.startswith(old.run[: old.stops[middle - 1]], start):
-            low = middle
+        stop = old.stops[middle - 1]
+        if body.startswith(run[at:stop], start + at):
+            low, at = middle, stop
         else:
             high = middle - 1
     return low
@@ -216,12 +225,14 @@ def _openings(old: Layout, same: int) -> dict[bytes, list[int]]:
     return found
 
 
-def _origin(body: bytes, at: int, old: Layout, openings: Mapping[bytes, Sequence[int]]) -> int:
-    """Index of the element that stands at a place of the body; -1: of none."""
-    for index in openings.get(body[at : at + OPENING_BYTES], ()):
-        if body.startswith(old.run[old.starts[index] : old.stops[index]], at):
-            return index
-    return -1
+def _origin(body: bytes, at: int, old: Layout, indexes: Iterable[int]) -> tuple[int, int]:
+    """Which of some elements of another body stands at a place of this one, -1: none; and how many were compared."""
+    run, compared = memoryview(old.run), 0
+    for index in indexes:
+        compared += 1
+        if index < len(old.starts) and body.startswith(run[old.starts[index] : old.stops[index]], at):
+            return index, compared
+    return -1, compared
 
 
 def _outside(head: bytes, tail: bytes, listed: str) -> Json | None:
