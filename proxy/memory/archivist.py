@@ -179,7 +179,7 @@ class Archivist:
         payloads, streamed = ([], False) if tap is None or ending in NO_ANSWER else tap.heard()
         if tap is not None and tap.deaf_because:
             self._counts.fault("overhear")
-            log.warning("an answer could not be overheard", reason=tap.deaf_because)
+            log.warning("an answer could not be read", reason=tap.deaf_because)
         chars = sum(map(len, payloads))
         if not self.room.take_answer(chars):
             payloads, chars, ending = [], 0, Ending.TOO_LARGE
@@ -221,7 +221,7 @@ class Archivist:
         cleaned = redact(text)
         if is_withheld(cleaned, text):
             self._counts.fault("redaction")
-            log.warning("a text is not stored: it holds more beginnings of credentials than can be looked at")
+            log.warning("a text is not stored: it has more possible credentials than can be checked")
         return cleaned
 
     async def _warm(self) -> None:
@@ -298,7 +298,7 @@ class Archivist:
             self._on_usage(turn, prompt_tokens)
         except Exception:  # a guard: whoever counts tokens must not stop the archive
             self._counts.fault("usage")
-            log.exception("reported usage could not be taken in")
+            log.exception("reported usage could not be processed")
 
     def _set_aside(self, item: Item, doing: str, failure: Exception) -> SetAside:
         """Count a turn that cannot be stored, and say of it what can be said without its words."""
@@ -322,7 +322,7 @@ class Archivist:
         try:
             await self._until_written(lambda: self._journal.set_aside(broken))
         except DataFault as fault:
-            log.error("what was set aside could not even be listed", reason=str(fault))
+            log.error("the turns that were set aside could not be listed", reason=str(fault))
 
     async def _until_written(self, write: Callable[[], Awaitable[None]]) -> None:
         """
@@ -341,9 +341,7 @@ class Archivist:
             except MemoryFault as fault:
                 self._counts.fault("journal")
                 self._cannot_write = True
-                log.warning(
-                    "the journal cannot be written, it is tried again", reason=str(fault), turns=self.room.turns
-                )
+                log.warning("the journal cannot be written; retrying", reason=str(fault), turns=self.room.turns)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LAST_RETRY_SECONDS)
             else:

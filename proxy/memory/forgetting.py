@@ -124,14 +124,14 @@ def target_of(given: Mapping[str, Any], now: float) -> Target:
     texts = {name: given.get(name) for name in names}
     for name, value in texts.items():
         if value is not None and not (isinstance(value, str) and value.strip()):
-            raise PolicyError(f"{name}: must be a text that is not empty")
+            raise PolicyError(f"{name}: must be text, not empty")
     if not any(texts.values()):
-        raise PolicyError(f"nothing is named; allowed: {', '.join(names)}")
+        raise PolicyError(f"nothing is selected; allowed: {', '.join(names)}")
     conversation, turn, number = texts["conversation"] or "", texts["turn"] or "", 0
     if "/" in turn:
         named, _, last = turn.rpartition("/")
         if not (last.isdecimal() and len(last) <= LONGEST_NUMBER_DIGITS and int(last)) or conversation:
-            raise PolicyError("turn: must be what x-palimpsest-turn said, or CONVERSATION/N, counted from 1")
+            raise PolicyError("turn: must be the value of x-palimpsest-turn, or CONVERSATION/N, from 1")
         conversation, turn, number = named, "", int(last)
     return Target(
         tenant=texts["tenant"] or "",
@@ -148,7 +148,7 @@ def target_of(given: Mapping[str, Any], now: float) -> Target:
 def _age_seconds(text: str) -> float:
     match = _AGE.fullmatch(text.strip())
     if match is None:
-        raise PolicyError("older_than: must be a number with m, h, d or w behind it, such as 90d")
+        raise PolicyError("older_than: must be a number followed by m, h, d or w, such as 90d")
     return int(match[1]) * UNIT_SECONDS[match[2]]
 
 
@@ -259,7 +259,7 @@ class Forgetting:
         await self._merge()
         if await self._database.truncate_log():
             await self._database.transact(mark_finished)
-            log.info("an erasure that was cut off is finished")
+            log.info("an interrupted erasure is finished")
 
     async def _as_stored(self, target: Target) -> Target:
         """With the names of user and project as they are stored: without credentials, unless redaction was off."""
@@ -276,7 +276,7 @@ class Forgetting:
         named = target.conversation or target.user or target.scope
         if len(found) > 1 and named and not target.tenant:
             names = ", ".join(plan.name for plan in found[:TENANTS_NAMED])
-            raise PolicyError(f"tenant: must be given, as {len(found)} tenants hold that: {names}")
+            raise PolicyError(f"tenant: required, because {len(found)} tenants match: {names}")
         return found
 
     async def _mark(self, target: Target, plan: Plan, at: float, erased: Erased) -> None:
@@ -359,7 +359,7 @@ class Following:
         try:
             await self._finish()
         except MemoryFault as fault:  # the next start, or the next erasure, tries again
-            log.warning("an erasure that was cut off could not be finished", reason=str(fault))
+            log.warning("an interrupted erasure could not be finished", reason=str(fault))
         seen: int | None = None
         failure = ""  # of the last look
         while True:

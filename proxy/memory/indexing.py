@@ -70,7 +70,7 @@ class Indexer:
                     await self._catch_up()
             except MemoryFault as fault:
                 self._counts.fault("index")
-                log.warning("indexing failed, it is tried again", reason=str(fault))
+                log.warning("indexing failed; retrying", reason=str(fault))
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._fresh.wait()

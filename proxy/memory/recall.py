@@ -46,7 +46,7 @@ from proxy.store.database import Database
 from proxy.store.passages import passages_of, texts_of
 from proxy.store.scope import scope_of
 
-NOTHING_STORED = "nothing is stored within reach"
+NOTHING_STORED = "nothing is stored that recall may look at"
 JUDGED_PASSAGES = 100  # the best by rank; behind them stands one answer in fifty, and judging takes its time
 REPEATED = 3  # times as many passages are looked at as are wanted, before all are: few messages are said twice
 LAST_BITS = 0xFFFF  # of a number, in which 99 of 100 differ from each of a conversation's messages
@@ -135,7 +135,7 @@ class Recall:
             )
 
         candidates = await self._database.ask(choose)
-        return Recalled(candidates, bool(candidates), "nobody asks: what the compaction took away, by what it names")
+        return Recalled(candidates, bool(candidates), "nothing is asked: what the compaction removed, by what it names")
 
     def _look(self, query: Query, wanted: Sequence[str], ask: Ask) -> tuple[int, PassageTable, Found] | None:
         """The conversation's row, what its scope holds, and where the question's words stand in it."""
@@ -160,14 +160,14 @@ class Recall:
         if asked.cosines is not None and not np.logical_and(asked.cosines, eligible).any():  # none has a vector yet
             asked = replace(asked, cosines=None, about=None)
         if not eligible.any():
-            return "nothing that may come", None, 0.0
+            return "no stored passage may be used: all are visible, excluded or not lost", None, 0.0
         ranked = rank(table, asked, eligible, self._clock(), self._recipe)
         once = ranked.part(_first_of_equals(table, ranked.rows, max(limit, JUDGED_PASSAGES)))
         wishes = _wishes(table, asked, eligible, query.wishes)
         if not len(once.rows):
-            return "no passage is near, and no word of the question is known", wishes, 0.0
+            return "no passage is similar, and none has a word of the question", wishes, 0.0
         judged = relevance(table, asked, eligible, once)
-        reason = f"helps with a probability of {judged.helps:.2f}; {query.least_help:.2f} is asked for"
+        reason = f"helps with a probability of {judged.helps:.2f}; {query.least_help:.2f} is required"
         if judged.helps < query.least_help:
             return reason, wishes, judged.helps
         best = by_worth(once, judged.passages, table.lengths[once.rows])

@@ -176,7 +176,7 @@ class RequestReader:
         if not credentials:
             reason = "a request without a credential names no tenant"
         elif any(map(is_rotating, credentials)):
-            reason = "bearers that change by themselves name no tenant"
+            reason = "credentials that change by themselves name no tenant"
         else:
             return
         self._has_warned_of_no_tenant = True

@@ -43,8 +43,8 @@ LOADING_SHARE = 0.5  # of the deadline that a request waits for a model that is 
 
 OFF = "memory is off (memory.mode): requests pass, and nothing is read or written"
 SILENT = "the store does not answer: requests pass without memory; the log says why"
-REPLACED = "the database file was removed or replaced since the start, and opened anew: what it held then is not there"
-LOADING = "the embedding model is being loaded: recall waits for it, and is lexical where it may not"
+REPLACED = "the database file was removed or replaced since the start, and created anew: its earlier contents are gone"
+LOADING = "the embedding model is being loaded: recall waits for it as long as it may, and is lexical otherwise"
 BEHIND = 1_000  # passages that wait: half a minute of embedding on a busy machine
 MISSING = "the embedding model is missing: recall is lexical only; run palimpsest model install"
 SET_ASIDE = "passages that cannot be embedded were set aside since the start, and are found by words; the log says why"
@@ -207,9 +207,9 @@ class MemoryService:
             return
         self._reported = reasons
         if reasons:
-            log.warning("memory is not as it should be", reason="; ".join((*reasons, cause)).removesuffix("; "))
+            log.warning("memory is impaired", reason="; ".join((*reasons, cause)).removesuffix("; "))
         else:
-            log.info("memory is as it should be again")
+            log.info("memory has recovered")
 
     async def _report(self) -> None:
         """Say how memory is, every few seconds; forever."""

@@ -51,7 +51,7 @@ class Supervisor:
         """One sentence for each task that failed and has not run well since."""
         steady_since = asyncio.get_running_loop().time() - STEADY_SECONDS
         return tuple(
-            f"{name} failed ({state.error}) and is tried again; the log says where"
+            f"{name} failed ({state.error}) and is retried; the log says where"
             for name, state in self._states.items()
             if state.error and state.running_since > steady_since
         )
@@ -96,7 +96,7 @@ class Supervisor:
                 pause_seconds = self._first_pause_seconds
             state.error = type(failure).__name__
             self._counts.fault(name)
-            log.error("a background task failed, it is run again", name=name, seconds=pause_seconds, exc_info=failure)
+            log.error("a background task failed; restarting it", name=name, seconds=pause_seconds, exc_info=failure)
             state.running_since = now() + pause_seconds
             await asyncio.sleep(pause_seconds)
             pause_seconds = min(2 * pause_seconds, LAST_PAUSE_SECONDS)

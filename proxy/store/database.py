@@ -200,9 +200,7 @@ class Database:
         if self._writer is not None and self._is_replaced():
             self._must_reopen = True
             self.replaced += 1
-            log.error(
-                "the database file was removed or replaced while it was in use, and is opened anew", file=self.path
-            )
+            log.error("the database file was removed or replaced while in use, and is opened again", file=self.path)
             self._on_replaced()
         if self._must_reopen:
             await self._close()
@@ -240,7 +238,9 @@ class Database:
         """A backup that was put in place may be readable by others; the log's files get the mode of this one."""
         mode = stat.S_IMODE(self.path.stat().st_mode)
         if mode & OTHERS:
-            log.warning("others could read the database: its mode is changed", file=self.path, mode=f"{mode:o}")
+            log.warning(
+                "other users could read the database: its mode has been changed", file=self.path, mode=f"{mode:o}"
+            )
             for suffix in ("", "-wal", "-shm"):
                 with suppress(FileNotFoundError):
                     self.path.with_name(f"{self.path.name}{suffix}").chmod(FILE_MODE)

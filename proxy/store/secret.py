@@ -65,8 +65,8 @@ def _make(file: Path) -> None:
 
 def _read(file: Path) -> bytes:
     if stat.S_IMODE(file.stat().st_mode) & _OTHERS:
-        raise PolicyError(f"{file}: others may read it, and with it forge tenants: chmod 600 {file}")
+        raise PolicyError(f"{file}: other users can read it, and could forge tenants with it: chmod 600 {file}")
     secret = file.read_bytes().strip()
     if len(secret) < SHORTEST_CHARS:
-        raise PolicyError(f"{file}: holds no secret: bring it back from a backup; without it nothing stored is found")
+        raise PolicyError(f"{file}: is empty: restore it from a backup; without it nothing that is stored is found")
     return secret

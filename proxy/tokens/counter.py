@@ -193,7 +193,7 @@ def encoder(name: str) -> tiktoken.Encoding:
     file = cache / hashlib.sha1(_DOWNLOAD.format(name).encode(), usedforsecurity=False).hexdigest()
     if not file.is_file():
         raise MemoryFault(
-            f"loading the token encoding {name}: {file} is missing; install litellm anew, or name a folder that holds "
+            f"loading the token encoding {name}: {file} is missing; reinstall litellm, or name a folder that holds "
             "tiktoken's files in TIKTOKEN_CACHE_DIR"
         )
     with faults(Exception, f"loading the token encoding {name}"):  # tiktoken raises whatever reading its file raises

@@ -52,8 +52,10 @@ class Windows:
         try:
             self._table = table(file or litellm_folder() / TABLE_FILE)
         except MemoryFault as fault:
-            self.trouble = f"{fault}; models count as {policy.default_window_tokens:,} tokens until they show otherwise"
-            log.error("the windows of models are not known", reason=self.trouble)
+            self.trouble = (
+                f"{fault}; models are assumed to have {policy.default_window_tokens:,} tokens until they show otherwise"
+            )
+            log.error("the context windows of models are unknown", reason=self.trouble)
         self._learnt: OrderedDict[tuple[str, str], _Learnt] = OrderedDict()
         self._lock = threading.Lock()
 

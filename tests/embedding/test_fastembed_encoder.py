@@ -60,5 +60,5 @@ def test_a_folder_that_holds_no_such_model_is_a_fault_that_names_both(tmp_path: 
 
 def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
     other = build_tiny_model(known("jinaai/jina-embeddings-v2-small-en"), tmp_path / "m")  # 512 dimensions, not 384
-    with pytest.raises(MemoryFault, match="delete the folder to have it fetched again"):
+    with pytest.raises(MemoryFault, match="delete the folder, and it is downloaded again"):
         FastembedEncoder(known(E5_SMALL), other, 1, questions=True)

@@ -88,7 +88,7 @@ def test_embedding_process_that_is_killed_again_and_again_stops_no_request_and_l
     try:
         for number in range(3):
             assert_flows(talk, upstream, f"{LATER} That was floor {number}.")
-        says(proxy, "indexing failed, it is tried again")
+        says(proxy, "indexing failed; retrying")
     finally:
         over.set()
         killing.join()

@@ -147,7 +147,7 @@ async def test_what_is_wrong_is_logged_once_and_so_is_its_end(house: House) -> N
                 house.model.ready = ready
                 await service.state()
     said = [(line["event"], line.get("reason")) for line in lines]
-    assert said == [("memory is not as it should be", MISSING), ("memory is as it should be again", None)]
+    assert said == [("memory is impaired", MISSING), ("memory has recovered", None)]
 
 
 async def test_background_task_that_fails_is_said_and_run_again_while_the_others_go_on(house: House) -> None:

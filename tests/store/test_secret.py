@@ -44,7 +44,7 @@ def test_a_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> No
 
 def test_an_empty_file_is_never_taken_for_a_secret(tmp_path: Path) -> None:
     (tmp_path / "secret").touch(mode=0o600)
-    with pytest.raises(PolicyError, match="holds no secret"):
+    with pytest.raises(PolicyError, match="is empty"):
         load_secret(tmp_path, {})
 
 

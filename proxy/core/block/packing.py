@@ -75,11 +75,11 @@ def pack(
     for candidate in candidates:
         memory = candidate.memory
         if memory.text.strip() in said:
-            cut[memory.id] = "the same text is there already"
+            cut[memory.id] = "the same text is in the block already"
             continue
         is_first = all(piece.occurrence != memory.occurrence for piece in chosen)
         if kind is BlockKind.RECALL and not is_first:
-            cut[memory.id] = "another passage of this message is there already"
+            cut[memory.id] = "another passage of this message is in the block already"
             continue
         worth_chars = _worth_chars(candidate, budget)
         if not worth_chars:

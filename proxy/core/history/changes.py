@@ -133,7 +133,7 @@ class Changes:
 
     @property
     def has_only_tool_steps_gone(self) -> bool:
-        """Whether all that is gone are tool steps, and nothing stands in their place."""
+        """Whether all that is gone are tool steps, and nothing has replaced them."""
         steps = HeadFlag.TOOL | HeadFlag.CALLS
         return all(self.head.flags[index] & steps for index in self.old_gone) and not self.inside
 

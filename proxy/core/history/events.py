@@ -42,67 +42,67 @@ RULES = (
     Rule(
         lambda c: c.gone and c.compacted_by_provider,
         Event.SUMMARY,
-        "what the provider made of them stands in their place",
+        "the provider's compacted form has replaced them",
         lambda c: c.compacted_by_provider,
     ),
     Rule(
         lambda c: c.old_gone and c.moved_summaries,
         Event.SUMMARY,
-        "a summary stands behind what it stood in front of",
+        "a summary follows messages that it preceded before",
         lambda c: c.moved_summaries,
     ),
     Rule(
         lambda c: c.gone and c.echoing and c.has_summary_wrapped_anew and c.ends_in_tool,
         Event.TOOL,
-        "the summary of before, in other company",
+        "the earlier summary again, in a different message",
     ),
     Rule(
         lambda c: c.gone and c.echoing and c.has_summary_wrapped_anew,
         Event.APPEND,
-        "the summary of before, in other company",
+        "the earlier summary again, in a different message",
     ),
     Rule(
         lambda c: c.gone and c.echoing,
         Event.SUMMARY,
-        "the answer to a summariser's request echoes in a new message",
+        "a new message repeats the answer to a request for a summary",
         lambda c: tuple(at for at in c.echoing if at >= 0),
     ),
     # Old messages are gone: changed where they stood, or taken away.
     Rule(
         lambda c: c.old_gone and c.has_tool_results_replaced,
         Event.CLEAR,
-        "tool results were replaced in their places",
+        "tool results were replaced in place",
     ),
     Rule(
         lambda c: c.old_gone and c.is_rewritten and c.has_only_tool_steps_gone,
         Event.EDIT,
-        "another system prompt, and tool steps were filtered out: a hand-over",
+        "a different system prompt, and tool steps were removed: a hand-over",
     ),
     Rule(
         lambda c: c.old_gone and not c.has_answer_gone and c.has_only_last_asides_gone,
         Event.APPEND,
-        "only what the client had put beside the last question is gone",
+        "only what the client had added to the last question is gone",
     ),
     Rule(
         lambda c: c.old_gone and not c.has_answer_gone and c.has_preamble_rebuilt,
         Event.APPEND,
-        "the client rebuilt messages of its own around the dialogue, which is all there",
+        "the client rebuilt its own messages around the dialogue, which is complete",
     ),
     Rule(
         lambda c: len(c.old_gone) > 1 and (c.stand_ins or c.has_new_long_instruction),
         Event.SUMMARY,
-        "a long new text stands in their place",
+        "a long new text has replaced them",
         lambda c: c.stand_ins,
     ),
     Rule(
         lambda c: c.old_gone and c.has_no_answer_left and not c.names_conversation,
         Event.EDIT,
-        "not one answer of ours is left: cleared on purpose",
+        "none of the answers is left: cleared on purpose",
     ),
     Rule(
         lambda c: c.old_gone,
         Event.TRUNCATE,
-        "nothing stands in their place",
+        "nothing has replaced them",
     ),
     # Only what stood last is gone, or nothing is.
     Rule(
@@ -113,22 +113,22 @@ RULES = (
     Rule(
         lambda c: c.sent_gone,
         Event.EDIT,
-        "what stood at the end was replaced or dropped",
+        "the last messages were replaced or dropped",
     ),
     Rule(
         lambda c: c.is_said_to_be_a_retry,
         Event.RETRY,
-        "the client says that it tries again; the try before was refused",
+        "the client marks it as a retry; the attempt before was refused",
     ),
     Rule(
         lambda c: c.ends_in_tool,
         Event.TOOL,
-        "all is there, and tool results came",
+        "all messages are there, with new tool results",
     ),
     Rule(
         _always,
         Event.APPEND,
-        "all is there, and a message came",
+        "all messages are there, with a new one",
     ),
 )
 
@@ -137,6 +137,6 @@ def event_of(changes: Changes) -> tuple[Event, tuple[str, ...], tuple[int, ...]]
     """The event, the evidence for it, and where in the history summaries stand."""
     rule = next(rule for rule in RULES if rule.holds(changes))
     if changes.gone and (rule.event.is_compaction or rule.event is Event.EDIT):
-        lost = f"{len(changes.gone)} of {len(changes.head.fulls)} messages that stood there last are gone"
+        lost = f"{len(changes.gone)} of {len(changes.head.fulls)} messages of the previous request are gone"
         return rule.event, (lost, rule.evidence), rule.summaries(changes)
     return rule.event, (rule.evidence,), rule.summaries(changes)

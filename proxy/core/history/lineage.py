@@ -11,7 +11,7 @@ by the rules of `events`:
     the end was replaced                                        edit
     tool texts replaced in their places                         compaction:clear_tool_results
     old messages gone, a summariser's answer echoes in a new    compaction:summary
-    old messages gone, a long new text stands in their place    compaction:summary
+    old messages gone, a long new text has replaced them    compaction:summary
     old messages gone, what the provider made of them is new    compaction:summary
     old messages gone                                           compaction:truncate
 
@@ -108,7 +108,7 @@ def trace(
             role,
             kept=(-1,) * len(history),
             parent=parent,
-            evidence=(*why, "nothing that this proxy handed out reappears"),
+            evidence=(*why, "none of the proxy's earlier answers reappears"),
         )
     if chat.held:
         return continued(chat, prints, head, list(heads.values()), seen.links, speaker.retry_hint)
@@ -182,13 +182,13 @@ def extended(
 def _newcomer(speaker: Speaker, links: Sequence[Link]) -> tuple[Role, str, tuple[str, ...]]:
     if speaker.subagent_hint:
         parent = _most(links, (LinkKind.CLIENT_ID,))
-        return Role.SUBAGENT, parent, ("the client names the conversation that it serves",)
+        return Role.SUBAGENT, parent, ("the client names the conversation that it belongs to",)
     task = next((link for link in links if link.kind is LinkKind.TASK), None)
     if task is not None:
         return (
             Role.SUBAGENT,
             task.conversation,
-            ("its first message is an argument of a tool call that was handed out",),
+            ("its first message is an argument of an earlier tool call",),
         )
     return Role.MAIN, "", ()
 

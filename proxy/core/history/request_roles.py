@@ -119,7 +119,7 @@ def is_side_request(
     if intent.transcript and quotes and not shape.tool_names and {OTHER_PROMPT, TOOLS_GONE} & set(differs):
         return True, ("a conversation that passed here is written out in one message", *differs)
     if adds_nothing and intent.prompted and not shape.tool_names and OTHER_PROMPT in differs:
-        return True, ("a conversation up to an answer, and nobody says anything behind it", *differs)
+        return True, ("a conversation that ends with an answer, with nothing said after it", *differs)
     if intent.asks and set(differs) - {OTHER_MODEL}:
         return True, (question, *differs)
     if intent.asks and intent.template:
@@ -130,8 +130,8 @@ def is_side_request(
 
 
 TOOLS_GONE = "the tools of the conversation are gone"
-OTHER_PROMPT = "another system prompt than the conversation's"
-OTHER_MODEL = "another model than the conversation's"  # people switch models too, and ask the new one to sum up
+OTHER_PROMPT = "a different system prompt from the conversation's"
+OTHER_MODEL = "a different model from the conversation's"  # people switch models too, and ask the new one to sum up
 
 
 def _speaking(chat: Chat, signals: Signals) -> Message:
@@ -157,7 +157,7 @@ def _differences(shape: Shape, parent: Shape) -> tuple[str, ...]:
     if shape.model != parent.model:
         found.append(OTHER_MODEL)
     if shape.capped and not parent.capped:
-        found.append("the answer is capped, as the conversation's are not")
+        found.append("the answer is limited in length, unlike the conversation's")
     return tuple(found)
 
 

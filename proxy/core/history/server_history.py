@@ -59,20 +59,20 @@ def continued(
         newest = max(again, key=lambda other: other.turn)
         kept = tuple(range(length, length + len(sent)))
         dropped = tuple(range(length + len(sent), len(newest.fulls)))
-        why = "the same messages again, behind the same answer"
+        why = "the same messages again, after the same answer"
         return Lineage(
             Event.RETRY, newest.role, newest, kept, dropped=dropped, held=tuple(range(length)), evidence=(why,)
         )
     if start:
         event, why = Event.SUMMARY, f"the provider has compacted the first {start} messages of what it holds"
     elif later and chat.follows:
-        event, why = Event.EDIT, "it goes on from an answer behind which something else was said before"
+        event, why = Event.EDIT, "it continues from an answer that was continued differently before"
     elif is_repeated:
-        event, why = Event.RETRY, "the client says that it tries again; the try before was refused"
+        event, why = Event.RETRY, "the client marks it as a retry; the attempt before was refused"
     elif chat.history and chat.history[-1].role == "tool":
-        event, why = Event.TOOL, "the provider holds the history, and tool results came"
+        event, why = Event.TOOL, "the provider holds the history; new tool results"
     else:
-        event, why = Event.APPEND, "the provider holds the history, and a message came"
+        event, why = Event.APPEND, "the provider holds the history; a new message"
     held, dropped = tuple(range(start, len(head.fulls))), tuple(range(start))
     return Lineage(event, head.role, head, new, dropped=dropped, held=held, evidence=(why,))
 

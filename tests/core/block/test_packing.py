@@ -113,7 +113,7 @@ def test_no_text_can_end_the_block_or_open_another(forged: str) -> None:
 
 def test_same_text_is_told_once() -> None:
     packed, cut = pack([said(1, "Yes."), said(2, "Yes.")], ROOMY, BlockKind.RESTORE)
-    assert packed is not None and packed.occurrences == (1,) and cut == {2: "the same text is there already"}
+    assert packed is not None and packed.occurrences == (1,) and cut == {2: "the same text is in the block already"}
 
 
 def test_what_does_not_fit_is_named_and_shorter_texts_still_come() -> None:
@@ -146,7 +146,7 @@ def test_windows_that_do_not_touch_stay_apart() -> None:
 def test_in_a_recall_block_a_message_gets_one_passage() -> None:
     pieces = windows(1, " ".join(f"word{n}" for n in range(300)))
     packed, cut = pack(pieces, Budget(3000, 600), BlockKind.RECALL)
-    assert packed is not None and set(cut.values()) == {"another passage of this message is there already"}
+    assert packed is not None and set(cut.values()) == {"another passage of this message is in the block already"}
     assert max(map(len, body(packed).splitlines())) <= 600 + len("user: ") + 2
 
 
