@@ -17,8 +17,9 @@ import numpy as np
 from proxy.core.recall.ranking import PassageTable, Rows
 from proxy.domain import Reach
 from proxy.store.connection import Ask
+from proxy.store.passages import last_passage
 from proxy.store.scope import Scope
-from proxy.store.terms import last_passage, passages_holding, postings
+from proxy.store.terms import passages_holding, postings
 
 MAX_TERMS = 16  # the rarest of a question: more only repeat what it is about
 MAX_HITS = 20_000  # of all terms outside one conversation, 1 ms: the commonest words of a large scope say nothing

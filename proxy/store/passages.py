@@ -41,12 +41,11 @@ def passages_after(ask: Ask, scope: Scope, last_id: int, limit: int) -> list[Row
     Returns:
         Rows of id, occurrence, conversation, characters, tags, and of the message its fingerprint, flags and time.
     """
-    index = "memory_by_tenant" if scope.reach is Reach.TENANT else "memory_by_conversation"
     condition, args = scope.condition
     return ask(
         "SELECT memory.id, memory.occurrence, memory.conversation, memory.stop - memory.start, memory.tags,"
         " occurrence.full, occurrence.flags, occurrence.created_at"
-        f" FROM memory INDEXED BY {index} JOIN occurrence ON occurrence.id = memory.occurrence"
+        f" FROM memory INDEXED BY {_index_of(scope)} JOIN occurrence ON occurrence.id = memory.occurrence"
         f" WHERE {condition} AND memory.id > ? ORDER BY memory.id LIMIT ?",
         (*args, last_id, limit),
     )
@@ -82,9 +81,19 @@ def vectors_of(ask: Ask, memories: Collection[int], model: str, size_bytes: int)
 
 def passage_before(ask: Ask, scope: Scope, newest: int) -> int:
     """The id of the passage in front of the newest ones of a scope; 0 where it holds no more than those."""
+    if last_passage(ask) <= newest:  # no id is given twice, so no scope holds more
+        return 0
     condition, args = scope.condition
-    sql = f"SELECT memory.id FROM memory WHERE {condition} ORDER BY memory.id DESC LIMIT 1 OFFSET ?"
+    sql = (
+        f"SELECT memory.id FROM memory INDEXED BY {_index_of(scope)} WHERE {condition}"
+        " ORDER BY memory.id DESC LIMIT 1 OFFSET ?"
+    )
     return next((id for (id,) in ask(sql, (*args, newest))), 0)
+
+
+def last_passage(ask: Ask) -> int:
+    """The id of the newest passage of all; 0 where there is none."""
+    return int(ask("SELECT ifnull(max(id), 0) FROM memory")[0][0])
 
 
 def trim_changes(transaction: Transaction) -> None:
@@ -126,3 +135,8 @@ def texts_of(ask: Ask, tenant: str, memories: Sequence[int]) -> list[Row]:
     Passages that are not there, or are another tenant's, are left out.
     """
     return ask(TEXTS, (ids(memories), tenant))
+
+
+def _index_of(scope: Scope) -> str:
+    """Named, as SQLite would go through all passages of a tenant for one conversation's."""
+    return "memory_by_tenant" if scope.reach is Reach.TENANT else "memory_by_conversation"

@@ -42,11 +42,6 @@ def postings(ask: Ask, wanted: Sequence[tuple[str, int]], within: Sequence[str] 
     return [(term, listed or "") for term, listed in ask(" UNION ALL ".join([LISTED] * len(wanted)), args)]
 
 
-def last_passage(ask: Ask) -> int:
-    """The id of the newest passage of all; 0 where there is none."""
-    return int(ask("SELECT ifnull(max(id), 0) FROM memory")[0][0])
-
-
 def merge_some(transaction: Transaction, pages: int) -> int:
     """
     Merge segments of the full-text index, so that words that were deleted go.

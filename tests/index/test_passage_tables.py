@@ -209,6 +209,31 @@ async def test_tables_that_hold_little_are_bounded_in_number(past: Past) -> None
     assert repr(tables) == "<PassageTables [3 scopes, 3 passages]>"
 
 
+@pytest.mark.parametrize("reach", list(Reach))
+async def test_where_the_room_begins_in_a_scope_is_read_from_its_own_index(past: Past, reach: Reach) -> None:
+    for number in range(3):
+        await past.say(*(f"message {number} {at}" for at in range(10)), conversation=f"c-{number}", user="lena")
+    query = Query("acme", "c-1", "", reach=reach, user="lena")
+    found = await past.database.ask(lambda ask: scope_of(ask, query))
+    assert found is not None
+    here = found[0]
+    plans: list[str] = []
+
+    def watched(ask: Ask) -> int:
+        def read(sql: str, args: Sequence[Any] = ()) -> list[Row]:
+            plans.extend(step for *_, step in ask(f"EXPLAIN QUERY PLAN {sql}", args))
+            return ask(sql, args)
+
+        return passages.passage_before(read, here, newest=4)
+
+    before = await past.database.ask(watched)
+    inside = await past.database.ask(lambda ask: [row[0] for row in passages.passages_after(ask, here, 0, 100)])
+    assert inside[inside.index(before) + 1 :] == inside[-4:]
+    index = "memory_by_tenant" if reach is Reach.TENANT else "memory_by_conversation"
+    assert [step for step in plans if "memory USING INDEX" in step and index in step]
+    assert await past.database.ask(lambda ask: passages.passage_before(ask, here, newest=30)) == 0
+
+
 @pytest.mark.parametrize("is_known", [False, True])
 async def test_of_a_scope_larger_than_the_room_the_newest_passages_are_kept(past: Past, is_known: bool) -> None:
     tables = PassageTables(MODEL, DIMENSIONS, room_passages=40)
