@@ -1,10 +1,9 @@
-"""An answer says in its headers what memory made of the request, and the log says it in the same words."""
+"""What the client and the log are told of a request."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from proxy.core.block.placement import Replay
 from proxy.core.decision import Decision
 from proxy.core.reading import Reading
 from proxy.core.response_headers import headers_of, log_fields, undecided_headers
@@ -20,60 +19,41 @@ from proxy.domain import (
     Role,
     Shape,
     Speaker,
-    StoredBlock,
     Tier,
 )
 
-QUIET = Decision(
-    Reading(Chat((), "m", b"", {}), (), 1000),
-    Shape(),
-    Diagnosis(Speaker("acme"), "c-1", Lineage(Event.APPEND, Role.MAIN), Pressure(1000, 3000, 100, 1 / 3, Tier.CALM)),
-    own_tokens=1000,
-)
-BLOCK = Block("<frame>The port is 8731.</frame>", BlockKind.RECALL, (101, 102), tokens=80)
-SAYING = replace(QUIET, block=BLOCK)
+LINEAGE = Lineage(Event.SUMMARY, Role.MAIN)
+DIAGNOSIS = Diagnosis(Speaker("t"), "c-1", LINEAGE, Pressure(40, 1000, 100, 0.04, Tier.CALM))
+QUIET = Decision(Reading(Chat((), "m", b"", {}), (), 40), Shape(), DIAGNOSIS, 40)
+ADDING = replace(QUIET, block=Block("<block>", BlockKind.RESTORE, (1, 2), tokens=10), anchor=0)
 
 
-def told(decision: Decision, turn_id: str = "t-1", note: Note | None = None) -> dict[str, str]:
-    return {
-        name.decode().removeprefix("x-palimpsest-"): value.decode()
-        for name, value in headers_of(decision, turn_id, note)
-    }
+def named(headers: tuple[tuple[bytes, bytes], ...]) -> dict[str, str]:
+    return {name.decode().removeprefix("x-palimpsest-"): value.decode() for name, value in headers}
 
 
-def test_what_was_decided_is_said_and_what_does_not_apply_is_left_out() -> None:
-    assert told(QUIET) == {
-        "conversation": "c-1",
+def test_headers_say_what_was_decided_and_leave_out_what_is_not_there() -> None:
+    common = {"conversation": "c-1", "role": "main", "event": "compaction:summary", "pressure": "0.04"}
+    assert named(headers_of(ADDING, "t-1", None)) == common | {
         "turn": "t-1",
-        "role": "main",
-        "event": "append",
-        "pressure": "0.33",
+        "added-tokens": "10",
+        "added-share": "0.25",
+        "recalled": "2",
+    }
+    assert named(headers_of(QUIET, "", Note.CALM)) == common | {
         "added-tokens": "0",
         "added-share": "0.00",
         "recalled": "0",
+        "note": "calm",
     }
-    assert "turn" not in told(QUIET, turn_id="") and told(QUIET, note=Note.CALM)["note"] == "calm"
 
 
-def test_blocks_of_before_cost_tokens_and_only_the_new_one_counts_as_recalled() -> None:
-    again = Replay(((0, StoredBlock(100, replace(BLOCK, tokens=20))),))
-    both = told(replace(SAYING, replayed=again))
-    assert (both["added-tokens"], both["added-share"], both["recalled"]) == ("100", "0.10", "2")
-    assert told(replace(QUIET, replayed=again))["recalled"] == "0"
+def test_undecided_request_says_only_why() -> None:
+    assert named(undecided_headers(Note.OFF)) == {"added-tokens": "0", "recalled": "0", "note": "off"}
+    assert named(undecided_headers(Note.DEADLINE, "t-1"))["turn"] == "t-1"
 
 
-def test_of_a_request_that_passed_undecided_only_that_is_said() -> None:
-    assert dict(undecided_headers(Note.DEADLINE)) == {
-        b"x-palimpsest-added-tokens": b"0",
-        b"x-palimpsest-recalled": b"0",
-        b"x-palimpsest-note": b"deadline",
-    }
-    assert dict(undecided_headers(Note.FAULT, "t-7"))[b"x-palimpsest-turn"] == b"t-7"
-
-
-def test_the_log_line_names_the_same_and_holds_no_word_of_a_memory() -> None:
-    line = {"request": "t-1", "conversation": "c-1", "role": "main", "history": "append"}
-    assert log_fields(QUIET, "t-1", None) == line
-    assert log_fields(QUIET, "t-1", Note.CALM) == {**line, "note": "calm"}
-    assert "request" not in log_fields(QUIET, "", None)
-    assert log_fields(SAYING, "t-1", None) == {**line, "added_tokens": 80, "added_share": 0.08}
+def test_log_has_what_was_added_and_nothing_that_is_not_there() -> None:
+    known = {"conversation": "c-1", "role": "main", "history": "compaction:summary"}
+    assert log_fields(ADDING, "t-1", None) == known | {"request": "t-1", "added_tokens": 10, "added_share": 0.25}
+    assert log_fields(QUIET, "", Note.CALM) == known | {"note": "calm"}
