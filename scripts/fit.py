@@ -31,7 +31,7 @@ from proxy.core.recall.ranking import rank
 from proxy.core.recall.relevance import help_signals, passage_signals
 from proxy.domain import Query
 from proxy.evaluation import palimpsest, vectors
-from proxy.evaluation.datasets import Conversation, Said, read
+from proxy.evaluation.datasets import Conversation, DatasetMessage, read
 from proxy.evaluation.palimpsest import Store
 from proxy.memory import recall as recalling
 
@@ -86,7 +86,7 @@ def talk(name: str, turns: Sequence[tuple[str, str]]) -> Conversation:
     for at, turn in enumerate(turns):
         for role, text in zip(("user", "assistant"), turn, strict=True):
             raw = {"role": role, "content": text}
-            messages.append(Said(f"{name}-{len(messages)}", role, text, text, FIRST + 60 * at, 0, (), raw))
+            messages.append(DatasetMessage(f"{name}-{len(messages)}", role, text, text, FIRST + 60 * at, 0, (), raw))
     return Conversation(name, tuple(messages), (), 1)
 
 

@@ -24,7 +24,7 @@ from proxy.evaluation.datasets import Conversation, Question, read
 from proxy.evaluation.nearest import Nearest
 from proxy.evaluation.palimpsest import Store
 from proxy.evaluation.report import Report, Table, lines, progress
-from proxy.evaluation.score import Evidence, Given
+from proxy.evaluation.score import BlockText, Evidence
 from proxy.evaluation.statistics import compare
 from proxy.evaluation.vectors import CachedEmbedder
 from proxy.ports import Embedder, Vectors
@@ -123,7 +123,7 @@ async def ask(store: Store, conversation: Conversation, variant: Variant) -> dic
         recalled = await reader.recall(question.text)
         for key, chars in budgets.items():
             block = reader.block(recalled, question.text, chars)
-            found[key].append(Given(block.text if block else "").evidence(gold))
+            found[key].append(BlockText(block.text if block else "").evidence(gold))
     return found
 
 

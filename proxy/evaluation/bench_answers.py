@@ -30,10 +30,10 @@ from proxy.evaluation import model as models
 from proxy.evaluation import running
 from proxy.evaluation.datasets import DatasetError, read
 from proxy.evaluation.model import ChatModel
-from proxy.evaluation.questions import Asked, Talk, talks
+from proxy.evaluation.questions import FactQuestion, Talk, talks
 from proxy.evaluation.report import Report, Table, bars, progress
 from proxy.evaluation.running import RunningProxy
-from proxy.evaluation.score import Given
+from proxy.evaluation.score import BlockText
 from proxy.evaluation.statistics import gap_closed, mean
 from proxy.settings.policy import ModelPolicy
 
@@ -51,7 +51,7 @@ GO_ON: tuple[Json, ...] = ({"role": "user", "content": "OK, let us go on."}, {"r
 TURNS_A_REQUEST = 8  # of the client's past: what is archived is the same as with one
 REPLY_TOKENS = 48  # an answer of two sentences; what a small model adds is mostly repetition
 ANSWER_CHARS = 500  # of an assistant's text taken from other data: a paragraph
-ROOMY = Budget(6000, 1000)  # policy: restore
+ROOMY = Budget(6000, 1000)  # of a restore: `core/block/pressure`
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Prompted:
     """One question of a chat with the messages of each context."""
 
     talk: str
-    asked: Asked
+    asked: FactQuestion
     prompts: Mapping[str, Sequence[Json]]
     recalled: int  # passages in the newest block
     reached: bool  # all messages that hold the answer stand in what the proxy forwarded
@@ -153,7 +153,7 @@ async def _prompted(proxy: RunningProxy, talk: Talk, moment: str) -> AsyncIterat
         got = await proxy.send(client, "?", **_headers(talk, moment), x_palimpsest_memory="read-only")
         gold: Json = {"role": "user", "content": f"{_gold(talk, asked)}\n\n{asked.text}"}
         contexts = ([SYSTEM, question], client, got.messages, [SYSTEM, gold])
-        shown = Given("\n".join(str(message["content"]) for message in got.messages))
+        shown = BlockText("\n".join(str(message["content"]) for message in got.messages))
         reached = all(shown.holds(talk.text(at)) for at in asked.gold)
         yield Prompted(talk.name, asked, dict(zip(CONTEXTS, contexts, strict=True)), got.recalled, reached)
 
@@ -178,7 +178,7 @@ def _headers(talk: Talk, moment: str) -> dict[str, str]:
     return headers | ({"x_palimpsest_conversation": "another"} if moment == "new" else {})
 
 
-def _gold(talk: Talk, asked: Asked) -> str:
+def _gold(talk: Talk, asked: FactQuestion) -> str:
     """The messages that hold the answer, as a block quotes them."""
     found = [
         Candidate(

@@ -67,9 +67,9 @@ class Damage:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ScorableQuestion:
     """
-    One question that can be scored: the turns that answer it, the day of each, and spans of its answer.
+    A question that can be scored: the turns that answer it, the day of each, and spans of its answer.
 
     Only spans that the evidence shows: what has to be concluded stands nowhere, or by chance where a text is long.
     """
@@ -145,14 +145,16 @@ async def run(given: Namespace) -> Report:
     return report(given, conversations, found, shared, ours, [TURNS, SPANS, *([CONTAINS, F1] if model else [])])
 
 
-def answerable(conversation: Conversation) -> list[Asked]:
+def answerable(conversation: Conversation) -> list[ScorableQuestion]:
     """The questions whose evidence is known."""
     whole = "\n".join(said.content for said in conversation.messages)
     found = []
     for question in conversation.questions:
         if gold := [conversation.messages[at] for at in conversation.gold(question)]:
             named = spans(None if question.category in UNANSWERED else question.answer, whole)
-            bare = Asked(question, tuple(said.content for said in gold), tuple(said.day for said in gold), ())
+            bare = ScorableQuestion(
+                question, tuple(said.content for said in gold), tuple(said.day for said in gold), ()
+            )
             shown = Segments([bare.evidence])
             found.append(replace(bare, spans=tuple(span for span in named if shown.span_recall([span]))))
     return found
@@ -160,7 +162,7 @@ def answerable(conversation: Conversation) -> list[Asked]:
 
 async def measure(
     conversation: Conversation,
-    asked: Sequence[Asked],
+    asked: Sequence[ScorableQuestion],
     writer: Writer,
     tokens: int,
     embedder: Embedder,
@@ -191,7 +193,9 @@ async def measure(
     await asyncio.gather(*asking)
 
 
-async def _references(conversation: Conversation, asked: Sequence[Asked], scores: Scores, model: Model | None) -> None:
+async def _references(
+    conversation: Conversation, asked: Sequence[ScorableQuestion], scores: Scores, model: Model | None
+) -> None:
     """TFC and OE: the same for every memory."""
     days = groupby(conversation.messages, key=lambda said: said.day)
     lines = "\n".join(line for day, stretch in days for line in (f"[{day}]", *(said.text for said in stretch)))
@@ -208,7 +212,11 @@ async def _references(conversation: Conversation, asked: Sequence[Asked], scores
 
 
 async def _ours(
-    conversation: Conversation, asked: Sequence[Asked], scores: Scores, embedder: Embedder, model: Model | None
+    conversation: Conversation,
+    asked: Sequence[ScorableQuestion],
+    scores: Scores,
+    embedder: Embedder,
+    model: Model | None,
 ) -> None:
     """Our archive keeps everything as it was said: a reader could be given all of it, so CSM is OE by construction."""
     async with Palimpsest(embedder).opened(conversation) as reader:
@@ -223,13 +231,13 @@ async def _ours(
         await asyncio.gather(*asking)
 
 
-def _score(one: Asked, condition: str, segments: Segments, scores: Scores) -> None:
+def _score(one: ScorableQuestion, condition: str, segments: Segments, scores: Scores) -> None:
     scores.add(TURNS, condition, segments.turn_recall(one.turns))
     if one.spans:
         scores.add(SPANS, condition, segments.span_recall(one.spans))
 
 
-async def _ask(one: Asked, condition: str, context: str, model: Model | None, scores: Scores) -> None:
+async def _ask(one: ScorableQuestion, condition: str, context: str, model: Model | None, scores: Scores) -> None:
     if model is None or not one.answer:
         return
     said = await model.complete(READ.format(context=context, question=one.question.text), ANSWER_TOKENS)

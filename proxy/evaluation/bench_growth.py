@@ -29,14 +29,14 @@ from proxy.domain import Reach
 from proxy.evaluation import growth, palimpsest, vectors
 from proxy.evaluation.datasets import Conversation, read
 from proxy.evaluation.report import Report, Table
-from proxy.evaluation.score import Evidence, Given
+from proxy.evaluation.score import BlockText, Evidence
 from proxy.settings.policy import LogPolicy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIZES = "100,1000,3000,10000,30000,100000"
-BUDGET_CHARS = 6000  # what a restore may say (policy: restore.chars)
+BUDGET_CHARS = 6000  # of a restore: `core/block/pressure.RESTORE_CHARS`
 LOGS = 100  # long texts that are asked, as when somebody pastes a log
 MEGABYTE = 1_000_000
 MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024  # unit of ru_maxrss
@@ -104,7 +104,7 @@ async def _measure(folder: Path, conversations: Sequence[Conversation], pasted: 
                 question_ms.append(recalled.elapsed_ms)
                 if scored and (gold := [conversation.messages[at].content for at in conversation.gold(question)]):
                     block = reader.block(recalled, question.text, BUDGET_CHARS)
-                    found[conversation.id, question.id] = Given(block.text if block else "").evidence(gold)
+                    found[conversation.id, question.id] = BlockText(block.text if block else "").evidence(gold)
         for text in pasted:
             log_ms.append((await readers[0].recall(text)).elapsed_ms)
         memories = await growth.count_of(store)

@@ -19,7 +19,7 @@ from proxy.evaluation import vectors
 from proxy.evaluation.command import budgets_flag, systems, systems_flag
 from proxy.evaluation.datasets import Conversation, Question, read
 from proxy.evaluation.report import Report, Table, bars, progress
-from proxy.evaluation.score import Evidence, Given, literal
+from proxy.evaluation.score import BlockText, Evidence, literal
 from proxy.evaluation.statistics import compare
 from proxy.evaluation.systems import Pack, System
 
@@ -69,7 +69,7 @@ async def ask(system: System, conversations: Sequence[Conversation], budgets: Se
         for conversation in conversations:
             if not conversation.questions:
                 continue
-            said = Given("\n".join(message.content for message in conversation.messages))
+            said = BlockText("\n".join(message.content for message in conversation.messages))
             async with system.opened(conversation) as reader:
                 for question in conversation.questions:
                     for budget in budgets:
@@ -79,12 +79,12 @@ async def ask(system: System, conversations: Sequence[Conversation], budgets: Se
     return rows
 
 
-def score(pack: Pack, conversation: Conversation, question: Question, said: Given) -> Row:
+def score(pack: Pack, conversation: Conversation, question: Question, said: BlockText) -> Row:
     """
     Args:
         said: all of the conversation.
     """
-    given = Given(pack.text)
+    given = BlockText(pack.text)
     gold = [conversation.messages[at].content for at in conversation.gold(question)]
     answer = literal(question.answer, question.category, question.text, said)
     return Row(

@@ -19,21 +19,21 @@ from proxy.evaluation import palimpsest, vectors
 from proxy.evaluation.datasets import Conversation, DatasetError, read
 from proxy.evaluation.palimpsest import Store
 from proxy.evaluation.report import Report, Table, progress
-from proxy.evaluation.score import Evidence, Given
+from proxy.evaluation.score import BlockText, Evidence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # probabilities that memory helps
-BUDGET_CHARS = 6000  # policy: restore.chars
+BUDGET_CHARS = 6000  # of a restore: `core/block/pressure.RESTORE_CHARS`
 RECALL_BUDGET = Budget(3000, 600)  # what `core/block/pressure` gives a recall in a calm window
 DEMAND = DEMANDS[Generosity.BALANCED][BlockKind.RECALL]
 NOTHING = Evidence(False, False, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One question: how probably memory helps, how long a block of the default policy is, and what it would hold."""
+class QuestionOutcome:
+    """The outcome of a question: the probability that memory helps, the length of the block, and its evidence."""
 
     is_own: bool
     helps: float
@@ -49,7 +49,7 @@ async def run(given: argparse.Namespace) -> Report:
     conversations = [conversation for path in given.data for conversation in read(path, given.limit)]
     if len(conversations) < 2:
         raise DatasetError("measuring restraint: needs at least two conversations, to ask one what the other knows")
-    rows: list[Asked] = []
+    rows: list[QuestionOutcome] = []
     async with vectors.opened() as embedder:
         with progress() as bar:
             task = bar.add_task("asking", total=sum(len(c.questions) for c in conversations) * len(conversations))
@@ -62,7 +62,7 @@ async def run(given: argparse.Namespace) -> Report:
     return report([str(path) for path in given.data], rows, DEMAND.least_help)
 
 
-async def ask(store: Store, conversation: Conversation, asker: Conversation) -> list[Asked]:
+async def ask(store: Store, conversation: Conversation, asker: Conversation) -> list[QuestionOutcome]:
     """The questions of `asker`, to a conversation that may be the same."""
     reader = store.reader(conversation)
     budget = replace(RECALL_BUDGET, least_worth=DEMAND.least_worth)
@@ -72,14 +72,14 @@ async def ask(store: Store, conversation: Conversation, asker: Conversation) -> 
         recalled = await reader.recall(question.text)
         gold = [conversation.messages[at].content for at in conversation.gold(question)] if is_own else []
         whole = reader.block(recalled, question.text, BUDGET_CHARS)
-        evidence = Given(whole.text if whole else "").evidence(gold) if gold else None
+        evidence = BlockText(whole.text if whole else "").evidence(gold) if gold else None
         said = pack(recalled.candidates, budget, BlockKind.RECALL, question.text)[0]
         chars = len(said.text) if said and recalled.helps >= DEMAND.least_help else 0
-        rows.append(Asked(is_own, recalled.helps, chars, evidence))
+        rows.append(QuestionOutcome(is_own, recalled.helps, chars, evidence))
     return rows
 
 
-def report(data: Sequence[str], rows: Sequence[Asked], policy: float) -> Report:
+def report(data: Sequence[str], rows: Sequence[QuestionOutcome], policy: float) -> Report:
     """
     Args:
         policy: the threshold in use.
@@ -117,7 +117,7 @@ def _thresholds(policy: float) -> list[float]:
     return sorted({*THRESHOLDS, policy})
 
 
-def _point(rows: Sequence[Asked], threshold: float) -> dict[str, float]:
+def _point(rows: Sequence[QuestionOutcome], threshold: float) -> dict[str, float]:
     own = [row for row in rows if row.is_own]
     foreign = [row for row in rows if not row.is_own]
     held = [row.evidence if row.helps >= threshold else NOTHING for row in own if row.evidence is not None]

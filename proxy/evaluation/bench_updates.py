@@ -21,13 +21,13 @@ from proxy.evaluation import vectors
 from proxy.evaluation.datasets import Conversation, DatasetError, Question, read
 from proxy.evaluation.palimpsest import Palimpsest
 from proxy.evaluation.report import Report, Table, bars, progress
-from proxy.evaluation.score import Given
+from proxy.evaluation.score import BlockText
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CATEGORIES = ("knowledge_update", "temporal")  # BEAM; LoCoMo
-BUDGET_CHARS = 6000  # policy: restore.chars
+BUDGET_CHARS = 6000  # of a restore: `core/block/pressure.RESTORE_CHARS`
 COLUMNS = (
     *("category", "n", "newest told", "... dated", "several statements", "older alone", "both told", "days differ"),
     "newest last",
@@ -36,8 +36,8 @@ _DAY = re.compile(r"^\[(\d{4}-\d\d-\d\d)\]$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a block says of one question's statements. None where there are not several, or the two are not there."""
+class UpdateOutcome:
+    """The outcome of a question: which of its statements a block holds. None: not several, or not both in it."""
 
     newest: bool  # stands in the block
     dated: bool  # ... under its own day
@@ -47,7 +47,7 @@ class Told:
     in_order: bool | None  # of both: the newest stands behind the oldest
 
 
-MEASURES = tuple(field.name for field in fields(Told))
+MEASURES = tuple(field.name for field in fields(UpdateOutcome))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(given: argparse.Namespace) -> Report:
-    rows: list[tuple[str, Told]] = []
+    rows: list[tuple[str, UpdateOutcome]] = []
     async with vectors.opened() as embedder:
         system = Palimpsest(embedder)
         for path in given.data:
@@ -71,7 +71,7 @@ async def run(given: argparse.Namespace) -> Report:
     return report([str(path) for path in given.data], rows)
 
 
-def told(block: str, conversation: Conversation, question: Question) -> Told:
+def told(block: str, conversation: Conversation, question: Question) -> UpdateOutcome:
     """Where the statements of one question stand in a block of ours."""
     parts = days(block)
     said = [conversation.messages[at] for at in conversation.gold(question)]
@@ -80,7 +80,7 @@ def told(block: str, conversation: Conversation, question: Question) -> Told:
     is_there = newest is not None
     both = is_there and places[0] is not None
     changes = len(said) > 1
-    return Told(
+    return UpdateOutcome(
         newest=is_there,
         dated=newest is not None and parts[newest][0] == its_day,
         older_alone=not is_there and any(place is not None for place in places) if changes else None,
@@ -98,20 +98,20 @@ def days(block: str) -> list[tuple[str, str]]:
 
 def _place(parts: Sequence[tuple[str, str]], message: str) -> int | None:
     """Under which heading a message stands; None where it does not."""
-    return next((at for at, (_, text) in enumerate(parts) if Given(text).holds(message)), None)
+    return next((at for at, (_, text) in enumerate(parts) if BlockText(text).holds(message)), None)
 
 
 def _is_behind(block: str, older: str, newer: str) -> bool:
     """Whether the newer of two messages ends behind the older one: the block up to the older one's end lacks it."""
     lines = block.splitlines()
     ends = [
-        next((at for at in range(1, len(lines) + 1) if Given("\n".join(lines[:at])).holds(message)), 0)
+        next((at for at in range(1, len(lines) + 1) if BlockText("\n".join(lines[:at])).holds(message)), 0)
         for message in (older, newer)
     ]
     return ends[0] < ends[1]
 
 
-def report(data: Sequence[str], rows: Sequence[tuple[str, Told]]) -> Report:
+def report(data: Sequence[str], rows: Sequence[tuple[str, UpdateOutcome]]) -> Report:
     by_category = {
         name: summary([held for category, held in rows if category == name])
         for name in CATEGORIES
@@ -144,7 +144,7 @@ def report(data: Sequence[str], rows: Sequence[tuple[str, Told]]) -> Report:
     )
 
 
-def summary(rows: Sequence[Told]) -> dict[str, Any]:
+def summary(rows: Sequence[UpdateOutcome]) -> dict[str, Any]:
     """The share of each measure, over the questions that it says something of."""
     values = [asdict(row) for row in rows]
     shares = {name: [held[name] for held in values if held[name] is not None] for name in MEASURES}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LIMIT = "questions of each conversation, or conversations where nothing is asked (0: all)"
 SEED = 42  # LANTERN 4
-BUDGET_CHARS = "6000"  # what a restore may say (policy: restore.chars)
+BUDGET_CHARS = "6000"  # of a restore: `core/block/pressure.RESTORE_CHARS`
 
 BENCHMARKS: Mapping[str, str] = {
     "recall": "Evidence of a question in what comes back after everything was lost.",

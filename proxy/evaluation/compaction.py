@@ -19,7 +19,7 @@ from proxy.core.history.link_keys import flags_of
 from proxy.core.recall.diagnosis import diagnose
 from proxy.domain import Event, Head, Lineage, Pressure, Query, Role, Speaker, Tier
 from proxy.errors import PolicyError
-from proxy.evaluation.datasets import Conversation, Said
+from proxy.evaluation.datasets import Conversation, DatasetMessage
 from proxy.evaluation.model import Model
 from proxy.settings.policy import Policy
 from proxy.wire.chat import parse
@@ -58,7 +58,7 @@ class Compacted:
     strategy: Strategy
     dropped: int
     summary: str
-    kept: tuple[Said, ...]
+    kept: tuple[DatasetMessage, ...]
 
     @property
     def visible(self) -> str:
@@ -97,7 +97,7 @@ async def compacted(conversation: Conversation, strategy: Strategy, model: Model
     return Compacted(strategy, dropped, INTRODUCTION + await model.complete(SUMMARISE + told), kept)
 
 
-def extract(messages: Sequence[Said]) -> str:
+def extract(messages: Sequence[DatasetMessage]) -> str:
     """The first sentence of messages that are spread evenly over all that people and the assistant said."""
     told = (said.text.strip() for said in messages if said.role in ("user", "assistant"))
     points = [_SENTENCE_END.split(text, maxsplit=1)[0][:POINT_CHARS] for text in told if text]

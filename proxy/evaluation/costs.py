@@ -15,7 +15,7 @@ import numpy as np
 from proxy.core.archive.chunking import digest
 from proxy.domain import Query, Reach
 from proxy.evaluation import palimpsest
-from proxy.evaluation.datasets import Conversation, Said
+from proxy.evaluation.datasets import Conversation, DatasetMessage
 from proxy.evaluation.palimpsest import TENANT, Store
 from proxy.ports import Embedder, Vectors
 from proxy.settings.embedding_models import DEFAULT
@@ -116,7 +116,7 @@ async def indexing(conversations: Sequence[Conversation], embedder: Embedder) ->
 
 async def _spent(store: Store, text: str, embedder: Embedder) -> tuple[float, float, float, float]:
     """Passages, and milliseconds as in `Indexing`."""
-    said = Said("0", "user", text, text, 0.0, 0, (), {"role": "user", "content": text})
+    said = DatasetMessage("0", "user", text, text, 0.0, 0, (), {"role": "user", "content": text})
     conversation = Conversation(f"{len(text)} {hash(text)}", (said,), (), 1)
     started = perf_counter()
     passages = digest(text, said.role)

@@ -39,7 +39,7 @@ class DatasetError(PolicyError):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class DatasetMessage:
     """
     One message.
 
@@ -77,7 +77,7 @@ class Question:
 @dataclass(frozen=True, slots=True)
 class Conversation:
     id: str
-    messages: tuple[Said, ...]
+    messages: tuple[DatasetMessage, ...]
     questions: tuple[Question, ...]
     sessions: int
 
@@ -148,7 +148,7 @@ def _conversation(line: str, doing: str, limit: int) -> Conversation:
         raise DatasetError(f"{doing}: {cause}; expected an object with id, sessions and questions") from cause
 
 
-def _messages(sessions: Sequence[Mapping[str, Any]], doing: str) -> Iterator[Said]:
+def _messages(sessions: Sequence[Mapping[str, Any]], doing: str) -> Iterator[DatasetMessage]:
     at = UNDATED.timestamp() if not _dated(sessions) else 0.0
     for index, session in enumerate(sessions):
         at = max(at, _time(session.get("date"), doing))
@@ -159,7 +159,7 @@ def _messages(sessions: Sequence[Mapping[str, Any]], doing: str) -> Iterator[Sai
             if raw["role"] in SPEAKERS and (name := raw.pop("name", "")):
                 raw["content"] = f"{name}: {content}"
             read = read_message(raw)
-            yield Said(str(told["id"]), read.role, read.text, content, at, index, read.calls, raw)
+            yield DatasetMessage(str(told["id"]), read.role, read.text, content, at, index, read.calls, raw)
 
 
 def _dated(sessions: Sequence[Mapping[str, Any]]) -> bool:

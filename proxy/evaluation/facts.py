@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from proxy.evaluation.datasets import Said
+from proxy.evaluation.datasets import DatasetMessage
 
 MIN_FACT_CHARS = 4  # shorter ones stand in any text by chance
 MAX_FACT_CHARS = 160  # a longer command or sentence is cut by any packing, and says no one thing
@@ -132,7 +132,7 @@ def holds(normalised_text: str, key: str) -> bool:
     return False
 
 
-def said_in(messages: Sequence[Said]) -> list[tuple[str, str]]:
+def said_in(messages: Sequence[DatasetMessage]) -> list[tuple[str, str]]:
     """Role and text of each message, as `facts_of` takes them."""
     return [(said.role, said.text) for said in messages]
 

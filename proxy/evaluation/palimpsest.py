@@ -40,7 +40,7 @@ from proxy.domain import (
     Shape,
     Turn,
 )
-from proxy.evaluation.datasets import Conversation, Said
+from proxy.evaluation.datasets import Conversation, DatasetMessage
 from proxy.evaluation.systems import Pack
 from proxy.memory.archive import Archive
 from proxy.memory.decider import RECALL_LIMIT
@@ -133,7 +133,7 @@ class Store:
             return entry
         return replace(entry, passages=digest(entry.text, entry.new.message.role, window_chars=self._window_chars))
 
-    def _new(self, said: Said, position: int) -> NewMessage:
+    def _new(self, said: DatasetMessage, position: int) -> NewMessage:
         message = read_message(said.raw)
         return NewMessage(message, fingerprint(message, self._key), position, flags_of(message))
 

@@ -57,7 +57,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FactQuestion:
     """One question. `gold` are indexes of the messages that hold its answer."""
 
     text: str
@@ -72,7 +72,7 @@ class Talk:
 
     name: str
     messages: tuple[Json, ...]
-    asked: tuple[Asked, ...]
+    asked: tuple[FactQuestion, ...]
 
     def text(self, at: int) -> str:
         """What one message says."""
@@ -103,7 +103,7 @@ def talks(path: Path, answers: Sequence[str], limit: int, languages: Sequence[st
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         if "sets" not in told:
-            facts = [(f["text"], Asked(f["question"], "chat", (), literal(f["key"]))) for f in told["facts"]]
+            facts = [(f["text"], FactQuestion(f["question"], "chat", (), literal(f["key"]))) for f in told["facts"]]
             return [_told(path.stem, facts, told["topics"], answers, limit, seed)]
         return [
             _told(f"{path.stem} {language}", [*_facts(part)], part["filler"], answers, limit, seed)
@@ -133,7 +133,7 @@ def of_fact(fact: str, question: str) -> Key:
 
 def _of_conversation(conversation: Conversation, limit: int) -> Talk:
     asked = [
-        Asked(question.text, question.category, conversation.gold(question), of_answer(question.answer))
+        FactQuestion(question.text, question.category, conversation.gold(question), of_answer(question.answer))
         for question in conversation.questions
         if question.answer
         and question.evidence
@@ -144,16 +144,16 @@ def _of_conversation(conversation: Conversation, limit: int) -> Talk:
     return Talk(conversation.id, tuple(said.raw for said in conversation.messages), tuple(spread(asked, limit)))
 
 
-def _facts(part: Mapping[str, Any]) -> Iterator[tuple[str, Asked]]:
+def _facts(part: Mapping[str, Any]) -> Iterator[tuple[str, FactQuestion]]:
     for told in part["facts"]:
         if told["kind"] not in NOT_BY_WORDS:
             key = of_fact(told["fact"], told["question"])
-            yield told["fact"], Asked(told["question"], told["kind"], (), key)
+            yield told["fact"], FactQuestion(told["question"], told["kind"], (), key)
 
 
 def _told(
     name: str,
-    facts: Sequence[tuple[str, Asked]],
+    facts: Sequence[tuple[str, FactQuestion]],
     topics: Sequence[str],
     answers: Sequence[str],
     limit: int,
@@ -174,7 +174,7 @@ def _told(
     for at in order:
         turn(next(others))
         fact, question = facts[at]
-        asked.append(Asked(question.text, question.kind, (len(messages),), question.key))
+        asked.append(FactQuestion(question.text, question.kind, (len(messages),), question.key))
         turn(fact)
     for _ in range(2):
         turn(next(others))

@@ -30,8 +30,8 @@ class Evidence:
     fraction: float
 
 
-class Given:
-    """A text that a memory gave, prepared for many look-ups."""
+class BlockText:
+    """The text that a memory returned, prepared for many look-ups."""
 
     def __init__(self, text: str) -> None:
         words = normalised(text)
@@ -64,7 +64,7 @@ def normalised(text: str) -> list[str]:
     return _WORD.findall(text.lower().replace("\u2019", "'").replace("'", ""))
 
 
-def literal(answer: str | None, category: str, question: str, conversation: Given) -> list[str]:
+def literal(answer: str | None, category: str, question: str, conversation: BlockText) -> list[str]:
     """
     The words of an answer that can be looked for; none where finding them would say nothing.
 
@@ -75,7 +75,7 @@ def literal(answer: str | None, category: str, question: str, conversation: Give
     said = " ".join(words)
     if category in UNANSWERED or said in SAYS_LITTLE or len(said) < MIN_ANSWER_CHARS:
         return []
-    return words if conversation.says(words) and not Given(question).says(words) else []
+    return words if conversation.says(words) and not BlockText(question).says(words) else []
 
 
 def _runs(words: Sequence[str]) -> frozenset[tuple[str, ...]]:

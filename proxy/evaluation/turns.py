@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proxy.core.archive.chunking import tags
-from proxy.evaluation.datasets import Said
+from proxy.evaluation.datasets import DatasetMessage
 from proxy.wire.message import readable
 
 SUMMARY_CHARS_OF_MESSAGE = 500  # LANTERN 3.1
@@ -31,7 +31,7 @@ class TurnPair:
     at: float
 
 
-def turn_pairs(messages: Sequence[Said]) -> list[TurnPair]:
+def turn_pairs(messages: Sequence[DatasetMessage]) -> list[TurnPair]:
     """The turns of a conversation, in order; every message is in one of them."""
     turns = []
     begun: list[int] = []
@@ -43,7 +43,7 @@ def turn_pairs(messages: Sequence[Said]) -> list[TurnPair]:
     return [*turns, _turn(messages, begun)] if begun else turns
 
 
-def _turn(messages: Sequence[Said], at: Sequence[int]) -> TurnPair:
+def _turn(messages: Sequence[DatasetMessage], at: Sequence[int]) -> TurnPair:
     said = [messages[index] for index in at]
     content = "\n".join(readable(message.text, message.calls) for message in said)
     named = tags(content)

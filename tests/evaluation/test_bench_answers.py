@@ -12,7 +12,7 @@ from proxy.errors import PolicyError
 from proxy.evaluation import bench_answers
 from proxy.evaluation.bench_answers import CONTEXTS, Prompted, Row, report
 from proxy.evaluation.datasets import DatasetError
-from proxy.evaluation.questions import Asked, literal
+from proxy.evaluation.questions import FactQuestion, literal
 from proxy.scripted import ScriptedUpstream
 from tests.evaluation.test_datasets import line
 
@@ -77,7 +77,7 @@ async def test_data_without_questions_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_gap_is_shown_as_far_as_it_is_known() -> None:
-    asked = Asked("Who?", "chat", (0,), literal("Orsolya"))
+    asked = FactQuestion("Who?", "chat", (0,), literal("Orsolya"))
     texts = ("Nobody.", "Nobody.", "Orsolya.", "Orsolya.")
     right = Row(Prompted("t", asked, {name: [] for name in CONTEXTS}, 1, True), dict(zip(CONTEXTS, texts, strict=True)))
     wrong = Row(right.prompted, dict.fromkeys(CONTEXTS, "Nobody."))

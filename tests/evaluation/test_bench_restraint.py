@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from proxy.evaluation import palimpsest
-from proxy.evaluation.bench_restraint import Asked, ask, report
+from proxy.evaluation.bench_restraint import QuestionOutcome, ask, report
 from proxy.evaluation.datasets import Question
 from proxy.evaluation.score import Evidence
 from tests.evaluation.told import told
@@ -33,8 +33,8 @@ async def test_own_questions_are_answered_and_others_are_not() -> None:
 
 def test_the_curve_trades_silence_for_recall() -> None:
     found = Evidence(True, True, 1.0)
-    own = [Asked(True, helps, 300, found) for helps in (0.95, 0.55)] + [Asked(True, 0.95, 300)]
-    foreign = [Asked(False, helps, chars) for helps, chars in ((0.05, 0), (0.25, 0), (0.25, 0), (0.95, 400))]
+    own = [QuestionOutcome(True, helps, 300, found) for helps in (0.95, 0.55)] + [QuestionOutcome(True, 0.95, 300)]
+    foreign = [QuestionOutcome(False, helps, chars) for helps, chars in ((0.05, 0), (0.25, 0), (0.25, 0), (0.95, 400))]
     made = json.loads(report(["x"], own + foreign, 0.42).to_json())
     curve = {point["least_help"]: point for point in made["curve"]}
     assert [*curve] == [0.1, 0.2, 0.3, 0.4, 0.42, 0.5, 0.6, 0.7, 0.8, 0.9]

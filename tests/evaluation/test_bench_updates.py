@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.evaluation.bench_updates import Told, days, report, told
+from proxy.evaluation.bench_updates import UpdateOutcome, days, report, told
 from proxy.evaluation.datasets import Conversation, Question
 from tests.evaluation import told as talks
 
@@ -29,7 +29,7 @@ def test_a_block_is_read_by_its_days() -> None:
 
 def test_the_newer_of_two_is_seen_by_its_date() -> None:
     block = f"[2023-11-14]\nuser: {OLD}\n[2023-11-15]\nuser: {NEW}\n"
-    expected = Told(newest=True, dated=True, older_alone=False, both=True, by_date=True, in_order=True)
+    expected = UpdateOutcome(newest=True, dated=True, older_alone=False, both=True, by_date=True, in_order=True)
     assert told(block, conversation(DAY), CHANGED) == expected
 
 
@@ -52,13 +52,13 @@ def test_under_another_day_it_is_not_dated() -> None:
 
 def test_one_statement_replaces_nothing() -> None:
     held = told(f"[2023-11-14]\nuser: {OLD}\n", conversation(DAY), replace(CHANGED, evidence=("m0",)))
-    assert held == Told(True, True, None, None, None, None)
+    assert held == UpdateOutcome(True, True, None, None, None, None)
 
 
 def test_shares_are_of_the_questions_that_they_say_something_of() -> None:
     rows = [
-        ("temporal", Told(True, True, None, None, None, None)),
-        ("temporal", Told(False, False, True, False, None, None)),
+        ("temporal", UpdateOutcome(True, True, None, None, None, None)),
+        ("temporal", UpdateOutcome(False, False, True, False, None, None)),
     ]
     held = report(["own"], rows).data["categories"]["temporal"]
     assert (held["n"], held["n_several"], held["older_alone"], held["in_order"]) == (2, 1, 1.0, None)

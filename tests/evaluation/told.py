@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proxy.domain import Json, ToolCall
-from proxy.evaluation.datasets import Conversation, Said
+from proxy.evaluation.datasets import Conversation, DatasetMessage
 
 START = 1_700_000_000.0
 
@@ -16,7 +16,7 @@ def told(*lines: str, apart_seconds: float = 60.0, calls: tuple[ToolCall, ...] =
         lines: each "role: text".
         calls: of the first assistant message.
     """
-    messages: list[Said] = []
+    messages: list[DatasetMessage] = []
     for at, line in enumerate(lines):
         role, _, text = line.partition(": ")
         made = calls if role == "assistant" and all(said.role != "assistant" for said in messages) else ()
@@ -26,5 +26,5 @@ def told(*lines: str, apart_seconds: float = 60.0, calls: tuple[ToolCall, ...] =
                 {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
                 for call in made
             ]
-        messages.append(Said(f"m{at}", role, text, text, START + at * apart_seconds, 0, made, raw))
+        messages.append(DatasetMessage(f"m{at}", role, text, text, START + at * apart_seconds, 0, made, raw))
     return Conversation("told", tuple(messages), (), 1)
