@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """
-Fit the weights of `proxy/core/recall/relevance.py` again, and check them with each group of sets left out.
+Fit the weights of `proxy/core/recall/weights.py` again, and check them with each group of sets left out.
 
     scripts/fit.py [--everyday FILE ...] [--chat FILE ...] [--questions FILE ...] [--answers FILE]
 
 Each everyday file becomes a conversation a language: facts told in passing between real answers of assistants; each
 chat one with a window of ten messages; each file of questions its conversations, asked their own questions and each
-other's. What answers is labelled by the sets themselves. Printed: the rank of what answers, how often the gate opens
-to own and to foreign questions, with the group left out; then the tables, to be put into the file by hand. Run it with
+other's. What answers is labelled by the sets themselves. Everything is ranked twice, with vectors and by words alone.
+Printed: the rank of what answers, how often the gate opens to own and to foreign questions, with the group left out (of
+talks whose texts name their speakers: each conversation); then the tables, to be put into the file by hand. Run it with
 the environment's Python; it takes some minutes.
 """
 
@@ -18,9 +19,11 @@ import asyncio
 import functools
 import json
 import random
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +31,7 @@ from scipy.optimize import minimize
 
 from proxy.core.archive.chunking import query_terms
 from proxy.core.recall.ranking import rank
-from proxy.core.recall.relevance import help_signals, passage_signals
+from proxy.core.recall.relevance import MOST_SPEAKERS, help_signals, passage_signals
 from proxy.domain import Query
 from proxy.evaluation import palimpsest, vectors
 from proxy.evaluation.datasets import Conversation, DatasetMessage, read
@@ -42,43 +45,59 @@ SHOWN = 6  # messages that stand after a compaction
 JUDGED = 100  # as `recall.JUDGED_PASSAGES`
 FOREIGN_EVERY = 4  # of each other's questions: enough, and not more than own ones
 RIDGE, RIDGE_OF_HELP = 3e-4, 1e-3
+OTHER_LANGUAGES = 2  # weight of unrelated prompts in them: the English model finds many of their passages alike
+ANSWERED = 0.41  # of questions in talks of speakers; so their probabilities are worth as much room as all others
+NEAR = {"cosine", "above", "deviation", "behind", "meaning", "by_cosine", "middle", "personal_above"} | {
+    "other_cosine",
+    "other_deviation",
+}  # signals that need vectors
+ONE_USER = {"user", "user_tells", "answers", "by_covered", "by_cosine", "personal_above"} | {
+    *("other", "other_cosine", "other_deviation", "other_words", "other_covered")
+}  # signals that say nothing in talks of speakers, or that LoCoMo alone cannot tell
 NO_WISH = 0.3  # weight of questions whose answer is a lasting wish: they are found by another way, too
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One question: the signals of its passages, which of them answer, and what the gate sees of it."""
+    """One question, ranked: the signals of its passages, which of them answer, and what the gate sees of it."""
 
     group: str
     kind: str
+    conversation: str
+    by_words: bool
+    of_speakers: bool
     signals: dict[str, np.ndarray]
     answers: np.ndarray
     help: dict[str, float]
 
 
-async def ask(store: Store, conversation: Conversation, text: str, lost: int | None, gold: set[int]) -> tuple | None:
-    """The signals of one question, as recall would see them."""
+async def ask(
+    store: Store, group: str, kind: str, conversation: Conversation, text: str, lost: int | None, gold: set[int]
+) -> list[Row]:
+    """One question as recall would see it, with vectors and without."""
     reader = store.reader(conversation)
     memory = reader._recall  # the same look-up, a step at a time
     query = reader._within(Query("", "", text), lost)
-    looked = await memory._sql.ask(functools.partial(memory._look, query, query_terms(text)))
+    looked = await memory._database.ask(functools.partial(memory._look, query, query_terms(text)))
     if looked is None:
-        return None
-    own, shelf, words, _ = looked
-    asked = recalling._asked(text, memory._clock(), shelf, await memory._vectors(text), words)
-    eligible = recalling._eligible(shelf, query, own)
-    if not eligible.any():
-        return None
-    ranked = rank(shelf, asked, eligible, memory._clock())
-    first = recalling._first_of_equals(shelf.fulls[ranked.rows], shelf.occurrences[ranked.rows])
-    ranked = ranked.part(first).part(slice(JUDGED))
-    if not len(ranked.rows):
-        return None
+        return []
+    own, table, words = looked
+    known = recalling._asked(text, memory._clock(), table, await memory._vectors(text), words)
+    eligible = recalling._eligible(table, query, own)
     occurrences = store.occurrences(conversation)
-    answers = np.isin(shelf.occurrences[ranked.rows], [occurrences[at] for at in gold])
-    signals = passage_signals(shelf, asked, eligible, ranked)
-    help = help_signals(shelf, asked, ranked, signals, np.full(len(answers), 0.01))
-    return signals, answers.astype(float), {name: float(value[0]) for name, value in help.items()}
+    rows = []
+    for asked in (known, replace(known, cosines=None, about=None)) if eligible.any() else ():
+        ranked = rank(table, asked, eligible, memory._clock())
+        ranked = ranked.part(recalling._first_of_equals(table, ranked.rows, JUDGED)).part(slice(JUDGED))
+        if len(ranked.rows):
+            answers = np.isin(table.occurrences[ranked.rows], [occurrences[at] for at in gold]).astype(float)
+            signals = passage_signals(table, asked, eligible, ranked)
+            help = help_signals(table, asked, ranked, signals, np.full(len(answers), 0.01))
+            of_speakers = bool((table.speakers[ranked.rows] > 0).mean() > MOST_SPEAKERS)
+            seen = {name: float(value[0]) for name, value in help.items()}
+            by_words = asked.cosines is None
+            rows.append(Row(group, kind, conversation.id, by_words, of_speakers, signals, answers, seen))
+    return rows
 
 
 def talk(name: str, turns: Sequence[tuple[str, str]]) -> Conversation:
@@ -109,8 +128,9 @@ async def everyday(store_of: functools.partial, file: Path, answers: list[str]) 
         async with store_of() as store:
             await store.write([conversation])
             for text, kind, gold in asked:
-                if found := await ask(store, conversation, text, len(conversation.messages) - SHOWN, gold):
-                    yield Row(group, kind, *found)
+                lost = len(conversation.messages) - SHOWN
+                for row in await ask(store, group, kind, conversation, text, lost, gold):
+                    yield row
 
 
 async def chat(store_of: functools.partial, file: Path, answers: list[str]) -> AsyncIterator[Row]:
@@ -135,8 +155,11 @@ async def chat(store_of: functools.partial, file: Path, answers: list[str]) -> A
         await store.write([conversation])
         for at, (text, kind, fact) in enumerate(turns):
             lost = 2 * at + 1 - WINDOW
-            if lost > 0 and (found := await ask(store, conversation, text, lost, {first[fact]} if fact else set())):
-                yield Row(file.stem, "foreign" if kind == "told" else kind, *found)
+            if lost > 0:
+                gold = {first[fact]} if fact else set()
+                kind = "foreign" if kind == "told" else kind
+                for row in await ask(store, file.stem, kind, conversation, text, lost, gold):
+                    yield row
 
 
 async def questions(store_of: functools.partial, file: Path) -> AsyncIterator[Row]:
@@ -148,8 +171,9 @@ async def questions(store_of: functools.partial, file: Path) -> AsyncIterator[Ro
                 is_own = asker is conversation
                 for question in asker.questions if is_own else asker.questions[::FOREIGN_EVERY]:
                     gold = set(conversation.gold(question)) if is_own else set()
-                    if found := await ask(store, conversation, question.text, None, gold):
-                        yield Row(file.stem, question.category if is_own else "foreign", *found)
+                    kind = question.category if is_own else "foreign"
+                    for row in await ask(store, file.stem, kind, conversation, question.text, None, gold):
+                        yield row
 
 
 def logistic(matrix: np.ndarray, answers: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray:
@@ -172,35 +196,86 @@ def applied(matrix: np.ndarray, b: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-(matrix @ b[:-1] + b[-1])))
 
 
-def fitted(rows: Sequence[Row], of: Sequence[Row]) -> tuple[np.ndarray, np.ndarray, list[np.ndarray], np.ndarray]:
-    """Both tables from some rows, and what they say of others: probabilities of passages, and that memory helps."""
-    share = {row.group: 1 / sum(other.group == row.group for other in rows) for row in rows}
-    matrix = np.concatenate([np.stack([*row.signals.values()], 1) for row in rows])
-    each = [np.full(len(r.answers), share[r.group] * (NO_WISH if r.kind == "instruction" else 1)) for r in rows]
-    passage = logistic(matrix, np.concatenate([row.answers for row in rows]), np.concatenate(each), RIDGE)
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Fitted tables and what they were fitted on: names of signals, weights with the constant last."""
+
+    names: list[str]
+    passage: np.ndarray
+    help_names: list[str]
+    help: np.ndarray
+    of_speakers: bool
+
+    def matrix(self, row: Row) -> np.ndarray:
+        """The signals, and for weights of all scopes those that differ in talks of speakers, left out of the tables."""
+        matrix = np.stack([row.signals[name] for name in self.names], 1)
+        if self.of_speakers:
+            return matrix
+        differing = [np.ones(len(matrix)), *(row.signals[name] for name in ("score", "words", "cosine", "by_score"))]
+        return np.c_[matrix, np.stack(differing, 1) * row.of_speakers]
+
+    def worth(self, row: Row) -> np.ndarray:
+        """The probability of each passage."""
+        return applied(self.matrix(row), self.passage)
+
+    def helps(self, row: Row) -> float:
+        """The probability that memory helps."""
+        return float(applied(self.seen(row)[None], self.help)[0])
+
+    def seen(self, row: Row) -> np.ndarray:
+        """The signals of the gate, those filled in that follow from the passages' probabilities."""
+        worth = self.worth(row)
+        best = int(worth.argmax())
+        kept = min(max(float(worth[best]), 1e-5), 1 - 1e-5)
+        found = row.help | {"best": np.log(kept / (1 - kept)), "together": np.log(min(worth.sum(), 20.0) + 1e-4)}
+        found |= {name: row.signals[name][best] for name in ("above", "covered", "user", "tells", "asks", "absent")}
+        return np.array([float(found[name]) for name in self.help_names])
+
+    def tables(self) -> dict[str, dict[str, float]]:
+        """What goes into the file."""
+        passage = [*self.passage[: len(self.names)], self.passage[-1]]
+        return {
+            "passage": dict(zip([*self.names, "bias"], np.round(passage, 3).tolist(), strict=True)),
+            "help": dict(zip([*self.help_names, "bias"], self.help.round(3).tolist(), strict=True)),
+        }
+
+
+def fitted(rows: Sequence[Row], *, by_words: bool, of_speakers: bool) -> Fit:
+    """
+    Both tables from some rows.
+
+    Weights for talks of speakers come from questions that have an answer there: what a question names tells whether it
+    has one, and that is for the gate to judge.
+    """
+    rows = [row for row in rows if row.by_words == by_words and (row.of_speakers or not of_speakers)]
+    leave = (NEAR if by_words else set()) | (ONE_USER if of_speakers else set())
+    names = [name for name in rows[0].signals if name not in leave]
+    help_names = [name for name in rows[0].help if not by_words or name not in NEAR]
+    fit = Fit(names, np.empty(0), help_names, np.empty(0), of_speakers)
+    answered = [row for row in rows if row.answers.any()] if of_speakers else rows
+    each = [np.full(len(row.answers), weight) for row, weight in zip(answered, shares(answered), strict=True)]
+    matrix = np.concatenate([fit.matrix(row) for row in answered])
+    passage = logistic(matrix, np.concatenate([row.answers for row in answered]), np.concatenate(each), RIDGE)
+    passage[-1] += np.log(ANSWERED) if of_speakers else 0.0
+    fit = replace(fit, passage=passage)
     seen = [row for row in rows if row.kind != "instruction"]
-    gate = np.array([seen_by_gate(row, passage) for row in seen])
     helps = np.array([float(row.answers.any()) for row in seen])
-    balance = np.array([share[row.group] for row in seen])
-    help = logistic(gate, helps, balance, RIDGE_OF_HELP)
-    worth = [applied(np.stack([*row.signals.values()], 1), passage) for row in of]
-    return passage, help, worth, applied(np.array([seen_by_gate(row, passage) for row in of]), help)
+    gate = logistic(np.array([fit.seen(row) for row in seen]), helps, np.array(shares(seen)), RIDGE_OF_HELP)
+    return replace(fit, help=gate)
 
 
-def seen_by_gate(row: Row, passage: np.ndarray) -> list[float]:
-    """The signals of the gate, those filled in that follow from the passages' probabilities."""
-    worth = applied(np.stack([*row.signals.values()], 1), passage)
-    best = int(worth.argmax())
-    kept = min(max(float(worth[best]), 1e-5), 1 - 1e-5)
-    found = row.help | {"best": np.log(kept / (1 - kept)), "together": np.log(min(worth.sum(), 20.0) + 1e-4)}
-    found |= {name: row.signals[name][best] for name in ("above", "covered", "user", "tells", "asks", "absent")}
-    return [float(found[name]) for name in row.help]
+def shares(rows: Sequence[Row]) -> list[float]:
+    """What each row counts: every group the same in all, wishes less, what is unrelated in other languages more."""
+    of_group = Counter(row.group for row in rows)
+    more = {"instruction": NO_WISH, "foreign others": OTHER_LANGUAGES}
+    kinds = (f"foreign {row.group.split()[-1]}" if row.kind == "foreign" else row.kind for row in rows)
+    return [more.get(kind, 1) / of_group[row.group] for row, kind in zip(rows, kinds, strict=True)]
 
 
-def report(group: str, rows: Sequence[Row], worth: Sequence[np.ndarray], helps: np.ndarray) -> str:
-    asked = [
-        (r, w, h) for r, w, h in zip(rows, worth, helps, strict=True) if r.answers.any() and r.kind != "instruction"
-    ]
+def report(group: str, rows: Sequence[Row], fit: Fit) -> str:
+    helps = [fit.helps(row) for row in rows]
+    own = [(row, h) for row, h in zip(rows, helps, strict=True) if row.answers.any() and row.kind != "instruction"]
+    asked = [(row, fit.worth(row), h) for row, h in own]
     first = [int(np.argmax(row.answers[np.argsort(-w)])) for row, w, _ in asked]
     others = [h for row, h in zip(rows, helps, strict=True) if row.kind == "foreign"]
     ranks = " ".join(f"@{k} {np.mean(np.array(first) < k):.2f}" for k in (1, 3, 10)) if first else "-"
@@ -230,13 +305,17 @@ async def main() -> None:
             *(questions(store_of, file) for file in given.questions),
         ):
             rows += [row async for row in made]
-    for group in dict.fromkeys(row.group for row in rows):
-        left_out = [row for row in rows if row.group == group]
-        _, _, worth, helps = fitted([row for row in rows if row.group != group], left_out)
-        print(report(group, left_out, worth, helps))  # noqa: T201
-    passage, help, _, _ = fitted(rows, rows)
-    for name, signals, table in (("PASSAGE", rows[0].signals, passage), ("HELP", rows[0].help, help)):
-        print(name, dict(zip([*signals, "bias"], table.round(3).tolist(), strict=True)))  # noqa: T201
+    talks = [row for row in rows if row.of_speakers]
+    for by_words in (False, True):
+        for of_speakers, some in ((False, [row for row in rows if not row.of_speakers]), (True, talks)):
+            if not some:
+                continue
+            kind = {"by_words": by_words, "of_speakers": of_speakers}
+            group_of = attrgetter("conversation" if of_speakers else "group")
+            for group in dict.fromkeys(map(group_of, some)):
+                left_out = [row for row in some if group_of(row) == group and row.by_words == by_words]
+                print(report(group, left_out, fitted([row for row in rows if group_of(row) != group], **kind)))  # noqa: T201
+            print(kind, fitted(rows, **kind).tables())  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -50,6 +50,9 @@ NOTHING_STORED = "nothing is stored that recall may look at"
 JUDGED_PASSAGES = 100  # the best by rank; behind them stands one answer in fifty, and judging takes its time
 REPEATED = 3  # times as many passages are looked at as are wanted, before all are: few messages are said twice
 LAST_BITS = 0xFFFF  # of a number, in which 99 of 100 differ from each of a conversation's messages
+WISH_ABOVE = (
+    0.1  # cosine over the scope's mean: a third of what came to unrelated prompts is below, no wish that counted
+)
 
 log = structlog.get_logger()
 
@@ -227,8 +230,10 @@ def _memories(ask: Ask, tenant: str, follows: Mapping[int, int]) -> dict[int, Me
 
 
 def _wishes(table: PassageTable, asked: Asked, eligible: Bools, count: int) -> Ranked | None:
-    """The user's lasting wishes, those nearest to the question first, the newer of equals; None: there are none."""
+    """The user's lasting wishes, those nearest to the question first, the newer of equals; None: none is near."""
     rows = np.flatnonzero(table.wishes & eligible)[::-1]
+    if asked.cosines is not None and len(rows):
+        rows = rows[asked.cosines[rows] >= asked.cosines[eligible].mean() + WISH_ABOVE]
     if not count or not len(rows):
         return None
     near = np.zeros(len(rows)) if asked.cosines is None else asked.cosines[rows]

@@ -103,7 +103,8 @@ async def test_what_was_lost_and_is_asked_for_comes_first(recall: Recall, lost: 
     assert (
         recalled.admitted
         and not recalled.lexical_only
-        and recalled.reason.startswith("helps with a probability of 0.9")
+        and recalled.reason.startswith("helps with a probability of ")
+        and recalled.helps > 0.9
     )
     assert texts(recalled)[0] == TALK[0]
     memory = recalled.candidates[0].memory
@@ -242,6 +243,18 @@ async def test_a_date_that_no_text_holds_makes_no_question_strange(recall: Recal
         (await recall.recall(ask(f"Where does the sister play {end}", lost), 10)).helps for end in (dated, stranger)
     ]
     assert helps[0] > helps[1]
+
+
+async def test_a_lasting_wish_comes_unasked_where_it_is_near_and_not_to_any_question(
+    recall: Recall, past: Past
+) -> None:
+    wish = "Please always write emails to my colleagues without exclamation marks from now on."
+    said = [wish, *TALK, "Nice weather.", "The train was late.", "A cup of tea.", "Rain again.", "Bread and cheese."]
+    lost = frozenset(await past.say(*said))
+    await past.index()
+    near = await recall.recall(ask("Draft emails to my colleagues about the meeting.", lost, wishes=3), 10)
+    far = await recall.recall(ask("Was the train late?", lost, wishes=3), 10)
+    assert texts(near)[0] == wish and wish not in texts(far)
 
 
 async def test_neighbours_of_a_hit_come_with_it(recall: Recall, lost: frozenset[int]) -> None:

@@ -25,7 +25,7 @@ class Demand:
 
 
 DEMANDS: Mapping[Generosity, Mapping[BlockKind, Demand]] = {
-    Generosity.SPARING: {BlockKind.RECALL: Demand(0.7, 0.04, 0), BlockKind.RESTORE: Demand(0.0, 0.012, 1)},
-    Generosity.BALANCED: {BlockKind.RECALL: Demand(0.45, 0.012, 0), BlockKind.RESTORE: Demand(0.0, 0.0035, 3)},
+    Generosity.SPARING: {BlockKind.RECALL: Demand(0.55, 0.02, 0), BlockKind.RESTORE: Demand(0.0, 0.007, 2)},
+    Generosity.BALANCED: {BlockKind.RECALL: Demand(0.4, 0.012, 0), BlockKind.RESTORE: Demand(0.0, 0.0035, 3)},
     Generosity.GENEROUS: {BlockKind.RECALL: Demand(0.2, 0.005, 0), BlockKind.RESTORE: Demand(0.0, 0.001, 6)},
 }

@@ -7,15 +7,8 @@ import pytest
 
 from proxy.core.archive.chunking import query_terms, terms
 from proxy.core.recall.ranking import Asked, PassageTable, Ranked, Recipe, rank
-from proxy.core.recall.relevance import (
-    HELP,
-    HELP_BY_WORDS,
-    PASSAGE,
-    PASSAGE_BY_WORDS,
-    help_signals,
-    passage_signals,
-    relevance,
-)
+from proxy.core.recall.relevance import help_signals, passage_signals, relevance, tables_for
+from proxy.core.recall.weights import OF_SPEAKERS, OF_SPEAKERS_BY_WORDS, PLAIN, PLAIN_BY_WORDS
 from tests.core.shelves import NOW, axis, shelf
 
 SAID = (
@@ -81,9 +74,28 @@ def test_every_weight_has_its_signal() -> None:
     eligible = np.ones(len(on), np.bool_)
     ranked = rank(on, question, eligible, NOW, Recipe(candidates=50))
     signals = passage_signals(on, question, eligible, ranked)
-    assert {*PASSAGE} == {*signals, "bias"}
-    assert {*PASSAGE_BY_WORDS} <= {*PASSAGE}
+    assert {*PLAIN.passage} == {*signals, "bias"}
+    for tables in (PLAIN_BY_WORDS, OF_SPEAKERS, OF_SPEAKERS_BY_WORDS):
+        assert {*tables.passage} <= {*PLAIN.passage}
     helping = help_signals(on, question, ranked, signals, np.full(len(ranked.rows), 0.1))
-    assert {*HELP} == {*helping, "bias"}
-    assert {*HELP_BY_WORDS} <= {*HELP}
+    assert {*PLAIN.help} == {*helping, "bias"}
+    for tables in (PLAIN_BY_WORDS, OF_SPEAKERS, OF_SPEAKERS_BY_WORDS):
+        assert {*tables.help} <= {*PLAIN.help}
     assert all(len(values) == len(ranked.rows) for values in signals.values())
+
+
+def test_talks_whose_texts_name_their_speakers_and_rankings_without_vectors_have_weights_of_their_own() -> None:
+    plain, talk = shelf(SAID), shelf(SAID, speakers=["ann", "ben"] * (len(SAID) // 2))
+    chosen = []
+    for on in (plain, talk):
+        for nearest in (0, None):
+            question = asked("Who is my manager?", on, nearest)
+            ranked = rank(on, question, np.ones(len(on), np.bool_), NOW, Recipe(candidates=50))
+            chosen.append(tables_for(on, question, ranked))
+    assert chosen == [PLAIN, PLAIN_BY_WORDS, OF_SPEAKERS, OF_SPEAKERS_BY_WORDS]
+
+
+def test_without_vectors_no_weight_is_of_a_nearness() -> None:
+    near = {"cosine", "above", "deviation", "behind", "meaning", "middle", "by_cosine"}
+    for tables in (PLAIN_BY_WORDS, OF_SPEAKERS_BY_WORDS):
+        assert near.isdisjoint(tables.passage) and near.isdisjoint(tables.help)

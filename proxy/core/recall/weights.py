@@ -1,0 +1,86 @@
+"""
+The fitted weights of `relevance.py`: log-odds for each unit of a signal; "bias" is the constant.
+
+Talks whose texts name their speakers have tables of their own: there nobody is the user, most messages only chat, and a
+question names whom it is about. Without vectors passages are ranked by words, and those tables were fitted on that.
+`scripts/fit.py` fits all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+Weights = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Weights of the signals of a passage, and of those that tell whether memory helps at all."""
+
+    passage: Weights
+    help: Weights
+
+
+PLAIN = Tables(
+    passage={
+        **{"cosine": 1.636, "above": 1.733, "deviation": 2.243, "behind": 0.036, "meaning": 0.237, "words": 0.623},
+        **{"covered": 0.614, "terms": 0.734, "named": 0.958, "speaker": 0.412, "dated": 0.749, "answers": 0.032},
+        **{"user": 0.689, "asks": -0.226, "tells": 0.844, "user_tells": 0.755, "length": 0.108, "score": 2.059},
+        **{"by_score": -0.163, "by_cosine": 0.03, "by_covered": -0.197, "absent": -0.405, "strangers": -0.921},
+        **{"middle": 2.316, "personal": 0.095, "personal_above": 0.335, "function": 0.373, "log_words": 0.131},
+        **{"long": 1.461, "quotes": -0.865, "small_talk": -1.388, "other": 0.355, "other_cosine": -0.58},
+        **{"other_deviation": -0.766, "other_words": -3.617, "other_covered": 6.494, "bias": -9.257},
+    },
+    help={
+        **{"best": 0.107, "together": 1.639, "personal": -0.315, "own": 1.974, "back": 0.63, "particular": 0.727},
+        **{"general": -0.786, "function": 1.599, "log_words": 0.074, "long": -3.184, "quotes": -1.348},
+        **{"small_talk": -3.195, "acquainted": -0.682, "strangers": 0.586, "other": -0.652, "deviation": -0.721},
+        **{"above": 2.726, "covered": 1.123, "user": -0.863, "tells": 1.256, "asks": 0.591, "absent": -1.312},
+        **{"log_passages": -4.174, "bias": 4.907},
+    },
+)
+PLAIN_BY_WORDS = Tables(
+    passage={
+        **{"words": 1.442, "covered": 2.022, "terms": 2.226, "named": 0.658, "speaker": 0.337, "dated": 0.524},
+        **{"answers": 0.056, "user": 0.866, "asks": -0.186, "tells": 0.783, "user_tells": 0.762, "length": -0.235},
+        **{"score": 1.6, "by_score": -0.273, "by_covered": -0.264, "absent": -0.877, "strangers": -1.089},
+        **{"personal": 0.178, "function": 0.177, "log_words": 0.15, "long": 1.519, "quotes": -0.955},
+        **{"small_talk": -2.391, "other": 0.851, "other_words": -9.239, "other_covered": 5.956, "bias": -7.292},
+    },
+    help={
+        **{"best": 0.774, "together": 0.667, "personal": -0.305, "own": 1.613, "back": 0.85, "particular": 1.091},
+        **{"general": -0.73, "function": 0.696, "log_words": 0.245, "long": -2.852, "quotes": -1.756},
+        **{"small_talk": -2.93, "acquainted": -0.398, "strangers": 0.379, "other": -1.002, "covered": 0.383},
+        **{"user": -0.484, "tells": -0.62, "asks": -0.341, "absent": -0.339, "log_passages": -1.787, "bias": 3.45},
+    },
+)
+OF_SPEAKERS = Tables(
+    passage={
+        **{"cosine": -0.075, "above": -0.084, "deviation": 1.016, "behind": -0.992, "meaning": -0.766, "words": 2.385},
+        **{"covered": 0.149, "terms": 0.312, "named": 0.745, "speaker": 0.188, "dated": 0.543, "asks": -0.164},
+        **{"tells": 0.841, "length": 0.977, "score": 4.909, "by_score": -0.565, "absent": 0.77, "strangers": -0.231},
+        **{"middle": -0.015, "personal": -0.006, "function": -0.179, "log_words": -0.243, "long": 0, "quotes": -0.081},
+        **{"small_talk": 0, "bias": -7.645},
+    },
+    help={
+        **{"best": 1.004, "together": -0.163, "personal": -0.023, "own": 1.502, "back": 0.561, "particular": -0.2},
+        **{"general": -0.11, "function": -1.697, "log_words": 0.501, "long": 0, "quotes": 2.166, "small_talk": 0},
+        **{"acquainted": 2.75, "strangers": -2.772, "other": 0, "deviation": -1.65, "above": 7.012, "covered": 3.398},
+        **{"user": 0, "tells": -0.697, "asks": -0.213, "absent": -3.164, "log_passages": -28.607, "bias": 35.941},
+    },
+)
+OF_SPEAKERS_BY_WORDS = Tables(
+    passage={
+        **{"words": 2.138, "covered": 0.259, "terms": 0.626, "named": 0.646, "speaker": -0.04, "dated": 0.4},
+        **{"asks": -0.023, "tells": 0.938, "length": 0.86, "score": 4.035, "by_score": -0.586, "absent": 0.741},
+        **{"strangers": -0.507, "personal": 0, "function": -0.264, "log_words": -0.142, "long": 0, "quotes": 0.013},
+        **{"small_talk": 0, "bias": -6.713},
+    },
+    help={
+        **{"best": 1.237, "together": -0.298, "personal": -0.034, "own": 0.986, "back": 0.324, "particular": -0.058},
+        **{"general": -0.047, "function": -1.216, "log_words": 0.383, "long": 0, "quotes": 2.176, "small_talk": 0},
+        **{"acquainted": 2.697, "strangers": -2.696, "other": 0, "covered": 3.658, "user": 0, "tells": -1.685},
+        **{"asks": -0.505, "absent": -3.47, "log_passages": -25.635, "bias": 33.251},
+    },
+)
