@@ -104,3 +104,8 @@ def test_the_walk_in_the_map_names_files_that_exist() -> None:
 
 def test_test_command_is_named() -> None:
     assert "./scripts/test" in DOCUMENTS["README.md"]
+
+
+def test_readme_leads_to_every_document() -> None:
+    missing = [name for name in DOCUMENTS if name.startswith("docs/") and f"]({name})" not in DOCUMENTS["README.md"]]
+    assert missing == []
