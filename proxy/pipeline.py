@@ -56,7 +56,7 @@ class _Attempt:
     created_at: float  # Unix seconds
     turn_id: str
     turn: Turn | None = None  # as what it is archived, once that is known
-    has_gone_on: bool = False  # as the client sent it, as time was over
+    was_forwarded: bool = False  # as the client sent it, because the deadline passed
     late: LateTurn | None = None  # and this takes its turn, when that has been read
 
 
@@ -138,7 +138,7 @@ class Pipeline:
 
     async def _too_late(self, attempt: _Attempt, running: asyncio.Task[Prepared]) -> Prepared:
         """The request as the client sent it; reading goes on, so that it is archived."""
-        attempt.has_gone_on = True
+        attempt.was_forwarded = True
         skipped("request", TimeoutError(), self._metrics)
         if attempt.mode is Mode.ON:
             attempt.late = self._archivist.expect(len(attempt.body))
@@ -180,17 +180,17 @@ class Pipeline:
         upstream = self._windows.upstream_of(model, wire, attempt.headers)
         window, user_agent = self._windows.of(upstream, model), attempt.named.get("user-agent", "")
         request = Request(reading, speaker, window, user_agent, follows, secrets.token_hex(8))
-        decision = await self._decider.decide(request, attempt.deadline, lambda: attempt.has_gone_on)
+        decision = await self._decider.decide(request, attempt.deadline, lambda: attempt.was_forwarded)
         if isinstance(decision, Note):
             return _untouched(body, decision, model)
         out, turn = body, None
-        if not attempt.has_gone_on:
+        if not attempt.was_forwarded:
             out = await self._work.run(reading.new_bytes, wire.render, reading.chat, decision.insertions)
         if mode is Mode.ON:
             diff = functools.partial(turn_of, id=attempt.turn_id, upstream=upstream, created_at=attempt.created_at)
             turn = await self._work.run(reading.new_bytes, diff, decision, self._rules)
         # nothing is waited for from here on: what is decided now is what was sent
-        if attempt.has_gone_on:
+        if attempt.was_forwarded:
             decision = decision.bare(Note.DEADLINE, window)
             turn = turn and unsent_turn(turn, decision)
         attempt.turn = turn

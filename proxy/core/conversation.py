@@ -12,7 +12,7 @@ The decisions of one request, as a generator: it asks for look-ups, is sent thei
 There is no I/O here, no clock and no randomness: `memory/decider` answers from the store and the indexes, tests
 answer with plain values. A look-up that failed is answered with its exception, `TimeoutError` or `MemoryFault`: then
 the decision is made without it. Without the history the request is a conversation of its own, and the next one finds it
-by what it was answered; without recall only the blocks of before are sent again.
+by what it was answered; without recall only earlier blocks are repeated.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _past(request: Request, rules: Rules) -> Generator[Lookup, Any, _Past]:
 
 
 def _diagnosed(request: Request, rules: Rules, past: _Past) -> Decision:
-    """Which blocks are sent again, how full the window is, and what is to be looked for."""
+    """Which earlier blocks are repeated, how full the window is, and what to look for."""
     reading, lineage, policy, window = request.reading, past.lineage, rules.policy, request.window_tokens
     own_tokens = _own_tokens(reading, lineage)
     reply = reply_room(own_tokens, window, reading.chat.max_reply_tokens, policy.pressure.reply_reserve_tokens)
@@ -212,7 +212,7 @@ def _recalled(decision: Decision, rules: Rules) -> Generator[Lookup, Any, Decisi
 
 
 def _own_tokens(reading: Reading, lineage: Lineage) -> int:
-    """Tokens of the prompt without any block that is sent again; with all that the provider holds."""
+    """Tokens of the prompt without earlier blocks, but with all that the provider holds."""
     held = lineage.head.tokens if lineage.head is not None and lineage.held else 0
     return held + reading.history_tokens if held else reading.tokens  # tools and instructions are counted there
 

@@ -21,7 +21,7 @@ class Decision:
     """
     What memory makes of one request.
 
-    `block` is new, and carried by message `anchor`; `replayed` are those of before that are sent again. `cut` says of
+    `block` is new, and carried by message `anchor`; `replayed` are the earlier ones that are repeated. `cut` says of
     each memory that was found and not packed why, by its id.
     """
 
@@ -30,7 +30,7 @@ class Decision:
     diagnosis: Diagnosis  # holds the speaker, the conversation, the lineage and the pressure
     own_tokens: int  # of the request as the client sent it, what the provider holds included
     replayed: Replay = field(default_factory=Replay)
-    drops_blocks: bool = False  # those of before do not fit any more
+    drops_blocks: bool = False  # the earlier ones do not fit any more
     block: Block | None = None
     anchor: int = -1
     note: Note | None = None
@@ -51,7 +51,7 @@ class Decision:
 
     @property
     def insertions(self) -> tuple[Insertion, ...]:
-        """What to add to the request, blocks of before first."""
+        """What to add to the request, earlier blocks first."""
         return insertions(self.replayed, (self.anchor, self.block) if self.block else None)
 
     @property
@@ -60,7 +60,7 @@ class Decision:
         return explanation(self.diagnosis, self.note, self.recalled, self.block, self.cut, self.added)
 
     def bare(self, note: Note, window_tokens: int) -> Decision:
-        """The same request where it goes as the client sent it, with nothing added; `note` says why."""
+        """The decision where the request is forwarded as the client sent it; `note` says why."""
         now = pressure(self.own_tokens, window_tokens, self.diagnosis.pressure.reply_tokens)
         diagnosis = replace(self.diagnosis, pressure=now)
         return Decision(self.reading, self.shape, diagnosis, self.own_tokens, note=note, recalled=self.recalled)

@@ -78,7 +78,7 @@ class Archivist:
         self._readers = Readers[Item, Result](self._read, self._wake_from_thread)
         self._loop: asyncio.AbstractEventLoop | None = None
         self.room = QueueRoom(limits, counts)
-        self._late_turns = 0  # whose requests went on and are still being read; they have their room
+        self._late_turns = 0  # whose requests were forwarded and are still being read; they have their room
         self._unanswered: set[str] = set()  # turns that were taken and whose answer is still to come
         self._writing = 0  # requests and answers that are being written
         self._writing_since: float | None = None

@@ -30,29 +30,29 @@ class Decider:
         self._counts = counts
         self._work = work
 
-    async def decide(self, request: Request, deadline: float, has_gone_on: Callable[[], bool]) -> Decision | Note:
+    async def decide(self, request: Request, deadline: float, was_forwarded: Callable[[], bool]) -> Decision | Note:
         """
         Decide on one request, whatever becomes of the look-ups; see `conversation.decide`.
 
         Args:
             deadline: by the event loop's clock.
-            has_gone_on: whether the request was sent meanwhile, so that nothing can be added to it any more.
+            was_forwarded: whether the request is on its way already, so that nothing can be added to it any more.
         """
         size, deciding = request.reading.new_bytes, decide(request, self._rules)
         step = await self._work.run(size, advance, deciding, None)
         while not isinstance(step, Decision | Note):
             try:
-                answer = await self._answer(step, deadline, has_gone_on())
+                answer = await self._answer(step, deadline, was_forwarded())
             except FAILED as failure:
-                if not has_gone_on():
+                if not was_forwarded():
                     skipped("history" if isinstance(step, Clues | Continuation) else "recall", failure, self._counts)
                 answer = failure
             step = await self._work.run(size, advance, deciding, answer)
         return step
 
-    async def _answer(self, lookup: Lookup, deadline: float, has_gone_on: bool) -> object:
+    async def _answer(self, lookup: Lookup, deadline: float, was_forwarded: bool) -> object:
         """
-        What a look-up found. What a request continues is worth knowing even when it has gone on, so as to archive it.
+        What a look-up found. What a request continues is of use even if it was forwarded: it is archived there.
 
         Raises:
             TimeoutError, MemoryFault: it was not found out.
@@ -62,7 +62,7 @@ class Decider:
                 if isinstance(lookup, Continuation):
                     return await self._journal.standing(lookup)
                 return await self._journal.seen(lookup)
-        if has_gone_on:
+        if was_forwarded:
             raise TimeoutError
         async with asyncio.timeout_at(deadline):
             match lookup:

@@ -1,5 +1,5 @@
 """
-A turn that is read after its request went on. The answer may end before anybody knows what it answers.
+A turn whose request was forwarded before it was read. The answer may end before anybody knows what it answers.
 """
 
 from __future__ import annotations

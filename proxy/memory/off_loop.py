@@ -8,9 +8,11 @@ import asyncio
 import functools
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextlib import nullcontext
 from typing import TypeVar
 
 INLINE_BYTES = 64 * 1024  # read in about a millisecond; handing work to a thread costs half of that
+LARGE_BYTES = 1024 * 1024  # takes half a second; such work waits for its like, so that a thread is left for the rest
 
 T = TypeVar("T")
 
@@ -20,6 +22,7 @@ class OffLoop:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
+        self._large = asyncio.Semaphore(1)
 
     async def run(self, size_bytes: int, function: Callable[..., T], *args: object) -> T:
         """
@@ -30,4 +33,6 @@ class OffLoop:
         """
         if size_bytes <= INLINE_BYTES:
             return function(*args)
-        return await asyncio.get_running_loop().run_in_executor(self._executor, functools.partial(function, *args))
+        work = functools.partial(function, *args)
+        async with self._large if size_bytes > LARGE_BYTES else nullcontext():
+            return await asyncio.get_running_loop().run_in_executor(self._executor, work)

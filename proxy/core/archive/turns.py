@@ -58,12 +58,12 @@ def turn_of(decision: Decision, rules: Rules, *, id: str, upstream: str, created
 
 
 def bare_turn(turn: Turn, bare: Decision) -> Turn:
-    """The turn where its request was sent once more with nothing added, and is decided anew as `bare`."""
+    """The turn where its request was sent once more with nothing added; `bare` is the decision on that."""
     return replace(turn, block=None, tokens=bare.own_tokens, is_bare=True, explain=bare.explain)
 
 
 def unsent_turn(turn: Turn, bare: Decision) -> Turn:
-    """The turn where its request went on before anything could be added, and is decided anew as `bare`."""
+    """The turn where its request was forwarded before anything could be added; `bare` is the decision on that."""
     return replace(turn, block=None, anchor=-1, replaces_blocks=False, tokens=bare.own_tokens, explain=bare.explain)
 
 

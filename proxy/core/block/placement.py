@@ -16,9 +16,9 @@ from proxy.domain import Block, Chat, Insertion, Lineage, StoredBlock
 @dataclass(frozen=True, slots=True)
 class Replay:
     """
-    Blocks of before, each with the index into `chat.messages` of the message that carries it.
+    Earlier blocks, each with the index into `chat.messages` of the message that carries it.
 
-    `held` stand in the history that the provider holds: they are not sent again.
+    `held` stand in the history that the provider holds: they are not repeated.
     """
 
     repeated: tuple[tuple[int, StoredBlock], ...] = ()
@@ -75,6 +75,6 @@ def place(chat: Chat, anchor: int, placement: str) -> tuple[int, str]:
 
 
 def insertions(replayed: Replay, new: tuple[int, Block] | None) -> tuple[Insertion, ...]:
-    """What to add to the request: blocks of before where they stood, and the new one."""
+    """What to add to the request: earlier blocks where they stood, and the new one."""
     placed = [(at, stored.block) for at, stored in replayed.repeated]
     return tuple(Insertion(at, block.text, block.role) for at, block in [*placed, *([new] if new else ())])
