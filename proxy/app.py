@@ -23,6 +23,7 @@ from proxy.core.caller.client_table import read_signals
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.edge.access import Access
 from proxy.edge.admin_routes import admin_routes
+from proxy.edge.draining import Draining
 from proxy.edge.forget_routes import ForgetRoutes
 from proxy.edge.provider_state import ProviderState
 from proxy.edge.proxy_routes import ProxyRoutes
@@ -36,7 +37,7 @@ from proxy.settings.policy import Policy
 from proxy.store.secret import load_secret
 from proxy.upstream.dispatcher import Upstreams
 
-OWN_PATHS = ("/healthz", "/readyz", "/metrics", "/memory")
+OWN_PATHS = ("/livez", "/healthz", "/readyz", "/metrics", "/memory")
 
 log = structlog.get_logger()
 
@@ -63,7 +64,8 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
     state = ProviderState(memory.journal, keyring, secret) if is_shared else None
     proxied = ProxyRoutes(policy, pipeline, upstreams, keyring, state)
     pages = WebPages(policy.listen, has_keys=bool(keyring), hostname=socket.gethostname())
-    own = _own(policy, environment, memory, metrics, partial(_life, upstreams, memory, pipeline))
+    draining = Draining(policy.listen.drain_seconds)
+    own = _own(policy, environment, memory, metrics, draining, partial(_life, upstreams, memory, pipeline, draining))
     return PageGuard(_Front(own, proxied), pages, metrics.refused)
 
 
@@ -72,6 +74,7 @@ def _own(
     environment: Mapping[str, str],
     memory: MemoryService,
     metrics: Metrics,
+    draining: Draining,
     life: Callable[[], AbstractAsyncContextManager[None]],
 ) -> Starlette:
     """The proxy's own endpoints, and the life of what they and the proxied ones share."""
@@ -89,13 +92,14 @@ def _own(
         default_tenant=f"static:{policy.tenants.static}" if policy.tenants.static else "",
         self_description=self_description(policy, environment),
         forgetting=ForgetRoutes(memory.forgetting, time.time),
+        is_draining=lambda: draining.has_begun,
     )
     return Starlette(routes=routes, lifespan=lambda _app: life())
 
 
 @asynccontextmanager
 async def _life(
-    upstreams: AbstractAsyncContextManager[object], memory: MemoryService, pipeline: Pipeline
+    upstreams: AbstractAsyncContextManager[object], memory: MemoryService, pipeline: Pipeline, draining: Draining
 ) -> AsyncIterator[None]:
     async with AsyncExitStack() as opened:
         opened.push(_say_why)
@@ -105,6 +109,7 @@ async def _life(
         await memory.open()
         gc.collect()
         gc.freeze()  # what is loaded by now stays: looking through it again and again stops every request for 50 ms
+        opened.enter_context(draining.before_stop())
         yield
 
 

@@ -123,6 +123,11 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     _listen_flags(doctor)
     _model_flag(doctor)
 
+    healthcheck = command("healthcheck", _healthcheck, "Ask the proxy at the configured address whether it is alive.")
+    healthcheck.add_argument("--ready", action="store_true", help="whether it is ready, store included")
+    _policy_flags(healthcheck)
+    _listen_flags(healthcheck)
+
     check = command(
         "check-config", _check_config, "Check a configuration and its data folder, and list what it changes."
     )
@@ -263,6 +268,15 @@ def _doctor(given: argparse.Namespace) -> int:
     out = terminal.console()
     out.print(report.document(findings) if given.json else report.table(findings), soft_wrap=given.json)
     return DONE if is_fine(findings) else FAILED
+
+
+def _healthcheck(given: argparse.Namespace) -> int:
+    from proxy.commands.probe import refusal
+
+    if why := refusal(_policy(given).listen, "/readyz" if given.ready else "/livez"):
+        sys.stderr.write(f"palimpsest: {why}\n")
+        return FAILED
+    return DONE
 
 
 def _check_config(given: argparse.Namespace) -> int:

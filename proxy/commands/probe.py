@@ -60,6 +60,18 @@ def ask(listen: ListenPolicy, path: str) -> Json:
     return said if isinstance(said, dict) else {}
 
 
+def refusal(listen: ListenPolicy, path: str) -> str:
+    """Why a proxy there does not say yes at one of its endpoints; empty if it does: `{"alive": true}` and the like."""
+    try:
+        said = ask(listen, path)
+    except (OSError, HTTPException, ValueError) as cause:
+        return f"{address(listen)}{path}: {cause or type(cause).__name__}"
+    if said.get("alive") or said.get("ready"):
+        return ""
+    reasons = "; ".join(map(str, said.get("reasons", ())))
+    return f"{address(listen)}{path}: {reasons or 'no palimpsest answers there'}"
+
+
 def address(listen: ListenPolicy) -> str:
     """The URL of a proxy that listens there, without a path."""
     host = _host(listen)

@@ -158,7 +158,9 @@ def _proxy(policy: Policy, environment: Mapping[str, str]) -> Iterator[str]:
     if found is Occupant.OURS:
         yield address(policy.listen)
         return
-    policy = policy.model_copy(update={"listen": _place(policy.listen, found)})
+    listen = _place(policy.listen, found)
+    listen = listen.model_copy(update={"drain_seconds": 0})  # nobody but the command sends requests, and it has ended
+    policy = policy.model_copy(update={"listen": listen})
     make_folder(policy.data)
     log = policy.data / LOG_FILE
     process = _start(policy, environment, log)

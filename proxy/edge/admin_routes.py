@@ -1,8 +1,8 @@
 """
 The operator's endpoints: whether the proxy lives, whether it is ready, its metrics, and what it decided.
 
-`/healthz` and `/readyz` answer everyone: states and numbers only. `/metrics` answers this machine; whoever asks from
-elsewhere needs the admin token, as for everything under `/memory/` (`access.py`).
+`/livez`, `/healthz` and `/readyz` answer everyone: states and numbers only. `/metrics` answers this machine; whoever
+asks from elsewhere needs the admin token, as for everything under `/memory/` (`access.py`).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from proxy.store.journal import Journal
 SEARCH_RESULTS = 20  # a screenful
 MOST_RESULTS = 200
 EXCERPT_CHARS = 1000  # of a candidate's message: as long as a passage
+DRAINING = "the proxy is stopping: send requests elsewhere"
 LONGEST_NUMBER_DIGITS = 9  # more turns than a conversation has, and fewer than a database integer holds
 
 log = structlog.get_logger()
@@ -48,6 +49,7 @@ def admin_routes(
     default_tenant: str = "",
     self_description: Mapping[str, Any] = MappingProxyType({}),
     forgetting: ForgetRoutes | None = None,
+    is_draining: Callable[[], bool] = lambda: False,
 ) -> list[BaseRoute]:
     """
     The proxy's own endpoints, for `app.py` to mount in front of the proxied ones.
@@ -55,12 +57,13 @@ def admin_routes(
     Args:
         state: how memory is now.
         default_tenant: tenant of an operator's search that names none: `tenants.static`.
-        self_description: what `/healthz` says beside being alive.
+        self_description: what `/livez` and `/healthz` say beside being alive.
         forgetting: None: nothing can be erased here.
+        is_draining: whether a stop has begun, and requests should go elsewhere.
     """
-    admin = _Admin(journal, remembering, state, metrics, access, default_tenant, self_description)
+    admin = _Admin(journal, remembering, state, metrics, access, default_tenant, self_description, is_draining)
     return [
-        Route("/healthz", admin.healthz),
+        *(Route(path, admin.alive) for path in ("/livez", "/healthz")),
         Route("/readyz", admin.readyz),
         Route("/metrics", admin.metrics),
         Mount(
@@ -104,6 +107,7 @@ class _Admin:
         access: Access,
         default_tenant: str,
         self_description: Mapping[str, Any],
+        is_draining: Callable[[], bool],
     ) -> None:
         self._journal = journal
         self._asking = asyncio.Lock()
@@ -112,21 +116,25 @@ class _Admin:
         self._metrics = metrics
         self._access = access
         self._default_tenant = default_tenant
+        self._is_draining = is_draining
         self._alive = {"alive": True, **self_description}
 
-    async def healthz(self, _request: Request) -> Response:
+    async def alive(self, _request: Request) -> Response:
         return json_reply(self._alive)
 
-    async def readyz(self, _request: Request) -> Response:
-        now = await self._state()
+    async def readyz(self, request: Request) -> Response:
+        """`?exclude=store`, in the manner of Kubernetes: ready even if memory fails, as requests pass all the same."""
+        now, is_draining = await self._state(), self._is_draining()
+        is_store_enough = now.is_ready or "store" in request.query_params.getlist("exclude")
+        is_ready = is_store_enough and not is_draining
         told = {
-            "ready": now.is_ready,
+            "ready": is_ready,
             "store": now.store,
             "embedder": now.embedder,
             "pending": now.pending,
-            "reasons": now.reasons,
+            "reasons": (DRAINING, *now.reasons) if is_draining else now.reasons,
         }
-        return json_reply(told, 200 if now.is_ready else 503)
+        return json_reply(told, 200 if is_ready else 503)
 
     async def metrics(self, request: Request) -> Response:
         is_here = self._access.is_loopback and is_local(request.scope["headers"])

@@ -59,6 +59,12 @@ class ListenPolicy(_Part):
         ge=0,
         description="How long a stop waits for running streams. What has arrived of an answer is archived either way.",
     )
+    drain_seconds: int = Field(
+        0,
+        ge=0,
+        description="How long a stop goes on taking requests while `/readyz` says 503, so that a load balancer can "
+        "notice. `shutdown_seconds` follow.",
+    )
     allowed_hosts: tuple[Pattern, ...] = Field(
         (),
         description="Host names (fnmatch, no port) by which clients may address the proxy, besides those of this "

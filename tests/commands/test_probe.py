@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from proxy.commands.probe import Occupant, address, claim, look
+from proxy.commands.probe import Occupant, address, claim, look, refusal
 from proxy.domain import Json
 from proxy.edge.self_description import self_description
 from proxy.settings.load import WRAPPED_BY_ENV
@@ -96,3 +96,24 @@ def test_an_address_can_be_claimed_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(OSError):
         claim(ListenPolicy(port=other.getsockname()[1]))
     assert claim(ListenPolicy(port=0)) > 0
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (http({"alive": True}), ""),
+        (http({"ready": True}), ""),
+        (http({"ready": False, "reasons": ["stopping", "no disk"]}), "stopping; no disk"),
+        (http({"status": "up"}), "no palimpsest answers there"),
+        (b"220 mail ready\r\n", "220 mail ready"),
+    ],
+)
+def test_what_does_not_say_yes_is_a_refusal_with_its_reasons(said: bytes, why: str) -> None:
+    with answering(said) as port:
+        refused = refusal(ListenPolicy(port=port), "/readyz")
+    assert (refused == "") == (why == "") and refused.rstrip().endswith(why)
+
+
+def test_nobody_there_is_a_refusal_that_names_the_address() -> None:
+    listen = ListenPolicy(host="0.0.0.0", port=claim(ListenPolicy(port=0)))
+    assert refusal(listen, "/livez").startswith(f"http://127.0.0.1:{listen.port}/livez: ")

@@ -1,14 +1,18 @@
 import os
+import signal
+import socket
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from proxy.scripted import ScriptedUpstream
-from tests.running import ROOT, Conversation, Proxy, request, rows, until
+from proxy.commands.cli import main
+from proxy.scripted import Reply, ScriptedUpstream
+from tests.running import PATIENCE_SECONDS, ROOT, Conversation, Proxy, request, rows, until
 
 pytestmark = pytest.mark.slow
 
@@ -69,6 +73,39 @@ def test_several_workers_share_policy_database_and_metrics(tmp_path: Path, upstr
         assert {proxy.chat(talk.body() | {"model": "o1"}).said("note") for _ in range(8)} == {"off"}
         assert proxy.metric("palimpsest_requests_total", event="append") == 7
         assert proxy.stop() == 0
+
+
+def test_a_stop_says_not_ready_first_and_lets_answers_end_and_be_journalled(
+    tmp_path: Path, upstream: ScriptedUpstream
+) -> None:
+    upstream.script = lambda _body: Reply("A long answer that goes on while the proxy is being stopped.", lockstep=True)
+    settings = {"listen": {"drain_seconds": 120}}  # longer than the test, which ends it
+    with Proxy(tmp_path / "data", upstream.url, settings) as proxy, ThreadPoolExecutor(1) as aside:
+        assert main(["healthcheck", "--ready", "--port", str(proxy.port)]) == 0
+        talk = Conversation(proxy, "sk-drained", extra={"stream": True})
+        answered = aside.submit(talk.say, "Tell me everything.")
+        until(lambda: upstream.received, "the request to arrive")
+        assert proxy.process is not None
+        proxy.process.terminate()
+        until(lambda: proxy.get("/readyz").status == 503, "readiness to end while requests are taken")
+        assert "the proxy is stopping" in proxy.ready()["reasons"][0]
+        assert main(["healthcheck", "--ready", "--port", str(proxy.port)]) == 1
+        assert main(["healthcheck", "--port", str(proxy.port)]) == 0
+        proxy.process.send_signal(signal.SIGINT)
+        until(lambda: not accepts(proxy.port), "the proxy to stop listening")
+        assert not answered.done()
+        upstream.permit(1000)
+        assert answered.result().text == "A long answer that goes on while the proxy is being stopped."
+        assert proxy.process.wait(PATIENCE_SECONDS) == 0
+    assert journalled(proxy, 1)
+
+
+def accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
 
 
 def test_port_0_takes_a_free_one_and_the_log_names_it(tmp_path: Path) -> None:

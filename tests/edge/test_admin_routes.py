@@ -68,7 +68,7 @@ class House:
     """The routes over parts that a test may change, asked as an ASGI server would ask."""
 
     def __init__(self, access: Access, default_tenant: str = "") -> None:
-        self.now = MemoryState("ready", "ready")
+        self.now, self.is_draining = MemoryState("ready", "ready"), False
         self.journal, self.remembers, self.metrics = OneTurn(), Remembers(), Metrics()
         self.app = Starlette(
             routes=admin_routes(
@@ -78,6 +78,7 @@ class House:
                 metrics=self.metrics,
                 access=access,
                 default_tenant=default_tenant,
+                is_draining=lambda: self.is_draining,
             )
         )
 
@@ -120,9 +121,26 @@ def public() -> House:
     return House(Access("t0ken", {"acme-key": "acme"}, is_loopback=False))
 
 
-async def test_healthz_asks_nobody(house: House) -> None:
-    house.journal.broken = True
-    assert await house.ask("/healthz", {}) == (200, {"alive": True})
+@pytest.mark.parametrize("path", ["/healthz", "/livez"])
+async def test_being_alive_asks_nobody(house: House, path: str) -> None:
+    house.journal.broken = house.is_draining = True
+    assert await house.ask(path, {}) == (200, {"alive": True})
+
+
+async def test_a_proxy_that_drains_is_not_ready(house: House) -> None:
+    house.is_draining = True
+    for path in ("/readyz", "/readyz?exclude=store"):
+        status, said = await house.ask(path, {})
+        assert (status, said["ready"], said["store"]) == (503, False, "ready")
+        assert said["reasons"] == ["the proxy is stopping: send requests elsewhere"]
+
+
+async def test_a_store_that_fails_may_be_left_out_of_what_ready_means(house: House) -> None:
+    house.now = MemoryState("failed", "ready", None, ("the store does not answer",))
+    assert (await house.ask("/readyz?exclude=other", {}))[0] == 503
+    status, said = await house.ask("/readyz?exclude=store", {})
+    assert (status, said["ready"], said["store"]) == (200, True, "failed")
+    assert said["reasons"] == ["the store does not answer"]
 
 
 async def test_ready_is_what_memory_says_of_itself(house: House) -> None:

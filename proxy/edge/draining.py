@@ -1,0 +1,53 @@
+"""
+The drain before a stop: after SIGTERM the proxy goes on taking requests for a while, and says that it is not ready.
+
+A server that stops listening at once refuses what a load balancer still sends it until its next look at `/readyz`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import structlog
+
+log = structlog.get_logger()
+
+
+class Draining:
+    """Whether this process has been told to stop, and the wait before its server hears of it."""
+
+    def __init__(self, seconds: float) -> None:
+        self.has_begun = False
+        self._seconds = seconds
+
+    @contextmanager
+    def before_stop(self) -> Iterator[None]:
+        """
+        Hand SIGTERM to the server only when the drain is over; needs the running event loop.
+
+        Nothing changes where no server handles SIGTERM, or outside the main thread, which alone may handle signals.
+        Further SIGTERMs shorten nothing, as a supervisor may signal a worker beside its parent. SIGINT stops at once.
+        """
+        is_main = threading.current_thread() is threading.main_thread()
+        stop = signal.getsignal(signal.SIGTERM) if is_main else None
+        if not callable(stop):
+            yield
+            return
+        loop, server_stops = asyncio.get_running_loop(), stop
+
+        def begin(frame: FrameType | None) -> None:
+            if not self.has_begun:
+                self.has_begun = True
+                log.info("stopping: requests are taken a little longer", seconds=self._seconds)
+                loop.call_later(self._seconds, server_stops, signal.SIGTERM, frame)
+
+        signal.signal(signal.SIGTERM, lambda _signal, frame: loop.call_soon_threadsafe(begin, frame))
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, stop)
