@@ -80,14 +80,14 @@ class ListenPolicy(_Part):
     @classmethod
     def _are_names(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
         if wrong := next((host for host in hosts if "/" in host or re.search(r"[^:\]]:\d*$", host)), None):
-            raise ValueError(f"{wrong} must be a name alone: no scheme, port or path")
+            raise ValueError(f"{wrong} must be a bare name, without scheme, port or path")
         return hosts
 
     @field_validator("allowed_origins")
     @classmethod
     def _are_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
         if wrong := next((o for o in origins if o not in ("*", "null") and not _ORIGIN.fullmatch(o)), None):
-            raise ValueError(f"{wrong} must be scheme://host, with a port if it is not the usual one, and no path")
+            raise ValueError(f"{wrong} must be scheme://host, with a port unless it is the default one, without a path")
         return origins
 
     @property
@@ -162,9 +162,11 @@ class UpstreamPolicy(_Part):
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("must begin with http:// or https:// and name a host")
         if parts.username is not None or parts.password is not None:
-            raise ValueError("must carry no credential: put it in an environment variable and name that in key_env")
+            raise ValueError(
+                "must not contain a credential: put it in an environment variable and name that in key_env"
+            )
         if parts.query or parts.fragment:
-            raise ValueError("must end before any ? or #")
+            raise ValueError("must not contain a query or a fragment")
         try:
             parts.port  # noqa: B018 - reading it judges it
         except ValueError:
@@ -174,32 +176,32 @@ class UpstreamPolicy(_Part):
     @model_validator(mode="after")
     def _key_has_a_use(self) -> Self:
         if self.key_env and self.auth == "forward":
-            raise ValueError("key_env is never used while auth is forward: set auth to held, or leave key_env out")
+            raise ValueError("key_env is not used with auth forward: set auth to held, or leave key_env out")
         return self
 
     @model_validator(mode="after")
     def _litellm_is_told_what_it_is_to_do(self) -> Self:
         if not self.litellm:
             if not self.url:
-                raise ValueError("url must name a provider where litellm names no model")
+                raise ValueError("url must name a provider, unless litellm names a model")
             if self.settings:
-                raise ValueError("settings are LiteLLM's: name a model in litellm, or leave them out")
+                raise ValueError("settings belong to LiteLLM: name a model in litellm, or leave them out")
             return self
         for name in self.settings:
             if other := _SAID_ELSEWHERE.get(name):
-                raise ValueError(f"settings: {name} is not set here: {other} of the upstream says it")
+                raise ValueError(f"settings: {name} is set by {other} of the upstream, not here")
         for path, value in _texts(self.settings):
             if _HOLDS_A_SECRET.search(path) and not value.startswith(ENVIRON):
                 raise ValueError(
-                    f"settings: {path} must not stand here in plain: put it in an environment variable and write "
+                    f"settings: {path} must not be written here: put it in an environment variable and write "
                     f"{ENVIRON}NAME"
                 )
         fallbacks = self.settings.get("fallbacks", [])
         if not isinstance(fallbacks, list) or not all(isinstance(f, str) or "model" in f for f in fallbacks):
-            raise ValueError("settings: fallbacks must be a list of LiteLLM models, or of mappings with model in each")
+            raise ValueError("settings: fallbacks must be a list of LiteLLM models, or of mappings that name a model")
         if self.auth == "forward" and fallbacks:
             raise ValueError(
-                "settings: fallbacks would get the client's credential while auth is forward: set auth to held"
+                "settings: fallbacks would receive the client's credential with auth forward: set auth to held"
             )
         return self
 
@@ -239,7 +241,7 @@ class KeyPolicy(_Part):
 def _unique(what: str, values: list[str]) -> None:
     twice = sorted({value for value in values if values.count(value) > 1})
     if twice:
-        raise ValueError(f"{what} must be unique; {', '.join(twice)} stands twice")
+        raise ValueError(f"{what} must be unique; {', '.join(twice)} is used twice")
 
 
 class TenantPolicy(_Part):
@@ -262,7 +264,7 @@ class TenantPolicy(_Part):
     @model_validator(mode="after")
     def _one_rule(self) -> Self:
         if self.keys and self.static:
-            raise ValueError("keys name a tenant each and static names one for all: choose one of the two")
+            raise ValueError("each key names a tenant, and static names one for all: set one or the other")
         for field in ("name", "key_env"):
             _unique(f"keys: {field}", [getattr(key, field) for key in self.keys])
         return self
@@ -433,13 +435,13 @@ class Policy(_Part):
             return self
         if held:
             raise ValueError(
-                f"listen.host {self.listen.host} lets others in, and upstream {held[0]} would answer them on the "
-                "proxy's credit: set tenants.keys, or listen.host to 127.0.0.1"
+                f"listen.host {self.listen.host} can be reached by others, and upstream {held[0]} would answer them on "
+                "the proxy's credit: set tenants.keys, or listen.host to 127.0.0.1"
             )
         if self.tenants.static and self.memory.reach is Reach.TENANT:
             raise ValueError(
-                f"listen.host {self.listen.host} lets others in, and with memory.reach tenant and tenants.static "
-                f"{self.tenants.static} everyone would read everyone's memory: set listen.host to 127.0.0.1, "
+                f"listen.host {self.listen.host} can be reached by others, and with memory.reach tenant and "
+                f"tenants.static {self.tenants.static} all of them would share one memory: set listen.host to 127.0.0.1, "
                 "memory.reach to conversation, or tenants.keys"
             )
         return self

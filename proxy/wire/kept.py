@@ -50,7 +50,7 @@ def is_stateless(method: str, path: str) -> bool:
 
 def kept(body: bytes) -> Kept:
     """
-    Everything that a JSON body names of it; of a key that stands twice, both values.
+    Everything that a JSON body names of it; of a key that is used twice, both values.
 
     Raises:
         WireError: the body is no JSON object.

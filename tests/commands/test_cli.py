@@ -128,7 +128,7 @@ def test_serve_says_that_its_port_is_taken(tmp_path: Path) -> None:
 def test_serve_on_a_preset_for_one_person_refuses_other_peoples_networks(tmp_path: Path) -> None:
     done = palimpsest("serve", "--config", "personal", "--host", "0.0.0.0", "--data", str(tmp_path / "data"))
     assert done.returncode == 2
-    assert "everyone would read everyone's memory" in done.stderr
+    assert "all of them would share one memory" in done.stderr
     assert not (tmp_path / "data").exists()
 
 

@@ -48,7 +48,7 @@ def test_personal_preset_is_one_memory_on_loopback() -> None:
     [({}, {"host": "0.0.0.0"}), ({"PALIMPSEST_LISTEN__HOST": "::"}, {}), ({}, {"host": "box"})],
 )
 def test_personal_preset_refuses_to_start_off_loopback(environment: dict[str, str], flags: dict[str, str]) -> None:
-    with pytest.raises(PolicyError, match="everyone would read everyone's memory"):
+    with pytest.raises(PolicyError, match="all of them would share one memory"):
         load(Path("personal"), environment, flags)
 
 

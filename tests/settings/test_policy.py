@@ -61,28 +61,28 @@ def test_on_and_off_mean_modes_also_where_yaml_reads_booleans(said: object, mean
         (MemoryPolicy, {"deadline_ms": float("nan")}, "finite"),
         (UpstreamPolicy, {"url": "api.openai.com/v1"}, "must begin with http:// or https://"),
         (UpstreamPolicy, {"url": "ftp://host"}, "must begin with http:// or https://"),
-        (UpstreamPolicy, {"url": "https://sk-secret@host/v1"}, "must carry no credential"),
-        (UpstreamPolicy, {"url": "https://host/v1?key=x"}, "must end before any"),
+        (UpstreamPolicy, {"url": "https://sk-secret@host/v1"}, "must not contain a credential"),
+        (UpstreamPolicy, {"url": "https://host/v1?key=x"}, "must not contain a query"),
         (UpstreamPolicy, {"url": "http://localhost:99999/v1"}, "must name a port from 0 to 65535"),
-        (UpstreamPolicy, {"key_env": "OPENAI_API_KEY"}, "never used while auth is forward"),
+        (UpstreamPolicy, {"key_env": "OPENAI_API_KEY"}, "is not used with auth forward"),
         (UpstreamPolicy, {"models": []}, "at least 1 item"),
-        (UpstreamPolicy, {"url": ""}, "url must name a provider where litellm names no model"),
-        (UpstreamPolicy, {"settings": {"num_retries": 1}}, "settings are LiteLLM's: name a model in litellm"),
+        (UpstreamPolicy, {"url": ""}, "url must name a provider, unless litellm names a model"),
+        (UpstreamPolicy, {"settings": {"num_retries": 1}}, "settings belong to LiteLLM: name a model in litellm"),
         (UpstreamPolicy, {"litellm": "claude-sonnet-4-5"}, "should match pattern"),
         (UpstreamPolicy, {"litellm": "anthropic/claude-*"}, "should match pattern"),
         (UpstreamPolicy, {"litellm": "*"}, "should match pattern"),
-        (UpstreamPolicy, {"litellm": "a/b", "settings": {"api_key": "x"}}, "api_key is not set here: key_env"),
-        (UpstreamPolicy, {"litellm": "a/b", "settings": {"api_base": "x"}}, "api_base is not set here: url"),
+        (UpstreamPolicy, {"litellm": "a/b", "settings": {"api_key": "x"}}, "api_key is set by key_env"),
+        (UpstreamPolicy, {"litellm": "a/b", "settings": {"api_base": "x"}}, "api_base is set by url"),
         (UpstreamPolicy, {"litellm": "a/b", "settings": {"aws_secret_access_key": "x"}}, "write os.environ/NAME"),
         (
             UpstreamPolicy,
             {"litellm": "a/b", "settings": {"fallbacks": [{"model": "c/d", "api_key": "sk-x"}]}},
-            r"fallbacks\.0\.api_key must not stand here in plain",
+            r"fallbacks\.0\.api_key must not be written here",
         ),
         (UpstreamPolicy, {"litellm": "a/b", "settings": {"fallbacks": "c/d"}}, "fallbacks must be a list"),
-        (UpstreamPolicy, {"litellm": "a/b", "settings": {"fallbacks": [{"api_base": "x"}]}}, "with model in each"),
+        (UpstreamPolicy, {"litellm": "a/b", "settings": {"fallbacks": [{"api_base": "x"}]}}, "that name a model"),
         (UpstreamPolicy, {"litellm": "a/b", "auth": "forward", "settings": {"fallbacks": ["c/d"]}}, "auth to held"),
-        (TenantPolicy, {"keys": [ACME], "static": "me"}, "choose one"),
+        (TenantPolicy, {"keys": [ACME], "static": "me"}, "one or the other"),
         (TenantPolicy, {"keys": [ACME, {"name": "acme", "key_env": "OTHER"}]}, "name must be unique; acme"),
         (TenantPolicy, {"keys": [ACME, {"name": "other", "key_env": "ACME_KEY"}]}, "key_env must be unique"),
         (Policy, {"upstreams": [UpstreamPolicy(), UpstreamPolicy()]}, "upstreams: name must be unique; default"),
@@ -131,7 +131,9 @@ def test_proxy_keys_are_never_forwarded_to_a_provider() -> None:
 
 def test_off_loopback_a_held_credential_needs_keys() -> None:
     everyone = ListenPolicy(host="0.0.0.0")
-    with pytest.raises(ValidationError, match=r"listen\.host 0\.0\.0\.0 lets others in, and upstream default"):
+    with pytest.raises(
+        ValidationError, match=r"listen\.host 0\.0\.0\.0 can be reached by others, and upstream default"
+    ):
         Policy(listen=everyone, upstreams=(HELD,))
     assert Policy(upstreams=(HELD,))
     assert Policy(listen=everyone, upstreams=(HELD,), tenants=TenantPolicy(keys=(ACME,)))
@@ -146,7 +148,7 @@ def test_off_loopback_a_litellm_model_needs_keys_too_as_it_may_find_credentials_
 def test_off_loopback_one_memory_for_everyone_is_refused() -> None:
     everyone, one = ListenPolicy(host="0.0.0.0"), TenantPolicy(static="me")
     shared = MemoryPolicy.model_validate({"reach": "tenant"})
-    with pytest.raises(ValidationError, match="everyone would read everyone's memory"):
+    with pytest.raises(ValidationError, match="all of them would share one memory"):
         Policy(listen=everyone, tenants=one, memory=shared)
     assert Policy(tenants=one, memory=shared)
     assert Policy(listen=everyone, tenants=one)
