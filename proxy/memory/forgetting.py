@@ -82,6 +82,7 @@ OBJECTS_OF_WORDS = frozenset({"proxy.embedding.embedder.LocalEmbedder", "proxy.m
 
 CACHES_WITHOUT_WORDS = frozenset(
     {
+        "proxy.core.history.request_roles._any_of",
         "proxy.core.history.shingles._constants",
         "proxy.core.caller.identity.tenant_key",
         "proxy.core.redaction.formats.long_formats",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from itertools import chain
 
 import orjson
 
@@ -49,7 +50,7 @@ class Parent:
 
 
 def to_listing(rows: Iterable[Listed]) -> bytes:
-    return array("q", [number for row in rows for number in row]).tobytes()
+    return array("q", chain.from_iterable(rows)).tobytes()
 
 
 def to_lost(occurrences: Iterable[int]) -> bytes:

@@ -47,6 +47,9 @@ def encode_kept(kept: Iterable[tuple[int, int]], listing: Sequence[int]) -> str:
         kept: (position, occurrence), positions rising.
         listing: the parent's; () where it is not at hand.
     """
+    kept = list(kept)
+    if kept and len(kept) == len(listing) and kept == list(enumerate(listing, kept[0][0])):  # nearly always
+        return orjson.dumps({"runs": [[kept[0][0], 0, len(kept)]]}).decode()
     index_of = {occurrence: index for index, occurrence in enumerate(listing)}
     runs: list[list[int]] = []
     others: list[tuple[int, int]] = []

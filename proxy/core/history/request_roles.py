@@ -21,6 +21,7 @@ EDGE_CHARS = 2000  # an instruction is glued to either end of a transcript
 OPENING_CHARS = 200  # "[Pause the game. Summarise the most important events so far, ..."
 LONG_ASK_CHARS = 400  # nobody types an instruction of this length; clients keep them as templates
 ABOUT_CHARS = 60  # "a detailed summary" ... "of the conversation so far"
+TABLES = 4  # of clients; a process has one
 REMEMBERED_PROMPTS = 512  # beginnings of system prompts: the same one stands in every request of a client
 TRANSCRIPT_CHARS = 20_000  # both voices have spoken by then
 _SUMMARY = re.compile(r"summar|condens|compact|compress|recap|digest|snapshot|checkpoint|hand-?off|context extract")
@@ -71,7 +72,9 @@ def intent_of(chat: Chat, signals: Signals) -> Intent:
     if lone and len(history) == 1 and (chat.max_reply_tokens == 1 or any(p.fullmatch(ends) for p in signals.probes)):
         defines = ends[:OPENING_CHARS] or "a probe"
     instructs = defines or _first_of_orders(signals.instructs, orders)
-    found = [match for pattern in signals.asks if (match := pattern.search(ends))]
+    found = []
+    if signals.asks and _any_of(signals.asks).search(ends):  # mostly not: one search instead of one for each
+        found = [match for pattern in signals.asks if (match := pattern.search(ends))]
     hits = [match.group() for match in found]
     about = any(_CONVERSATION.search(ends[match.start() : match.end() + ABOUT_CHARS]) for match in found)
     return Intent(
@@ -159,6 +162,12 @@ def _differences(shape: Shape, parent: Shape) -> tuple[str, ...]:
     if shape.capped and not parent.capped:
         found.append("the answer is limited in length, unlike the conversation's")
     return tuple(found)
+
+
+@lru_cache(TABLES)
+def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
+    """What matches where any of them does."""
+    return re.compile("|".join(f"(?:{pattern.pattern})" for pattern in patterns))
 
 
 @lru_cache(REMEMBERED_PROMPTS)

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from proxy.core.history.request_roles import _any_of
 from proxy.domain import Json, Role
-from tests.core.driving import Client, Core, Verdict, assistant, calling, offer, prose, system, tool, user
+from tests.core.driving import (
+    Client,
+    Core,
+    Verdict,
+    assistant,
+    calling,
+    client_table,
+    offer,
+    prose,
+    system,
+    tool,
+    user,
+)
 
 CODER = "You are a coding assistant. Use the tools, and answer in short."
 TRANSCRIPT = "\n".join(f"{voice}: {prose(20, (n, voice))}" for n in range(4) for voice in ("User", "Assistant"))
@@ -374,3 +389,10 @@ def test_a_summary_that_a_person_could_ask_for_is_a_clients_where_its_answer_alo
     same = {"tools": offer("bash", "read")}
     assert judged(client, asked, **same, **{cap: 20}).role is Role.SIDE
     assert judged(client.copy(), asked, **same).role is Role.MAIN
+
+
+def test_one_search_finds_whatever_any_of_the_patterns_would() -> None:
+    asks = client_table().asks
+    assert all(pattern.flags == re.compile("").flags and not pattern.groupindex for pattern in asks)
+    for text in ("please give a recap", "condense the chat", "extend this summary", "write your plan", "hello", ""):
+        assert bool(_any_of(asks).search(text)) == any(pattern.search(text) for pattern in asks)
