@@ -441,7 +441,7 @@ class Policy(_Part):
         if self.tenants.static and self.memory.reach is Reach.TENANT:
             raise ValueError(
                 f"listen.host {self.listen.host} can be reached by others, and with memory.reach tenant and "
-                f"tenants.static {self.tenants.static} all of them would share one memory: set listen.host to 127.0.0.1, "
-                "memory.reach to conversation, or tenants.keys"
+                f"tenants.static {self.tenants.static} all of them would share one memory: set listen.host to "
+                "127.0.0.1, memory.reach to conversation, or tenants.keys"
             )
         return self
