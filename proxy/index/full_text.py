@@ -25,7 +25,8 @@ MAX_TERMS = 16  # the rarest of a question: more only repeat what it is about
 MAX_HITS = 20_000  # of all terms outside one conversation, 1 ms: the commonest words of a large scope say nothing
 CONFINED_SHARE = 0.5  # of all passages: of a larger scope the token's list is so long that it takes 2 ms to follow
 COMMON_PASSAGES = 100  # that hold a term: rarer ones are looked up in microseconds
-KNOWN_TERMS = 200  # of one scope, some 10 MB of rows; more, and all are looked up anew
+KNOWN_TERMS = 1_000  # of one scope: a conversation asks about some hundreds; more, and all are looked up anew
+KNOWN_ROWS = 1_000_000  # of these terms together, 8 MB
 UNKNOWN: tuple[int, Rows] = (0, np.empty(0, np.int64))
 
 
@@ -64,10 +65,15 @@ def _rows(ask: Ask, scope: Scope, table: PassageTable, terms: Sequence[str]) -> 
         new = table.rows_of(np.fromstring(ids, np.int64, sep=","))
         known[term] = len(table), np.concatenate([known[term][1], new])
         if len(known[term][1]) >= COMMON_PASSAGES:
-            if len(table.known) >= KNOWN_TERMS:
+            if len(table.known) >= KNOWN_TERMS or _count(table) + len(known[term][1]) > KNOWN_ROWS:
                 table.known.clear()
             table.known[term] = known[term]
     return {term: rows[: np.searchsorted(rows, len(table))] for term, (_, rows) in known.items()}
+
+
+def _count(table: PassageTable) -> int:
+    """How many rows are remembered of terms."""
+    return sum(len(rows) for _, rows in [*table.known.values()])  # a copy: other threads remember terms, too
 
 
 def _last_id(table: PassageTable, upto: int) -> int:

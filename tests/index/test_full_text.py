@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from proxy.core.recall.ranking import PassageTable
@@ -102,13 +103,20 @@ async def test_a_table_that_was_handed_out_earlier_keeps_to_its_own_rows(past: P
 
 
 async def test_of_terms_that_were_asked_before_only_so_many_are_remembered(past: Past) -> None:
-    words = [f"{n}" for n in range(module.KNOWN_TERMS + 2)]  # so short that they are one passage
+    words = [f"{n}" for n in range(100)]  # so short that they are one passage
     await past.say(*[" ".join(words)] * module.COMMON_PASSAGES)
     here = await scope(past)
     on = await past.database.ask(lambda ask: table(ask, here))
-    for word in words:
+    rows = np.zeros(module.KNOWN_ROWS - 10 * module.COMMON_PASSAGES, np.int64)
+    on.known["a very common one"] = len(on), rows
+    for place, word in enumerate(words):
         found = await past.database.ask(lambda ask, word=word: module.find(ask, here, on, [word]))
-        assert len(found.rows[word]) == module.COMMON_PASSAGES and len(on.known) <= module.KNOWN_TERMS
+        assert len(found.rows[word]) == module.COMMON_PASSAGES and word in on.known
+        assert ("a very common one" in on.known) == (place < 10)
+    on.known.update({f"other {n}": (len(on), rows[:0]) for n in range(module.KNOWN_TERMS)})
+    on.known.pop(words[-1])
+    await past.database.ask(lambda ask: module.find(ask, here, on, words[-1:]))
+    assert [*on.known] == words[-1:]
 
 
 async def test_many_absent_terms_do_not_crowd_out_the_known(past: Past) -> None:
