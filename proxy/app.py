@@ -77,7 +77,7 @@ def _own(
     draining: Draining,
     life: Callable[[], AbstractAsyncContextManager[None]],
 ) -> Starlette:
-    """The proxy's own endpoints, and the life of what they and the proxied ones share."""
+    """The proxy's own endpoints, and the lifespan of what they share with the proxied ones."""
     keys = load.proxy_keys(policy, environment)
     routes = admin_routes(
         journal=memory.journal,
@@ -114,7 +114,7 @@ async def _life(
 
 
 class _Front:
-    """Our own endpoints first; everything else passes."""
+    """An ASGI application that serves the proxy's own endpoints, and proxies everything else."""
 
     def __init__(self, own: ASGIApp, proxied: ASGIApp) -> None:
         self._own = own
@@ -127,6 +127,6 @@ class _Front:
 
 
 def _say_why(_kind: object, failure: BaseException | None, _trace: object) -> None:
-    """Log what ends the app; of uvicorn's own report only the first line is written, which says nothing."""
+    """Log what ends the app: the log keeps only the first line of uvicorn's own report, which says nothing."""
     if isinstance(failure, Exception):
         log.error("the proxy cannot start, or cannot stop as it should", exc_info=failure)

@@ -34,7 +34,7 @@ Vectors = npt.NDArray[np.float32]
 
 
 class Embedder(Protocol):
-    """Texts to unit vectors. `ready` is False while the model is missing; then `embed` raises `MemoryFault`."""
+    """Turns texts into unit vectors. `ready` is False while the model is missing; then `embed` raises `MemoryFault`."""
 
     @property
     def ready(self) -> bool: ...
@@ -55,7 +55,7 @@ class Embedder(Protocol):
 
 
 class Remembering(Protocol):
-    """Ask the indexes."""
+    """Recall from the archive; implemented by `memory.recall`."""
 
     async def recall(self, query: Query, limit: int) -> Recalled:
         """Best candidates first, visible and excluded ones left out."""
@@ -66,7 +66,7 @@ Clock = Callable[[], float]
 
 class Listener(Protocol):
     """
-    Overhears one answer, changes nothing.
+    Listens to one answer without changing it.
 
     Call `feed` with every chunk as the upstream sent it and forward at once as many of its leading bytes as it returns;
     from the first byte that it holds back, everything waits for `finish`. So hold back nothing but the end: a stream's
@@ -82,7 +82,7 @@ class Listener(Protocol):
         """Hand over what was heard."""
 
     async def committed(self) -> None:
-        """Wait until what `finish` handed over is committed, or `commit_wait_ms` is over."""
+        """Wait until what `finish` handed over is committed, or the wait for the commit is over."""
 
 
 class Wire(Protocol):
@@ -112,7 +112,7 @@ class Wire(Protocol):
 
     def reply(self, payloads: Sequence[bytes], streamed: bool) -> Completion:
         """
-        Read what was heard of an answer; never raises.
+        Read the recorded payloads of an answer; never raises.
 
         Args:
             payloads: of server-sent events when `streamed`, else the pieces of one JSON body.
@@ -143,7 +143,7 @@ class UpstreamAnswer(Protocol):
 
 
 class Sending(Protocol):
-    """The way to all upstreams; implemented by `upstream.upstreams`."""
+    """The way to all upstreams; implemented by `upstream.dispatcher`."""
 
     async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> UpstreamAnswer:
         """
@@ -163,7 +163,7 @@ class Sending(Protocol):
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """
-    What memory made of one request.
+    A request as memory has prepared it.
 
     `body` goes upstream; `headers` are added to whatever answer the client gets. `model` chooses the upstream, "" where
     none can be read. `listen` is called exactly once, when status and headers of the answer arrive, and its listener's
@@ -183,7 +183,7 @@ class Prepared:
 
 
 class Preparing(Protocol):
-    """One request, before it goes upstream; implemented by the pipeline."""
+    """The preparation of requests before they go upstream; implemented by the pipeline."""
 
     async def prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire) -> Prepared:
         """
@@ -198,16 +198,16 @@ class Preparing(Protocol):
 
 
 class Counts(Protocol):
-    """What the operator can see of the services' work; implemented by `metrics.Metrics`."""
+    """The counters that services report to; implemented by `metrics.Metrics`."""
 
     def fault(self, where: str) -> None:
-        """Memory could not do its work here; the request went on."""
+        """Count a fault of memory; the request went on."""
 
     def turns_lost(self, turns: int) -> None:
-        """Turns that were not archived."""
+        """Count turns that were not archived."""
 
     def observe(self, stage: str, seconds: float) -> None:
-        """One duration of a stage: `memory`, `recall`, `embed_query`, `journal`, `index`."""
+        """Record the duration of a stage: `memory`, `recall`, `embed_query`, `journal`, `index`."""
 
     def gauge(self, name: str, value: float) -> None:
-        """A state: `pending`, `queued`, `store_up`, `embedder_ready`."""
+        """Set a state: `pending`, `queued`, `store_up`, `embedder_ready`."""
