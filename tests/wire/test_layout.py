@@ -215,3 +215,31 @@ def test_a_body_is_the_same_as_another_up_to_the_end_of_the_last_message_that_th
     assert same_bytes(opening + one + b"," + one + b"]}", layout) == len(opening + one)
     assert same_bytes(opening + two + b"]}", layout) == len(opening)
     assert same_bytes(b'{"model":"n","messages":[' + one + b"]}", layout) == 0
+
+
+class _Counted(bytes):
+    """Bytes that count how often it was asked what they begin with."""
+
+    asked = 0
+
+    def startswith(self, *args: Any) -> bool:
+        self.asked += 1
+        return super().startswith(*args)
+
+
+@pytest.mark.parametrize("result", ["the same", "cleared"])
+def test_of_results_that_all_begin_alike_each_is_compared_a_few_times(result: str) -> None:
+    def body(opening: str, result: str) -> bytes:
+        listed: list[Json] = [{"role": "user", "content": opening}]
+        for number in range(300):
+            asked = {"type": "tool_use", "id": f"toolu_01{number:04}", "name": "read", "input": {}}
+            said = {"type": "tool_result", "tool_use_id": asked["id"], "content": result}
+            listed += [{"role": "assistant", "content": [asked]}, {"role": "user", "content": [said]}]
+        return orjson.dumps({"messages": listed})
+
+    before = read(messages, body("Hi", "the same"), None)
+    changed = _Counted(body("Hello", result))
+    known = known_of(changed, before, "messages", False)
+    assert known is not None and len(known.apart) == (600 if result == "the same" else 300)
+    assert changed.asked < 10 * 600
+    assert messages.parse(bytes(changed), known) == messages.parse(bytes(changed))
