@@ -142,7 +142,11 @@ class Pipeline:
         skipped("request", TimeoutError(), self._metrics)
         if attempt.mode is Mode.ON:
             attempt.late = self._archivist.expect(len(attempt.body))
-        model = await self._model(attempt.body)
+        try:
+            model = await self._model(attempt.body)
+        except asyncio.CancelledError:  # nobody will send it
+            running.cancel()
+            raise
         if attempt.late is None:  # not to be archived, or no room to wait in
             running.cancel()
             return _untouched(attempt.body, Note.DEADLINE, model)
@@ -171,8 +175,8 @@ class Pipeline:
             WireError: the body is none that we understand, or nothing can be added to it.
         """
         body, wire, mode = attempt.body, attempt.wire, attempt.mode
-        deadline, turn_id = attempt.deadline + LATE_SECONDS, attempt.turn_id if mode is Mode.ON else ""
-        read = await self._reader.read(attempt.headers, attempt.named, body, wire, deadline, turn_id)
+        turn_id = attempt.turn_id if mode is Mode.ON else ""
+        read = await self._reader.read(attempt.headers, attempt.named, body, wire, LATE_SECONDS, turn_id)
         if isinstance(read, Passed):
             return _untouched(body, read.note, read.model or await self._model(body))
         reading, speaker, follows = read

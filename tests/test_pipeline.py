@@ -15,6 +15,7 @@ import pytest
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.core.history.link_keys import NEWEST_CLUES
 from proxy.domain import Ending, Json, Note, RawHeaders
+from proxy.memory.decider import LATE_SECONDS
 from proxy.memory.off_loop import INLINE_BYTES
 from proxy.memory.queue_room import LIMITS, ArchiveLimits
 from proxy.memory.service import HEAVY_THREADS, LocalModel, MemoryService
@@ -192,6 +193,20 @@ async def test_late_request_is_archived_in_the_conversation_that_it_continues(tm
             await hear(late, "Thank you for that long text, which I have read to its end.")
         _, (_, event, _, conversation) = await hasty.written(2)
     assert (event, conversation) == ("append", said(begun, "conversation"))
+
+
+@pytest.mark.slow  # waits as long as a look-up may take
+async def test_request_that_is_read_very_late_is_archived_in_the_conversation_that_it_continues(house: House) -> None:
+    async with house.running():
+        asked = user("When does the ferry leave?")
+        begun = await house.exchange(asked, answer=FERRY)
+        await house.written(1)
+        with house.busy():
+            _, late = await house.prepare(asked, assistant(FERRY), user(LONG))
+            await hear(late, "Thank you for that long text, which I have read to its end.")
+            await asyncio.sleep(LATE_SECONDS + 0.5)
+        first, second = await house.written(2)
+    assert first[0] == said(begun, "turn") and second[1:] == ("append", "complete", first[3])
 
 
 async def test_commit_of_an_answer_whose_request_is_still_being_read_is_waited_for_and_not_for_ever(

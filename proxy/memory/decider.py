@@ -16,7 +16,7 @@ from proxy.memory.request_reader import skipped
 from proxy.ports import Counts
 from proxy.store.journal import Journal
 
-LATE_SECONDS = 5.0  # behind the deadline: a store that takes longer to say what a turn continues is failing
+LATE_SECONDS = 5.0  # of a look-up that is waited for behind the deadline: a store that takes longer is failing
 RECALL_LIMIT = 100  # candidates that packing may choose from; a block holds some forty short messages
 
 
@@ -58,7 +58,7 @@ class Decider:
             TimeoutError, MemoryFault: it was not found out.
         """
         if isinstance(lookup, Clues | Continuation):
-            async with asyncio.timeout_at(deadline + LATE_SECONDS):
+            async with asyncio.timeout(LATE_SECONDS):  # from now on: to be read alone may have taken longer
                 if isinstance(lookup, Continuation):
                     return await self._journal.standing(lookup)
                 return await self._journal.seen(lookup)

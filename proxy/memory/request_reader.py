@@ -28,7 +28,7 @@ from proxy.store.journal import Journal
 from proxy.tokens.counter import TokenCounter
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.json_body import MAX_BODY_BYTES
-from proxy.wire.layout import known_of, layout_of
+from proxy.wire.layout import Known, known_of, layout_of
 from proxy.wire.message import parts_by_id, with_referred
 
 MAX_MESSAGES = 20_000  # a longer history passes without memory: reading it takes too long
@@ -73,7 +73,7 @@ class RequestReader:
         named: Mapping[str, str],
         body: bytes,
         wire: Wire,
-        deadline: float,
+        patience_seconds: float,
         turn: str = "",
     ) -> tuple[Reading, Speaker, Follows | None] | Passed:
         """
@@ -81,7 +81,7 @@ class RequestReader:
 
         Args:
             named: the headers, lower-case names to values.
-            deadline: by the event loop's clock; then no look-up is waited for.
+            patience_seconds: that a look-up is waited for, at most.
             turn: the id that it will be archived under; "" where it will not.
 
         Returns:
@@ -97,8 +97,12 @@ class RequestReader:
         tenant = tenant_of(credentials, rules.policy.tenants, rules.secret, proxy_key)
         before, same = self._recent.find(tenant, wire, body) if tenant else (None, 0)
         erasures = self._recent.erasures
-        new_bytes = len(body) - same
-        chat = await self._work.run(new_bytes, _parsed, body, wire, before, bool(tenant))
+        new_bytes, taken = len(body) - same, None
+        if before:
+            taken = await self._work.run(new_bytes, known_of, body, before.reading.chat, wire.LISTED, wire.FOLDS)
+        if taken is None:
+            new_bytes = len(body)
+        chat = await self._work.run(new_bytes, _parsed, body, wire, taken, bool(tenant))
         if len(chat.messages) > MAX_MESSAGES:
             return Passed(Note.TOO_LARGE, chat.model)
         speaker = identify(named, credentials, chat.raw, rules.signals, rules.policy.tenants, rules.secret, proxy_key)
@@ -110,7 +114,7 @@ class RequestReader:
             return Passed(Note.OFF, chat.model)
         known = _known(chat, before)
         if any(message.refers for message in chat.messages[known:]):
-            chat = replace(await self._completed(chat, speaker, deadline), layout=None)
+            chat = replace(await self._completed(chat, speaker, patience_seconds), layout=None)
         new_bytes += BYTES_PER_MESSAGE * len(chat.messages)
         key = rules.key(tenant)
         prints = await self._work.run(new_bytes, _fingerprints, chat, key, before, known)
@@ -128,12 +132,12 @@ class RequestReader:
             follows = Follows(before.turn, before.speaker, len(before.reading.history))
         return read.reading, speaker, follows
 
-    async def _completed(self, chat: Chat, speaker: Speaker, deadline: float) -> Chat:
+    async def _completed(self, chat: Chat, speaker: Speaker, patience_seconds: float) -> Chat:
         """The request with what it only names by an id; the client's bytes stay as they are."""
         key = self._rules.key(speaker.tenant)
         named = reply_links((id for message in chat.messages for id in message.refers), key)
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout(patience_seconds):
                 answers = await self._journal.answers(speaker.tenant, [print for _, print in named])
         except FAILED as failure:
             skipped("history", failure, self._counts)
@@ -191,9 +195,8 @@ def skipped(where: str, failure: Exception, counts: Counts) -> None:
     log.warning("memory skipped", where=where, reason="deadline" if is_late else str(failure))
 
 
-def _parsed(body: bytes, wire: Wire, before: Read | None, is_kept: bool) -> Chat:
+def _parsed(body: bytes, wire: Wire, known: Known | None, is_kept: bool) -> Chat:
     """A request with its layout, where that can be told; what was read before is not read again."""
-    known = known_of(body, before.reading.chat, wire.LISTED, wire.FOLDS) if before else None
     chat = wire.parse(body, known)
     if known is not None or not is_kept or any(message.refers for message in chat.messages):
         return chat  # references are completed by what is stored, which may change

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -43,16 +44,16 @@ def rules() -> Rules:
     return Rules(Policy(), signals, SECRET, TokenCounter().text)
 
 
-def reader(recent: RecentReadings) -> RequestReader:
+def reader(recent: RecentReadings, executor: Executor = EXECUTOR) -> RequestReader:
     journal = Journal(Database(Path("/nowhere/palimpsest.db")))
     tokens = TokenCounter()
-    return RequestReader(rules(), ProxyKeys({}), journal, recent, tokens, Metrics(), OffLoop(EXECUTOR))
+    return RequestReader(rules(), ProxyKeys({}), journal, recent, tokens, Metrics(), OffLoop(executor))
 
 
 async def read(by: RequestReader, body: bytes, wire: Wire = chat, caller: bytes = b"sk-a") -> Reading:
     headers = [(b"authorization", b"Bearer " + caller)]
     named = {name.decode(): value.decode() for name, value in headers}
-    found = await by.read(headers, named, body, wire, asyncio.get_running_loop().time() + 1)
+    found = await by.read(headers, named, body, wire, patience_seconds=1)
     assert not isinstance(found, Passed)
     return found[0]
 
@@ -124,6 +125,26 @@ async def test_a_long_history_that_was_read_before_holds_up_nobody() -> None:
     started = time.process_time()
     await read(reader(RecentReadings()), body_of([*texts, "one", "two"]))
     assert min(took) < (time.process_time() - started) / 2
+
+
+class Counting(Executor):
+    """Counts the pieces of work that it is given."""
+
+    works = 0
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
+        self.works += 1
+        return EXECUTOR.submit(function, *args, **named)
+
+
+async def test_what_goes_on_from_a_long_history_in_doubt_is_read_whole_beside_the_event_loop() -> None:
+    executor = Counting()
+    by = reader(RecentReadings(), executor)
+    body = body_of([f"{at} {'words ' * 60}" for at in range(500)])
+    await read(by, body)
+    before = executor.works
+    again = await read(by, body[:-1] + b',"messages":[{"role":"user","content":"a"}]}')
+    assert len(again.chat.messages) == 1 and executor.works > before
 
 
 def kept(recent: RecentReadings) -> list[int]:
