@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from sys import getsizeof
 
 from proxy.core.reading import Reading
-from proxy.domain import Speaker
+from proxy.domain import Message, Speaker
 from proxy.ports import Wire
 from proxy.wire.layout import same_bytes
+from proxy.wire.values import memory_bytes
 
 MOST_BYTES = 64 * 1024 * 1024  # of one process: some 300 conversations of 80 messages, or 25 of 1,000
-BYTES_PER_MESSAGE = 1500  # of the objects that a message is read into, without its text
-TEXT_COPIES = 3  # the body, its run of messages, the texts of these
+BYTES_PER_MESSAGE = 500  # of the objects that a message is read into, beside what the client wrote
 OPENING_BYTES = 256  # of a body: requests of a conversation begin alike; what is shorter is read in no time
 OF_OPENING = 32  # readings whose bodies begin alike, at most
 COMPARED = 4  # of these, the newest are compared with a request that continues none of them whole
@@ -34,11 +35,12 @@ class Read:
     encoding: str
     message_tokens: tuple[int, ...]
     tools_tokens: int
+    message_bytes: tuple[int, ...]  # of memory that each message takes
+    outside_bytes: int  # that what stands beside them takes: tools, for one
 
     @property
     def size_bytes(self) -> int:
-        chat = self.reading.chat
-        return TEXT_COPIES * len(chat.body) + BYTES_PER_MESSAGE * len(chat.messages)
+        return 2 * len(self.reading.chat.body) + self.outside_bytes + sum(self.message_bytes)  # the body and its layout
 
 
 _Opening = tuple[str, str, bytes]
@@ -114,6 +116,12 @@ class RecentReadings:
                 del listed[at]
                 self._bytes -= read.size_bytes
                 return
+
+
+def bytes_of(message: Message) -> int:
+    """Bytes of memory that a message takes, about, with what the client wrote."""
+    text = 0 if message.raw.get("content") is message.text else getsizeof(message.text)
+    return BYTES_PER_MESSAGE + memory_bytes(message.raw) + text + sum(getsizeof(c.arguments) for c in message.calls)
 
 
 def _opening(tenant: str, wire: Wire, body: bytes) -> _Opening:

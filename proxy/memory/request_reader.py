@@ -22,7 +22,7 @@ from proxy.core.history.link_keys import reply_links
 from proxy.core.reading import Reading
 from proxy.domain import Chat, Fingerprint, Follows, Json, Note, RawHeaders, Speaker
 from proxy.memory.off_loop import INLINE_BYTES, OffLoop
-from proxy.memory.recent_readings import Read, RecentReadings
+from proxy.memory.recent_readings import Read, RecentReadings, bytes_of
 from proxy.ports import Counts, Wire
 from proxy.store.journal import Journal
 from proxy.tokens.counter import TokenCounter
@@ -30,6 +30,7 @@ from proxy.wire.fingerprint import fingerprint
 from proxy.wire.json_body import MAX_BODY_BYTES
 from proxy.wire.layout import Known, known_of, layout_of
 from proxy.wire.message import parts_by_id, with_referred
+from proxy.wire.values import memory_bytes
 
 MAX_MESSAGES = 20_000  # a longer history passes without memory: reading it takes too long
 BYTES_PER_MESSAGE = 16  # that looking through a message read before costs, in bytes that are read anew
@@ -117,13 +118,13 @@ class RequestReader:
             chat = replace(await self._completed(chat, speaker, patience_seconds), layout=None)
         new_bytes += BYTES_PER_MESSAGE * len(chat.messages)
         key = rules.key(tenant)
-        prints = await self._work.run(new_bytes, _fingerprints, chat, key, before, known)
+        prints, sizes = await self._work.run(new_bytes, _measured, chat, key, before, known)
         is_counted = known if before and before.encoding == self._tokens.encoding(chat.model) else 0
         if before and _outside(chat) is not _outside(before.reading.chat):
             is_counted = 0
         is_much = self._tokens.uncounted_chars(chat, prints, is_counted) > INLINE_BYTES
         size = INLINE_BYTES + is_much
-        counted = functools.partial(self._counted, turn, speaker, wire, before, known, new_bytes)
+        counted = functools.partial(self._counted, turn, speaker, wire, before, known, new_bytes, sizes)
         read = await self._work.run(size, counted, chat, prints)
         if chat.layout is not None and erasures == self._recent.erasures:
             self._recent.remember(tenant, body, read, before)
@@ -153,6 +154,7 @@ class RequestReader:
         before: Read | None,
         known: int,
         new_bytes: int,
+        sizes: tuple[tuple[int, ...], int],
         chat: Chat,
         prints: tuple[Fingerprint, ...],
     ) -> Read:
@@ -171,7 +173,7 @@ class RequestReader:
         if chat.held:
             history = sum(counted[at] for at in reading.places)
             reading = replace(reading, history_tokens=tokens.scaled(model, history))
-        return Read(turn, speaker, wire, reading, encoding, counted, tools)
+        return Read(turn, speaker, wire, reading, encoding, counted, tools, *sizes)
 
     def _warn_of_no_tenant(self, credentials: Sequence[bytes]) -> None:
         """Say once why, and what to do: a newcomer would wonder why nothing is remembered."""
@@ -210,6 +212,17 @@ def _known(chat: Chat, before: Read | None) -> int:
     old, new = before.reading.chat.messages, chat.messages
     pairs = enumerate(zip(old, new, strict=False))
     return next((at for at, (one, other) in pairs if one is not other), min(len(old), len(new)))
+
+
+def _measured(
+    chat: Chat, key: bytes, before: Read | None, known: int
+) -> tuple[tuple[Fingerprint, ...], tuple[tuple[int, ...], int]]:
+    """The fingerprints of all messages; bytes of memory that each takes, and that what stands beside them takes."""
+    sizes = (*(before.message_bytes[:known] if before else ()), *map(bytes_of, chat.messages[known:]))
+    outside = _outside(chat)
+    is_known = before and outside is _outside(before.reading.chat)
+    outside_bytes = before.outside_bytes if before and is_known else memory_bytes(outside)
+    return _fingerprints(chat, key, before, known), (sizes, outside_bytes)
 
 
 def _fingerprints(chat: Chat, key: bytes, before: Read | None, known: int) -> tuple[Fingerprint, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from sys import getsizeof
 from typing import Any
 
 import orjson
@@ -42,6 +43,20 @@ def chars_of(value: Any) -> int:
         elif isinstance(value, list):
             left.extend(value)
     return chars
+
+
+def memory_bytes(value: Any) -> int:
+    """Bytes of memory that a JSON value takes, about; one character beyond Latin-1 makes each of its text take four."""
+    left, size = [value], 0
+    while left:
+        value = left.pop()
+        size += getsizeof(value)
+        if isinstance(value, dict):
+            size += sum(map(len, value))
+            left.extend(value.values())
+        elif isinstance(value, list):
+            left.extend(value)
+    return size
 
 
 def changed(value: Any, on_text: OnText, on_name: Callable[[str], str] = str) -> Any:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import time
+import tracemalloc
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import lru_cache
@@ -20,6 +22,7 @@ from proxy.core.caller.client_table import read_signals
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.core.conversation import Rules
 from proxy.core.reading import Reading
+from proxy.domain import Json
 from proxy.errors import WireError
 from proxy.memory.off_loop import OffLoop
 from proxy.memory.recent_readings import OPENING_BYTES, RecentReadings
@@ -168,6 +171,35 @@ async def test_no_more_is_kept_than_there_is_room_for() -> None:
         await read(by, body_of([f"{number}" * 200, "b", "c"]))
     requests, size_bytes = kept(recent)
     assert 1 < requests < 40 and size_bytes <= 100_000
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"role": "user", "content": "plain words " * 500},
+        {"role": "user", "content": "plain words " * 500 + "🌍"},
+        {"role": "user", "content": [{"type": "text", "text": "plain words " * 100 + "🌍"}] * 5},
+        {"role": "user", "content": "a", "further": [{}] * 2000},
+        {"role": "user", "content": "a", "further": {f"name {at}": 1000 + at for at in range(200)}},
+        {"role": "user", "content": "a"},
+    ],
+    ids=["plain", "emoji", "parts", "objects", "names", "short"],
+)
+async def test_what_is_kept_counts_with_the_memory_that_it_takes(said: Json) -> None:
+    recent = RecentReadings()
+    by = reader(recent)
+    await read(by, body_of(["a"]))
+    recent.forget()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        await read(by, long(orjson.dumps({"tools": [said], "messages": [said] * 100})))
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    _, size_bytes = kept(recent)
+    assert 0.7 * taken < size_bytes < 3 * taken
 
 
 async def test_an_erasure_drops_everything_also_what_is_being_read() -> None:
