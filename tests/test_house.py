@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 # About more than one file, so there is none that they could mirror.
 WHOLE = {
     "test_clients.py",
+    "test_deploy.py",
     "test_growth.py",
     "test_house.py",
     "test_isolation.py",
@@ -269,7 +270,9 @@ def test_the_image_is_built_from_exact_versions() -> None:
     bases = [line.split()[1] for line in lines if line.startswith("FROM ")]
     (named,) = [line.partition("=")[2] for line in lines if line.startswith("ARG PYTHON=")]
     assert set(bases) == {"${PYTHON}"} and re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", named)
-    installs = [line for line in lines if "pip install" in line]
+    (installer,) = [line.partition("=")[2] for line in lines if line.startswith("ARG UV=")]
+    assert re.fullmatch(r"\d+\.\d+\.\d+", installer)
+    installs = [line for line in lines if "pip install" in line and not line.endswith(" uv==${UV}")]
     assert installs and all("--constraint constraints.txt" in line for line in installs)
 
 
@@ -301,7 +304,7 @@ def test_a_wheel_holds_the_configuration_and_finds_it(tmp_path: Path) -> None:
         archive.extractall(installed)
         names = set(archive.namelist())
     assert {f"proxy/config/{file.name}" for file in (ROOT / "config").glob("*.yaml")} <= names
-    assert not any(name.startswith(("tests/", "config/")) for name in names)
+    assert not any(name.startswith(("tests/", "config/")) or "deploy" in name for name in names)
     program = (
         "import sys; from pathlib import Path; from proxy.settings.load import load, shipped\n"
         "policy = load(Path('personal'), {}, {})\n"

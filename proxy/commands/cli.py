@@ -43,17 +43,10 @@ HELP_COLUMN = 20  # behind the longest name of a command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status. Errors go to standard error, without a traceback."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    parser, commands = _parser(arguments)
     if not arguments:
-        parser.print_help(sys.stderr)
+        _parser(())[0].print_help(sys.stderr)
         return WRONG
-    if not arguments[0].startswith("-") and arguments[0] not in commands:
-        parser.error(f"unknown command {arguments[0]}{_nearest(arguments[0], commands)}")
-    given, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        command = commands.get(arguments[0], parser)
-        hint = _nearest(unknown[0].partition("=")[0], re.findall(r"--[\w-]+", command.format_help()))
-        command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+    given = parse(arguments)
     try:
         status: int = given.run(given)
         return status
@@ -65,6 +58,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     except KeyboardInterrupt:
         return FAILED
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """
+    The arguments of a command, one at least, with the function that runs it as `run`.
+
+    Raises:
+        SystemExit: one of them is wrong, and the hint is printed; or help was asked for.
+    """
+    parser, commands = _parser(arguments)
+    if not arguments[0].startswith("-") and arguments[0] not in commands:
+        parser.error(f"unknown command {arguments[0]}{_nearest(arguments[0], commands)}")
+    given, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        command = commands.get(arguments[0], parser)
+        hint = _nearest(unknown[0].partition("=")[0], re.findall(r"--[\w-]+", command.format_help()))
+        command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+    return given
 
 
 def command_names() -> list[str]:
