@@ -12,7 +12,7 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,6 @@ INDEX_SECONDS = 900.0  # some thousand passages on one busy core
 STOP_SECONDS = 30.0
 PATIENT = {  # what is measured is what memory says, not whether this machine is quick
     "PALIMPSEST_MEMORY__DEADLINE_MS": "20000",
-    "PALIMPSEST_ARCHIVE__COMMIT_WAIT_MS": "20000",
     "PALIMPSEST_MODEL__DOWNLOAD": "never",
 }
 
@@ -46,8 +45,15 @@ class Forwarded:
 class RunningProxy:
     """Open it with `opened`."""
 
-    def __init__(self, http: aiohttp.ClientSession, upstream: ScriptedUpstream, model: str) -> None:
+    def __init__(
+        self, http: aiohttp.ClientSession, upstream: ScriptedUpstream, model: str, ended: Callable[[], str]
+    ) -> None:
+        """
+        Args:
+            ended: how the proxy's process ended; "" while it runs.
+        """
         self._http = http
+        self._ended = ended
         self._upstream = upstream
         self._model = model
 
@@ -96,6 +102,8 @@ class RunningProxy:
         try:
             async with asyncio.timeout(seconds):
                 while not await self._is(holds):  # noqa: ASYNC110 (all there is)
+                    if ended := self._ended():
+                        raise MemoryFault(f"{doing}: {ended}")
                     await asyncio.sleep(LOOK_SECONDS)
         except TimeoutError as cause:
             raise MemoryFault(f"{doing}: it took more than {seconds:.0f} seconds") from cause
@@ -122,25 +130,34 @@ async def opened(model: str) -> AsyncIterator[RunningProxy]:
     with tempfile.TemporaryDirectory(prefix="palimpsest-bench-") as folder:
         async with (
             ScriptedUpstream() as upstream,
-            _serving(upstream.url, Path(folder)) as url,
+            _serving(upstream.url, Path(folder)) as (url, ended),
             aiohttp.ClientSession(url, timeout=patience) as http,
         ):
-            proxy = RunningProxy(http, upstream, model)
+            proxy = RunningProxy(http, upstream, model, ended)
             await proxy.started()
             yield proxy
 
 
 @asynccontextmanager
-async def _serving(upstream: str, folder: Path) -> AsyncIterator[str]:
+async def _serving(upstream: str, folder: Path) -> AsyncIterator[tuple[str, Callable[[], str]]]:
+    """Its URL, and how it ended."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = ["-m", "proxy", "serve", "--port", str(port), "--upstream", upstream, "--data", str(folder)]
-    with (folder / "log").open("wb") as log:
+    file = folder / "log"
+    with file.open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             sys.executable, *command, env={**PATIENT, **os.environ}, stdout=log, stderr=log
         )
+
+    def ended() -> str:
+        if process.returncode is None:
+            return ""
+        lines = file.read_text(errors="replace").split("\n")
+        return f"it ended with status {process.returncode}: {next((one for one in reversed(lines) if one), '')}"
+
     try:
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{port}", ended
     finally:
         with suppress(ProcessLookupError):
             process.terminate()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+
 import pytest
 
 from proxy.errors import MemoryFault
@@ -25,3 +28,18 @@ async def test_what_was_said_before_is_forwarded_to_another_conversation_of_the_
         assert second.recalled > 0 and "4471" in second.messages[-1]["content"]
         with pytest.raises(MemoryFault, match="it answers with status 500"):
             await proxy.send(told, Reply("no", status=500), **HEADERS)
+
+
+@pytest.fixture
+def wrong_setting() -> Iterator[None]:
+    name = "PALIMPSEST_MEMORY__DEADLINE_MS"
+    os.environ[name] = "never"
+    yield
+    del os.environ[name]
+
+
+@pytest.mark.usefixtures("wrong_setting")
+async def test_a_proxy_that_does_not_start_says_why_at_once() -> None:
+    with pytest.raises(MemoryFault, match=r"it ended with status 2: .*(?i:deadline_ms)"):
+        async with running.opened("m-1"):
+            pass
