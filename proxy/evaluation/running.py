@@ -101,7 +101,7 @@ class RunningProxy:
     async def _until(self, holds: Any, seconds: float, doing: str) -> None:
         try:
             async with asyncio.timeout(seconds):
-                while not await self._is(holds):  # noqa: ASYNC110 (all there is)
+                while not await self._is(holds):
                     if ended := self._ended():
                         raise MemoryFault(f"{doing}: {ended}")
                     await asyncio.sleep(LOOK_SECONDS)
