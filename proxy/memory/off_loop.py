@@ -8,7 +8,7 @@ import asyncio
 import functools
 from collections.abc import Callable
 from concurrent.futures import Executor
-from contextlib import nullcontext
+from contextlib import suppress
 from typing import TypeVar
 
 INLINE_BYTES = 64 * 1024  # read in about a millisecond; handing work to a thread costs half of that
@@ -34,5 +34,19 @@ class OffLoop:
         if size_bytes <= INLINE_BYTES:
             return function(*args)
         work = functools.partial(function, *args)
-        async with self._large if size_bytes > LARGE_BYTES else nullcontext():
-            return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+        loop = asyncio.get_running_loop()
+        if size_bytes <= LARGE_BYTES:
+            return await loop.run_in_executor(self._executor, work)
+        await self._large.acquire()
+
+        def make_way(_: object) -> None:
+            with suppress(RuntimeError):  # the app has ended meanwhile
+                loop.call_soon_threadsafe(self._large.release)
+
+        try:
+            running = self._executor.submit(work)
+        except BaseException:
+            self._large.release()
+            raise
+        running.add_done_callback(make_way)  # who is cancelled leaves its thread at work
+        return await asyncio.wrap_future(running)

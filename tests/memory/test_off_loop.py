@@ -33,6 +33,25 @@ async def test_very_large_work_leaves_a_thread_to_the_rest() -> None:
         assert await asyncio.gather(*large) == [True] * 3
 
 
+async def test_very_large_work_that_nobody_waits_for_any_more_still_leaves_a_thread_to_the_rest() -> None:
+    free = threading.Event()
+    with ThreadPoolExecutor(2) as executor:
+        work = OffLoop(executor)
+        given_up, large = (
+            asyncio.create_task(work.run(LARGE_BYTES + 1, free.wait, PATIENCE_SECONDS)) for _ in range(2)
+        )
+        await asyncio.sleep(0)
+        given_up.cancel()
+        await asyncio.wait([given_up])
+        await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS / 2):
+                assert await work.run(INLINE_BYTES + 1, len, "four") == 4
+        finally:
+            free.set()
+        assert await large
+
+
 async def test_very_large_work_that_fails_makes_way_for_the_next() -> None:
     with ThreadPoolExecutor(1) as executor:
         work = OffLoop(executor)
