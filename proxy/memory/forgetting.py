@@ -57,6 +57,7 @@ MERGED = 2  # changed rows: see `merge_some`
 MAX_MERGES = 100_000  # of an index of 80 GB
 VACUUM_BYTES = 256 << 20  # the whole file is written anew, and others wait: seconds
 LOOK_SECONDS = 0.5  # between looks for an erasure that another process did
+UNKNOWN = -1  # no number of an erasure: the first look that succeeds finds another
 LONGEST_NUMBER_DIGITS = 15  # fits into an integer of the database
 UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _AGE = re.compile(r"(\d{1,6})([mhdw])")
@@ -354,27 +355,34 @@ class Following:
         self._database = database
         self._finish = finish
         self._others = others
+        self._seen: int | None = None  # the newest erasure at the last look
+        self._failure = ""  # of the last look
 
     async def follow(self) -> None:
         """Look for erasures by any process, every half second; forever."""
+        if self._seen is None:  # else this is another attempt, and erasures may have been missed since the last look
+            self._seen = await self._newest(UNKNOWN)
         try:
             await self._finish()
         except MemoryFault as fault:  # the next start, or the next erasure, tries again
             log.warning("an interrupted erasure could not be finished", reason=str(fault))
-        seen: int | None = None
-        failure = ""  # of the last look
         while True:
-            newest = seen
-            try:
-                newest, failure = await self._database.ask(last_erasure), ""
-            except MemoryFault as fault:
-                if str(fault) != failure:
-                    log.warning("erasures by other processes cannot be followed now", reason=str(fault))
-                failure = str(fault)
-            if newest != seen and seen is not None:
+            newest = await self._newest(self._seen)
+            if newest != self._seen:
                 self.forget()
-            seen = newest
+            self._seen = newest
             await asyncio.sleep(LOOK_SECONDS)
+
+    async def _newest(self, otherwise: int) -> int:
+        """The number of the newest erasure; `otherwise` where it cannot be looked up."""
+        try:
+            newest, self._failure = await self._database.ask(last_erasure), ""
+        except MemoryFault as fault:
+            if str(fault) != self._failure:
+                log.warning("erasures by other processes cannot be followed now", reason=str(fault))
+            self._failure = str(fault)
+            return otherwise
+        return newest
 
     def forget(self) -> None:
         """Empty what is kept in memory here."""

@@ -400,6 +400,46 @@ async def test_caches_of_every_process_are_emptied_within_a_second(database: Dat
         await beside.close()
 
 
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_what_is_erased_before_a_worker_can_look_leaves_its_memory_too(
+    database: Database, journal: Journal, is_open: bool
+) -> None:
+    await Talk(journal).say(CANARY)
+    emptied = asyncio.Event()
+    beside = Database(database.path)
+    if is_open:
+        await beside.open()
+
+    async def finish() -> None:  # takes its time
+        await Forgetting(database, SECRET, lambda: NOW + 1).erase(Target(conversation="c-1"))
+        await beside.open()
+
+    following = asyncio.create_task(Following(beside, finish, [emptied.set]).follow())
+    try:
+        await asyncio.wait_for(emptied.wait(), 10)
+    finally:
+        following.cancel()
+        await beside.close()
+
+
+async def test_what_is_erased_before_a_worker_looks_again_leaves_its_memory_too(
+    database: Database, journal: Journal
+) -> None:
+    await Talk(journal).say(CANARY)
+    emptied = asyncio.Event()
+    follower = Following(database, Forgetting(database, SECRET, lambda: NOW).finish, [emptied.set])
+    following = asyncio.create_task(follower.follow())
+    await asyncio.sleep(0.1)
+    following.cancel()
+    await asyncio.wait([following])
+    await Forgetting(database, SECRET, lambda: NOW + 1).erase(Target(conversation="c-1"))
+    following = asyncio.create_task(follower.follow())
+    try:
+        await asyncio.wait_for(emptied.wait(), 10)
+    finally:
+        following.cancel()
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
