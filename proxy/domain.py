@@ -563,6 +563,7 @@ class Turn:
     upstream: str = ""  # name of the one that it is for; "" unknown
     is_bare: bool = False  # sent once more as the client sent it: its blocks were too much, and are not to be repeated
     explain: Json = field(default_factory=dict)
+    chars: int | None = None  # in all texts of the messages in `new`; None: not counted yet
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,9 @@ class Archivist:
 
     def note(self, turn: Turn) -> None:
         """Take a request to be written; returns at once."""
-        chars = sum(chars_of(new.message.raw) for new in turn.new)
+        chars = turn.chars
+        if chars is None:
+            chars = sum(chars_of(new.message.raw) for new in turn.new)
         if not self.room.take_turn(chars):
             self._lose(1)
             return

@@ -320,6 +320,13 @@ async def test_more_turns_than_may_wait_are_counted_as_lost_with_their_answers(t
     await house.database.close()
 
 
+async def test_characters_that_were_counted_before_are_what_a_turn_takes_of_the_queue(tmp_path: Path) -> None:
+    house = House(tmp_path / "journal.db", queue_bytes=1000)
+    for n, chars in enumerate((999, 1, 1)):
+        house.archivist.note(replace(turn_of(user(f"message {n}")), conversation=f"c-{n}", chars=chars))
+    assert house.counts.lost == 1
+
+
 async def test_turn_that_cannot_be_stored_is_set_aside_and_takes_no_other_with_it(house: House) -> None:
     unreadable = replace(turn_of(user("worse")), tenant=None, conversation="c-3")  # type: ignore[arg-type]
     unwritable = replace(turn_of(user("bad")), created_at=None, conversation="c-2")  # NOT NULL

@@ -11,6 +11,7 @@ from proxy.core.decision import Decision
 from proxy.core.history.link_keys import flags_of, request_links
 from proxy.core.recall.diagnosis import newly_lost
 from proxy.domain import HeadFlag, LinkKind, NewMessage, Role, Turn
+from proxy.wire.values import chars_of
 
 
 def turn_of(decision: Decision, rules: Rules, *, id: str, upstream: str, created_at: float) -> Turn:
@@ -28,6 +29,7 @@ def turn_of(decision: Decision, rules: Rules, *, id: str, upstream: str, created
     kept = _kept(decision)
     prints = reading.history_prints
     behind = prints[-1].full if prints else head.fulls[lineage.held[-1]] if head and held else 0
+    new = _new(decision, kept, len(held))
     return Turn(
         id=id,
         tenant=speaker.tenant,
@@ -35,7 +37,7 @@ def turn_of(decision: Decision, rules: Rules, *, id: str, upstream: str, created
         role=lineage.role,
         event=lineage.event,
         kept=(*enumerate(held), *((len(held) + at, occurrence) for at, occurrence in kept.items())),
-        new=_new(decision, kept, len(held)),
+        new=new,
         parent_turn=head.turn if head else None,
         parent_conversation=lineage.parent,
         shape=decision.shape,
@@ -54,6 +56,7 @@ def turn_of(decision: Decision, rules: Rules, *, id: str, upstream: str, created
         tokens=decision.added.own_tokens + decision.added.tokens,
         upstream=upstream,
         explain=decision.explain,
+        chars=sum(chars_of(message.message.raw) for message in new),
     )
 
 

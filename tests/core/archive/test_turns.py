@@ -85,3 +85,11 @@ def test_turn_that_went_without_its_block_carries_none() -> None:
     assert (unsent.block, unsent.tokens, unsent.anchor, unsent.replaces_blocks) == (None, 40, -1, False)
     assert (unsent.is_bare, again.is_bare, again.block) == (False, True, None)
     assert unsent.explain["note"] == "deadline"
+
+
+def test_texts_of_a_turn_are_counted_where_it_is_made_and_not_where_it_is_taken() -> None:
+    decided = decision("user", "user", lineage=Lineage(Event.APPEND, Role.MAIN, HEAD, kept=(0, -1)))
+    chat = decided.reading.chat
+    messages = tuple(replace(message, raw={"content": "four"}) for message in chat.messages)
+    reading = replace(decided.reading, chat=replace(chat, messages=messages))
+    assert turn(replace(decided, reading=reading)).chars == len("four")
