@@ -117,7 +117,7 @@ def test_model_that_cannot_be_copied_is_used_as_it_is(tmp_path: Path) -> None:
     policy, said = ModelPolicy(cache=tmp_path), list[str]()
     place = put_model(cache_folder(policy))  # its graph is no graph
     assert install(policy, said.append) == place
-    assert said[-1].startswith("questions will take longer: making a faster copy for questions: ")
+    assert said[-1].startswith("questions will take longer to embed: making a faster copy for questions: ")
     assert questions_folder(place) == place
 
 

@@ -23,6 +23,9 @@ GAP = "…"  # the text goes on
 MIN_CUT_CHARS = 80  # half a sentence tells nothing
 STRETCH_CHARS = 300  # of a long passage that is not worth all its room: two or three sentences around the best one
 MIN_FILL_CHARS = 200  # of a long passage, cut to the room that is left; less is kept for short ones
+# Of the best passage's probability, for any other in a recall block: a real model that was given the line which answers
+# answered, beside one less likely line, three of five questions that it answers with that line alone.
+LEAST_OF_BEST = 0.3
 AROUND_CHARS = 32  # at most stand around a piece: heading, role, marks
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?\n]*")
 
@@ -57,7 +60,8 @@ def pack(
         candidates: best first; any number.
         budget: characters of the whole block and of a single passage, and what 100 characters of one must be worth; a
             longer passage that is not worth all its room is cut to the stretch that is. Windows of one message that
-            overlap are told as one; in a recall block a message gets one passage only, so that none is longer.
+            overlap are told as one; in a recall block a message gets one passage only, so that none is longer, and
+            passages much less probable than the best one are left out.
         question: a passage that is too long is cut around the sentence that shares most words with it.
 
     Returns:
@@ -72,8 +76,12 @@ def pack(
     used = 0
     said: set[str] = set()
     cut: dict[int, str] = {}
+    most = max((candidate.probability for candidate in candidates), default=0.0)
     for candidate in candidates:
         memory = candidate.memory
+        if kind is BlockKind.RECALL and candidate.probability < LEAST_OF_BEST * most:
+            cut[memory.id] = f"a probability of {candidate.probability:.3f} is little beside the best one's {most:.3f}"
+            continue
         if memory.text.strip() in said:
             cut[memory.id] = "the same text is in the block already"
             continue

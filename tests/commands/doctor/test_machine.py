@@ -49,7 +49,7 @@ def test_a_missing_model_is_no_failure_and_a_damaged_one_is(tmp_path: Path) -> N
     for name in ("model.onnx", "tokenizer.json", "tokenizer_config.json"):
         (tmp_path / name).write_text("{}")
     found = machine.model(ModelPolicy(folder=tmp_path))
-    assert found.state is State.FAILED and "fetched again" in found.advice
+    assert found.state is State.FAILED and "downloaded again" in found.advice
 
 
 def test_tokenizers_that_cannot_be_had_fail(tmp_path: Path) -> None:

@@ -237,3 +237,16 @@ def test_of_a_long_passage_that_is_not_worth_all_its_room_a_stretch_is_told() ->
     assert long in whole.text
     assert len(part.text) - len(whole.text) < STRETCH_CHARS - len(long) + AROUND_CHARS
     assert pack([judged(1, long, 0.3)], budget, BlockKind.RECALL)[0] is None
+
+
+def test_a_recall_block_leaves_out_what_is_much_less_probable_than_the_best_passage() -> None:
+    candidates = [
+        judged(1, "The puppy is called Pfeffernuss.", 0.8),
+        judged(2, "The manager is called Adeyemi.", 0.2),
+        judged(3, "The beagle comes from Linz.", 0.4),
+    ]
+    packed, cut = pack(candidates, ROOMY, BlockKind.RECALL)
+    assert packed is not None and packed.occurrences == (1, 3)
+    assert cut == {2: "a probability of 0.200 is little beside the best one's 0.800"}
+    restored, _ = pack(candidates, ROOMY, BlockKind.RESTORE)
+    assert restored is not None and restored.occurrences == (1, 2, 3)
