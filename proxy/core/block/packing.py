@@ -61,7 +61,7 @@ def pack(
         budget: characters of the whole block and of a single passage, and what 100 characters of one must be worth; a
             longer passage that is not worth all its room is cut to the stretch that is. Windows of one message that
             overlap are told as one; in a recall block a message gets one passage only, so that none is longer, and
-            passages much less probable than the best one are left out.
+            passages much less probable than the best one are left out, unless they answer it or it answers them.
         question: a passage that is too long is cut around the sentence that shares most words with it.
 
     Returns:
@@ -76,11 +76,13 @@ def pack(
     used = 0
     said: set[str] = set()
     cut: dict[int, str] = {}
-    most = max((candidate.probability for candidate in candidates), default=0.0)
+    best = max(candidates, key=lambda candidate: candidate.probability, default=None)
     for candidate in candidates:
         memory = candidate.memory
-        if kind is BlockKind.RECALL and candidate.probability < LEAST_OF_BEST * most:
-            cut[memory.id] = f"a probability of {candidate.probability:.3f} is little beside the best one's {most:.3f}"
+        if kind is BlockKind.RECALL and best is not None and _is_little(candidate, best):
+            cut[memory.id] = (
+                f"a probability of {candidate.probability:.3f} is little beside the best one's {best.probability:.3f}"
+            )
             continue
         if memory.text.strip() in said:
             cut[memory.id] = "the same text is in the block already"
@@ -109,6 +111,13 @@ def pack(
         return None, cut
     occurrences = tuple(dict.fromkeys(piece.occurrence for piece in chosen))
     return Block(head + _body(chosen) + BLOCK_CLOSE, kind, occurrences), cut
+
+
+def _is_little(candidate: Candidate, best: Candidate) -> bool:
+    """Whether it is much less probable than the best one, and not of the same exchange: a reply may hold the answer."""
+    one, other = candidate.memory, best.memory
+    is_beside = one.occurrence == other.occurrence or one.follows == other.occurrence or other.follows == one.occurrence
+    return candidate.probability < LEAST_OF_BEST * best.probability and not is_beside
 
 
 def _worth_chars(candidate: Candidate, budget: Budget) -> int:

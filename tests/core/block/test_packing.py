@@ -242,11 +242,19 @@ def test_of_a_long_passage_that_is_not_worth_all_its_room_a_stretch_is_told() ->
 def test_a_recall_block_leaves_out_what_is_much_less_probable_than_the_best_passage() -> None:
     candidates = [
         judged(1, "The puppy is called Pfeffernuss.", 0.8),
-        judged(2, "The manager is called Adeyemi.", 0.2),
-        judged(3, "The beagle comes from Linz.", 0.4),
+        judged(5, "The manager is called Adeyemi.", 0.2),
+        judged(9, "The beagle comes from Linz.", 0.4),
     ]
     packed, cut = pack(candidates, ROOMY, BlockKind.RECALL)
-    assert packed is not None and packed.occurrences == (1, 3)
-    assert cut == {2: "a probability of 0.200 is little beside the best one's 0.800"}
+    assert packed is not None and packed.occurrences == (1, 9)
+    assert cut == {5: "a probability of 0.200 is little beside the best one's 0.800"}
     restored, _ = pack(candidates, ROOMY, BlockKind.RESTORE)
-    assert restored is not None and restored.occurrences == (1, 2, 3)
+    assert restored is not None and restored.occurrences == (1, 5, 9)
+
+
+def test_a_recall_block_keeps_the_reply_to_its_best_passage() -> None:
+    asked = judged(1, "Port 8080 is taken, so choose another one.", 0.8)
+    replied = judged(2, "Then the gateway listens on 8731.", 0.1)
+    replied = replace(replied, memory=replace(replied.memory, follows=1))
+    packed, _ = pack([asked, replied, judged(7, "The gateway is slow.", 0.1)], ROOMY, BlockKind.RECALL)
+    assert packed is not None and packed.occurrences == (1, 2)
