@@ -146,7 +146,7 @@ class LocalEmbedder:
             self._loading = None
         self._counts.gauge("embedder_ready", 1)
         self.status = "ready"
-        log.info("embedding model loaded", model=self._model.name, folder=str(folder))
+        log.info("embedding model loaded", name=self._model.name, folder=str(folder))
         return True
 
     async def loaded(self, seconds: float) -> bool:

@@ -13,11 +13,10 @@ from proxy.ports import Wire
 
 
 @dataclass(frozen=True, slots=True)
-class RequestItem:
-    """A request that is to be written."""
+class _TurnItem:
+    """What is to be written of a turn."""
 
     turn: Turn
-    chars: int
 
     @property
     def tenant(self) -> str:
@@ -29,10 +28,16 @@ class RequestItem:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerItem:
+class RequestItem(_TurnItem):
+    """A request that is to be written."""
+
+    chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerItem(_TurnItem):
     """An answer that is to be written, as it was overheard."""
 
-    turn: Turn
     wire: Wire
     payloads: Sequence[bytes]
     streamed: bool
@@ -40,14 +45,6 @@ class AnswerItem:
     at: float
     committed: asyncio.Future[None]
     chars: int
-
-    @property
-    def tenant(self) -> str:
-        return self.turn.tenant
-
-    @property
-    def conversation(self) -> str:
-        return self.turn.conversation
 
 
 Item = RequestItem | AnswerItem

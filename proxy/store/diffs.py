@@ -15,8 +15,6 @@ import orjson
 
 from proxy.store.connection import Ask
 
-INSTRUCTION_ROLES = ("system", "developer")  # `Message.is_instruction`, for SQL
-
 # A turn that keeps nothing of its parent's listing needs no parent to be rebuilt: the walk ends there.
 CHAIN = """
 WITH RECURSIVE chain(id, parent, kept, messages) AS (

@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
 import psutil
@@ -53,12 +54,8 @@ def beside(proxy: Proxy) -> Iterator[sqlite3.Connection]:
 def workers(proxy: Proxy) -> list[psutil.Process]:
     assert proxy.process is not None
     children = psutil.Process(proxy.process.pid).children(recursive=True)
-    found = []
-    for child in children:
-        with suppress(psutil.NoSuchProcess):  # killed, and not yet collected
-            if "proxy.embedding.embedding_worker" in " ".join(child.cmdline()):
-                found.append(child)
-    return found
+    alive = [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
+    return [child for child in alive if "proxy.embedding.embedding_worker" in " ".join(child.cmdline())]
 
 
 def without_vector(proxy: Proxy) -> int:
@@ -81,18 +78,24 @@ def test_embedding_process_that_is_killed_is_started_again(talk: Conversation, u
 def test_embedding_process_that_is_killed_again_and_again_stops_no_request_and_loses_no_passage(
     talk: Conversation, upstream: ScriptedUpstream
 ) -> None:
-    proxy, over = talk.proxy, threading.Event()
+    proxy, over, floors = talk.proxy, threading.Event(), count(3)
+
+    def fails_after_another_turn(number: int) -> bool:  # a quick machine embeds some before the first kill
+        assert_flows(talk, upstream, f"{LATER} That was floor {number}.")
+        return b"indexing failed; retrying" in proxy.log.read_bytes()
 
     def kill() -> None:
         while not over.wait(0.05):
-            for worker in workers(proxy):
-                worker.kill()
+            with suppress(psutil.NoSuchProcess):  # it has ended between the look and the blow
+                for worker in workers(proxy):
+                    worker.kill()
 
     killing = threading.Thread(target=kill)
     killing.start()
     try:
         for number in range(3):
             assert_flows(talk, upstream, f"{LATER} That was floor {number}.")
+        until(lambda: fails_after_another_turn(next(floors)), "indexing to fail")
     finally:
         over.set()
         killing.join()
