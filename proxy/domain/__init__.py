@@ -1,0 +1,49 @@
+"""
+Value types that every part shares; each file holds those of one subject.
+
+Plain frozen values, without behaviour beyond derived properties. `proxy.domain` gathers all of them.
+"""
+
+from proxy.domain.archive import (
+    TURN_PREFIX,
+    Answer,
+    Bare,
+    Ending,
+    Entry,
+    Heard,
+    NewMessage,
+    Passage,
+    Record,
+    SetAside,
+    Turn,
+)
+from proxy.domain.blocks import BLOCK_CLOSE, BLOCK_OPEN, Added, Block, BlockKind, Budget, StoredBlock
+from proxy.domain.decisions import Diagnosis, Generosity, Mode, Note, Pressure, Tier
+from proxy.domain.history import (
+    Clues,
+    Continuation,
+    Event,
+    Follows,
+    Head,
+    HeadFlag,
+    Lineage,
+    Link,
+    LinkKind,
+    Role,
+    Seen,
+    Shape,
+    Speaker,
+)
+from proxy.domain.memories import Candidate, Memory, Query, Reach, Recalled
+from proxy.domain.requests import (
+    Chat,
+    Completion,
+    Fingerprint,
+    Insertion,
+    Json,
+    Layout,
+    Message,
+    RawHeaders,
+    ToolCall,
+    TooLong,
+)

@@ -1,0 +1,58 @@
+"""
+Blocks: the text that memory adds to a request, and what it may cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+BLOCK_OPEN = "<palimpsest-memory"
+
+BLOCK_CLOSE = "</palimpsest-memory>"
+
+
+class BlockKind(StrEnum):
+    RESTORE = "restore"
+    RECALL = "recall"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much one block may say: characters of the whole rendered block, frame included."""
+
+    chars: int
+    passage_chars: int  # no single passage is longer
+    least_worth: float = 0.0  # probability that each passage must have for each 100 characters of it
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What the proxy says: the whole rendered text, frame included, and where every piece comes from."""
+
+    text: str
+    kind: BlockKind
+    occurrences: tuple[int, ...]  # packed, in order of appearance
+    tokens: int = 0
+    role: str = ""  # "": inside the message that carries it; else a message of its own, of this role, in front of it
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBlock:
+    """A block said earlier, anchored to one occurrence of one user message, replayed byte for byte."""
+
+    occurrence: int
+    block: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What memory adds to one request, blocks of before included, and what the client itself sends; in tokens."""
+
+    tokens: int
+    own_tokens: int
+
+    @property
+    def share(self) -> float:
+        """Of the client's own; 0 of nothing."""
+        return self.tokens / self.own_tokens if self.own_tokens else 0.0
