@@ -112,6 +112,8 @@ class HeadFlag:
     CALLS = 64  # an assistant message that calls tools
     COMPACTED = 128  # the provider put something of its own in place of what stood before it
     ERASED = 256  # its text was erased: only its fingerprints are left
+    RETIRED = 512  # it is stored, but neither recalled nor found until that is undone
+    SWEPT = 1024  # erased for its age, by retention
 
 
 @dataclass(frozen=True, slots=True)

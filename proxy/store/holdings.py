@@ -27,10 +27,10 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 DERIVED = frozenset({"vector", "unindexed", "forgotten"})
 """Tables with numbers that follow from words: their rows go with those, or name ids of rows that are gone."""
 
-FINGERPRINTS = frozenset({"occurrence", "link", "erased", "erased_scope", "quarantine"})
+FINGERPRINTS = frozenset({"occurrence", "link", "erased", "erased_scope", "retired", "retired_scope", "quarantine"})
 """Tables with keyed hashes of messages, and their places. What an erased message leaves stands here."""
 
-PLAIN = frozenset({"task", "erasure"})
+PLAIN = frozenset({"task", "erasure", "retirement"})
 """Tables with nothing of a conversation in them."""
 
 FULL_TEXT = ("memory_text",)  # their shadow tables, NAME_data and so on, are theirs

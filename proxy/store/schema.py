@@ -209,6 +209,29 @@ CREATE TABLE erasure (                       -- one row for each; caches in ever
 );
 """
 
+M005 = r"""
+CREATE TABLE retirement (                    -- what is out of use and may be taken back into it until a day
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    key TEXT NOT NULL UNIQUE,                -- id of the receipt
+    tenant INTEGER NOT NULL,                 -- row; 0: several
+    at REAL NOT NULL,
+    until REAL NOT NULL                      -- erased after this
+);
+CREATE TABLE retired (                       -- messages that are stored, but neither recalled nor found
+    occurrence INTEGER PRIMARY KEY REFERENCES occurrence(id) ON DELETE CASCADE,
+    retirement INTEGER NOT NULL REFERENCES retirement(id),
+    memory INTEGER NOT NULL                  -- the first of its passages as it was; 0 it had none
+);
+CREATE INDEX retired_by_retirement ON retired(retirement);
+CREATE TABLE retired_scope (                 -- whose past was retired: requests that came before it are, too
+    print INTEGER PRIMARY KEY,               -- keyed hash, as in `erased_scope`
+    retirement INTEGER NOT NULL REFERENCES retirement(id),
+    at REAL NOT NULL
+);
+ALTER TABLE erased ADD COLUMN retirement INTEGER NOT NULL DEFAULT 0;  -- 0: erased; else only retired, by this one
+ALTER TABLE block ADD COLUMN retired INTEGER NOT NULL DEFAULT 0;  -- quotes what this one retired: not replayed; 0 it is
+"""
+
 
 async def m001_journal(run: Run) -> None:
     """The first form."""
@@ -235,7 +258,19 @@ async def m004_erasures(run: Run) -> None:
         await run(statement)
 
 
-MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (m001_journal, m002_rounds, m003_quarantine, m004_erasures)
+async def m005_retirements(run: Run) -> None:
+    """What is retired, and may be taken back."""
+    for statement in statements(M005):
+        await run(statement)
+
+
+MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
+    m001_journal,
+    m002_rounds,
+    m003_quarantine,
+    m004_erasures,
+    m005_retirements,
+)
 """In order; the number of those applied stands in `PRAGMA user_version`."""
 
 
