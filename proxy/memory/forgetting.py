@@ -13,7 +13,7 @@ import functools
 import re
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -46,7 +46,6 @@ from proxy.store.erasure import (
 from proxy.store.remains import Remains, known_words, look, samples
 from proxy.store.selection import Plan, Target, counts, is_stored_name, last_occurrence, plans, resent
 from proxy.store.terms import merge_some, optimise
-from proxy.store.tombstones import last_erasure
 from proxy.wire import fingerprint, storage_codec
 
 MESSAGES_AT_A_TIME = 500  # some 50 ms of the writer: requests are journalled in between
@@ -56,8 +55,6 @@ MERGE_PAGES = 200  # of the full-text index at a time, 800 KB: some 20 ms
 MERGED = 2  # changed rows: see `merge_some`
 MAX_MERGES = 100_000  # of an index of 80 GB
 VACUUM_BYTES = 256 << 20  # the whole file is written anew, and others wait: seconds
-LOOK_SECONDS = 0.5  # between looks for an erasure that another process did
-UNKNOWN = -1  # no number of an erasure: the first look that succeeds finds another
 LONGEST_NUMBER_DIGITS = 15  # fits into an integer of the database
 UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _AGE = re.compile(r"(\d{1,6})([mhdw])")
@@ -79,7 +76,7 @@ CACHES_OF_WORDS = (
 """Functions that keep words of messages in memory to save time: emptied in every worker after an erasure."""
 
 OBJECTS_OF_WORDS = frozenset({"proxy.embedding.embedder.LocalEmbedder", "proxy.memory.recent_readings.RecentReadings"})
-"""Classes whose objects keep words too: `Following` is given the `forget` of each."""
+"""Classes whose objects keep words too: `forget_words` is given the `forget` of each."""
 
 CACHES_WITHOUT_WORDS = frozenset(
     {
@@ -248,12 +245,14 @@ class Forgetting:
         """
         Clean up after an erasure that was cut off, here or elsewhere, when its rows were gone already.
 
-        Raises:
-            MemoryFault: it cannot be done now.
+        Where that cannot be done now, it is logged; the next start, or the next erasure, tries again.
         """
-        async with self._busy:
-            await self._database.open()
-            await self._finish()
+        try:
+            async with self._busy:
+                await self._database.open()
+                await self._finish()
+        except MemoryFault as fault:
+            log.warning("an interrupted erasure could not be finished", reason=str(fault))
 
     async def _finish(self) -> None:
         if not await self._database.ask(is_unfinished):
@@ -340,56 +339,17 @@ class Forgetting:
             await self._database.vacuum()
 
 
-class Following:
+def forget_words(others: Sequence[Callable[[], None]] = ()) -> None:
     """
-    Empties this process's memory of words when anybody erased something. Run `follow` in the background.
+    Empty this process's memory of words, as is due after an erasure by any process.
 
     Args:
-        finish: `Forgetting.finish`, called once at the start.
-        others: called too where something was erased.
+        others: the `forget` of each object of `OBJECTS_OF_WORDS`.
     """
-
-    def __init__(
-        self, database: Database, finish: Callable[[], Awaitable[None]], others: Sequence[Callable[[], None]] = ()
-    ) -> None:
-        self._database = database
-        self._finish = finish
-        self._others = others
-        self._seen: int | None = None  # the newest erasure at the last look
-        self._failure = ""  # of the last look
-
-    async def follow(self) -> None:
-        """Look for erasures by any process, every half second; forever."""
-        if self._seen is None:  # else this is another attempt, and erasures may have been missed since the last look
-            self._seen = await self._newest(UNKNOWN)
-        try:
-            await self._finish()
-        except MemoryFault as fault:  # the next start, or the next erasure, tries again
-            log.warning("an interrupted erasure could not be finished", reason=str(fault))
-        while True:
-            newest = await self._newest(self._seen)
-            if newest != self._seen:
-                self.forget()
-            self._seen = newest
-            await asyncio.sleep(LOOK_SECONDS)
-
-    async def _newest(self, otherwise: int) -> int:
-        """The number of the newest erasure; `otherwise` where it cannot be looked up."""
-        try:
-            newest, self._failure = await self._database.ask(last_erasure), ""
-        except MemoryFault as fault:
-            if str(fault) != self._failure:
-                log.warning("erasures by other processes cannot be followed now", reason=str(fault))
-            self._failure = str(fault)
-            return otherwise
-        return newest
-
-    def forget(self) -> None:
-        """Empty what is kept in memory here."""
-        for cache in CACHES_OF_WORDS:
-            cache.cache_clear()
-        for other in self._others:
-            other()
+    for cache in CACHES_OF_WORDS:
+        cache.cache_clear()
+    for other in others:
+        other()
 
 
 def _prints(target: Target, plan: Plan, key: bytes) -> list[int]:

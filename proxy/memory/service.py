@@ -23,12 +23,14 @@ from proxy.embedding.embedder import LocalEmbedder
 from proxy.errors import MemoryFault
 from proxy.memory.archive import Archive
 from proxy.memory.archivist import Archivist
-from proxy.memory.forgetting import Following
+from proxy.memory.follower import Follower
+from proxy.memory.forgetting import forget_words
 from proxy.memory.queue_room import LIMITS, ArchiveLimits
 from proxy.memory.recent_readings import RecentReadings
 from proxy.memory.supervision import Supervisor
 from proxy.ports import Clock, Counts, Embedder
 from proxy.settings.policy import Policy
+from proxy.store import changes
 from proxy.store.data_dir import refuse_network_file_system
 from proxy.tokens import counter
 from proxy.tokens.counter import TokenCounter
@@ -118,6 +120,8 @@ class MemoryService:
         self.recall = self._archive.recall()
         self.forgetting = self._archive.forgetting(secret)
         self.recent = RecentReadings()
+        self.follower = Follower(self._archive.database, counts)
+        self.follower.listen(changes.ERASURES, "forgetting", self._forget)
         self.tokens = TokenCounter()
         self.windows = Windows(policy.pressure, clock)
         self.executor = ThreadPoolExecutor(HEAVY_THREADS, "heavy")
@@ -145,11 +149,12 @@ class MemoryService:
         start = self._supervisor.start
         first = (start("tokens", self._load_tokens), start("store", self._open_store))
         await asyncio.wait(first, timeout=START_SECONDS)
+        await self.follower.look()
         start("model", self._model.watch)  # after the above, as a model takes the machine
         start("archivist", self.archivist.write)
         start("index", partial(self._indexer.run, lambda: not self.archivist.is_failing))
-        forget = [self._model.forget, self.recent.forget]
-        start("forgetting", Following(self._archive.database, self.forgetting.finish, forget).follow)
+        start("erasure", self.forgetting.finish)
+        start("follower", self.follower.follow)
         start("state", self._report)
 
     async def close(self) -> None:
@@ -188,6 +193,7 @@ class MemoryService:
 
     def _reasons(self, pending: int | None) -> Iterator[str]:
         yield from self._supervisor.troubles
+        yield from self.follower.troubles
         yield from self.archivist.troubles
         told = (
             (self._indexer.has_set_aside, SET_ASIDE),
@@ -223,6 +229,9 @@ class MemoryService:
             await self._archive.database.open()
         except MemoryFault as fault:
             log.error("the store cannot be opened, requests pass without memory until it can", reason=str(fault))
+
+    async def _forget(self) -> None:
+        forget_words((self._model.forget, self.recent.forget))
 
     async def _load_tokens(self) -> None:
         try:

@@ -21,6 +21,8 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "tenant": ("name",),  # a keyed hash, or a name that the operator chose
     "round": ("scope",),
     "reinforced": ("scope",),
+    "proxy_key": ("name", "tenant", "users", "scopes"),  # what the operator wrote; it stays until the key is deleted
+    "switch": ("tenant", "reason"),  # the same
 }
 """Tables with words of a conversation or names of its people, and the columns that hold them."""
 
@@ -30,7 +32,7 @@ DERIVED = frozenset({"vector", "unindexed", "forgotten"})
 FINGERPRINTS = frozenset({"occurrence", "link", "erased", "erased_scope", "retired", "retired_scope", "quarantine"})
 """Tables with keyed hashes of messages, and their places. What an erased message leaves stands here."""
 
-PLAIN = frozenset({"task", "erasure", "retirement"})
+PLAIN = frozenset({"task", "erasure", "retirement", "change", "policy"})
 """Tables with nothing of a conversation in them."""
 
 FULL_TEXT = ("memory_text",)  # their shadow tables, NAME_data and so on, are theirs

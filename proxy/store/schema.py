@@ -233,6 +233,37 @@ ALTER TABLE block ADD COLUMN retired INTEGER NOT NULL DEFAULT 0;  -- quotes what
 """
 
 
+M006 = r"""
+CREATE TABLE change (                        -- counters that every process follows: see store/changes.py
+    name TEXT PRIMARY KEY,
+    number INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE proxy_key (                     -- keys that callers present; none of them stands here
+    id TEXT PRIMARY KEY,
+    digest BLOB NOT NULL UNIQUE,             -- SHA-256 of the key
+    shown TEXT NOT NULL,                     -- its first characters
+    name TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    users TEXT NOT NULL,                     -- JSON: the names that it may use; [] any
+    scopes TEXT NOT NULL,                    -- the same of projects
+    read_only INTEGER NOT NULL,
+    created_at REAL NOT NULL,
+    expires_at REAL,                         -- NULL never
+    revoked_at REAL
+);
+CREATE TABLE switch (                        -- for whom memory is switched off
+    tenant TEXT PRIMARY KEY,                 -- '' everybody
+    reason TEXT NOT NULL,
+    at REAL NOT NULL
+);
+CREATE TABLE policy (                        -- the policies that were in force, the newest last
+    generation INTEGER PRIMARY KEY AUTOINCREMENT,
+    digest TEXT NOT NULL,
+    at REAL NOT NULL
+);
+"""
+
+
 async def m001_journal(run: Run) -> None:
     """The first form."""
     for statement in statements(M001):
@@ -264,12 +295,19 @@ async def m005_retirements(run: Run) -> None:
         await run(statement)
 
 
+async def m006_operation(run: Run) -> None:
+    """What an operator changes while processes run, and what tells them so."""
+    for statement in statements(M006):
+        await run(statement)
+
+
 MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
     m001_journal,
     m002_rounds,
     m003_quarantine,
     m004_erasures,
     m005_retirements,
+    m006_operation,
 )
 """In order; the number of those applied stands in `PRAGMA user_version`."""
 

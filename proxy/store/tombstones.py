@@ -34,11 +34,6 @@ def has_erasures(ask: Ask) -> bool:
     return bool(ask("SELECT EXISTS (SELECT 1 FROM erasure)")[0][0])
 
 
-def last_erasure(ask: Ask) -> int:
-    """The number of the newest erasure, 0 where there was none."""
-    return int(ask("SELECT ifnull(max(id), 0) FROM erasure")[0][0])
-
-
 def holds_erased(ask: Ask, conversation: int) -> bool:
     """Whether something of a conversation was erased."""
     sql = f"SELECT EXISTS (SELECT 1 FROM occurrence WHERE conversation = ? AND flags & {HeadFlag.ERASED})"

@@ -17,7 +17,7 @@ from proxy.core.caller.identity import tenant_key
 from proxy.core.redaction.redaction import redacted_name
 from proxy.domain import Bare, Block, BlockKind, Json, Record, Role
 from proxy.errors import PolicyError
-from proxy.memory.forgetting import CACHES_OF_WORDS, Following, Forgetting, target_of
+from proxy.memory.forgetting import CACHES_OF_WORDS, Forgetting, forget_words, target_of
 from proxy.store.database import Database
 from proxy.store.derived import Derived
 from proxy.store.erasure import Erased, erase_messages, mark_scopes
@@ -380,64 +380,12 @@ async def test_a_rebuild_that_had_read_the_words_does_not_bring_them_back(
     assert not is_on_disk(database, "kestrel")
 
 
-async def test_caches_of_every_process_are_emptied_within_a_second(database: Database, journal: Journal) -> None:
-    await Talk(journal).say(CANARY)
-    emptied = asyncio.Event()
-    beside = Database(database.path)
-    await beside.open()
-    following = asyncio.create_task(
-        Following(beside, Forgetting(beside, SECRET, lambda: NOW).finish, [emptied.set]).follow()
-    )
-    try:
-        await asyncio.sleep(0.1)
-        fingerprint(read_message(user(CANARY)), b"key")
-        assert not emptied.is_set()
-        await Forgetting(database, SECRET, lambda: NOW + 1).erase(Target(conversation="c-1"))
-        await asyncio.wait_for(emptied.wait(), 10)
-        assert [cache.cache_info().currsize for cache in CACHES_OF_WORDS[:1]] == [0]
-    finally:
-        following.cancel()
-        await beside.close()
-
-
-@pytest.mark.parametrize("is_open", [True, False])
-async def test_what_is_erased_before_a_worker_can_look_leaves_its_memory_too(
-    database: Database, journal: Journal, is_open: bool
-) -> None:
-    await Talk(journal).say(CANARY)
-    emptied = asyncio.Event()
-    beside = Database(database.path)
-    if is_open:
-        await beside.open()
-
-    async def finish() -> None:  # takes its time
-        await Forgetting(database, SECRET, lambda: NOW + 1).erase(Target(conversation="c-1"))
-        await beside.open()
-
-    following = asyncio.create_task(Following(beside, finish, [emptied.set]).follow())
-    try:
-        await asyncio.wait_for(emptied.wait(), 10)
-    finally:
-        following.cancel()
-        await beside.close()
-
-
-async def test_what_is_erased_before_a_worker_looks_again_leaves_its_memory_too(
-    database: Database, journal: Journal
-) -> None:
-    await Talk(journal).say(CANARY)
-    emptied = asyncio.Event()
-    follower = Following(database, Forgetting(database, SECRET, lambda: NOW).finish, [emptied.set])
-    following = asyncio.create_task(follower.follow())
-    await asyncio.sleep(0.1)
-    following.cancel()
-    await asyncio.wait([following])
-    await Forgetting(database, SECRET, lambda: NOW + 1).erase(Target(conversation="c-1"))
-    following = asyncio.create_task(follower.follow())
-    try:
-        await asyncio.wait_for(emptied.wait(), 10)
-    finally:
-        following.cancel()
+def test_memory_of_words_is_emptied_everywhere() -> None:
+    emptied: list[int] = []
+    fingerprint(read_message(user(CANARY)), b"key")
+    forget_words([lambda: emptied.append(1), lambda: emptied.append(2)])
+    assert [cache.cache_info().currsize for cache in CACHES_OF_WORDS] == [0] * len(CACHES_OF_WORDS)
+    assert emptied == [1, 2]
 
 
 @pytest.mark.parametrize(
