@@ -22,9 +22,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from proxy.core.caller.client_table import read_signals
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.edge.access import Access
-from proxy.edge.admin_routes import admin_routes
+from proxy.edge.admin.forget_routes import ForgetRoutes
+from proxy.edge.admin.routes import admin_routes
 from proxy.edge.draining import Draining
-from proxy.edge.forget_routes import ForgetRoutes
 from proxy.edge.provider_state import ProviderState
 from proxy.edge.proxy_routes import ProxyRoutes
 from proxy.edge.self_description import self_description

@@ -12,8 +12,8 @@ from starlette.applications import Starlette
 
 from proxy.core.archive.receipt import is_genuine
 from proxy.edge.access import Access
-from proxy.edge.admin_routes import admin_routes
-from proxy.edge.forget_routes import ForgetRoutes
+from proxy.edge.admin.forget_routes import ForgetRoutes
+from proxy.edge.admin.routes import admin_routes
 from proxy.memory.forgetting import Forgetting
 from proxy.memory.service import MemoryState
 from proxy.metrics import Metrics

@@ -8,7 +8,7 @@ from starlette.applications import Starlette
 
 from proxy.domain import Candidate, Memory, Message, Query, Reach, Recalled
 from proxy.edge.access import Access
-from proxy.edge.admin_routes import admin_routes
+from proxy.edge.admin.routes import admin_routes
 from proxy.errors import MemoryFault
 from proxy.memory.service import MemoryState
 from proxy.metrics import Metrics

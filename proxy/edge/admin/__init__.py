@@ -1,0 +1,1 @@
+"""The admin API: what is remembered, and what was decided, for operators and programs."""
