@@ -27,6 +27,7 @@ from proxy.edge.admin.routes import admin_routes
 from proxy.edge.draining import Draining
 from proxy.edge.provider_state import ProviderState
 from proxy.edge.proxy_routes import ProxyRoutes
+from proxy.edge.request_id import LabelledAnswers
 from proxy.edge.self_description import self_description
 from proxy.edge.web_pages import PageGuard, WebPages
 from proxy.memory.service import MemoryService
@@ -66,7 +67,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
     pages = WebPages(policy.listen, has_keys=bool(keyring), hostname=socket.gethostname())
     draining = Draining(policy.listen.drain_seconds)
     own = _own(policy, environment, memory, metrics, draining, partial(_life, upstreams, memory, pipeline, draining))
-    return PageGuard(_Front(own, proxied), pages, metrics.refused)
+    return PageGuard(_Front(LabelledAnswers(own), proxied), pages, metrics.refused)
 
 
 def _own(

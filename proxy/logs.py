@@ -44,6 +44,7 @@ _ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 def configure(policy: LogPolicy, stream: TextIO = sys.stderr) -> None:
     """Write all log lines of this process, our own and the libraries', to `stream` in the policy's format."""
     common: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _trace,

@@ -24,7 +24,7 @@ from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.core.conversation import Request, Rules
 from proxy.core.decision import Decision
 from proxy.core.response_headers import LogFields, headers_of, log_fields, undecided_headers
-from proxy.domain import TURN_PREFIX, Mode, Note, RawHeaders, TooLong, Turn
+from proxy.domain import REQUEST_HEADER, TURN_PREFIX, Mode, Note, RawHeaders, TooLong, Turn
 from proxy.errors import MemoryFault, WireError
 from proxy.memory.decider import LATE_SECONDS, Decider
 from proxy.memory.late_turn import LateTurn
@@ -151,7 +151,7 @@ class Pipeline:
             running.cancel()
             return _untouched(attempt.body, Note.DEADLINE, model)
         listen = functools.partial(self._archivist.listen, attempt.late, attempt.wire)
-        fields: LogFields = {"request": attempt.turn_id, "note": Note.DEADLINE.value}
+        fields: LogFields = {"turn": attempt.turn_id, "note": Note.DEADLINE.value}
         return Prepared(attempt.body, undecided_headers(Note.DEADLINE, attempt.turn_id), model, listen, fields)
 
     async def _guarded(self, attempt: _Attempt) -> Prepared:
@@ -191,7 +191,13 @@ class Pipeline:
         if not attempt.was_forwarded:
             out = await self._work.run(reading.new_bytes, wire.render, reading.chat, decision.insertions)
         if mode is Mode.ON:
-            diff = functools.partial(turn_of, id=attempt.turn_id, upstream=upstream, created_at=attempt.created_at)
+            diff = functools.partial(
+                turn_of,
+                id=attempt.turn_id,
+                upstream=upstream,
+                created_at=attempt.created_at,
+                request=attempt.named.get(REQUEST_HEADER.decode(), ""),
+            )
             turn = await self._work.run(reading.new_bytes, diff, decision, self._rules)
         # nothing is waited for from here on: what is decided now is what was sent
         if attempt.was_forwarded:

@@ -81,6 +81,8 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
     yield fields(
         [
             ("turn", _place(turn)),
+            ("request", told.get("request", "")),
+            ("trace", told.get("trace", "")),
             ("role", told.get("role", "")),
             ("event", told.get("event", "")),
             *(("because", reason) for reason in told.get("evidence", ())),

@@ -179,8 +179,8 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     explain.add_argument(
         "named",
         nargs="?",
-        metavar="TURN|CONVERSATION",
-        help="x-palimpsest-turn or x-palimpsest-conversation of an answer; the default is the newest turn",
+        metavar="TURN|CONVERSATION|REQUEST",
+        help="x-palimpsest-turn, -conversation or -request of an answer; the default is the newest turn",
     )
     explain.add_argument(
         "number",

@@ -60,7 +60,7 @@ class Commands:
         Look up one turn.
 
         Args:
-            named: a turn, or a conversation; None: the newest turn of all.
+            named: a turn, a conversation, or the id of a request; None: the newest turn of all.
             number: of a conversation's turn, from 1; None: its newest.
 
         Raises:
@@ -70,6 +70,8 @@ class Commands:
             turn = await self._journal.turn_named(None, named)
         else:
             turn = await self._journal.turn(None, named, number)
+            if turn is None and number is None:
+                turn = await self._journal.turn_named(None, named)
         if turn is None:
             which = "the newest turn" if number is None else f"turn {number}"
             which = named if named and named.startswith(TURN_PREFIX) else f"{which} of {named or 'all'}"

@@ -41,7 +41,7 @@ def undecided_headers(note: Note, turn_id: str = "") -> Headers:
 def log_fields(decision: Decision, turn_id: str, note: Note | None) -> LogFields:
     """What the log line of the request says of it."""
     lineage, added = decision.lineage, decision.added
-    fields: LogFields = {"request": turn_id} if turn_id else {}
+    fields: LogFields = {"turn": turn_id} if turn_id else {}
     fields |= {"conversation": decision.conversation, "role": lineage.role.value, "history": lineage.event.value}
     if added.tokens:
         fields |= {"added_tokens": added.tokens, "added_share": round(added.share, 3)}

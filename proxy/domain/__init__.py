@@ -36,6 +36,7 @@ from proxy.domain.history import (
 )
 from proxy.domain.memories import Candidate, Memory, Query, Reach, Recalled
 from proxy.domain.requests import (
+    REQUEST_HEADER,
     Chat,
     Completion,
     Fingerprint,

@@ -14,6 +14,9 @@ Json = dict[str, Any]
 RawHeaders = Sequence[tuple[bytes, bytes]]
 """Headers as they stand on the wire: repeated names and their order kept. A client's names are in lower case."""
 
+REQUEST_HEADER = b"x-palimpsest-request"
+"""The id of a request: inside the proxy among the headers of the request, and on the answer to it."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:

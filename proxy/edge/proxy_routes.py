@@ -23,6 +23,7 @@ from proxy.edge.first_look import BufferedAnswer
 from proxy.edge.http import CUT
 from proxy.edge.provider_state import ProviderState, StateNotShared
 from proxy.edge.relay import Relay
+from proxy.edge.request_id import labelled, request_id
 from proxy.edge.request_log import RequestLog
 from proxy.edge.tunnel import can_switch, tunnel
 from proxy.edge.upload import BodyTooLarge, ClientGone, Upload
@@ -80,14 +81,15 @@ class ProxyRoutes:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["raw_path"].decode("latin-1")
-        line, relay = RequestLog(scope["method"], path), Relay(send, refusal_of(path, scope["headers"]))
+        id = request_id(scope)
+        line, relay = RequestLog(scope["method"], path, id), Relay(send, refusal_of(path, scope["headers"]), id)
         try:
-            await self._answer(scope, path, Upload(receive, self._limit_bytes), relay)
+            headers = labelled(scope["headers"], id)
+            await self._answer(scope, path, headers, Upload(receive, self._limit_bytes), relay)
         finally:
             line.write(relay)
 
-    async def _answer(self, scope: Scope, path: str, upload: Upload, relay: Relay) -> None:
-        headers = scope["headers"]
+    async def _answer(self, scope: Scope, path: str, headers: RawHeaders, upload: Upload, relay: Relay) -> None:
         if _STRANGE_PATH.search(path):
             text = "the path contains //, dot segments or backslashes, or does not start with /; send it without"
             await relay.refuse(400, "invalid_path", text)

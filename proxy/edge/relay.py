@@ -10,18 +10,23 @@ from time import perf_counter
 
 from starlette.types import Send
 
-from proxy.domain import Ending, RawHeaders
+from proxy.domain import REQUEST_HEADER, Ending, Note, RawHeaders
 from proxy.edge.guarded_listener import GuardedListener
 from proxy.ports import Listener, Prepared, UpstreamAnswer
 from proxy.wire.refusal import Refusal
 
 FIRST_ERROR_STATUS = 400
+ID_HEADERS = (b"x-request-id", b"request-id", REQUEST_HEADER)  # where SDKs of OpenAI and Anthropic look, and our own
 
 
 class Relay:
     """One answer on its way to the client, and to its listener; the upstream's or our own."""
 
-    def __init__(self, send: Send, refusal: Refusal) -> None:
+    def __init__(self, send: Send, refusal: Refusal, request: str = "") -> None:
+        """
+        Args:
+            request: its id, for answers of our own.
+        """
         self.has_begun = False
         self.status = 0  # that the client got; 0: none yet
         self.begun_at = 0.0  # by `perf_counter`
@@ -30,6 +35,7 @@ class Relay:
         self.told: Mapping[str, str | int | float] = {}
         self._send = send
         self._refusal = refusal
+        self._request = request.encode()
         self._added: RawHeaders = ()
         self._listen: Callable[[int, RawHeaders], Listener] | None = None
         self._listener: Listener | None = None
@@ -37,6 +43,8 @@ class Relay:
     def take(self, prepared: Prepared) -> None:
         """Add these headers to the answer, and let this listener hear it. From here on call `end`, whatever happens."""
         self._added, self._listen, self.told = prepared.headers, prepared.listen, prepared.log_fields
+        if self._added and self.told.get("note") != Note.OFF:
+            self._added = (*self._added, (REQUEST_HEADER, self._request))
 
     async def forward(self, answer: UpstreamAnswer) -> None:
         """
@@ -63,7 +71,8 @@ class Relay:
         self.code = code
         body = self._refusal(status, code, text)
         described = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-        await self._start(status, [*described, *self._added])
+        label = [(name, self._request) for name in ID_HEADERS if self._request]
+        await self._start(status, [*described, *label, *(h for h in self._added if h[0] != REQUEST_HEADER)])
         await self._pass(body, more=False)
 
     def end(self, ending: Ending) -> Listener | None:

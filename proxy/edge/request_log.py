@@ -7,7 +7,6 @@ words: the path is the client's, but without its query, escaped and cut short.
 
 from __future__ import annotations
 
-import secrets
 from time import perf_counter
 from typing import Any
 
@@ -26,14 +25,18 @@ log = structlog.get_logger()
 class RequestLog:
     """One request, from its first byte to its last."""
 
-    def __init__(self, method: str, path: str) -> None:
+    def __init__(self, method: str, path: str, id: str) -> None:
         self._started = perf_counter()
         self._hint = _hint(method, path)
-        self._asked = {"method": method, "path": path[:PATH_CHARS].encode("ascii", "backslashreplace").decode()}
+        self._asked = {
+            "request": id,
+            "method": method,
+            "path": path[:PATH_CHARS].encode("ascii", "backslashreplace").decode(),
+        }
 
     def write(self, relay: Relay) -> None:
         """Write the line, whether or not the answer was read to its end."""
-        line: dict[str, Any] = {"request": f"r-{secrets.token_hex(4)}", **self._asked, **relay.told}
+        line: dict[str, Any] = {**self._asked, **relay.told}
         line |= {"status": relay.status or None, "reason": relay.code or None, "hint": self._hint}
         if relay.status:
             line["first_byte_ms"] = self._milliseconds(relay.begun_at)

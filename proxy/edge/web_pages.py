@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from proxy.domain import RawHeaders
 from proxy.edge.access import LOCAL_NAMES
 from proxy.edge.relay import Relay
+from proxy.edge.request_id import request_id
 from proxy.settings.policy import ListenPolicy
 from proxy.wire.refusal import refusal_of
 
@@ -121,10 +122,11 @@ class PageGuard:
         if objection is None:
             await self._app(scope, receive, send)
             return
+        id = request_id(scope)
         self._refused(objection.kind)
         log.warning("a web page's request was refused", kind=objection.kind, hint="the answer says what to set")
         refusal = refusal_of(scope["path"], scope["headers"])
-        await Relay(send, refusal).refuse(403, f"foreign_{objection.kind}", objection.text)
+        await Relay(send, refusal, id).refuse(403, f"foreign_{objection.kind}", objection.text)
 
 
 def _without_port(place: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from proxy.domain import (
+    TURN_PREFIX,
     Block,
     BlockKind,
     Clues,
@@ -109,6 +110,12 @@ IN_CONVERSATION = """conversation.id = (
 ORDER BY turn.id
 """
 BY_KEY = "turn.key = ?1 AND (?2 IS NULL OR tenant.name = ?2)"
+BY_REQUEST = """turn.id = (
+    SELECT max(n.id) FROM (SELECT id, conversation, explain FROM turn ORDER BY id DESC LIMIT ?3) AS n
+    JOIN conversation AS c ON c.id = n.conversation JOIN tenant AS t ON t.id = c.tenant
+    WHERE json_extract(n.explain, '$.request') = ?1 AND (?2 IS NULL OR t.name = ?2))
+"""
+REQUESTS_LOOKED_AT = 20_000  # the newest; reading so many explain records takes a fifth of a second
 NEWEST = """turn.id = (
     SELECT max(n.id) FROM turn AS n JOIN conversation AS c ON c.id = n.conversation JOIN tenant AS t ON t.id = c.tenant
     WHERE ?1 IS NULL OR t.name = ?1)
@@ -268,10 +275,18 @@ class Journal:
         return None if number == 0 else _turn(rows)
 
     async def turn_named(self, tenant: str | None, key: str | None) -> Mapping[str, Any] | None:
-        """The same, by what `x-palimpsest-turn` said; None: the newest turn of all."""
+        """
+        The same, by `x-palimpsest-turn` or, of the newest turns, by `x-palimpsest-request`.
+
+        Args:
+            key: None: the newest turn of all.
+        """
         if key is None:
             return _turn(await self._database.read(TURN + NEWEST, (tenant,)))
-        return _turn(await self._database.read(TURN + BY_KEY, (key, tenant)))
+        found = _turn(await self._database.read(TURN + BY_KEY, (key, tenant)))
+        if found is not None or key.startswith(TURN_PREFIX):
+            return found
+        return _turn(await self._database.read(TURN + BY_REQUEST, (key, tenant, REQUESTS_LOOKED_AT)))
 
     async def pending(self) -> int:
         """

@@ -55,5 +55,5 @@ def test_undecided_request_says_only_why() -> None:
 
 def test_log_has_what_was_added_and_nothing_that_is_not_there() -> None:
     known = {"conversation": "c-1", "role": "main", "history": "compaction:summary"}
-    assert log_fields(ADDING, "t-1", None) == known | {"request": "t-1", "added_tokens": 10, "added_share": 0.25}
+    assert log_fields(ADDING, "t-1", None) == known | {"turn": "t-1", "added_tokens": 10, "added_share": 0.25}
     assert log_fields(QUIET, "", Note.CALM) == known | {"note": "calm"}

@@ -38,8 +38,8 @@ def test_a_line_says_what_memory_made_of_a_request(tmp_path: Path, upstream: Scr
         talk = Conversation(proxy, "sk-one")
         answered = talk.say("The archive room is number 3172, and its door opens to the left.")
         line = next_line(proxy, 0)
-        assert (line["request"], line["conversation"]) == (answered.said("turn"), answered.said("conversation"))
-        assert line["request"].startswith("t-")
+        assert (line["turn"], line["conversation"]) == (answered.said("turn"), answered.said("conversation"))
+        assert line["turn"].startswith("t-") and line["request"] == answered.said("request")
         wanted = {"method": "POST", "path": "/v1/chat/completions", "status": 200, "role": "main", "history": "start"}
         assert line.items() >= (wanted | {"note": "calm", "level": "info"}).items()
         assert 0 <= line["memory_ms"] <= line["first_byte_ms"] <= line["total_ms"]
@@ -61,7 +61,7 @@ def test_what_passes_has_a_line_too(tmp_path: Path, upstream: ScriptedUpstream) 
         proxy.get("/v1/files/%1b[31m" + "a" * 500 + "?key=sk-secret")
         line = next_line(proxy, 0)
         assert line["path"] == ("/v1/files/%1b[31m" + "a" * 500)[:120]
-        assert line["request"].startswith("r-") and "note" not in line
+        assert line["request"].startswith("r-") and "turn" not in line and "note" not in line
         proxy.get("/readyz")
         assert len(logged(proxy)) == 1 and "sk-secret" not in proxy.log.read_text()
 

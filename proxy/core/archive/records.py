@@ -21,6 +21,7 @@ from proxy.domain import (
     Entry,
     HeadFlag,
     Heard,
+    Json,
     LinkKind,
     NewMessage,
     Record,
@@ -34,6 +35,7 @@ from proxy.wire.values import dumps
 
 DIGEST_BYTES = 16  # of a tenant's messages: no two ever share one
 ROLES = frozenset({"user", "assistant", "tool", "function", "system", "developer"})  # hold no credential
+TRACE_ID = slice(3, 35)  # of a W3C traceparent
 REMEMBERED_INSTRUCTIONS = 64  # system prompts are long and come with every request; at most some megabytes
 
 
@@ -45,7 +47,7 @@ def record_of(turn: Turn, key: bytes, clean: Clean) -> Record:
         key: of the tenant, at most 64 bytes.
         clean: takes credentials out of a text.
     """
-    said = replace(turn, explain=cleaned(turn.explain, clean))
+    said = replace(turn, explain=_explained(turn, clean))
     entries = tuple(entry_of(new, turn.role, key, clean) for new in turn.new)
     return Record(said, entries, scope_prints(turn, key))
 
@@ -54,7 +56,7 @@ def heard_of(turn: Turn, completion: Completion, ending: Ending, now: float, key
     """What was heard of the answer to a turn, ready to commit."""
     message, prompt_tokens = completion.message, completion.prompt_tokens
     named = reply_links((completion.id, *completion.part_ids), key)
-    bare = Bare(turn.tokens, cleaned(turn.explain, clean)) if turn.is_bare else None
+    bare = Bare(turn.tokens, _explained(turn, clean)) if turn.is_bare else None
     if message is None:
         return Heard(Answer(turn.id, ending, links=named, prompt_tokens=prompt_tokens, created_at=now, bare=bare), None)
     print = fingerprint(message, key)
@@ -93,6 +95,13 @@ def entry_of(new: NewMessage, request: Role, key: bytes, clean: Clean, block: st
 def is_findable(request: Role, role: str, flags: int) -> bool:
     """Whether a message is cut into passages. Instructions, summaries and side requests are only journalled."""
     return request is not Role.SIDE and role not in ("system", "developer") and not flags & HeadFlag.SUMMARY
+
+
+def _explained(turn: Turn, clean: Clean) -> Json:
+    """Why it was decided so, and by which ids the request is known elsewhere."""
+    known = {"request": turn.request, "trace": turn.traceparent[TRACE_ID]}
+    told: Json = cleaned(turn.explain, clean)
+    return {name: id for name, id in known.items() if id} | told
 
 
 @lru_cache(REMEMBERED_INSTRUCTIONS)

@@ -14,7 +14,16 @@ from proxy.domain import HeadFlag, LinkKind, NewMessage, Role, Turn
 from proxy.wire.values import chars_of
 
 
-def turn_of(decision: Decision, rules: Rules, *, id: str, upstream: str, created_at: float) -> Turn:
+def turn_of(
+    decision: Decision,
+    rules: Rules,
+    *,
+    id: str,
+    upstream: str,
+    created_at: float,
+    request: str = "",
+    traceparent: str = "",
+) -> Turn:
     """
     The turn of one request.
 
@@ -22,6 +31,8 @@ def turn_of(decision: Decision, rules: Rules, *, id: str, upstream: str, created
         id: unique text.
         upstream: name of the one that the request is for; "" unknown.
         created_at: Unix seconds.
+        request: its id.
+        traceparent: W3C trace context of the request; "" where it is not traced.
     """
     reading, lineage, diagnosis = decision.reading, decision.lineage, decision.diagnosis
     head, speaker, places = lineage.head, diagnosis.speaker, reading.places
@@ -57,6 +68,8 @@ def turn_of(decision: Decision, rules: Rules, *, id: str, upstream: str, created
         upstream=upstream,
         explain=decision.explain,
         chars=sum(chars_of(message.message.raw) for message in new),
+        request=request,
+        traceparent=traceparent,
     )
 
 
