@@ -97,30 +97,32 @@ class Pipeline:
         """Who listens to the answer to a request that memory does not act on; None: nobody."""
         return self._windows.overhears(method, path)
 
-    async def prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire) -> Prepared:
+    async def prepare(
+        self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None
+    ) -> Prepared:
         """What to forward for one request of a memory endpoint, and what to say of it; see `Preparing`."""
         try:
-            return await self._prepare(headers, body, wire)
+            return await self._prepare(headers, body, wire, arrived)
         except Exception as fault:  # the outermost guard: what is beside the decisions may fail as well
             self._failed(fault)
             return _untouched(body or b"", Note.FAULT, await self._model(body or b""))
 
-    async def _prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire) -> Prepared:
+    async def _prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None) -> Prepared:
         named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
         mode = mode_of(named, self._policy.memory)
         if body is None:
             return _untouched(b"", Note.OFF if mode is Mode.OFF else Note.TOO_LARGE, "")
         if mode is Mode.OFF:
             return _untouched(body, Note.OFF, await self._model(body))
-        started = perf_counter()
-        seconds = self._policy.memory.deadline_ms / 1000
-        deadline, turn_id = asyncio.get_running_loop().time() + seconds, TURN_PREFIX + secrets.token_hex(8)
+        started, now = perf_counter(), asyncio.get_running_loop().time()
+        deadline = (now if arrived is None else arrived) + self._policy.memory.deadline_ms / 1000
+        turn_id = TURN_PREFIX + secrets.token_hex(8)
         attempt = _Attempt(headers, named, body, wire, mode, deadline, self._clock(), turn_id)
         running = asyncio.create_task(self._guarded(attempt))
         self._running.add(running)
         running.add_done_callback(self._running.discard)
         try:
-            await asyncio.wait((running,), timeout=seconds + GRACE_SECONDS)
+            await asyncio.wait((running,), timeout=max(deadline + GRACE_SECONDS - now, 0))
         except asyncio.CancelledError:  # nobody will send it
             running.cancel()
             raise
@@ -156,15 +158,17 @@ class Pipeline:
 
     async def _guarded(self, attempt: _Attempt) -> Prepared:
         """What to forward; never raises, whatever memory does."""
+        is_lost = False
         try:
             return await self._remember(attempt)
         except WireError:  # what we cannot read, the upstream may: it will say so itself
             self._metrics.fault("unreadable")
         except Exception as fault:  # the one broad guard: memory may fail, the request may not
             self._failed(fault)
+            is_lost = attempt.turn is None
         finally:
             if attempt.late is not None:
-                attempt.late.settle(attempt.turn)
+                attempt.late.settle(attempt.turn, is_lost)
         return _untouched(attempt.body, Note.FAULT, await self._model(attempt.body))
 
     async def _remember(self, attempt: _Attempt) -> Prepared:

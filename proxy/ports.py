@@ -185,12 +185,15 @@ class Prepared:
 class Preparing(Protocol):
     """The preparation of requests before they go upstream; implemented by the pipeline."""
 
-    async def prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire) -> Prepared:
+    async def prepare(
+        self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None
+    ) -> Prepared:
         """
         What to forward instead, what to add to the answer, and who listens to it. Never raises.
 
         Args:
             body: None where it is larger than memory reads; it is forwarded as it was sent.
+            arrived: when the request was there, by the event loop's clock: the deadline runs from then. None: now.
         """
 
     def overhears(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:

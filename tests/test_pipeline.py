@@ -246,6 +246,26 @@ async def test_requests_beyond_the_queue_are_not_waited_for(tmp_path: Path, limi
     assert house.metric(f"palimpsest_turns_lost_total {2 - kept}.0")
 
 
+async def test_late_request_that_fails_is_a_turn_that_is_lost(house: House) -> None:
+    async with house.running():
+        with house.busy():
+            _, prepared = await house.prepare(user(LONG))
+            house.memory.executor.shutdown(wait=False)
+            await hear(prepared, FERRY)
+        await house.idle()
+    assert rows(house.data, TURNS) == [] and house.metric("palimpsest_turns_lost_total 1.0")
+
+
+async def test_deadline_runs_from_when_the_request_arrived(patient: House) -> None:
+    async with patient.running():
+        body = orjson.dumps({"model": "gpt-4o", "messages": [user(FERRY)]})
+        arrived = asyncio.get_running_loop().time() - 2 * PATIENT_MS / 1000
+        prepared = await patient.pipeline.prepare(HEADERS, body, chat, arrived)
+        assert (prepared.body, said(prepared, "note")) == (body, "deadline")
+        await hear(prepared, FERRY)
+        await patient.written(1)
+
+
 async def test_late_request_that_is_only_to_be_read_is_given_up(house: House) -> None:
     async with house.running():
         with house.busy():

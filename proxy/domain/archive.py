@@ -62,6 +62,7 @@ class Turn:
     is_bare: bool = False  # sent once more as the client sent it: its blocks were too much, and are not to be repeated
     explain: Json = field(default_factory=dict)
     chars: int | None = None  # in all texts of the messages in `new`; None: not counted yet
+    size_bytes: int | None = None  # of memory that they take; None: not measured yet
     request: str = ""  # id of the request, for whoever looks for it later
     traceparent: str = ""  # W3C trace context, where the request is traced
 

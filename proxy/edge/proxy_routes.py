@@ -7,6 +7,7 @@ Everything goes through here that no endpoint of our own takes: `/v1/...`, and u
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing
@@ -151,13 +152,13 @@ class ProxyRoutes:
         if _declared_bytes(headers) > self._limit_bytes:
             raise BodyTooLarge
         if (wire := wire_of(method, path)) is not None:
-            sent = await upload.whole()
+            sent, arrived = await upload.whole(), asyncio.get_running_loop().time()
             async with self._copies.copy(sent, headers) as body:
                 if body is None and self._needs_model:
                     raise _unreadable()
                 if self._state is not None:
                     await self._state.check_body(headers, body)
-                prepared = await self._pipeline.prepare(headers, body, wire)
+                prepared = await self._pipeline.prepare(headers, body, wire, arrived)
                 if prepared.body == (body or b""):
                     return Outgoing(replace(prepared, body=b""), headers, sent)
             plain = [header for header in headers if header[0] != b"content-encoding"]

@@ -15,6 +15,7 @@ import functools
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from sys import getsizeof
 from time import monotonic, perf_counter
 
 import structlog
@@ -31,6 +32,7 @@ from proxy.memory.turn_recorder import TurnRecorder
 from proxy.memory.write_batch import AnswerItem, Batch, Item, RequestItem, Result
 from proxy.ports import Clock, Counts, Wire
 from proxy.store.journal import Journal
+from proxy.wire.message import bytes_of
 from proxy.wire.response_tap import ResponseTap
 from proxy.wire.values import chars_of
 
@@ -129,35 +131,38 @@ class Archivist:
 
     def note(self, turn: Turn) -> None:
         """Take a request to be written; returns at once."""
-        chars = turn.chars
+        chars, size_bytes = turn.chars, turn.size_bytes
         if chars is None:
             chars = sum(chars_of(new.message.raw) for new in turn.new)
-        if not self.room.take_turn(chars):
+        if size_bytes is None:
+            size_bytes = sum(bytes_of(new.message) for new in turn.new)
+        if not self.room.take_turn(size_bytes):
             self._lose(1)
             return
         self._unanswered.add(turn.id)
-        self._put(RequestItem(turn, chars))
+        self._put(RequestItem(turn, chars, size_bytes))
 
-    def expect(self, chars: int) -> LateTurn | None:
+    def expect(self, size_bytes: int) -> LateTurn | None:
         """
         Keep a place for a turn that is still being read; None: there is none left, and the turn counts as lost.
 
         Args:
-            chars: of its request, about.
+            size_bytes: of its request.
         """
-        if not self.room.take_turn(chars):
+        if not self.room.take_turn(size_bytes):
             self._lose(1)
             return None
         self._late_turns += 1
         self._idle.clear()
-        return LateTurn(functools.partial(self._take_late, chars))
+        return LateTurn(functools.partial(self._take_late, size_bytes))
 
-    def _take_late(self, chars: int, turn: Turn | None) -> None:
+    def _take_late(self, size_bytes: int, turn: Turn | None, is_lost: bool) -> None:
         """Take a turn that a place was kept for; None: nothing came of it."""
         self._late_turns -= 1
-        self.room.give_back(1, chars)
+        self.room.give_back(1, size_bytes)
         if turn is not None:
             self.note(turn)
+        self._lose(int(is_lost))
         self._look_whether_idle()
 
     def listen(self, turn: Turn | LateTurn, wire: Wire, status: int, headers: RawHeaders) -> TurnRecorder:
@@ -182,10 +187,10 @@ class Archivist:
         if tap is not None and tap.deaf_because:
             self._counts.fault("overhear")
             log.warning("an answer could not be read", reason=tap.deaf_because)
-        chars = sum(map(len, payloads))
-        if not self.room.take_answer(chars):
-            payloads, chars, ending = [], 0, Ending.TOO_LARGE
-        self._put(AnswerItem(turn, wire, payloads, streamed, ending, self._clock(), committed, chars))
+        chars, size_bytes = sum(map(len, payloads)), sum(map(getsizeof, payloads))
+        if not self.room.take_answer(size_bytes):
+            payloads, chars, size_bytes, ending = [], 0, 0, Ending.TOO_LARGE
+        self._put(AnswerItem(turn, wire, payloads, streamed, ending, self._clock(), committed, chars, size_bytes))
         return committed
 
     async def write(self) -> None:
@@ -211,7 +216,7 @@ class Archivist:
                 batch.end_waiting()
                 self._writing_since = None
                 self._writing = 0
-                self.room.give_back(batch.turns, batch.chars)
+                self.room.give_back(batch.turns, batch.size_bytes)
                 self._look_whether_idle()
             self._on_written()
 

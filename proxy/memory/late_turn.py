@@ -17,20 +17,26 @@ class LateTurn:
     Until then it has its place in the archive's queue, so that no more bytes wait here than may wait there.
     """
 
-    def __init__(self, take: Callable[[Turn | None], None]) -> None:
+    def __init__(self, take: Callable[[Turn | None, bool], None]) -> None:
         """
         Args:
-            take: archives the turn, or gives up its place.
+            take: archives the turn, or gives up its place; and whether it is lost.
         """
         self._take = take
         self._turn: Turn | None = None
         self._is_settled = False
         self._waiting: Callable[[], None] | None = None
 
-    def settle(self, turn: Turn | None) -> None:
-        """The turn has been read, and is archived with its answer; None: there is nothing to archive."""
+    def settle(self, turn: Turn | None, is_lost: bool = False) -> None:
+        """
+        The turn has been read, and is archived with its answer.
+
+        Args:
+            turn: None: there is nothing to archive.
+            is_lost: there was, and it could not be read.
+        """
         self._turn, self._is_settled = turn, True
-        self._take(turn)
+        self._take(turn, is_lost)
         if self._waiting is not None:
             self._waiting()
 

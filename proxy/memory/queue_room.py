@@ -14,7 +14,9 @@ class ArchiveLimits:
     """How much may wait to be written, and for how long an answer waits for it."""
 
     queue_turns: int = 1000  # so that a stuck disk fills no memory; more count as lost
-    queue_bytes: int = 128 * 1024 * 1024  # of these turns and their answers, for the same reason: four of the largest
+    queue_bytes: int = (
+        128 * 1024 * 1024
+    )  # of memory for them and their answers, for the same reason: a few of the largest
     open_bytes: int = 128 * 1024 * 1024  # of all answers that go on: what is longer is not read whole
     answer_bytes: int = 8 * 1024 * 1024  # longest answer that is read whole; of longer ones the beginning is kept
     commit_wait_seconds: float = 0.25  # that the end of an answer waits for its commit: a slow disk is not felt
@@ -30,30 +32,30 @@ class QueueRoom:
         self.turns = 0  # that wait or are being written
         self._limits = limits
         self._counts = counts
-        self._chars = 0  # of what waits or is being written
+        self._bytes = 0  # of memory that is taken by what waits or is being written
         self._open_bytes = 0  # of answers that go on
 
     def __repr__(self) -> str:
-        return f"<QueueRoom [{self.turns} turns, {self._chars} characters, {self._open_bytes} bytes of open answers]>"
+        return f"<QueueRoom [{self.turns} turns, {self._bytes} bytes, {self._open_bytes} of open answers]>"
 
-    def take_turn(self, chars: int) -> bool:
+    def take_turn(self, size_bytes: int) -> bool:
         """Room for one more turn. False: there is none."""
-        if self.turns >= self._limits.queue_turns or not self._fits(chars):
+        if self.turns >= self._limits.queue_turns or not self._fits(size_bytes):
             return False
-        self._change(1, chars)
+        self._change(1, size_bytes)
         return True
 
-    def take_answer(self, chars: int) -> bool:
+    def take_answer(self, size_bytes: int) -> bool:
         """Room for the answer to a turn. False: there is none."""
-        if not self._fits(chars):
+        if not self._fits(size_bytes):
             self._counts.fault("queue")
             return False
-        self._change(0, chars)
+        self._change(0, size_bytes)
         return True
 
-    def give_back(self, turns: int, chars: int) -> None:
+    def give_back(self, turns: int, size_bytes: int) -> None:
         """The room of turns and answers."""
-        self._change(-turns, -chars)
+        self._change(-turns, -size_bytes)
 
     def open_answer(self, count: int) -> bool:
         """
@@ -71,10 +73,10 @@ class QueueRoom:
         """Give back what an answer took that has ended."""
         self._open_bytes -= count
 
-    def _fits(self, chars: int) -> bool:
-        return self._chars + chars <= self._limits.queue_bytes
+    def _fits(self, size_bytes: int) -> bool:
+        return self._bytes + size_bytes <= self._limits.queue_bytes
 
-    def _change(self, turns: int, chars: int) -> None:
+    def _change(self, turns: int, size_bytes: int) -> None:
         self.turns += turns
-        self._chars += chars
+        self._bytes += size_bytes
         self._counts.gauge("queued", self.turns)

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from sys import getsizeof
 
 from proxy.core.reading import Reading
-from proxy.domain import Message, Speaker
+from proxy.domain import Speaker
 from proxy.ports import Wire
 from proxy.wire.layout import same_bytes
-from proxy.wire.values import memory_bytes
 
 MOST_BYTES = 64 * 1024 * 1024  # of one process: some 300 conversations of 80 messages, or 25 of 1,000
-BYTES_PER_MESSAGE = 500  # of the objects that a message is read into, beside what the client wrote
 OPENING_BYTES = 256  # of a body: requests of a conversation begin alike; what is shorter is read in no time
 OF_OPENING = 32  # readings whose bodies begin alike, at most
 COMPARED = 4  # of these, the newest are compared with a request that continues none of them whole
@@ -116,12 +113,6 @@ class RecentReadings:
                 del listed[at]
                 self._bytes -= read.size_bytes
                 return
-
-
-def bytes_of(message: Message) -> int:
-    """Bytes of memory that a message takes, about, with what the client wrote."""
-    text = 0 if message.raw.get("content") is message.text else getsizeof(message.text)
-    return BYTES_PER_MESSAGE + memory_bytes(message.raw) + text + sum(getsizeof(c.arguments) for c in message.calls)
 
 
 def _opening(tenant: str, wire: Wire, body: bytes) -> _Opening:

@@ -22,14 +22,14 @@ from proxy.core.history.link_keys import reply_links
 from proxy.core.reading import Reading
 from proxy.domain import Chat, Fingerprint, Follows, Json, Note, RawHeaders, Speaker
 from proxy.memory.off_loop import INLINE_BYTES, OffLoop
-from proxy.memory.recent_readings import Read, RecentReadings, bytes_of
+from proxy.memory.recent_readings import Read, RecentReadings
 from proxy.ports import Counts, Wire
 from proxy.store.journal import Journal
 from proxy.tokens.counter import TokenCounter
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.json_body import MAX_BODY_BYTES
 from proxy.wire.layout import Known, known_of, layout_of
-from proxy.wire.message import parts_by_id, with_referred
+from proxy.wire.message import bytes_of, parts_by_id, with_referred
 from proxy.wire.values import memory_bytes
 
 MAX_MESSAGES = 20_000  # a longer history passes without memory: reading it takes too long

@@ -32,6 +32,7 @@ class RequestItem(_TurnItem):
     """A request that is to be written."""
 
     chars: int
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class AnswerItem(_TurnItem):
     at: float
     committed: asyncio.Future[None]
     chars: int
+    size_bytes: int
 
 
 Item = RequestItem | AnswerItem
@@ -61,6 +63,7 @@ class Batch:
     broken: list[tuple[Item, Exception]] = field(default_factory=list)  # what could not be read
     turns: int = 0
     chars: int = 0
+    size_bytes: int = 0
 
     def __len__(self) -> int:
         """Requests and answers that can be written."""
@@ -74,6 +77,7 @@ class Batch:
     def add(self, item: Item, result: Result) -> None:
         self.turns += isinstance(item, RequestItem)
         self.chars += item.chars
+        self.size_bytes += item.size_bytes
         if isinstance(result, Exception):
             self.broken.append((item, result))
         elif isinstance(item, RequestItem):

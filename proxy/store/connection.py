@@ -7,8 +7,11 @@ there is a function with many statements, not a statement.
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -63,8 +66,12 @@ class Connection(aiosqlite.Connection):
         """What `work` makes of the connection, on its thread. Cancelling does not stop work that has begun."""
         if not self._running or self._connection is None:
             raise sqlite3.ProgrammingError("the connection is closed")
-        result: T = await self._execute(work, self._conn)  # type: ignore[no-untyped-call]
-        return result
+        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._tx.put_nowait((result, functools.partial(work, self._connection)))
+        self._tx.put_nowait(
+            (None, _NOTHING)
+        )  # the thread keeps its last work and result, texts of users, until the next
+        return await result
 
     async def rows(self, sql: str) -> list[Row]:
         """Rows of one statement without arguments."""
@@ -73,7 +80,8 @@ class Connection(aiosqlite.Connection):
     def stop_statement(self) -> None:
         """End the statement that is running, if there is one."""
         if self._connection is not None:
-            self._connection.interrupt()
+            with suppress(sqlite3.Error):  # it is being closed
+                self._connection.interrupt()
 
 
 class Transaction:
@@ -127,3 +135,7 @@ def in_transaction(work: Callable[[Transaction], T]) -> Callable[[sqlite3.Connec
         return result
 
     return run
+
+
+def _rest() -> None:
+    """Work that holds nothing."""

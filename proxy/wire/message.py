@@ -13,13 +13,14 @@ from binascii import a2b_base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import is_
+from sys import getsizeof
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from proxy.domain import Json, Message, ToolCall
 from proxy.errors import WireError
 from proxy.wire.frame import without_blocks
-from proxy.wire.values import dumps
+from proxy.wire.values import dumps, memory_bytes
 
 TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}  # type to its field
 BLOCK_ROLES = ("user", "system", "developer")  # of messages that a block is put into, or that are one
@@ -28,6 +29,7 @@ INLINED_FIELDS = ("data", "file_data")  # base64 without `data:` in front
 REFERENCE = "sha256:"
 REFERRED_FIELDS = ("url", "data", "file_data", "file_id")
 THOUGHTS = ("thinking", "redacted_thinking")  # go back to the provider and to nobody else
+BYTES_PER_MESSAGE = 500  # of memory for the objects that a message is read into, beside what the client wrote
 QUOTED = ("document", "search_result")  # texts that somebody hands over, in `content`, or in a `source` of some kind
 
 _TAG = re.compile(r"<([\w-]{1,64})(?![\w-])[^<>]{0,4096}>")  # a name is short, and whole
@@ -61,6 +63,12 @@ def read_message(raw: Any) -> Message:
         opaque=tuple(said.opaque),
         refers=tuple(said.refers),
     )
+
+
+def bytes_of(message: Message) -> int:
+    """Bytes of memory that a message takes, about, with what the client wrote."""
+    text = 0 if message.raw.get("content") is message.text else getsizeof(message.text)
+    return BYTES_PER_MESSAGE + memory_bytes(message.raw) + text + sum(getsizeof(c.arguments) for c in message.calls)
 
 
 def with_referred(message: Message, parts: Mapping[str, Json]) -> Message:

@@ -64,7 +64,9 @@ class ScriptedPipeline:
     def __post_init__(self) -> None:
         self.permit.set()
 
-    async def prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire) -> Prepared:
+    async def prepare(
+        self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None
+    ) -> Prepared:
         self.prepared.append((headers, body))
         return Prepared(body or b"" if self.body is None else self.body, (NOTE,), self.model, self._listen)
 

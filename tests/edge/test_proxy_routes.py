@@ -189,7 +189,9 @@ async def test_where_the_model_decides_what_cannot_be_read_is_refused(
 class Adding(ScriptedPipeline):
     """Adds to every request, and takes it out again where that is too long."""
 
-    async def prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire) -> Prepared:
+    async def prepare(
+        self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None
+    ) -> Prepared:
         prepared = await super().prepare(headers, body, wire)
         without = replace(prepared, body=b"", headers=((b"x-palimpsest-note", b"too-long"),))
         return replace(prepared, body=(body or b"") + b" ", without=lambda refused: without)
@@ -229,7 +231,9 @@ class Watched(bytes):
 class Rewriting(ScriptedPipeline):
     """Forwards a watched body, of which it keeps nothing."""
 
-    async def prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire) -> Prepared:
+    async def prepare(
+        self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None
+    ) -> Prepared:
         return Prepared(Watched(BODY + b" "), (NOTE,))
 
 

@@ -320,11 +320,33 @@ async def test_more_turns_than_may_wait_are_counted_as_lost_with_their_answers(t
     await house.database.close()
 
 
-async def test_characters_that_were_counted_before_are_what_a_turn_takes_of_the_queue(tmp_path: Path) -> None:
+async def test_bytes_that_were_measured_before_are_what_a_turn_takes_of_the_queue(tmp_path: Path) -> None:
     house = House(tmp_path / "journal.db", queue_bytes=1000)
-    for n, chars in enumerate((999, 1, 1)):
-        house.archivist.note(replace(turn_of(user(f"message {n}")), conversation=f"c-{n}", chars=chars))
+    for n, size_bytes in enumerate((999, 1, 1)):
+        house.archivist.note(replace(turn_of(user(f"message {n}")), conversation=f"c-{n}", size_bytes=size_bytes))
     assert house.counts.lost == 1
+
+
+async def test_what_waits_is_bounded_in_memory_however_little_of_it_is_text(tmp_path: Path) -> None:
+    house = House(tmp_path / "journal.db", queue_bytes=1_000_000)
+    hollow = {
+        "role": "user",
+        "content": [{"type": "text", "text": ""} for _ in range(1_000)],
+    }  # 4 kB of text, 400 of memory
+    for n in range(5):
+        house.archivist.note(replace(turn_of(hollow), conversation=f"c-{n}"))
+    assert house.counts.lost >= 2
+
+
+async def test_events_of_an_answer_take_the_memory_that_they_take(tmp_path: Path) -> None:
+    house = House(tmp_path / "journal.db", queue_bytes=30_000)
+    turn = turn_of(user("hello"))
+    house.archivist.note(turn)
+    listener = house.archivist.listen(turn, chat, 200, STREAM)
+    for _ in range(1_000):
+        listener.feed(b"data: {}\n\n")
+    listener.finish(Ending.COMPLETE)
+    assert house.counts.faults["queue"] == 1
 
 
 async def test_turn_that_cannot_be_stored_is_set_aside_and_takes_no_other_with_it(house: House) -> None:
@@ -393,14 +415,14 @@ class BrokenWire(SlowWire):
 
 
 async def test_answer_that_cannot_be_read_is_set_aside_at_once_and_gives_back_its_room(tmp_path: Path) -> None:
-    house = House(tmp_path / "journal.db", queue_bytes=1_000, commit_wait_seconds=3600)
+    house = House(tmp_path / "journal.db", queue_bytes=2_000, commit_wait_seconds=3600)
     async with house.running():
         for n in range(3):
             turn = replace(turn_of(user(f"hello {n}")), id=f"t-{n}", conversation=f"c-{n}")
             house.archivist.note(turn)
             await until(lambda: house.archivist.backlog == 0)
             listener = house.archivist.listen(turn, BrokenWire(), 200, STREAM)
-            for event in events("word " * 10):  # some 600 bytes
+            for event in events("word " * 10):  # some 1,000 bytes of memory
                 listener.feed(event)
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await ended(listener)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import sqlite3
 import threading
+import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -88,6 +90,25 @@ async def test_connection_that_is_closed_says_so_and_may_be_closed_again(connect
     connection.stop_statement()
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         await connection.rows("SELECT 1")
+
+
+async def test_connection_that_is_being_closed_has_no_statement_to_stop(connection: Connection) -> None:
+    await connection.run(lambda sqlite: sqlite.close())
+    connection.stop_statement()
+
+
+class Text:
+    """Something of a user's."""
+
+
+async def test_thread_keeps_neither_its_last_work_nor_what_came_of_it(connection: Connection) -> None:
+    text, found = Text(), Text()
+    kept = [weakref.ref(text), weakref.ref(found)]
+    await connection.run(functools.partial(lambda asked, found, _: found, text, found))
+    del text, found
+    async with asyncio.timeout(10):
+        while any(reference() is not None for reference in kept):  # noqa: ASYNC110 - a thread says nothing of it
+            await asyncio.sleep(0.01)
 
 
 async def test_connection_that_cannot_be_opened_leaves_no_thread(tmp_path: Path) -> None:

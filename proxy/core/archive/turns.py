@@ -11,6 +11,7 @@ from proxy.core.decision import Decision
 from proxy.core.history.link_keys import flags_of, request_links
 from proxy.core.recall.diagnosis import newly_lost
 from proxy.domain import HeadFlag, LinkKind, NewMessage, Role, Turn
+from proxy.wire.message import bytes_of
 from proxy.wire.values import chars_of
 
 
@@ -70,6 +71,7 @@ def turn_of(
         chars=sum(chars_of(message.message.raw) for message in new),
         request=request,
         traceparent=traceparent,
+        size_bytes=sum(bytes_of(message.message) for message in new),
     )
 
 
