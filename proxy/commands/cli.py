@@ -19,12 +19,20 @@ from typing import Any
 
 from rich.console import Console
 
-from proxy import __version__, logs, terminal
+from proxy import __version__, terminal
+from proxy.commands.arguments import (
+    DONE,
+    FAILED,
+    WRONG,
+    listen_flags,
+    model_flag,
+    policy_flags,
+    policy_of,
+    quiet_policy,
+)
 from proxy.errors import PalimpsestError, PolicyError
 from proxy.settings import load
 from proxy.settings.policy import Policy
-
-DONE, FAILED, WRONG = 0, 1, 2
 
 RESULTS = 20  # a screenful
 FORGETTABLE = (
@@ -105,9 +113,9 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
         return added
 
     serve = command("serve", _serve, "Start the proxy.")
-    _policy_flags(serve)
-    _listen_flags(serve)
-    _model_flag(serve)
+    policy_flags(serve)
+    listen_flags(serve)
+    model_flag(serve)
     serve.add_argument("--handed-over", action="store_true", help=argparse.SUPPRESS)  # as `wrap` starts it
     serve.add_argument("--workers", type=int, help="processes (1)")
     serve.add_argument("--demo", action="store_true", help="show the demonstration instead")
@@ -121,23 +129,23 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
         "Uses the proxy that is running at the configured address, or starts one that ends with the command. "
         "OPENAI_BASE_URL and ANTHROPIC_BASE_URL, if they are set, name the provider. Exit status: the command's."
     )
-    _policy_flags(wrapped)
-    _listen_flags(wrapped)
-    _model_flag(wrapped)
+    policy_flags(wrapped)
+    listen_flags(wrapped)
+    model_flag(wrapped)
     wrapped.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="the command, after --")
 
     command("demo", _demo, "Demonstrate the proxy in half a minute, without a key or a network.")
 
     doctor = command("doctor", _doctor, "Check everything that the proxy needs, and say how to fix it.")
     doctor.add_argument("--json", action="store_true", help="as JSON, for programs")
-    _policy_flags(doctor)
-    _listen_flags(doctor)
-    _model_flag(doctor)
+    policy_flags(doctor)
+    listen_flags(doctor)
+    model_flag(doctor)
 
     healthcheck = command("healthcheck", _healthcheck, "Ask the proxy at the configured address whether it is alive.")
     healthcheck.add_argument("--ready", action="store_true", help="whether it is ready, store included")
-    _policy_flags(healthcheck)
-    _listen_flags(healthcheck)
+    policy_flags(healthcheck)
+    listen_flags(healthcheck)
 
     check = command(
         "check-config", _check_config, "Check a configuration and its data folder, and list what it changes."
@@ -153,8 +161,8 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
         choices=["install", "list"],
         help="install: download the model if it is missing; list: list all models",
     )
-    _policy_flags(model)
-    _model_flag(model)
+    policy_flags(model)
+    model_flag(model)
 
     index = command("index", _index, "Embed all archived passages that have no vector yet.")
     index.add_argument(
@@ -162,8 +170,8 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
         action="store_true",
         help="first delete everything that is derived from the journal, and derive it again",
     )
-    _policy_flags(index)
-    _model_flag(index)
+    policy_flags(index)
+    model_flag(index)
 
     search = command("search", _search, "Search the archive as recall would.")
     search.add_argument("query", nargs="+", metavar="QUERY", help="words or a question")
@@ -172,8 +180,8 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     )
     search.add_argument("--tenant", default="", metavar="NAME", help="tenant to search; required if several are stored")
     search.add_argument("--limit", type=int, default=RESULTS, metavar="N", help=f"how many ({RESULTS})")
-    _policy_flags(search)
-    _model_flag(search)
+    policy_flags(search)
+    model_flag(search)
 
     explain = command("explain", _explain, "Show what was decided for a request, and why.")
     explain.add_argument(
@@ -189,7 +197,7 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
         metavar="N",
         help="number of the turn in the conversation, from 1; the default is its newest",
     )
-    _policy_flags(explain)
+    policy_flags(explain)
 
     forget = command("forget", _forget, "Delete from the archive, verify that it is gone, and print a receipt.")
     for name, metavar, about in FORGETTABLE:
@@ -198,10 +206,10 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     about = "if anything is left, rewrite the whole file even if it is larger than 256 MB; other writes wait meanwhile"
     forget.add_argument("--vacuum", action="store_true", help=about)
     forget.add_argument("--yes", action="store_true", help="do not ask for confirmation")
-    _policy_flags(forget)
+    policy_flags(forget)
 
     stats = command("stats", _stats, "Show how much is stored and indexed, and how long searches take.")
-    _policy_flags(stats)
+    policy_flags(stats)
 
     bench = command("bench", _bench, "Run a benchmark of memory on known conversations.")
     if arguments[:1] == ["bench"]:  # nobody else waits for what it is made of
@@ -221,32 +229,12 @@ class _Formatter(argparse.HelpFormatter):
         self._action_max_length = HELP_COLUMN  # argparse forgets that commands are indented twice
 
 
-def _policy_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file, or the name of a preset (personal)")
-    parser.add_argument("--data", metavar="DIR", help="folder of the database and the secret")
-
-
-def _listen_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--host", help="address of the proxy (127.0.0.1)")
-    parser.add_argument("--port", type=int, help="its TCP port (8484); 0 takes a free one")
-    parser.add_argument("--upstream", metavar="URL", help="base URL of the provider (OpenAI's and Anthropic's)")
-
-
-def _model_flag(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", metavar="NAME", help="embedding model, by its name in palimpsest model list")
-
-
-def _policy(given: argparse.Namespace) -> Policy:
-    flags = {name: getattr(given, name, None) for name in (*load.SHORT, load.UPSTREAM)}
-    return load.load(given.config, os.environ, flags)
-
-
 def _serve(given: argparse.Namespace) -> int:
     if given.demo:
         return _demo(given)
     from proxy.commands.serving import serve  # half of what the proxy is made of: only who serves waits for it
 
-    serve(load.handed_over(os.environ) if given.handed_over else _policy(given))
+    serve(load.handed_over(os.environ) if given.handed_over else policy_of(given))
     return DONE
 
 
@@ -256,7 +244,7 @@ def _wrap(given: argparse.Namespace) -> int:
     words = given.command[given.command[:1] == ["--"] :]
     if not words:
         raise PolicyError("wrap: no command given; use palimpsest wrap -- COMMAND ...")
-    return wrap(_policy(given), words, os.environ)
+    return wrap(policy_of(given), words, os.environ)
 
 
 def _demo(_given: argparse.Namespace) -> int:
@@ -271,7 +259,7 @@ def _doctor(given: argparse.Namespace) -> int:
     from proxy.commands.doctor.finding import is_fine, refusal
 
     try:
-        policy = _quiet_policy(given)
+        policy = quiet_policy(given)
     except PolicyError as error:
         findings = [refusal("settings", mistake) for mistake in str(error).splitlines()]
     else:
@@ -284,7 +272,7 @@ def _doctor(given: argparse.Namespace) -> int:
 def _healthcheck(given: argparse.Namespace) -> int:
     from proxy.commands.probe import refusal
 
-    if why := refusal(_policy(given).listen, "/readyz" if given.ready else "/livez"):
+    if why := refusal(policy_of(given).listen, "/readyz" if given.ready else "/livez"):
         sys.stderr.write(f"palimpsest: {why}\n")
         return FAILED
     return DONE
@@ -294,7 +282,7 @@ def _check_config(given: argparse.Namespace) -> int:
     from proxy.commands.doctor import disk
     from proxy.commands.doctor.finding import State
 
-    policy = _policy(given)
+    policy = policy_of(given)
     folder = disk.folder(policy.data)
     if folder.state is State.FAILED:
         raise PolicyError(f"data: {folder.found.removeprefix('data: ')}; {folder.advice}".removesuffix("; "))
@@ -318,7 +306,7 @@ def _model(given: argparse.Namespace) -> int:
     from proxy.embedding import model
     from proxy.settings.embedding_models import embedding_models
 
-    policy = _policy(given)
+    policy = policy_of(given)
     if given.action == "list":
         terminal.console().print(terminal.models(embedding_models().values(), model.chosen(policy.model)))
         return DONE
@@ -337,7 +325,7 @@ def _index(given: argparse.Namespace) -> int:
             await archive.index(given.all, report)
 
     with Console(stderr=True).status("opening the archive") as status:
-        asyncio.run(run(_quiet_policy(given), lambda waiting: status.update(f"{waiting:,} passages to go")))
+        asyncio.run(run(quiet_policy(given), lambda waiting: status.update(f"{waiting:,} passages to go")))
     terminal.console().print("everything is indexed")
     return DONE
 
@@ -349,7 +337,7 @@ def _search(given: argparse.Namespace) -> int:
         async with offline.opened(policy) as archive:
             return await archive.search(" ".join(given.query), given.tenant, given.conversation, given.limit)
 
-    searched = asyncio.run(run(_quiet_policy(given)))
+    searched = asyncio.run(run(quiet_policy(given)))
     out = terminal.console()
     for part in terminal.found(searched.recalled, searched.behind):
         out.print(part)
@@ -363,7 +351,7 @@ def _explain(given: argparse.Namespace) -> int:
         async with offline.opened(policy) as archive:
             return await archive.explain(given.named, given.number)
 
-    explained = asyncio.run(run(_quiet_policy(given)))
+    explained = asyncio.run(run(quiet_policy(given)))
     out = terminal.console()
     for part in terminal.explanation(explained.turn, explained.texts):
         out.print(part)
@@ -376,7 +364,7 @@ def _forget(given: argparse.Namespace) -> int:
 
     named = {name.replace("-", "_"): getattr(given, name.replace("-", "_")) for name, _, _ in FORGETTABLE}
     target = target_of({name: value for name, value in named.items() if value is not None}, time.time())
-    policy = _quiet_policy(given)
+    policy = quiet_policy(given)
     out, aside = terminal.console(), Console(stderr=True, markup=False, highlight=False)
 
     async def run() -> int:
@@ -417,7 +405,7 @@ def _stats(given: argparse.Namespace) -> int:
         async with offline.opened(policy) as archive:
             return await archive.stats()
 
-    terminal.console().print(terminal.numbers(asyncio.run(run(_quiet_policy(given))), time.time()))
+    terminal.console().print(terminal.numbers(asyncio.run(run(quiet_policy(given))), time.time()))
     return DONE
 
 
@@ -426,13 +414,6 @@ def _bench(given: argparse.Namespace) -> int:
 
     command.run(given)
     return DONE
-
-
-def _quiet_policy(given: argparse.Namespace) -> Policy:
-    """The policy of a command that prints on the terminal: only warnings and errors are logged."""
-    policy = _policy(given)
-    logs.configure(policy.log.model_copy(update={"level": "error"}))
-    return policy
 
 
 def _version(_given: argparse.Namespace) -> int:
