@@ -68,9 +68,8 @@ class Connection(aiosqlite.Connection):
             raise sqlite3.ProgrammingError("the connection is closed")
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._tx.put_nowait((result, functools.partial(work, self._connection)))
-        self._tx.put_nowait(
-            (None, _NOTHING)
-        )  # the thread keeps its last work and result, texts of users, until the next
+        # the thread keeps its last work and what came of it, texts of users, until the next
+        self._tx.put_nowait((None, _rest))
         return await result
 
     async def rows(self, sql: str) -> list[Row]:
