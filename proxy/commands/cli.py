@@ -360,7 +360,7 @@ def _explain(given: argparse.Namespace) -> int:
 
 def _forget(given: argparse.Namespace) -> int:
     from proxy.commands import offline
-    from proxy.memory.forgetting import target_of
+    from proxy.memory.targets import target_of
 
     named = {name.replace("-", "_"): getattr(given, name.replace("-", "_")) for name, _, _ in FORGETTABLE}
     target = target_of({name: value for name, value in named.items() if value is not None}, time.time())

@@ -17,7 +17,8 @@ from proxy.domain import TURN_PREFIX, BlockKind, Json, Query, Reach, Recalled
 from proxy.embedding.embedder import LocalEmbedder
 from proxy.errors import MemoryFault, PolicyError
 from proxy.memory.archive import Archive
-from proxy.memory.forgetting import VACUUM_BYTES, Forgetting, Preview
+from proxy.memory.forgetting import VACUUM_BYTES, Forgetting
+from proxy.memory.targets import Preview
 from proxy.metrics import Metrics
 from proxy.settings.policy import Policy
 from proxy.store.secret import load_secret

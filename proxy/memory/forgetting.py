@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import re
 import secrets
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from typing import Any, Literal
 
 import structlog
 
@@ -28,7 +25,8 @@ from proxy.core.history import request_roles
 from proxy.core.recall import utterance
 from proxy.core.redaction import redaction
 from proxy.domain import Json
-from proxy.errors import MemoryFault, PolicyError
+from proxy.errors import MemoryFault
+from proxy.memory.targets import Preview, Selection, asked_for, in_parts, scope_prints_of
 from proxy.ports import Clock
 from proxy.store.connection import Transaction
 from proxy.store.database import Database
@@ -44,21 +42,14 @@ from proxy.store.erasure import (
     mark_scopes,
 )
 from proxy.store.remains import Remains, known_words, look, samples
-from proxy.store.selection import Plan, Target, counts, is_stored_name, last_occurrence, plans, resent
+from proxy.store.selection import Plan, Target
 from proxy.store.terms import merge_some, optimise
 from proxy.wire import fingerprint, storage_codec
 
-MESSAGES_AT_A_TIME = 500  # some 50 ms of the writer: requests are journalled in between
-SETTLE_SECONDS = 0.5  # a request that had read before the erasure is on its way by then, or gave memory up (250 ms)
-MAX_ROUNDS = 5  # a proxy may write what it had taken before; more rounds than this never found anything
 MERGE_PAGES = 200  # of the full-text index at a time, 800 KB: some 20 ms
 MERGED = 2  # changed rows: see `merge_some`
 MAX_MERGES = 100_000  # of an index of 80 GB
 VACUUM_BYTES = 256 << 20  # the whole file is written anew, and others wait: seconds
-LONGEST_NUMBER_DIGITS = 15  # fits into an integer of the database
-UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_AGE = re.compile(r"(\d{1,6})([mhdw])")
-TENANTS_NAMED = 10  # in a message; there may be thousands
 
 CACHES_OF_WORDS = (
     fingerprint._of_text,
@@ -98,59 +89,6 @@ CACHES_WITHOUT_WORDS = frozenset(
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """What an erasure would take: rows by store, summed over tenants."""
-
-    tenants: int
-    counts: dict[str, int]
-
-
-def target_of(given: Mapping[str, Any], now: float) -> Target:
-    """
-    Read what somebody wants forgotten.
-
-    Args:
-        given: texts by name: `tenant`, `conversation`, `turn` (what `x-palimpsest-turn` said, or CONVERSATION/N),
-            `user`, `scope`, `older_than` (90d, 12h, 4w), `matching`.
-
-    Raises:
-        PolicyError: it cannot be read, or nothing is named.
-    """
-    names = ("tenant", "conversation", "turn", "user", "scope", "older_than", "matching")
-    if strange := set(given) - set(names):
-        raise PolicyError(f"{', '.join(sorted(strange))}: not known; allowed: {', '.join(names)}")
-    texts = {name: given.get(name) for name in names}
-    for name, value in texts.items():
-        if value is not None and not (isinstance(value, str) and value.strip()):
-            raise PolicyError(f"{name}: must be text, not empty")
-    if not any(texts.values()):
-        raise PolicyError(f"nothing is selected; allowed: {', '.join(names)}")
-    conversation, turn, number = texts["conversation"] or "", texts["turn"] or "", 0
-    if "/" in turn:
-        named, _, last = turn.rpartition("/")
-        if not (last.isdecimal() and len(last) <= LONGEST_NUMBER_DIGITS and int(last)) or conversation:
-            raise PolicyError("turn: must be the value of x-palimpsest-turn, or CONVERSATION/N, from 1")
-        conversation, turn, number = named, "", int(last)
-    return Target(
-        tenant=texts["tenant"] or "",
-        conversation=conversation,
-        turn=turn,
-        number=number,
-        user=texts["user"] or "",
-        scope=texts["scope"] or "",
-        before=now - _age_seconds(texts["older_than"]) if texts["older_than"] else 0.0,
-        matching=texts["matching"] or "",
-    )
-
-
-def _age_seconds(text: str) -> float:
-    match = _AGE.fullmatch(text.strip())
-    if match is None:
-        raise PolicyError("older_than: must be a number followed by m, h, d or w, such as 90d")
-    return int(match[1]) * UNIT_SECONDS[match[2]]
-
-
 class Forgetting:
     """Erases from one database; any number of processes may do so beside others that write."""
 
@@ -163,6 +101,7 @@ class Forgetting:
         self._database = database
         self._secret = secret
         self._clock = clock
+        self._selection = Selection(database, secret)
         self._busy = asyncio.Lock()
 
     def __repr__(self) -> str:
@@ -175,14 +114,7 @@ class Forgetting:
         Raises:
             PolicyError: several tenants could be meant.
         """
-        await self._database.open()
-        found = await self._plans(await self._as_stored(target), self._clock())
-        if not found:
-            return None
-        summed: Counter[str] = Counter()
-        for plan in found:
-            summed.update(await self._database.ask(functools.partial(counts, plan=plan)))
-        return Preview(len(found), dict(summed))
+        return await self._selection.preview(target, self._clock())
 
     async def erase(self, target: Target) -> Json | None:
         """
@@ -194,33 +126,20 @@ class Forgetting:
         """
         async with self._busy:
             await self._database.open()
-            target = await self._as_stored(target)
-            asked = _asked(target)
-            last, at = await self._database.ask(last_occurrence), self._clock()
-            found = await self._plans(target, at)
+            target = await self._selection.as_stored(target)
+            asked = asked_for(target)
+            last, at = await self._selection.newest(), self._clock()
+            found = await self._selection.plans(target, at)
             if not found:
                 await self._finish()
                 return None
             if len(found) == 1:  # a tenant who comes meanwhile, with a user of the same name, is not meant
                 target = replace(target, tenant=found[0].name)
-            planned: Counter[str] = Counter()
-            for plan in found:
-                planned.update(await self._database.ask(functools.partial(counts, plan=plan)))
-            erased, names = Erased(), {plan.name for plan in found}
-            since = at
-            for plan in found:
-                await self._mark(target, plan, since, erased)
-            until = self._clock()  # what came before, and was not there to be planned for, is erased in the next round
-            for _ in range(MAX_ROUNDS):
-                for plan in found:
-                    await self._erase(plan, since, erased)
-                await asyncio.sleep(SETTLE_SECONDS)
-                again = functools.partial(resent, names=names, after=last, at=at, until=until)
-                found, since = [*await self._plans(target, until), *await self._database.ask(again)], until
-                if not found:
-                    break
-                for plan in found:
-                    await self._mark(target, plan, since, erased)
+            planned = await self._selection.counted(found)
+            erased, tenants = Erased(), len({plan.name for plan in found})
+            mark = functools.partial(self._mark, target, erased)
+            erase = functools.partial(self._erase, erased)
+            await self._selection.in_rounds(target, found, last, at, self._clock, mark, erase)
             left, is_emptied = await self._prove(erased)
             if left.is_clean and is_emptied:
                 await self._database.transact(mark_finished)
@@ -229,7 +148,7 @@ class Forgetting:
             "what": "erasure",
             "at": datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"),
             "asked": asked,
-            "tenants": len(names),
+            "tenants": tenants,
             "erased": dict(sorted(erased.counts.items())),
             "stays": {
                 "texts_that_stand_elsewhere": planned["texts_that_stand_elsewhere"],
@@ -262,31 +181,13 @@ class Forgetting:
             await self._database.transact(mark_finished)
             log.info("an interrupted erasure is finished")
 
-    async def _as_stored(self, target: Target) -> Target:
-        """With the names of user and project as they are stored: without credentials, unless redaction was off."""
-
-        async def stored(column: Literal["user", "scope"], name: str) -> str:
-            if not name or await self._database.ask(lambda ask: is_stored_name(ask, column, name)):
-                return name
-            return redaction.redacted_name(name, self._secret)
-
-        return replace(target, user=await stored("user", target.user), scope=await stored("scope", target.scope))
-
-    async def _plans(self, target: Target, until: float) -> list[Plan]:
-        found = await self._database.ask(functools.partial(plans, target=target, until=until))
-        named = target.conversation or target.user or target.scope
-        if len(found) > 1 and named and not target.tenant:
-            names = ", ".join(plan.name for plan in found[:TENANTS_NAMED])
-            raise PolicyError(f"tenant: required, because {len(found)} tenants match: {names}")
-        return found
-
-    async def _mark(self, target: Target, plan: Plan, at: float, erased: Erased) -> None:
+    async def _mark(self, target: Target, erased: Erased, plan: Plan, at: float) -> None:
         """Lay the tombstones, and take away what quotes these messages: from now on nothing of it is said."""
         key = tenant_key(self._secret, plan.name)
         whole = dict(plan.conversations)
 
         def mark(transaction: Transaction) -> None:
-            mark_scopes(transaction, _prints(target, plan, key), at)
+            mark_scopes(transaction, scope_prints_of(target, plan, key), at)
             for conversation in {**whole, **plan.messages}:
                 public = plan.publics[conversation]
                 chosen = None if conversation in whole else plan.messages[conversation]
@@ -295,8 +196,8 @@ class Forgetting:
 
         await self._database.transact(mark)
 
-    async def _erase(self, plan: Plan, at: float, erased: Erased) -> None:
-        for some in _parts(plan.occurrences):
+    async def _erase(self, erased: Erased, plan: Plan, at: float) -> None:
+        for some in in_parts(plan.occurrences):
             await self._database.transact(
                 functools.partial(erase_messages, tenant=plan.tenant, occurrences=some, erased=erased)
             )
@@ -350,32 +251,3 @@ def forget_words(others: Sequence[Callable[[], None]] = ()) -> None:
         cache.cache_clear()
     for other in others:
         other()
-
-
-def _prints(target: Target, plan: Plan, key: bytes) -> list[int]:
-    """What requests that are on their way may belong to. Where single messages are meant, none."""
-    if not target.is_whole:
-        return []
-    prints = [scope_print(key, "conversation", public) for _, public in plan.conversations]
-    if target.conversation:
-        return prints
-    if target.user and target.scope:
-        return [*prints, scope_print(key, "user+scope", target.user, target.scope)]
-    if target.user or target.scope:
-        kind = "user" if target.user else "scope"
-        return [*prints, scope_print(key, kind, target.user or target.scope)]
-    return [*prints, scope_print(key, "tenant", "")]
-
-
-def _asked(target: Target) -> Json:
-    """What was asked for, without the words that were to go."""
-    given = {name: value for name, value in asdict(target).items() if value}
-    if "matching" in given:
-        given["matching"] = "words that are not repeated here"
-    if "before" in given:
-        given["before"] = datetime.fromtimestamp(target.before, UTC).isoformat(timespec="seconds")
-    return given
-
-
-def _parts(occurrences: Sequence[int]) -> Iterator[Sequence[int]]:
-    return (occurrences[at : at + MESSAGES_AT_A_TIME] for at in range(0, len(occurrences), MESSAGES_AT_A_TIME))

@@ -14,13 +14,13 @@ from math import ceil
 import orjson
 
 from proxy.core.block.pressure import CHARS_PER_TOKEN
-from proxy.domain import Bare, Ending, Heard
+from proxy.domain import Bare, Ending, Entry, Heard
 from proxy.store.branch_heads import to_listing
 from proxy.store.connection import Transaction
 from proxy.store.diffs import decode_kept, encode_kept, message_list
 from proxy.store.messages import NewOccurrence, forget_occurrences, last_ids, write_occurrences
 from proxy.store.requests import write_links
-from proxy.store.tombstones import ERASED_TURN, without_query, without_text
+from proxy.store.tombstones import ERASED_TURN, without_passages, without_query, without_text
 from proxy.wire.values import dumps
 
 
@@ -34,14 +34,17 @@ class _Open:
     parent: int | None
     messages: int
     was_erased: bool  # while its answer was on its way
+    retirement: int  # of what it asked, meanwhile; 0 none
 
 
 def write_answers(transaction: Transaction, answers: Sequence[Heard]) -> None:
     """Write the answers of turns that are open; those of others were written before, or their request never was."""
     keys = orjson.dumps([heard.answer.turn_id for heard in answers]).decode()
     rows = transaction.read(
-        "SELECT turn.key, turn.id, turn.conversation, conversation.tenant, turn.parent, turn.messages, turn.explain = ?"
-        " FROM json_each(?) AS asked JOIN turn ON turn.key = asked.value"
+        "SELECT turn.key, turn.id, turn.conversation, conversation.tenant, turn.parent, turn.messages,"
+        " turn.explain = ?, ifnull((SELECT max(retirement) FROM occurrence"
+        " JOIN retired ON retired.occurrence = occurrence.id"
+        " WHERE occurrence.turn = turn.id), 0) FROM json_each(?) AS asked JOIN turn ON turn.key = asked.value"
         " JOIN conversation ON conversation.id = turn.conversation"
         " WHERE turn.ending = 'open'",
         (ERASED_TURN, keys),
@@ -60,10 +63,12 @@ def write_answers(transaction: Transaction, answers: Sequence[Heard]) -> None:
     ended = [(open[key], heard) for key, heard in heard_of.items() if open[key].number not in taken_back]
     last = last_ids(transaction)
     occurrences = [
-        NewOccurrence(id, turn.tenant, turn.conversation, turn.number, turn.messages, entry, heard.answer.created_at)
+        NewOccurrence(
+            *(id, turn.tenant, turn.conversation, turn.number, turn.messages, entry, heard.answer.created_at),
+            retirement=turn.retirement,
+        )
         for id, (turn, heard, entry) in enumerate(
-            ((t, h, without_text(h.entry) if t.was_erased else h.entry) for t, h in ended if h.entry),
-            last["occurrence"] + 1,
+            ((t, h, _kept(t, h.entry)) for t, h in ended if h.entry), last["occurrence"] + 1
         )
     ]
     write_occurrences(transaction, occurrences, last["memory"])
@@ -103,6 +108,13 @@ def write_answers(transaction: Transaction, answers: Sequence[Heard]) -> None:
     )
     for turn in refused:
         _take_back(transaction, turn)
+
+
+def _kept(turn: _Open, entry: Entry) -> Entry:
+    """What is kept of an answer."""
+    if turn.was_erased:
+        return without_text(entry)
+    return without_passages(entry) if turn.retirement else entry
 
 
 def _is_known(transaction: Transaction, tenant: int) -> bool:

@@ -222,10 +222,10 @@ def _rebuild(
     if done is None:
         transaction.write("DELETE FROM task WHERE name = ?", [(REBUILD,)])
         return False
-    # what was taken back or erased since it was read finds nothing to stand on
+    # what was taken back, erased or retired since it was read finds nothing to stand on
     still = transaction.read(
         "SELECT occurrence.id FROM json_each(?) AS asked JOIN occurrence ON occurrence.id = asked.value"
-        f" WHERE occurrence.flags & {HeadFlag.ERASED} = 0",
+        f" WHERE occurrence.flags & {HeadFlag.ERASED | HeadFlag.RETIRED} = 0",
         (ids(f.occurrence for f in findable),),
     )
     there = {row[0] for row in still}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
 import orjson
@@ -18,7 +18,7 @@ from proxy.core.archive.chunking import SCOPE_MARK
 from proxy.domain import HeadFlag, Reach
 from proxy.store.branch_heads import WIDTH
 from proxy.store.connection import Ask, Transaction
-from proxy.store.messages import contents_of, forget_passages, forget_terms, forget_unused, ids
+from proxy.store.messages import contents_of, forget_blocks, forget_passages, forget_terms, forget_unused, ids
 from proxy.store.tombstones import ERASED_DIGEST, ERASED_TURN, without_query
 from proxy.wire.values import dumps
 
@@ -29,18 +29,23 @@ HELD_ALONE = """id IN (SELECT content FROM occurrence WHERE id IN (SELECT value 
     SELECT 1 FROM occurrence WHERE content = content.id AND id NOT IN (SELECT value FROM json_each(?1)))"""
 FLAGS_AT = 3  # in a row of a listing
 
-MARK = """
-INSERT OR REPLACE INTO erased(full, after, conversation, opening, at)
-SELECT full, before, ?1, opening, ?2 FROM (
+# What is erased is not to be taken back with a retirement.
+NEWER = """
+ON CONFLICT DO UPDATE SET opening = excluded.opening, at = excluded.at, retirement = excluded.retirement
+WHERE excluded.retirement = 0 OR erased.retirement <> 0
+"""
+MARK = f"""
+INSERT INTO erased(full, after, conversation, opening, at, retirement)
+SELECT full, before, ?1, opening, ?2, ?5 FROM (
     SELECT id, full, opening, lag(full, 1, 0) OVER (ORDER BY id) AS before FROM occurrence
     WHERE conversation = ?3 AND role NOT IN ('system', 'developer'))
 WHERE ?4 = '' OR id IN (SELECT value FROM json_each(?4))
-"""
-MARK_INSTRUCTIONS = """
-INSERT OR REPLACE INTO erased(full, after, conversation, opening, at)
-SELECT full, 0, ?1, opening, ?2 FROM occurrence
+{NEWER}"""
+MARK_INSTRUCTIONS = f"""
+INSERT INTO erased(full, after, conversation, opening, at, retirement)
+SELECT full, 0, ?1, opening, ?2, ?5 FROM occurrence
 WHERE conversation = ?3 AND role IN ('system', 'developer') AND (?4 = '' OR id IN (SELECT value FROM json_each(?4)))
-"""
+{NEWER}"""
 SAID_SINCE = f"""
 SELECT EXISTS (SELECT 1 FROM turn WHERE conversation = ?1 AND created_at > ?2)
 OR EXISTS (SELECT 1 FROM occurrence WHERE conversation = ?1 AND flags & {HeadFlag.ERASED} = 0)
@@ -82,7 +87,12 @@ def mark_finished(transaction: Transaction) -> None:
 
 
 def mark_messages(
-    transaction: Transaction, conversation: int, print: int, at: float, occurrences: Sequence[int] | None = None
+    transaction: Transaction,
+    conversation: int,
+    print: int,
+    at: float,
+    occurrences: Sequence[int] | None = None,
+    retirement: int = 0,
 ) -> None:
     """
     Leave tombstones.
@@ -90,38 +100,53 @@ def mark_messages(
     Args:
         conversation: its row, and its `scope_print`.
         occurrences: None: all of the conversation.
+        retirement: 0: these are erased; else they are only retired, by this one.
     """
     which = "" if occurrences is None else ids(occurrences)
     for sql in (MARK, MARK_INSTRUCTIONS):
-        transaction.write(sql, [(print, at, conversation, which)])
+        transaction.write(sql, [(print, at, conversation, which, retirement)])
+
+
+def quoting(ask: Ask, tenant: int, occurrences: Sequence[int]) -> list[int]:
+    """The blocks of the tenant that quote one of these messages, by the occurrence that each stands in."""
+    gone = set(occurrences)
+    rows = ask(
+        "SELECT block.occurrence, block.occurrences FROM block"
+        " JOIN conversation ON conversation.id = block.conversation WHERE conversation.tenant = ?",
+        (tenant,),
+    )
+    return [anchor for anchor, quoted in rows if not gone.isdisjoint(numbers_of(quoted))]
 
 
 def erase_quotes(transaction: Transaction, tenant: int, occurrences: Sequence[int], erased: Erased) -> None:
     """Remove every block of the tenant that quotes one of these, wherever it was said."""
-    gone = set(occurrences)
-    quoting = [
-        (anchor, text)
-        for anchor, text, quoted in transaction.read(
-            "SELECT block.occurrence, block.text, block.occurrences FROM block"
-            " JOIN conversation ON conversation.id = block.conversation WHERE conversation.tenant = ?",
-            (tenant,),
-        )
-        if not gone.isdisjoint(_numbers(quoted))
-    ]
-    erased.take("blocks", ((text,) for _, text in quoting))
-    anchors = [(anchor,) for anchor, _ in quoting]
+    erase_blocks(transaction, quoting(transaction.read, tenant, occurrences), erased)
+
+
+def erase_blocks(transaction: Transaction, blocks: Sequence[int], erased: Erased) -> None:
+    """Remove the blocks that stand in these occurrences."""
+    erased.take("blocks", transaction.read(f"SELECT text FROM block WHERE occurrence {IN}", (ids(blocks),)))
+    anchors = [(anchor,) for anchor in blocks]
     transaction.write(f"UPDATE block SET text = {_zeros('text')} WHERE occurrence = ?", anchors)
     transaction.write("DELETE FROM block WHERE occurrence = ?", anchors)
 
 
-def erase_messages(transaction: Transaction, tenant: int, occurrences: Sequence[int], erased: Erased) -> None:
-    """Take the text of these messages, of one tenant, and all that was derived from it."""
+def erase_messages(
+    transaction: Transaction, tenant: int, occurrences: Sequence[int], erased: Erased, flags: int = HeadFlag.ERASED
+) -> None:
+    """
+    Take the text of these messages, of one tenant, and all that was derived from it.
+
+    Args:
+        flags: that the messages get.
+    """
     which = ids(occurrences)
     _take_texts(transaction, which, erased)
     erased.counts["messages"] += len(occurrences)
     forget_terms(transaction, tenant, which)
     _overwrite(transaction, which)
     forget_passages(transaction, which)
+    forget_blocks(transaction, which)
     contents = contents_of(transaction, which)
     digest = f"CAST('{ERASED_DIGEST.decode()}' || role AS BLOB)"
     transaction.write(
@@ -132,14 +157,13 @@ def erase_messages(transaction: Transaction, tenant: int, occurrences: Sequence[
     )
     transaction.write(
         f"UPDATE occurrence SET content = (SELECT id FROM content WHERE tenant = ? AND digest = {digest}),"
-        f" flags = flags | {HeadFlag.ERASED} WHERE id {IN}",
-        [(tenant, which)],
+        f" flags = (flags | ?) & ~{HeadFlag.RETIRED} WHERE id {IN}",
+        [(tenant, flags, which)],
     )
+    transaction.write(f"DELETE FROM retired WHERE occurrence {IN}", [(which,)])
     forget_unused(transaction, contents)
-    conversations = ids(
-        row[0] for row in transaction.read(f"SELECT DISTINCT conversation FROM occurrence WHERE id {IN}", (which,))
-    )
-    _mark_heads(transaction, conversations, set(occurrences))
+    conversations = conversations_of(transaction, which)
+    mark_heads(transaction, conversations, set(occurrences), flags, HeadFlag.RETIRED)
     _erase_queries(transaction, conversations, min(occurrences, default=0), erased)
     transaction.write(
         f"UPDATE turn SET explain = ? WHERE ending = 'open' AND id IN (SELECT turn FROM occurrence WHERE id {IN})",
@@ -226,15 +250,27 @@ def _zeros(column: str) -> str:
     return f"substr(hex(zeroblob(({size} + 1) / 2)), 1, {size})"
 
 
-def _mark_heads(transaction: Transaction, conversations: str, gone: set[int]) -> None:
-    """Say in the listings of these conversations (a JSON list) what of them is erased."""
+def conversations_of(transaction: Transaction, which: str) -> str:
+    """The conversations that these occurrences stand in, both as JSON lists."""
+    rows = transaction.read(f"SELECT DISTINCT conversation FROM occurrence WHERE id {IN}", (which,))
+    return ids(row[0] for row in rows)
+
+
+def mark_heads(transaction: Transaction, conversations: str, meant: Set[int], put: int, take: int) -> None:
+    """
+    Change the flags of messages in the listings of these conversations (a JSON list).
+
+    Args:
+        meant: occurrences.
+        put, take: flags that they get, and that they lose.
+    """
     changed = []
     for turn, listing in transaction.read(f"SELECT turn, listing FROM head WHERE conversation {IN}", (conversations,)):
         numbers = array("q")
         numbers.frombytes(listing)
         for start in range(0, len(numbers), WIDTH):
-            if numbers[start + WIDTH - 2] in gone:
-                numbers[start + FLAGS_AT] |= HeadFlag.ERASED
+            if numbers[start + WIDTH - 2] in meant:
+                numbers[start + FLAGS_AT] = (numbers[start + FLAGS_AT] | put) & ~take
         changed.append((numbers.tobytes(), turn))
     transaction.write("UPDATE head SET listing = ? WHERE turn = ?", changed)
 
@@ -275,6 +311,6 @@ def _erase_rounds(transaction: Transaction, tenant: int, *scope: str) -> None:
         transaction.write(f"DELETE FROM {table} WHERE tenant = ? AND scope = ?", [(tenant, "\0".join(scope))])
 
 
-def _numbers(listed: str) -> list[int]:
+def numbers_of(listed: str) -> list[int]:
     """A JSON list of numbers, as `ids` writes it."""
     return [int(number) for number in listed.strip("[]").split(",") if number]

@@ -83,7 +83,7 @@ LIMIT {MAX_LINKS_OF_PRINT}
 BLOCKS = """
 SELECT conversation.public, block.occurrence, block.text, block.kind, block.occurrences, block.tokens, block.role
 FROM json_each(?) AS asked CROSS JOIN conversation ON conversation.id = asked.value
-JOIN block ON block.conversation = conversation.id AND block.shed = 0
+JOIN block ON block.conversation = conversation.id AND block.shed = 0 AND block.retired = 0
 ORDER BY block.turn
 """
 # CROSS JOIN: in this order, else every link of the tenant would be read.

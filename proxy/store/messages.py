@@ -26,6 +26,7 @@ class NewOccurrence:
     position: int
     entry: Entry
     created_at: float
+    retirement: int = 0  # that this message belongs to; 0 none
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,10 @@ def write_occurrences(transaction: Transaction, occurrences: Sequence[NewOccurre
             )
             for s in occurrences
         ],
+    )
+    transaction.write(
+        "INSERT INTO retired(occurrence, retirement, memory) VALUES (?, ?, 0)",
+        [(s.occurrence, s.retirement) for s in occurrences if s.retirement],
     )
     findable = [OccurrencePassages(s.occurrence, s.tenant, s.conversation, s.entry.passages) for s in occurrences]
     write_passages(transaction, findable, last_memory)
@@ -139,6 +144,7 @@ def forget_derived(transaction: Transaction, tenant: int, which: str) -> None:
     """Remove the passages of these occurrences (a JSON list), and the blocks that stand in them."""
     forget_terms(transaction, tenant, which)
     forget_passages(transaction, which)
+    forget_blocks(transaction, which)
 
 
 def forget_terms(transaction: Transaction, tenant: int, which: str) -> None:
@@ -158,7 +164,7 @@ def forget_terms(transaction: Transaction, tenant: int, which: str) -> None:
 
 
 def forget_passages(transaction: Transaction, which: str) -> None:
-    """Remove the rows of the passages of these occurrences (a JSON list), and the blocks that stand in them."""
+    """Remove the rows of the passages of these occurrences (a JSON list)."""
     memories = memories_of(transaction, which)
     transaction.write(  # the trigger says it of vectors; caches hold passages without one, too
         "INSERT INTO forgotten(memory) SELECT value FROM json_each(?)"
@@ -167,6 +173,10 @@ def forget_passages(transaction: Transaction, which: str) -> None:
     )
     for table, key in (("memory_text", "rowid"), ("unindexed", "memory"), ("vector", "memory"), ("memory", "id")):
         transaction.write(f"DELETE FROM {table} WHERE {key} IN (SELECT value FROM json_each(?))", [(memories,)])
+
+
+def forget_blocks(transaction: Transaction, which: str) -> None:
+    """Remove the blocks that stand in these occurrences (a JSON list)."""
     for table in ("block", "reinforced"):
         transaction.write(f"DELETE FROM {table} WHERE occurrence IN (SELECT value FROM json_each(?))", [(which,)])
 

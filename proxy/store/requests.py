@@ -4,12 +4,12 @@ Requests as rows: each is a diff against the head that it continues, with all th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import orjson
 
-from proxy.core.archive.tombstones import Sent, resends
+from proxy.core.archive.tombstones import Sent, Tombstone, resends
 from proxy.domain import HeadFlag, LinkKind, Record, Role, Turn
 from proxy.store.branch_heads import Listed, Parent, parent_of, to_listing, to_lost, to_state
 from proxy.store.connection import Transaction
@@ -19,8 +19,11 @@ from proxy.store.tombstones import (
     ERASED_TURN,
     has_erasures,
     holds_erased,
+    retirement_of,
+    retirement_of_messages,
     tombstones,
     uncovered,
+    without_passages,
     without_query,
     without_text,
 )
@@ -97,7 +100,7 @@ class _Request:
 
 def _without_erased(transaction: Transaction, r: _Request, record: Record) -> _Request:
     """
-    The request without the texts that were erased before and come by again.
+    The request without the texts that were erased before and come by again; what was retired stays so.
 
     One beside a conversation of which something was erased keeps no text at all: a summariser gets all that was said,
     often as one message.
@@ -107,35 +110,75 @@ def _without_erased(transaction: Transaction, r: _Request, record: Record) -> _R
         return replace(r, turn=replace(r.turn, explain=orjson.loads(ERASED_TURN)), new=occurrences)
     turn, occurrences = r.turn, list(r.new)
     stones = tombstones(transaction.read, (s.entry.new.print for s in r.new))
-    if stones or any(row[3] & HeadFlag.ERASED for row in r.placed.values() if row is not None):
-        new = {s.position: s for s in r.new}
-        places = sorted({*new, *(position for position, row in r.placed.items() if row is not None)})
-        sent = [_sent(new.get(position), r.placed.get(position)) for position in places]
-        gone = {places[at] for at in resends(sent, stones, record.scopes[0] if record.scopes else 0, turn.created_at)}
-        if gone or any(message.is_erased for message in sent):
+    if stones or _carries(r, HeadFlag.ERASED):
+        gone, is_beside = _come_again(r, record, [stone for stone in stones if not stone.retirement], HeadFlag.ERASED)
+        if gone or is_beside:
             texts = [s.entry.text for s in r.new if s.position not in gone]
             turn = replace(turn, explain=without_query(turn.explain, texts))
         occurrences = [replace(s, entry=without_text(s.entry)) if s.position in gone else s for s in r.new]
+    occurrences = _retired(transaction, replace(r, new=occurrences), record, [s for s in stones if s.retirement])
     if turn.block is not None and not _all_stand(transaction, turn.block.occurrences):
         turn = replace(turn, block=None)
     return replace(r, turn=turn, new=occurrences)
 
 
-def _sent(new: NewOccurrence | None, kept: Listed | None) -> Sent:
+def _retired(transaction: Transaction, r: _Request, record: Record, stones: Sequence[Tombstone]) -> list[NewOccurrence]:
+    """The new messages; those that were retired before, or belong to what was, are not found."""
+    whole = retirement_of(transaction.read, record)
+    by_full = {stone.full: stone.retirement for stone in stones}
+    again: Set[int] = frozenset()
+    if stones or _carries(r, HeadFlag.RETIRED):
+        again, _ = _come_again(r, record, stones, HeadFlag.RETIRED)
+    if not whole and not again:
+        return list(r.new)
+    beside = retirement_of_messages(transaction.read, r.kept.values()) if again else 0
+    newest = max(whole, beside, *by_full.values(), 0)
+
+    def retired(s: NewOccurrence) -> NewOccurrence:
+        retirement = whole or (by_full.get(s.entry.new.print.full, newest) if s.position in again else 0)
+        return replace(s, entry=without_passages(s.entry), retirement=retirement) if retirement else s
+
+    return [retired(s) for s in r.new]
+
+
+def _carries(r: _Request, flag: int) -> bool:
+    """Whether a message that the request repeats has this flag."""
+    return any(row[3] & flag for row in r.placed.values() if row is not None)
+
+
+def _come_again(r: _Request, record: Record, stones: Sequence[Tombstone], flag: int) -> tuple[Set[int], bool]:
+    """
+    Positions of new messages that these tombstones recognise.
+
+    Args:
+        flag: that known messages have which were recognised before.
+
+    Returns:
+        Also whether the request repeats such a message, unless it went for its age.
+    """
+    new = {s.position: s for s in r.new}
+    places = sorted({*new, *(position for position, row in r.placed.items() if row is not None)})
+    sent = [_sent(new.get(position), r.placed.get(position), flag) for position in places]
+    found = resends(sent, stones, record.scopes[0] if record.scopes else 0, r.turn.created_at)
+    kept = (row for row in r.placed.values() if row is not None)
+    return {places[at] for at in found}, any(row[3] & (flag | HeadFlag.SWEPT) == flag for row in kept)
+
+
+def _sent(new: NewOccurrence | None, kept: Listed | None, flag: int) -> Sent:
     if new is not None:
         said = new.entry.new
         is_assistant = said.message.role == "assistant"
         return Sent(said.print.full, said.print.opening, said.message.is_instruction, is_assistant, True)
     assert kept is not None
     full, opening, _, flags = kept
-    return Sent(full, opening, False, bool(flags & HeadFlag.ASSISTANT), False, bool(flags & HeadFlag.ERASED))
+    return Sent(full, opening, False, bool(flags & HeadFlag.ASSISTANT), False, bool(flags & flag))
 
 
 def _all_stand(transaction: Transaction, occurrences: Sequence[int]) -> bool:
-    """Whether all of what a block quotes is still there."""
+    """Whether all of what a block quotes is still there, and in use."""
     ((count,),) = transaction.read(
         "SELECT count(*) FROM json_each(?) AS quoted JOIN occurrence ON occurrence.id = quoted.value"
-        f" WHERE occurrence.flags & {HeadFlag.ERASED} = 0",
+        f" WHERE occurrence.flags & {HeadFlag.ERASED | HeadFlag.RETIRED} = 0",
         (ids(set(occurrences)),),
     )
     return bool(count == len(set(occurrences)))

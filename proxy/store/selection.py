@@ -72,15 +72,16 @@ class Plan:
         return [occurrence for listed in self.messages.values() for occurrence in listed]
 
 
-def plans(ask: Ask, target: Target, until: float) -> list[Plan]:
+def plans(ask: Ask, target: Target, until: float, without: int = HeadFlag.ERASED) -> list[Plan]:
     """
     What would go, tenant by tenant; those of whom nothing would are left out.
 
     Args:
         until: what came later, Unix seconds, is not meant.
+        without: flags; messages that have one are not meant.
     """
     tenants = ask("SELECT id, name FROM tenant WHERE ?1 = '' OR name = ?1 ORDER BY id", (target.tenant,))
-    found = (_plan(ask, id, name, target, until) for id, name in tenants)
+    found = (_plan(ask, id, name, target, until, without) for id, name in tenants)
     return [plan for plan in found if plan.conversations or plan.messages]
 
 
@@ -94,19 +95,22 @@ def is_stored_name(ask: Ask, column: Literal["user", "scope"], name: str) -> boo
     return bool(ask(f"SELECT 1 FROM conversation WHERE {column} = ? LIMIT 1", (name,)))
 
 
-def resent(ask: Ask, names: Collection[str], after: int, at: float, until: float) -> list[Plan]:
+def resent(
+    ask: Ask, names: Collection[str], after: int, at: float, until: float, without: int = HeadFlag.ERASED
+) -> list[Plan]:
     """
-    Messages that were erased at `at` and came again before their tombstones were there.
+    Messages that were erased or retired at `at` and came again before their tombstones were there.
 
     Args:
         names: of tenants.
         after: `last_occurrence` when it was decided what to erase.
         until: when the tombstones were there, Unix seconds.
+        without: flags; messages that have one are left out.
     """
     rows = ask(
         "SELECT tenant.id, tenant.name, conversation.id, conversation.public, occurrence.id FROM occurrence"
         " JOIN conversation ON conversation.id = occurrence.conversation JOIN tenant ON tenant.id = conversation.tenant"
-        f" WHERE occurrence.id > ? AND occurrence.created_at <= ? AND occurrence.flags & {HeadFlag.ERASED} = 0"
+        f" WHERE occurrence.id > ? AND occurrence.created_at <= ? AND occurrence.flags & {without} = 0"
         " AND occurrence.full IN (SELECT full FROM erased WHERE at = ?)",
         (after, until, at),
     )
@@ -158,7 +162,7 @@ def counts(ask: Ask, plan: Plan) -> dict[str, int]:
     }
 
 
-def _plan(ask: Ask, tenant: int, name: str, target: Target, until: float) -> Plan:
+def _plan(ask: Ask, tenant: int, name: str, target: Target, until: float, without: int) -> Plan:
     meant = ask(CONVERSATIONS, (tenant, target.conversation, target.user, target.scope))
     publics: dict[int, str] = dict(row[:2] for row in meant)
     whole: Sequence[tuple[int, str]] = ()
@@ -169,12 +173,12 @@ def _plan(ask: Ask, tenant: int, name: str, target: Target, until: float) -> Pla
     before = min(target.before or until, until)
     if target.is_turn:
         turn = _named(ask, target.turn) if target.turn else _numbered(ask, [*publics][:1], target.number)
-        rows = _of_turn(ask, tenant, turn, publics)
+        rows = _of_turn(ask, tenant, turn, publics, without)
     else:
         rows = ask(
             "SELECT occurrence.conversation, occurrence.id FROM json_each(?) AS meant"
             " CROSS JOIN occurrence ON occurrence.conversation = meant.value"
-            f" WHERE occurrence.created_at <= ? AND occurrence.flags & {HeadFlag.ERASED} = 0",
+            f" WHERE occurrence.created_at <= ? AND occurrence.flags & {without} = 0",
             (ids(publics), before),
         )
     if target.matching:
@@ -203,7 +207,7 @@ def _is_later(ask: Ask, conversation: int, at: float) -> bool:
     )
 
 
-def _of_turn(ask: Ask, tenant: int, turn: int, publics: dict[int, str]) -> list[tuple[int, int]]:
+def _of_turn(ask: Ask, tenant: int, turn: int, publics: dict[int, str], without: int) -> list[tuple[int, int]]:
     """
     What a turn brought, and the same messages wherever they stand in its conversation.
 
@@ -213,7 +217,7 @@ def _of_turn(ask: Ask, tenant: int, turn: int, publics: dict[int, str]) -> list[
         "SELECT same.conversation, same.id FROM occurrence AS mine"
         " JOIN turn ON turn.id = mine.turn JOIN conversation ON conversation.id = turn.conversation"
         " JOIN occurrence AS same ON same.conversation = mine.conversation AND same.full = mine.full"
-        f" WHERE mine.turn = ? AND conversation.tenant = ? AND same.flags & {HeadFlag.ERASED} = 0"
+        f" WHERE mine.turn = ? AND conversation.tenant = ? AND same.flags & {without} = 0"
         " AND NOT (mine.role IN ('system', 'developer') AND EXISTS (SELECT 1 FROM occurrence AS other"
         "  WHERE other.conversation = mine.conversation AND other.full = mine.full AND other.turn <> mine.turn))",
         (turn, tenant),

@@ -23,20 +23,23 @@ ERASED_TURN = '{"erased":true}'  # `turn.explain` of an open turn whose answer i
 ERASED_REASON = "erased"  # why a gate opened may name words
 
 STONES = """
-SELECT full, opening, after, conversation, at FROM erased WHERE full IN (SELECT value FROM json_each(?1))
-UNION SELECT full, opening, after, conversation, at FROM erased WHERE opening IN (SELECT value FROM json_each(?2))
+SELECT full, opening, after, conversation, at, retirement FROM erased WHERE full IN (SELECT value FROM json_each(?1))
+UNION
+SELECT full, opening, after, conversation, at, retirement FROM erased WHERE opening IN (SELECT value FROM json_each(?2))
 """
 COVERED = "SELECT EXISTS (SELECT 1 FROM erased_scope WHERE print IN (SELECT value FROM json_each(?)) AND at >= ?)"
+RETIRED = "SELECT max(retirement) FROM retired_scope WHERE print IN (SELECT value FROM json_each(?)) AND at >= ?"
 
 
 def has_erasures(ask: Ask) -> bool:
-    """Whether anything was ever erased here."""
-    return bool(ask("SELECT EXISTS (SELECT 1 FROM erasure)")[0][0])
+    """Whether anything was ever erased or retired here."""
+    return bool(ask("SELECT EXISTS (SELECT 1 FROM erasure) OR EXISTS (SELECT 1 FROM erased)")[0][0])
 
 
 def holds_erased(ask: Ask, conversation: int) -> bool:
-    """Whether something of a conversation was erased."""
-    sql = f"SELECT EXISTS (SELECT 1 FROM occurrence WHERE conversation = ? AND flags & {HeadFlag.ERASED})"
+    """Whether something of a conversation was erased on request, and not for its age."""
+    on_request = f"flags & {HeadFlag.ERASED | HeadFlag.SWEPT} = {HeadFlag.ERASED}"
+    sql = f"SELECT EXISTS (SELECT 1 FROM occurrence WHERE conversation = ? AND {on_request})"
     return bool(ask(sql, (conversation,))[0][0])
 
 
@@ -57,6 +60,22 @@ def without_text(entry: Entry) -> Entry:
         rest=dumps({"role": role}),
         passages=(),
     )
+
+
+def without_passages(entry: Entry) -> Entry:
+    """An entry that is stored, and not found: a retired one."""
+    return replace(entry, new=replace(entry.new, flags=entry.new.flags | HeadFlag.RETIRED), passages=())
+
+
+def retirement_of(ask: Ask, record: Record) -> int:
+    """The retirement of all that a record belongs to, if it came before that; 0: there is none."""
+    return ask(RETIRED, (ids(record.scopes), record.turn.created_at))[0][0] or 0 if record.scopes else 0
+
+
+def retirement_of_messages(ask: Ask, occurrences: Iterable[int]) -> int:
+    """The newest retirement that one of these messages belongs to; 0: none does."""
+    sql = "SELECT max(retirement) FROM retired WHERE occurrence IN (SELECT value FROM json_each(?))"
+    return ask(sql, (ids(occurrences),))[0][0] or 0
 
 
 def uncovered(ask: Ask, record: Record) -> Record:

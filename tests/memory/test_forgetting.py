@@ -17,7 +17,8 @@ from proxy.core.caller.identity import tenant_key
 from proxy.core.redaction.redaction import redacted_name
 from proxy.domain import Bare, Block, BlockKind, Json, Record, Role
 from proxy.errors import PolicyError
-from proxy.memory.forgetting import CACHES_OF_WORDS, Forgetting, forget_words, target_of
+from proxy.memory.forgetting import CACHES_OF_WORDS, Forgetting, forget_words
+from proxy.memory.targets import target_of
 from proxy.store.database import Database
 from proxy.store.derived import Derived
 from proxy.store.erasure import Erased, erase_messages, mark_scopes

@@ -93,8 +93,13 @@ def entry_of(new: NewMessage, request: Role, key: bytes, clean: Clean, block: st
 
 
 def is_findable(request: Role, role: str, flags: int) -> bool:
-    """Whether a message is cut into passages. Instructions, summaries and side requests are only journalled."""
-    return request is not Role.SIDE and role not in ("system", "developer") and not flags & HeadFlag.SUMMARY
+    """
+    Whether a message is cut into passages.
+
+    Instructions, summaries, side requests and what is retired are only journalled.
+    """
+    is_said = request is not Role.SIDE and role not in ("system", "developer")
+    return is_said and not flags & (HeadFlag.SUMMARY | HeadFlag.RETIRED)
 
 
 def _explained(turn: Turn, clean: Clean) -> Json:

@@ -9,7 +9,8 @@ keeps the keyed fingerprints of an erased message and nothing of its text. A mes
     it begins like one next to a resend (clients glue reminders to messages and take them off again);
     it is an answer directly behind a resend: it was still on its way when its question was erased.
 
-Everything else is said anew and is kept: the same words in a new conversation too.
+Everything else is said anew and is kept: the same words in a new conversation too. What was only retired is recognised
+in the same way, and stays retired.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Tombstone:
     after: int
     conversation: int  # `scope_print` of its conversation
     at: float  # of the erasure, Unix seconds
+    retirement: int = 0  # 0: erased; else only retired, by this one
 
 
 @dataclass(frozen=True, slots=True)

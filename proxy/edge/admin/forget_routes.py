@@ -14,7 +14,8 @@ from starlette.responses import Response
 
 from proxy.edge.admin.operation import Call, OfTenant, Operation, Refused
 from proxy.edge.replies import json_reply
-from proxy.memory.forgetting import Forgetting, target_of
+from proxy.memory.forgetting import Forgetting
+from proxy.memory.targets import target_of
 from proxy.ports import Clock
 
 NOTHING = "nothing stored matches, so nothing was erased"
