@@ -28,6 +28,7 @@ from proxy.domain import (
     Seen,
     Shape,
     Turn,
+    Whole,
 )
 from proxy.store.journal import Journal
 from proxy.wire.message import read_message
@@ -67,7 +68,8 @@ def record(
     **more: Any,
 ) -> Record:
     """
-    A request that sends these messages. What it shares with the head is kept, each once, in the head's order.
+    A request that sends these messages. What it shares with the head is kept, each once, in the head's order; where
+    that is all of it, in a row, it is told in one word.
 
     Its links: every message of a user and of an assistant, as `MESSAGE`.
     """
@@ -81,6 +83,10 @@ def record(
             kept.append((position, waiting.pop(0)))
         else:
             new.append(entry(tenant, raw, position, role=role))
+    whole = None
+    if head and kept == [*enumerate(head.occurrences, kept[0][0] if kept else 0)] and "kept" not in more:
+        behind = all(e.new.message.is_instruction or e.new.position > kept[-1][0] for e in new)
+        whole = Whole(kept[0][0], head.occurrences) if kept and behind else None
     links = [(LinkKind.MESSAGE, e.new.print.full) for e in new if e.new.message.role in ("user", "assistant")]
     turn = Turn(
         id=f"turn-{next(_serial)}",
@@ -88,7 +94,8 @@ def record(
         conversation=conversation,
         role=role,
         event=Event.APPEND if head else Event.START,
-        kept=tuple(kept),
+        kept=() if whole else tuple(kept),
+        whole=whole,
         new=tuple(e.new for e in new),
         parent_turn=head.turn if head else None,
         parent_conversation="",

@@ -6,6 +6,7 @@ This is all that the decisions take of a body, whoever read it and however much 
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -49,6 +50,11 @@ class Reading:
             *(self.prints[at] for at, is_instruction in added if is_instruction),
         )
         messages = self.chat.messages
+        self.__dict__["history_fulls"] = before.history_fulls[:cut] + array("q", [self.prints[at].full for at in new])
+        self.__dict__["opaque"] = (
+            *before.opaque[: bisect_left(before.opaque, cut)],
+            *(index for index, at in enumerate(new, cut) if messages[at].opaque),
+        )
         self.chat.__dict__["history"] = (*before.chat.history[:cut], *(messages[at] for at in new))
         return self
 
@@ -64,6 +70,16 @@ class Reading:
     @cached_property
     def history_prints(self) -> tuple[Fingerprint, ...]:
         return tuple(self.prints[at] for at in self.places)
+
+    @cached_property
+    def history_fulls(self) -> array[int]:
+        """The whole fingerprints of the history."""
+        return array("q", [print.full for print in self.history_prints])
+
+    @cached_property
+    def opaque(self) -> tuple[int, ...]:
+        """Indexes into the history of messages with something that only the provider can read."""
+        return tuple(index for index, message in enumerate(self.history) if message.opaque)
 
     @cached_property
     def instruction_prints(self) -> tuple[Fingerprint, ...]:

@@ -16,6 +16,7 @@ from proxy.domain.archive import (
     Record,
     SetAside,
     Turn,
+    Whole,
 )
 from proxy.domain.blocks import BLOCK_CLOSE, BLOCK_OPEN, Added, Block, BlockKind, Budget, StoredBlock
 from proxy.domain.decisions import Diagnosis, Generosity, Mode, Note, Pressure, Tier

@@ -4,6 +4,7 @@ Turns on their way to the archive: the request as a diff, its answer, and the fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
@@ -27,12 +28,25 @@ class NewMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class Whole:
+    """All of the parent's listing, in a row from `position` on: what a request carries that does nothing but go on."""
+
+    position: int
+    occurrences: Sequence[int]
+
+    @property
+    def stop(self) -> int:
+        return self.position + len(self.occurrences)
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """
     One request to journal, as a diff against the head it continues.
 
-    `kept` are the parent's occurrence ids that the request still carries, in order and with their positions; `new`
-    the rest. Instructions are part of `new` whenever their text was not in the parent.
+    `kept` are the parent's occurrence ids that the request still carries, in order and with their positions; `whole`
+    stands for them where they are all of the parent's and nothing new stands between them. `new` is the rest.
+    Instructions are part of `new` whenever their text was not in the parent.
     """
 
     id: str  # unique text, made by the caller; the answer refers to it
@@ -65,6 +79,18 @@ class Turn:
     size_bytes: int | None = None  # of memory that they take; None: not measured yet
     request: str = ""  # id of the request, for whoever looks for it later
     traceparent: str = ""  # W3C trace context, where the request is traced
+    whole: Whole | None = None  # beside `kept`, which is empty then
+
+    @property
+    def length(self) -> int:
+        """Messages of the request, with those that the provider holds: the answer's position."""
+        stops = (self.whole.stop if self.whole else 0, *(at + 1 for at, _ in self.kept))
+        return max((*stops, *(new.position + 1 for new in self.new)))
+
+    @property
+    def carried(self) -> tuple[tuple[int, int], ...]:
+        """Position and occurrence of all that it still carries of the parent, one by one."""
+        return (*self.kept, *enumerate(self.whole.occurrences, self.whole.position)) if self.whole else self.kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Conversations over time: who is speaking, what was stored of them, and how a req
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from proxy.domain.blocks import StoredBlock
@@ -184,8 +184,11 @@ class Lineage:
     window_full: bool = False  # a sliding window that was full before: one state, not an alarm each time
     summarises: bool = False  # a side request whose answer may come back as a summary
     evidence: tuple[str, ...] = ()
+    goes_on: bool = field(default=False, compare=False)  # all of the head stands first, and behind it what is new
 
     @property
     def fresh(self) -> tuple[int, ...]:
         """Indexes of the history messages that are new."""
+        if self.goes_on and self.head is not None:
+            return tuple(range(len(self.head.fulls), len(self.kept)))
         return tuple(at for at, index in enumerate(self.kept) if index < 0)

@@ -1,15 +1,16 @@
 """
 Branch heads: how a conversation stood after a turn, as a row: a listing that an answer is appended to, and the rest.
 
-Whoever names an answer goes on from there, and may do so twice: a head that a newer one has replaced is made again from
-the journal.
+A long listing begins with a row of the table `listing`, which the heads of a branch share: what a turn writes of it is
+what it adds. Whoever names an answer goes on from there, and may do so twice: a head that a newer one has replaced is
+made again from the journal.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 
 import orjson
@@ -19,8 +20,9 @@ from proxy.store.connection import Ask, Row
 from proxy.store.diffs import message_list
 
 HEAD = """
-SELECT conversation.public, head.turn, head.state, head.lost, head.listing
-FROM head JOIN conversation ON conversation.id = head.conversation WHERE head.turn = ?
+SELECT conversation.public, head.turn, head.state, head.lost, listing.rows, head.listing
+FROM head JOIN conversation ON conversation.id = head.conversation LEFT JOIN listing ON listing.turn = head.base
+WHERE head.turn = ?
 """
 LATER = """
 SELECT conversation.public, turn.id, turn.event, turn.prompt_tokens, turn.messages, head.state, head.lost
@@ -33,7 +35,16 @@ SELECT full, opening, occurrence.id, flags, occurrence.turn, position
 FROM json_each(?) AS asked CROSS JOIN occurrence ON occurrence.id = asked.value ORDER BY asked.key
 """
 
+PARENTS = """
+SELECT turn.id, conversation.tenant, turn.ending, head.lost, head.base, length(listing.rows), head.listing
+FROM turn JOIN conversation ON conversation.id = turn.conversation
+LEFT JOIN head ON head.turn = turn.id LEFT JOIN listing ON listing.turn = head.base
+WHERE turn.id IN (SELECT value FROM json_each(?))
+"""
+
 WIDTH = 4  # int64 of each message: full, opening, occurrence, flags
+ROW_BYTES = 8 * WIDTH
+MAX_TAIL_MESSAGES = 64  # of a listing behind its beginning, 2 kB: half a page to write at every turn
 
 Listed = tuple[int, int, int, int]
 """One message of a listing."""
@@ -41,12 +52,45 @@ Listed = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """The turn that a new one continues. Its listing is None where another turn has replaced its head."""
+    """The turn that a new one continues. `tail` is None where another turn has replaced its head."""
 
+    number: int
     tenant: int
     is_open: bool
-    lost: tuple[int, ...]
-    listing: dict[int, Listed] | None  # by occurrence, in order
+    lost: bytes
+    base: int  # the `listing` that its own begins with; 0: none
+    base_bytes: int
+    tail: bytes | None  # of its listing, behind that
+
+    @property
+    def messages(self) -> int:
+        """Of its listing."""
+        return (self.base_bytes + len(self.tail or b"")) // ROW_BYTES
+
+    def listing(self, ask: Ask) -> dict[int, Listed]:
+        """All of it by occurrence, in order."""
+        numbers = int64_of(beginning(ask, self.base) + (self.tail or b""))
+        rows = zip(numbers[0::WIDTH], numbers[1::WIDTH], numbers[2::WIDTH], numbers[3::WIDTH], strict=True)
+        return {row[2]: row for row in rows}
+
+
+def parents_of(ask: Ask, turns: str) -> dict[int, Parent]:
+    """
+    By turn.
+
+    Args:
+        turns: a JSON list.
+    """
+    return {
+        number: Parent(number, tenant, ending == "open", lost or b"", base or 0, base_bytes or 0, tail)
+        for number, tenant, ending, lost, base, base_bytes, tail in ask(PARENTS, (turns,))
+    }
+
+
+def beginning(ask: Ask, base: int) -> bytes:
+    """What a listing begins with."""
+    rows = ask("SELECT rows FROM listing WHERE turn = ?", (base,)) if base else ()
+    return b"".join(row[0] for row in rows)
 
 
 def to_listing(rows: Iterable[Listed]) -> bytes:
@@ -69,7 +113,7 @@ def to_state(turn: Turn, request_length: int) -> str:
             "compactions": turn.compactions,
             "tokens": turn.tokens,
             "request_length": request_length,
-            "shape": asdict(turn.shape),
+            "shape": turn.shape,
         }
     ).decode()
 
@@ -77,12 +121,12 @@ def to_state(turn: Turn, request_length: int) -> str:
 def head_of(row: Row, blocks: tuple[StoredBlock, ...]) -> Head:
     """
     Args:
-        row: public id of the conversation, turn, state, lost, listing.
+        row: public id of the conversation, turn, state, lost, the beginning of the listing or None, and the rest of it.
     """
-    conversation, turn, state, lost, listing = row
+    conversation, turn, state, lost, begins, listing = row
     said = orjson.loads(state)
     shape = said["shape"] | {name: tuple(said["shape"][name]) for name in ("tool_names", "instructions")}
-    numbers = _numbers(listing)
+    numbers = int64_of((begins or b"") + listing)
     return Head(
         conversation=conversation,
         turn=turn,
@@ -95,7 +139,7 @@ def head_of(row: Row, blocks: tuple[StoredBlock, ...]) -> Head:
         request_length=said["request_length"],
         compactions=said["compactions"],
         event=Event(said["event"]),
-        lost=_numbers(lost),
+        lost=int64_of(lost),
         blocks=blocks,
         tokens=said.get("tokens", 0),
     )
@@ -118,22 +162,12 @@ def head_after(ask: Ask, turn: int) -> Row | None:
             "tokens": prompt_tokens or 0,
             "request_length": len(rows) - answers,
         }
-        return public, number, orjson.dumps(state).decode(), lost, to_listing([row[:4] for row in rows])
+        return public, number, orjson.dumps(state).decode(), lost, None, to_listing([row[:4] for row in rows])
     return None
 
 
-def parent_of(tenant: int, ending: str, lost: bytes | None, listing: bytes | None) -> Parent:
-    numbers = _numbers(listing or b"")
-    rows = zip(numbers[0::WIDTH], numbers[1::WIDTH], numbers[2::WIDTH], numbers[3::WIDTH], strict=True)
-    return Parent(
-        tenant=tenant,
-        is_open=ending == "open",
-        lost=tuple(_numbers(lost or b"")),
-        listing=None if listing is None else {row[2]: row for row in rows},
-    )
-
-
-def _numbers(blob: bytes) -> array[int]:
+def int64_of(blob: bytes) -> array[int]:
+    """The int64 of a blob."""
     numbers = array("q")
     numbers.frombytes(blob)
     return numbers

@@ -39,6 +39,11 @@ class MessageList:
     listing: tuple[int, ...]
 
 
+def encode_run(position: int, count: int) -> str:
+    """The first `count` messages of the parent's listing, from `position` on."""
+    return orjson.dumps({"runs": [[position, 0, count]]}).decode()
+
+
 def encode_kept(kept: Iterable[tuple[int, int]], listing: Sequence[int]) -> str:
     """
     Args:
@@ -47,7 +52,7 @@ def encode_kept(kept: Iterable[tuple[int, int]], listing: Sequence[int]) -> str:
     """
     kept = list(kept)
     if kept and len(kept) == len(listing) and kept == list(enumerate(listing, kept[0][0])):  # nearly always
-        return orjson.dumps({"runs": [[kept[0][0], 0, len(kept)]]}).decode()
+        return encode_run(kept[0][0], len(kept))
     index_of = {occurrence: index for index, occurrence in enumerate(listing)}
     runs: list[list[int]] = []
     others: list[tuple[int, int]] = []

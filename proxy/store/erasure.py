@@ -7,7 +7,6 @@ without text in the place of each erased message; one that is erased as a whole 
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ import orjson
 
 from proxy.core.archive.chunking import SCOPE_MARK
 from proxy.domain import HeadFlag, Reach
-from proxy.store.branch_heads import WIDTH
+from proxy.store.branch_heads import WIDTH, int64_of
 from proxy.store.connection import Ask, Transaction
 from proxy.store.messages import contents_of, forget_blocks, forget_passages, forget_terms, forget_unused, ids
 from proxy.store.tombstones import ERASED_DIGEST, ERASED_TURN, without_query
@@ -264,15 +263,16 @@ def mark_heads(transaction: Transaction, conversations: str, meant: Set[int], pu
         meant: occurrences.
         put, take: flags that they get, and that they lose.
     """
-    changed = []
-    for turn, listing in transaction.read(f"SELECT turn, listing FROM head WHERE conversation {IN}", (conversations,)):
-        numbers = array("q")
-        numbers.frombytes(listing)
-        for start in range(0, len(numbers), WIDTH):
-            if numbers[start + WIDTH - 2] in meant:
-                numbers[start + FLAGS_AT] = (numbers[start + FLAGS_AT] | put) & ~take
-        changed.append((numbers.tobytes(), turn))
-    transaction.write("UPDATE head SET listing = ? WHERE turn = ?", changed)
+    for table, column in (("head", "listing"), ("listing", "rows")):
+        changed = []
+        sql = f"SELECT turn, {column} FROM {table} WHERE conversation {IN}"
+        for turn, listing in transaction.read(sql, (conversations,)):
+            numbers = int64_of(listing)
+            for start in range(0, len(numbers), WIDTH):
+                if numbers[start + WIDTH - 2] in meant:
+                    numbers[start + FLAGS_AT] = (numbers[start + FLAGS_AT] | put) & ~take
+            changed.append((numbers.tobytes(), turn))
+        transaction.write(f"UPDATE {table} SET {column} = ? WHERE turn = ?", changed)
 
 
 def _erase_queries(transaction: Transaction, conversations: str, since: int, erased: Erased) -> None:

@@ -29,7 +29,9 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 DERIVED = frozenset({"vector", "unindexed", "forgotten"})
 """Tables with numbers that follow from words: their rows go with those, or name ids of rows that are gone."""
 
-FINGERPRINTS = frozenset({"occurrence", "link", "erased", "erased_scope", "retired", "retired_scope", "quarantine"})
+FINGERPRINTS = frozenset(
+    {"occurrence", "listing", "link", "erased", "erased_scope", "retired", "retired_scope", "quarantine"}
+)
 """Tables with keyed hashes of messages, and their places. What an erased message leaves stands here."""
 
 PLAIN = frozenset({"task", "erasure", "retirement", "change", "policy"})

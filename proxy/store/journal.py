@@ -62,11 +62,12 @@ CROSS JOIN conversation ON conversation.id = link.conversation
 GROUP BY link.kind, link.print, link.conversation, turn.role
 """
 HEADS = """
-SELECT conversation.public, head.turn, head.state, head.lost, head.listing
+SELECT conversation.public, head.turn, head.state, head.lost, listing.rows, head.listing
 FROM json_each(?1) AS asked
 JOIN head ON head.conversation = asked.value AND head.turn IN (
     SELECT turn FROM head AS newest WHERE newest.conversation = asked.value ORDER BY turn DESC LIMIT ?2)
 JOIN conversation ON conversation.id = head.conversation
+LEFT JOIN listing ON listing.turn = head.base
 ORDER BY head.turn DESC
 """
 STANDING = """

@@ -5,15 +5,26 @@ Requests as rows: each is a diff against the head that it continues, with all th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import orjson
 
 from proxy.core.archive.tombstones import Sent, Tombstone, resends
-from proxy.domain import HeadFlag, LinkKind, Record, Role, Turn
-from proxy.store.branch_heads import Listed, Parent, parent_of, to_listing, to_lost, to_state
+from proxy.domain import HeadFlag, LinkKind, Record, Role, Turn, Whole
+from proxy.store.branch_heads import (
+    MAX_TAIL_MESSAGES,
+    ROW_BYTES,
+    Listed,
+    Parent,
+    beginning,
+    int64_of,
+    parents_of,
+    to_listing,
+    to_lost,
+    to_state,
+)
 from proxy.store.connection import Transaction
-from proxy.store.diffs import encode_kept
+from proxy.store.diffs import encode_kept, encode_run
 from proxy.store.messages import NewOccurrence, ids, last_ids, write_occurrences
 from proxy.store.tombstones import (
     ERASED_TURN,
@@ -56,8 +67,12 @@ def write_requests(transaction: Transaction, records: Sequence[Record]) -> None:
     turns = [record.turn for record in fresh.values()]
     tenants = _tenants(transaction, turns)
     conversations = _conversations(transaction, turns, tenants)
-    parents = _parents(transaction, turns)
-    loose = _loose(transaction, turns, parents)
+    parents = parents_of(transaction.read, ids({turn.parent_turn for turn in turns if turn.parent_turn}))
+    going_on = set() if was_erased else {turn.id for turn in turns if _goes_on(turn, parents, tenants[turn.tenant])}
+    diffs = [turn for turn in turns if turn.id not in going_on]
+    continued = parents.keys() & {turn.parent_turn for turn in diffs}
+    listings = {number: parents[number].listing(transaction.read) for number in continued}
+    loose = _loose(transaction, diffs, listings)
     last = last_ids(transaction)
     number, occurrence = last["turn"], last["occurrence"]
     requests = []
@@ -71,31 +86,63 @@ def write_requests(transaction: Transaction, records: Sequence[Record]) -> None:
         occurrence += len(new)
         parent = parents.get(turn.parent_turn or 0)
         parent = parent if parent and parent.tenant == tenant else None
-        listed = (parent.listing or {}) if parent else {}
-        kept = {at: o for at, o in turn.kept if o in listed or loose.get(o, (0,))[0] == tenant}
+        if turn.id in going_on:
+            requests.append(_Request(number, tenant, conversation, turn, parent, new, turn.whole))
+            continue
+        listed = listings[parent.number] if parent else {}
+        kept = {at: o for at, o in turn.carried if o in listed or loose.get(o, (0,))[0] == tenant}
         placed = {at: listed[o] if o in listed else loose[o][1] for at, o in kept.items()}
-        request = _Request(number, tenant, conversation, turn, parent, listed, kept, placed, new)
+        request = _Request(number, tenant, conversation, turn, parent, new, None, listed, kept, placed)
         requests.append(_without_erased(transaction, request, record) if was_erased else request)
     _write(transaction, requests, last["memory"])
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """One request with every name resolved."""
+    """One request with every name resolved. What it carries is `whole`, or else `kept` and `placed`."""
 
     number: int
     tenant: int
     conversation: int
     turn: Turn
     parent: Parent | None
-    listed: Mapping[int, Listed]  # of the parent
-    kept: Mapping[int, int]  # position: occurrence
-    placed: Mapping[int, Listed | None]  # the same; None for instructions
     new: Sequence[NewOccurrence]
+    whole: Whole | None = None
+    listed: Mapping[int, Listed] = field(default_factory=dict)  # of the parent
+    kept: Mapping[int, int] = field(default_factory=dict)  # position: occurrence
+    placed: Mapping[int, Listed | None] = field(default_factory=dict)  # the same; None for instructions
 
     @property
     def messages(self) -> int:
+        if self.whole:
+            return self.turn.length
         return 1 + max([*self.kept, *(s.position for s in self.new)], default=-1)
+
+    @property
+    def encoded_kept(self) -> str:
+        if self.whole:
+            return encode_run(self.whole.position, len(self.whole.occurrences))
+        return encode_kept(sorted(self.kept.items()), tuple(self.listed))
+
+    def occurrence_at(self, position: int) -> int | None:
+        """The message in one place; None: it is not stored."""
+        found = next((s.occurrence for s in self.new if s.position == position), None)
+        if found is None and self.whole and self.whole.position <= position < self.whole.stop:
+            return self.whole.occurrences[position - self.whole.position]
+        return self.kept.get(position) if found is None else found
+
+
+def _goes_on(turn: Turn, parents: Mapping[int, Parent], tenant: int) -> bool:
+    """Whether a turn carries all that its parent's listing has, so that only what is new of it is to be looked at."""
+    parent = parents.get(turn.parent_turn or 0)
+    return (
+        turn.whole is not None
+        and parent is not None
+        and parent.tenant == tenant
+        and parent.tail is not None
+        and not (parent.is_open or turn.lost or turn.kept)
+        and parent.messages == len(turn.whole.occurrences)
+    )
 
 
 def _without_erased(transaction: Transaction, r: _Request, record: Record) -> _Request:
@@ -191,7 +238,7 @@ def _write(transaction: Transaction, requests: Sequence[_Request], last_memory: 
         [
             (
                 *(r.number, r.turn.id, r.conversation, r.turn.parent_turn if r.parent else None),
-                *(r.turn.role, r.turn.event, encode_kept(sorted(r.kept.items()), tuple(r.listed)), r.messages),
+                *(r.turn.role, r.turn.event, r.encoded_kept, r.messages),
                 *(r.turn.model, dumps(r.turn.explain), r.turn.created_at),
             )
             for r in requests
@@ -260,18 +307,8 @@ def _conversations(transaction: Transaction, turns: Sequence[Turn], tenants: Ten
     return {(tenant, public): id for tenant, public, id in found}
 
 
-def _parents(transaction: Transaction, turns: Sequence[Turn]) -> dict[int, Parent]:
-    rows = transaction.read(
-        "SELECT turn.id, conversation.tenant, turn.ending, head.lost, head.listing"
-        " FROM turn JOIN conversation ON conversation.id = turn.conversation LEFT JOIN head ON head.turn = turn.id"
-        " WHERE turn.id IN (SELECT value FROM json_each(?))",
-        (ids({turn.parent_turn for turn in turns if turn.parent_turn}),),
-    )
-    return {row[0]: parent_of(*row[1:]) for row in rows}
-
-
 def _loose(
-    transaction: Transaction, turns: Sequence[Turn], parents: Mapping[int, Parent]
+    transaction: Transaction, turns: Sequence[Turn], listings: Mapping[int, Mapping[int, Listed]]
 ) -> dict[int, tuple[int, Listed | None]]:
     """
     Kept messages that the parent's listing does not have, by occurrence: tenant and, but for instructions, what a
@@ -279,9 +316,8 @@ def _loose(
     """
     wanted = set()
     for turn in turns:
-        parent = parents.get(turn.parent_turn or 0)
-        listed = (parent.listing or {}) if parent else {}
-        wanted |= {occurrence for _, occurrence in turn.kept if occurrence not in listed}
+        listed = listings.get(turn.parent_turn or 0, {})
+        wanted |= {occurrence for _, occurrence in turn.carried if occurrence not in listed}
     if not wanted:
         return {}
     rows = transaction.read(
@@ -303,27 +339,55 @@ def _write_heads(transaction: Transaction, requests: Sequence[_Request]) -> None
     One replaces its parent's where it carries all of that, but only once its own answer is there: until then the
     request may be refused, and the parent's head is what remains.
     """
-    heads = []
+    heads, listings = [], []
     for r in requests:
-        placed = dict(r.placed) | {s.position: _listed(s) for s in r.new}
-        rows = [row for _, row in sorted(placed.items(), key=lambda item: item[0]) if row is not None]
-        carried = {row[2] for row in rows}
-        parent = r.parent
-        replaces = parent and parent.listing is not None and not parent.is_open and carried.issuperset(r.listed)
-        lost = dict.fromkeys((*(parent.lost if parent else ()), *r.turn.lost))
-        heads.append(
-            (
-                *(r.number, r.conversation, r.turn.parent_turn if replaces else 0, to_state(r.turn, len(rows))),
-                *(to_lost(o for o in lost if o not in carried), to_listing(rows)),
-            )
-        )
+        stands = _stands(r)
+        base, tail = stands.base, stands.tail
+        if len(tail) > MAX_TAIL_MESSAGES * ROW_BYTES:
+            listings.append((r.number, r.conversation, beginning(transaction.read, base) + tail))
+            base, tail = r.number, b""
+        state = to_state(r.turn, stands.messages)
+        heads.append((r.number, r.conversation, stands.replaces, state, stands.lost, base, tail))
+    transaction.write("INSERT INTO listing(turn, conversation, rows) VALUES (?, ?, ?)", listings)
     transaction.write(
-        "INSERT INTO head(turn, conversation, replaces, state, lost, listing) VALUES (?, ?, ?, ?, ?, ?)", heads
+        "INSERT INTO head(turn, conversation, replaces, state, lost, base, listing) VALUES (?, ?, ?, ?, ?, ?, ?)", heads
     )
     transaction.write(
         "DELETE FROM head WHERE conversation = ?1 AND turn NOT IN"
         " (SELECT turn FROM head WHERE conversation = ?1 ORDER BY turn DESC LIMIT ?2)",
         [(conversation, MAX_HEADS) for conversation in {r.conversation for r in requests}],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Stands:
+    """How a conversation stands after a request, as the columns of a head."""
+
+    replaces: int
+    messages: int
+    lost: bytes
+    base: int
+    tail: bytes
+
+
+def _stands(r: _Request) -> _Stands:
+    parent, new = r.parent, {s.position: _listed(s) for s in r.new}
+    if r.whole:  # what is new stands behind it
+        assert parent is not None and parent.tail is not None
+        rows = [row for _, row in sorted(new.items()) if row is not None]
+        tail = parent.tail + to_listing(rows)
+        return _Stands(parent.number, parent.messages + len(rows), parent.lost, parent.base, tail)
+    placed = dict(r.placed) | new
+    rows = [row for _, row in sorted(placed.items(), key=lambda item: item[0]) if row is not None]
+    carried = {row[2] for row in rows}
+    is_replaced = parent and parent.tail is not None and not parent.is_open and carried.issuperset(r.listed)
+    lost = dict.fromkeys((*(int64_of(parent.lost) if parent else ()), *r.turn.lost))
+    return _Stands(
+        replaces=parent.number if parent and is_replaced else 0,
+        messages=len(rows),
+        lost=to_lost(o for o in lost if o not in carried),
+        base=0,
+        tail=to_listing(rows),
     )
 
 
@@ -336,7 +400,7 @@ def _write_blocks(transaction: Transaction, requests: Sequence[_Request]) -> Non
     rows = []
     for r in requests:
         block = r.turn.block
-        anchor = (dict(r.kept) | {s.position: s.occurrence for s in r.new}).get(r.turn.anchor) if block else None
+        anchor = r.occurrence_at(r.turn.anchor) if block else None
         if block is not None and anchor is not None:
             said = (block.kind, block.text, block.role, block.tokens, ids(block.occurrences))
             rows.append((anchor, r.conversation, r.number, *said))

@@ -264,6 +264,21 @@ CREATE TABLE policy (                        -- the policies that were in force,
 """
 
 
+M007 = r"""
+CREATE TABLE listing (                       -- how the listings of heads begin, shared by those of one branch
+    turn INTEGER PRIMARY KEY,                -- whose head it was written for
+    conversation INTEGER NOT NULL,
+    rows BLOB NOT NULL                       -- as `head.listing`, which goes on behind it
+);
+CREATE INDEX listing_by_conversation ON listing(conversation);
+ALTER TABLE head ADD COLUMN base INTEGER NOT NULL DEFAULT 0;  -- `listing.turn` of its beginning; 0 it has none
+CREATE TRIGGER listing_unused AFTER DELETE ON head WHEN old.base <> 0 AND NOT EXISTS (
+    SELECT 1 FROM head WHERE conversation = old.conversation AND base = old.base) BEGIN
+    DELETE FROM listing WHERE turn = old.base;
+END;
+"""
+
+
 async def m001_journal(run: Run) -> None:
     """The first form."""
     for statement in statements(M001):
@@ -301,6 +316,12 @@ async def m006_operation(run: Run) -> None:
         await run(statement)
 
 
+async def m007_listings(run: Run) -> None:
+    """Beginnings of long histories, so that a turn writes only what it adds."""
+    for statement in statements(M007):
+        await run(statement)
+
+
 MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
     m001_journal,
     m002_rounds,
@@ -308,6 +329,7 @@ MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
     m004_erasures,
     m005_retirements,
     m006_operation,
+    m007_listings,
 )
 """In order; the number of those applied stands in `PRAGMA user_version`."""
 

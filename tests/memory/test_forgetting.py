@@ -15,7 +15,7 @@ from proxy.core.archive.receipt import is_genuine
 from proxy.core.archive.tombstones import scope_prints
 from proxy.core.caller.identity import tenant_key
 from proxy.core.redaction.redaction import redacted_name
-from proxy.domain import Bare, Block, BlockKind, Json, Record, Role
+from proxy.domain import Bare, Block, BlockKind, HeadFlag, Json, Record, Role
 from proxy.errors import PolicyError
 from proxy.memory.forgetting import CACHES_OF_WORDS, Forgetting, forget_words
 from proxy.memory.targets import target_of
@@ -198,6 +198,23 @@ async def test_a_conversation_that_lives_on_loses_one_turn_and_keeps_its_course(
     assert said[2:4] == ["", ""]
     assert said[0] == "hello there, archive"
     assert not is_on_disk(database)
+
+
+async def test_what_a_long_conversation_lost_is_marked_where_its_listing_begins(
+    database: Database, journal: Journal, forgetting: Forgetting
+) -> None:
+    talk = Talk(journal)
+    await talk.say(CANARY)
+    for number in range(40):
+        await talk.say(f"What about harbour {number}?")
+    assert await database.read("SELECT count(*) FROM listing") == [(1,)]
+    await erased(forgetting, Target(conversation="c-1", number=1))
+    await talk.say("good morning")
+    assert talk.head is not None
+    assert [at for at, flags in enumerate(talk.head.flags) if flags & HeadFlag.ERASED] == [0, 1]
+    assert len(await journal.request("acme", "c-1")) == 83
+    await erased(forgetting, Target(conversation="c-1"))
+    assert await database.read("SELECT count(*) FROM listing") == [(0,)]
 
 
 async def test_a_turn_is_erased_by_its_id(database: Database, journal: Journal, forgetting: Forgetting) -> None:

@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.domain import Clues, Head, Json, LinkKind, Record, Role
+from proxy.store.branch_heads import MAX_TAIL_MESSAGES, ROW_BYTES
 from proxy.store.database import Database
 from proxy.store.journal import MAX_HEADS_READ, Journal
-from tests.talking import heard, print_of, record, user
+from tests.talking import heard, print_of, record, system, user
 
 
 @pytest.fixture
@@ -83,6 +84,37 @@ async def test_whatever_is_continued_each_answer_leads_to_what_led_to_it(tmp_pat
         assert list(head.fulls) == [print_of("acme", raw).full for raw in history]
         assert head.request_length == len(history) - 1
     await database.close()
+
+
+async def test_a_turn_writes_what_it_adds_and_the_head_is_the_same_however_long_the_history(
+    database: Database,
+) -> None:
+    journal = Journal(database)
+    histories: dict[str, list[Json]] = {}
+    heads: dict[str, list[Head]] = {"c-whole": [], "c-kept": []}
+    for conversation, listed in heads.items():
+        history = histories[conversation] = [system("be brief"), *(user(f"old {n}") for n in range(60))]
+        for number in range(40):
+            head = listed[-1] if listed else None
+            asked = record(history, head, conversation=conversation, lost=(10_000,) if number == 1 else ())
+            if conversation == "c-kept":
+                asked = replace(asked, turn=replace(asked.turn, kept=asked.turn.carried, whole=None))
+            assert (asked.turn.whole is not None) == (conversation == "c-whole" and number > 0)
+            print = 1000 * len(histories) + number
+            await say(journal, asked, f"answer {number}", print)
+            listed += await named(journal, print)
+            history += [{"role": "assistant", "content": f"answer {number}"}, user(f"question {number}")]
+    for one, other in zip(*heads.values(), strict=True):
+        assert list(one.fulls) == list(other.fulls) and list(one.flags) == list(other.flags)
+        assert list(one.lost) == list(other.lost) and one.request_length == other.request_length
+    assert len(heads["c-whole"][-1].fulls) == 139
+    for conversation, history in histories.items():
+        assert list(await journal.request("acme", conversation)) == history[:-2]
+    ((rows, bytes),) = await database.read("SELECT count(*), max(length(listing)) FROM head")
+    assert (rows, bytes <= MAX_TAIL_MESSAGES * ROW_BYTES + ROW_BYTES) == (2, True)
+    assert await database.read("SELECT count(*) FROM listing") == [(2,)], "those that no head begins with are gone"
+    await database.write([("DELETE FROM head", [()])])
+    assert await database.read("SELECT count(*) FROM listing") == [(0,)]
 
 
 async def test_the_answer_of_a_side_request_led_to_no_head(journal: Journal) -> None:

@@ -65,9 +65,8 @@ def heard_of(turn: Turn, completion: Completion, ending: Ending, now: float, key
     if message.opaque and turn.role is Role.SIDE:  # a compaction comes back by its name, too
         links += tuple((LinkKind.ECHO, print) for _, print in named)
     answer = Answer(turn.id, ending, message, print, flags, links, prompt_tokens, now, bare)
-    position = 1 + max((*(at for at, _ in turn.kept), *(new.position for new in turn.new)), default=-1)
     shown = turn.block.text if turn.block else ""
-    return Heard(answer, entry_of(NewMessage(message, print, position, flags), turn.role, key, clean, shown))
+    return Heard(answer, entry_of(NewMessage(message, print, turn.length, flags), turn.role, key, clean, shown))
 
 
 def entry_of(new: NewMessage, request: Role, key: bytes, clean: Clean, block: str = "") -> Entry:

@@ -4,13 +4,15 @@ A request as a turn to journal: a diff against the head that it continues, behin
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import replace
 
 from proxy.core.conversation import Rules
 from proxy.core.decision import Decision
 from proxy.core.history.link_keys import flags_of, request_links
 from proxy.core.recall.diagnosis import newly_lost
-from proxy.domain import HeadFlag, LinkKind, NewMessage, Role, Turn
+from proxy.domain import HeadFlag, LinkKind, NewMessage, Role, Turn, Whole
 from proxy.wire.message import bytes_of
 from proxy.wire.values import chars_of
 
@@ -38,10 +40,15 @@ def turn_of(
     reading, lineage, diagnosis = decision.reading, decision.lineage, decision.diagnosis
     head, speaker, places = lineage.head, diagnosis.speaker, reading.places
     held = [head.occurrences[index] for index in lineage.held] if head else []
-    kept = _kept(decision)
+    whole = _whole(decision)
+    kept = _kept(decision) if whole is None else {}
+    first = range(len(reading.chat.messages))
+    added = (
+        [at for at in first if at not in kept] if whole is None else [*first[: whole.position], *first[whole.stop :]]
+    )
     prints = reading.history_prints
     behind = prints[-1].full if prints else head.fulls[lineage.held[-1]] if head and held else 0
-    new = _new(decision, kept, len(held))
+    new = _new(decision, added, len(held))
     return Turn(
         id=id,
         tenant=speaker.tenant,
@@ -53,7 +60,7 @@ def turn_of(
         parent_turn=head.turn if head else None,
         parent_conversation=lineage.parent,
         shape=decision.shape,
-        links=_links(decision, [at for at, place in enumerate(places) if place not in kept], rules),
+        links=_links(decision, _in_history(places, added), rules),
         model=rules.named(reading.chat.model),
         user=speaker.user,
         scope=speaker.scope,
@@ -72,6 +79,7 @@ def turn_of(
         request=request,
         traceparent=traceparent,
         size_bytes=sum(bytes_of(message.message) for message in new),
+        whole=whole,
     )
 
 
@@ -83,6 +91,22 @@ def bare_turn(turn: Turn, bare: Decision) -> Turn:
 def unsent_turn(turn: Turn, bare: Decision) -> Turn:
     """The turn where its request was forwarded before anything could be added; `bare` is the decision on that."""
     return replace(turn, block=None, anchor=-1, replaces_blocks=False, tokens=bare.own_tokens, explain=bare.explain)
+
+
+def _whole(decision: Decision) -> Whole | None:
+    """All of the head, where the request goes on from it and nothing new stands inside."""
+    lineage, places = decision.lineage, decision.reading.places
+    if lineage.head is None or not lineage.goes_on:
+        return None
+    last = len(lineage.head.occurrences) - 1
+    is_row = places[last] - places[0] == last
+    return Whole(places[0], lineage.head.occurrences) if is_row else None
+
+
+def _in_history(places: Sequence[int], added: Sequence[int]) -> list[int]:
+    """Of indexes into `chat.messages`, those of the history, as indexes into that."""
+    found = ((bisect_left(places, at), at) for at in added)
+    return [index for index, at in found if index < len(places) and places[index] == at]
 
 
 def _kept(decision: Decision) -> dict[int, int]:
@@ -98,20 +122,20 @@ def _kept(decision: Decision) -> dict[int, int]:
     }
 
 
-def _new(decision: Decision, kept: dict[int, int], held: int) -> tuple[NewMessage, ...]:
-    """All other messages; `held` is how many the provider puts in front of them."""
+def _new(decision: Decision, added: Sequence[int], held: int) -> tuple[NewMessage, ...]:
+    """The messages at these indexes; `held` is how many the provider puts in front of them."""
     reading = decision.reading
     summaries = {reading.places[at] for at in decision.lineage.summary_at if 0 <= at < len(reading.places)}
+    messages = ((at, reading.chat.messages[at]) for at in added)
     return tuple(
         NewMessage(
             message, reading.prints[at], held + at, flags_of(message) | (HeadFlag.SUMMARY if at in summaries else 0)
         )
-        for at, message in enumerate(reading.chat.messages)
-        if at not in kept
+        for at, message in messages
     )
 
 
-def _links(decision: Decision, new: list[int], rules: Rules) -> tuple[tuple[LinkKind, int], ...]:
+def _links(decision: Decision, new: Sequence[int], rules: Rules) -> tuple[tuple[LinkKind, int], ...]:
     """What leads later requests back to this one; `new` are indexes into its history."""
     if decision.lineage.role is Role.SIDE:
         return ()

@@ -38,6 +38,14 @@ class Changes:
     summarised_at: int
     speaker: Speaker
 
+    def that_go_on(self) -> Changes:
+        """These, where all of the head stands first and unchanged: then only what follows need be looked at."""
+        nothing: tuple[int, ...] = ()
+        fresh = tuple(range(len(self.head.fulls), len(self.kept)))
+        self.__dict__.update(fresh=fresh, changed=nothing, inside=nothing, moved_summaries=nothing)
+        self.__dict__.update(gone=nothing, old_gone=nothing, sent_gone=nothing)
+        return self
+
     @cached_property
     def history(self) -> tuple[Message, ...]:
         return self.chat.history

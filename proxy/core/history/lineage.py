@@ -21,6 +21,7 @@ one: neither is used as a key.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 
@@ -147,7 +148,7 @@ def follows(reading: Reading, before: Follows, speaker: Speaker) -> Continuation
     called = {call.id for call in answer.calls} | {""}
     if any(m.role == "assistant" or m.calls or m.answers_call not in called for m in new):
         return None
-    if any(message.opaque for message in history):
+    if reading.opaque:
         return None
     return Continuation(speaker.tenant, before.turn, prints[at].full)
 
@@ -170,13 +171,14 @@ def extended(
         return None
     if not 0 < length < len(prints) or prints[length - 1].full != asking.answer or sent != length - 1:
         return None
-    if any(print.full != full for print, full in zip(prints, head.fulls, strict=False)):
+    if reading.history_fulls[:length] != array("q", head.fulls):
         return None
     if is_side_request(intent, shape, head.shape, False)[0]:
         return None
-    kept = (*range(length), *(-1 for _ in prints[length:]))
-    event, evidence, summary_at = event_of(Changes(reading.chat, prints, shape, head, kept, {}, 0, speaker))
-    return Lineage(event, head.role, head, kept, summary_at=summary_at, evidence=evidence)
+    kept = (*range(length), *(-1,) * (len(prints) - length))
+    changes = Changes(reading.chat, prints, shape, head, kept, {}, 0, speaker).that_go_on()
+    event, evidence, summary_at = event_of(changes)
+    return Lineage(event, head.role, head, kept, summary_at=summary_at, evidence=evidence, goes_on=True)
 
 
 def _newcomer(speaker: Speaker, links: Sequence[Link]) -> tuple[Role, str, tuple[str, ...]]:
