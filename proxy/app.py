@@ -22,8 +22,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from proxy.core.caller.client_table import read_signals
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.edge.access import Access
-from proxy.edge.admin.forget_routes import ForgetRoutes
-from proxy.edge.admin.routes import admin_routes
+from proxy.edge.admin.health_routes import Readying
+from proxy.edge.admin.routes import Parts, admin_routes
 from proxy.edge.draining import Draining
 from proxy.edge.provider_state import ProviderState
 from proxy.edge.proxy_routes import ProxyRoutes
@@ -80,21 +80,23 @@ def _own(
 ) -> Starlette:
     """The proxy's own endpoints, and the lifespan of what they share with the proxied ones."""
     keys = load.proxy_keys(policy, environment)
-    routes = admin_routes(
+    parts = Parts(
+        database=memory.database,
         journal=memory.journal,
         remembering=memory.recall,
-        state=memory.state,
-        metrics=metrics,
-        access=Access(
-            token=load.admin_token(environment),
-            tenants={key: f"key:{opens.name}" for key, opens in keys.items()},
-            is_loopback=policy.listen.is_loopback,
-        ),
+        forgetting=memory.forgetting,
+        readying=Readying(memory.state, lambda: draining.has_begun),
+        policy_in_force=lambda: (policy, 1),
+        clock=time.time,
         default_tenant=f"static:{policy.tenants.static}" if policy.tenants.static else "",
-        self_description=self_description(policy, environment),
-        forgetting=ForgetRoutes(memory.forgetting, time.time),
-        is_draining=lambda: draining.has_begun,
     )
+    access = Access(
+        token=load.admin_token(environment),
+        tenants={key: f"key:{opens.name}" for key, opens in keys.items()},
+        is_loopback=policy.listen.is_loopback,
+    )
+    description = self_description(policy, environment)
+    routes = admin_routes(parts, metrics=metrics, access=access, self_description=description)
     return Starlette(routes=routes, lifespan=lambda _app: life())
 
 

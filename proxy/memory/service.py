@@ -116,6 +116,7 @@ class MemoryService:
         self._supervisor = Supervisor(counts)
         self._uncounted = ""  # why tokens are not
         self._reported: tuple[str, ...] = ()
+        self.database = self._archive.database
         self.journal = self._archive.journal
         self.recall = self._archive.recall()
         self.forgetting = self._archive.forgetting(secret)
