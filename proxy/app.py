@@ -63,7 +63,7 @@ def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os
     pipeline = Pipeline(policy, signals, secret, keyring, memory, metrics, time.time)
     is_shared = len(keyring) > 1 and not policy.tenants.share_provider_state
     state = ProviderState(memory.journal, keyring, secret) if is_shared else None
-    proxied = ProxyRoutes(policy, pipeline, upstreams, keyring, state)
+    proxied = ProxyRoutes(policy, pipeline, upstreams, keyring, state, metrics.response)
     pages = WebPages(policy.listen, has_keys=bool(keyring), hostname=socket.gethostname())
     draining = Draining(policy.listen.drain_seconds)
     own = _own(policy, environment, memory, metrics, draining, partial(_life, upstreams, memory, pipeline, draining))
