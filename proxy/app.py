@@ -11,122 +11,189 @@ import gc
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from functools import partial
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import structlog
 from starlette.applications import Starlette
+from starlette.routing import BaseRoute, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from proxy import logs
 from proxy.core.caller.client_table import read_signals
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.edge.access import Access
-from proxy.edge.admin.health_routes import Readying
-from proxy.edge.admin.routes import Parts, admin_routes
+from proxy.edge.admin.forget_routes import ForgetRoutes
+from proxy.edge.admin.policy_routes import PolicyRoutes
+from proxy.edge.admin.routes import admin_routes
 from proxy.edge.draining import Draining
+from proxy.edge.generations import Generation, Generations
+from proxy.edge.hangup import on_hangup
 from proxy.edge.provider_state import ProviderState
 from proxy.edge.proxy_routes import ProxyRoutes
 from proxy.edge.request_id import LabelledAnswers
 from proxy.edge.self_description import self_description
 from proxy.edge.web_pages import PageGuard, WebPages
+from proxy.memory.policy_reload import PolicyReload
 from proxy.memory.service import MemoryService
 from proxy.metrics import Metrics
 from proxy.pipeline import Pipeline
 from proxy.settings import load
 from proxy.settings.policy import Policy
+from proxy.settings.source import Source
+from proxy.settings.source import handed_over as handed_over_source
+from proxy.store import changes
 from proxy.store.secret import load_secret
 from proxy.upstream.dispatcher import Upstreams
+from proxy.upstream.via_litellm import Apart
 
 OWN_PATHS = ("/livez", "/healthz", "/readyz", "/metrics", "/memory")
 
 log = structlog.get_logger()
 
 
-def create_app(policy: Policy | None = None, environment: Mapping[str, str] = os.environ) -> ASGIApp:
+def create_app(
+    policy: Policy | None = None, environment: Mapping[str, str] = os.environ, source: Source | None = None
+) -> ASGIApp:
     """
     The whole proxy as one ASGI application.
 
     Args:
         policy: None: what file and environment say.
         environment: holds the keys and tokens that the policy names.
+        source: what the policy is read from anew; None: what the start handed over.
 
     Raises:
         PolicyError: a setting is wrong, or a secret that it names is not there.
     """
-    policy = policy or load.handed_over(environment)
-    secret = load_secret(policy.data, environment)
-    keyring, metrics = ProxyKeys(load.proxy_keys(policy, environment)), Metrics()
-    memory = MemoryService(policy, secret, metrics)
-    upstreams = Upstreams(policy.upstreams, environment, keyring)
-    signals = read_signals(load.read_yaml(load.shipped("clients.yaml")))
-    pipeline = Pipeline(policy, signals, secret, keyring, memory, metrics, time.time)
-    is_shared = len(keyring) > 1 and not policy.tenants.share_provider_state
-    state = ProviderState(memory.journal, keyring, secret) if is_shared else None
-    proxied = ProxyRoutes(policy, pipeline, upstreams, keyring, state, metrics.response)
-    pages = WebPages(policy.listen, has_keys=bool(keyring), hostname=socket.gethostname())
-    draining = Draining(policy.listen.drain_seconds)
-    own = _own(policy, environment, memory, metrics, draining, partial(_life, upstreams, memory, pipeline, draining))
-    return PageGuard(_Front(LabelledAnswers(own), proxied), pages, metrics.refused)
+    return _Proxy(
+        policy or load.handed_over(environment), environment, source or handed_over_source(environment)
+    ).application()
 
 
-def _own(
-    policy: Policy,
-    environment: Mapping[str, str],
-    memory: MemoryService,
-    metrics: Metrics,
-    draining: Draining,
-    life: Callable[[], AbstractAsyncContextManager[None]],
-) -> Starlette:
-    """The proxy's own endpoints, and the lifespan of what they share with the proxied ones."""
-    keys = load.proxy_keys(policy, environment)
-    parts = Parts(
-        database=memory.database,
-        journal=memory.journal,
-        remembering=memory.recall,
-        forgetting=memory.forgetting,
-        readying=Readying(memory.state, lambda: draining.has_begun),
-        policy_in_force=lambda: (policy, 1),
-        clock=time.time,
-        default_tenant=f"static:{policy.tenants.static}" if policy.tenants.static else "",
-    )
-    access = Access(
-        token=load.admin_token(environment),
-        tenants={key: f"key:{opens.name}" for key, opens in keys.items()},
-        is_loopback=policy.listen.is_loopback,
-    )
-    description = self_description(policy, environment)
-    routes = admin_routes(parts, metrics=metrics, access=access, self_description=description)
-    return Starlette(routes=routes, lifespan=lambda _app: life())
+class _SharedUpstreams:
+    """Upstreams that several generations use; closed behind the last of them."""
+
+    def __init__(self, upstreams: Upstreams) -> None:
+        self.upstreams = upstreams
+        self.users = 0
+
+    async def release(self) -> None:
+        self.users -= 1
+        if not self.users:
+            await self.upstreams.__aexit__(None, None, None)
 
 
-@asynccontextmanager
-async def _life(
-    upstreams: AbstractAsyncContextManager[object], memory: MemoryService, pipeline: Pipeline, draining: Draining
-) -> AsyncIterator[None]:
-    async with AsyncExitStack() as opened:
-        opened.push(_say_why)
-        await opened.enter_async_context(upstreams)
-        opened.push_async_callback(pipeline.close)
-        opened.push_async_callback(memory.close)
-        await memory.open()
-        gc.collect()
-        gc.freeze()  # what is loaded by now stays: looking through it again and again stops every request for 50 ms
-        opened.enter_context(draining.before_stop())
-        yield
+class _Proxy:
+    """What lives as long as the process, and the making of what is built anew with each policy."""
+
+    def __init__(self, policy: Policy, environment: Mapping[str, str], source: Source) -> None:
+        self._environment = environment
+        self._secret = load_secret(policy.data, environment)
+        self._signals = read_signals(load.read_yaml(load.shipped("clients.yaml")))
+        self._metrics = Metrics()
+        self._memory = MemoryService(policy, self._secret, self._metrics)
+        self._draining = Draining(policy.listen.drain_seconds)
+        self._litellm = Apart()
+        self._upstreams = self._upstreams_of(policy)
+        self._reload = PolicyReload(
+            *(source, environment, policy, self._apply, self._memory.database, self._metrics, time.time)
+        )
+        self._generations = Generations(self._generation(policy, 0))
+        self._memory.concerns.append(lambda: self._reload.trouble)
+        self._memory.follower.listen(changes.POLICY, "policy", self._reload.agree)
+
+    def application(self) -> ASGIApp:
+        """The newest generation, and the life of all of them."""
+        return _Front(("lifespan",), Starlette(lifespan=lambda _app: self._life()), self._generations)
+
+    @asynccontextmanager
+    async def _life(self) -> AsyncIterator[None]:
+        memory = self._memory
+        async with AsyncExitStack() as opened:
+            opened.push(_say_why)
+            opened.push_async_callback(self._litellm.close)
+            await self._upstreams.upstreams.__aenter__()
+            opened.push_async_callback(self._generations.close)
+            opened.push_async_callback(memory.close)
+            await memory.open()
+            memory.supervisor.start("reload", self._reload.watch)
+            gc.collect()
+            gc.freeze()  # what is loaded by now stays: looking through it again and again stops every request for 50 ms
+            opened.enter_context(self._draining.before_stop())
+            opened.enter_context(on_hangup(self._reload.reload))
+            yield
+
+    async def _apply(self, policy: Policy, number: int) -> None:
+        """Put a policy into force: requests that begin from now on go by it."""
+        before = self._reload.policy
+        if (policy.upstreams, policy.tenants.keys) != (before.upstreams, before.tenants.keys):
+            upstreams = self._upstreams_of(policy)
+            await upstreams.upstreams.__aenter__()
+        else:
+            upstreams = self._upstreams
+        await self._memory.apply(policy)
+        if policy.log != before.log:
+            logs.configure(policy.log)
+        self._upstreams = upstreams
+        self._generations.replace(self._generation(policy, number))
+
+    def _upstreams_of(self, policy: Policy) -> _SharedUpstreams:
+        keyring = ProxyKeys(load.proxy_keys(policy, self._environment))
+        return _SharedUpstreams(Upstreams(policy.upstreams, self._environment, keyring, self._litellm))
+
+    def _generation(self, policy: Policy, number: int) -> Generation:
+        """All that a request needs and that a policy may change."""
+        memory, metrics, shared = self._memory, self._metrics, self._upstreams
+        keyring = ProxyKeys(load.proxy_keys(policy, self._environment))
+        pipeline = Pipeline(policy, self._signals, self._secret, keyring, memory, metrics, time.time, number)
+        is_shared = len(keyring) > 1 and not policy.tenants.share_provider_state
+        state = ProviderState(memory.journal, keyring, self._secret) if is_shared else None
+        proxied = ProxyRoutes(policy, pipeline, shared.upstreams, keyring, state)
+        pages = WebPages(policy.listen, has_keys=bool(keyring), hostname=socket.gethostname())
+        own = LabelledAnswers(Router(self._own_routes(policy)))
+        shared.users += 1
+
+        async def close() -> None:
+            await pipeline.settle()
+            await shared.release()
+
+        app = PageGuard(_Front(OWN_PATHS, own, proxied), pages, metrics.refused)
+        return Generation(app, pipeline.close, close)
+
+    def _own_routes(self, policy: Policy) -> list[BaseRoute]:
+        """The proxy's own endpoints."""
+        memory, keys = self._memory, load.proxy_keys(policy, self._environment)
+        return admin_routes(
+            journal=memory.journal,
+            remembering=memory.recall,
+            state=memory.state,
+            metrics=self._metrics,
+            access=Access(
+                token=load.admin_token(self._environment),
+                tenants={key: f"key:{opens.name}" for key, opens in keys.items()},
+                is_loopback=policy.listen.is_loopback,
+            ),
+            default_tenant=f"static:{policy.tenants.static}" if policy.tenants.static else "",
+            self_description=self_description(policy, self._environment),
+            forgetting=ForgetRoutes(memory.forgetting, time.time),
+            policy=PolicyRoutes(self._reload),
+            is_draining=lambda: self._draining.has_begun,
+        )
 
 
 class _Front:
-    """An ASGI application that serves the proxy's own endpoints, and proxies everything else."""
+    """An ASGI application that serves some paths, or kinds of connection, and hands everything else on."""
 
-    def __init__(self, own: ASGIApp, proxied: ASGIApp) -> None:
+    def __init__(self, own: tuple[str, ...], served: ASGIApp, others: ASGIApp) -> None:
         self._own = own
-        self._proxied = proxied
+        self._served = served
+        self._others = others
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope.get("path", "")
-        is_own = scope["type"] == "lifespan" or any(path == own or path.startswith(own + "/") for own in OWN_PATHS)
-        await (self._own if is_own else self._proxied)(scope, receive, send)
+        path = scope.get("path", scope["type"])
+        is_own = any(path == own or path.startswith(own + "/") for own in self._own)
+        await (self._served if is_own else self._others)(scope, receive, send)
 
 
 def _say_why(_kind: object, failure: BaseException | None, _trace: object) -> None:

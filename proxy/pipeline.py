@@ -61,7 +61,7 @@ class _Attempt:
 
 
 class Pipeline:
-    """One per app; holds no state of any conversation. Await `close` in the end."""
+    """One per policy; holds no state of any conversation. Await `close` in the end."""
 
     def __init__(
         self,
@@ -72,9 +72,16 @@ class Pipeline:
         memory: MemoryService,
         metrics: Metrics,
         clock: Clock,
+        generation: int = 0,
+        off_for: frozenset[str] = frozenset(),
     ) -> None:
+        """
+        Args:
+            generation: number of the policy.
+            off_for: tenants for whom memory is switched off; "" everybody.
+        """
         self._policy = policy
-        self._rules = Rules(policy, signals, secret, memory.tokens.text)
+        self._rules = Rules(policy, signals, secret, memory.tokens.text, generation, off_for)
         self._archivist = memory.archivist
         self._windows = ModelWindows(policy, memory.windows)
         self._metrics = metrics
@@ -86,6 +93,10 @@ class Pipeline:
         self._decider = Decider(self._rules, memory.journal, memory.recall, metrics, self._work)
         self._needs_model = needs_model(policy.upstreams)
         self._running: set[asyncio.Task[Prepared]] = set()
+
+    async def settle(self) -> None:
+        """Wait until nothing is being read any more."""
+        await asyncio.gather(*self._running, return_exceptions=True)
 
     async def close(self) -> None:
         """Give up what is still being read."""
@@ -102,17 +113,15 @@ class Pipeline:
     ) -> Prepared:
         """What to forward for one request of a memory endpoint, and what to say of it; see `Preparing`."""
         try:
-            prepared = await self._prepare(headers, body, wire, arrived)
+            return await self._prepare(headers, body, wire, arrived)
         except Exception as fault:  # the outermost guard: what is beside the decisions may fail as well
             self._failed(fault)
-            prepared = _untouched(body or b"", Note.FAULT, await self._model(body or b""))
-        told = prepared.log_fields
-        if "role" not in told and "turn" not in told:  # else it is counted where it is decided, perhaps later
-            self._metrics.request("", "", str(told["note"]))
-        return prepared
+            return _untouched(body or b"", Note.FAULT, await self._model(body or b""))
 
     async def _prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None) -> Prepared:
         named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
+        if "" in self._rules.off_for:
+            return _untouched(body or b"", Note.DISABLED, await self._model(body or b""))
         mode = mode_of(named, self._policy.memory)
         if body is None:
             return _untouched(b"", Note.OFF if mode is Mode.OFF else Note.TOO_LARGE, "")
@@ -215,11 +224,10 @@ class Pipeline:
         note = decision.note or (Note.READ_ONLY if mode is Mode.READ_ONLY else None)
         if mode is Mode.ON and self._archivist.is_behind(speaker.tenant):
             note = Note.FAULT  # earlier turns are still not on the disk: more urgent than why nothing is added
-        role, event = decision.lineage.role.value, decision.lineage.event.value
-        said = (note.value if note else "", decision.added.tokens, decision.added.own_tokens, speaker.tenant)
-        self._metrics.request(role, event, *said)
-        if decision.block is not None:
-            self._metrics.add("blocks", 1)
+        lineage, added = decision.lineage, decision.added
+        self._metrics.request(
+            lineage.role.value, lineage.event.value, note.value if note else "", added.tokens, added.own_tokens
+        )
         without = functools.partial(self._without, decision, wire, upstream, turn) if out != body else None
         return _prepared(out, decision, turn, note, self._listen(turn, wire), without)
 

@@ -83,6 +83,7 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
             ("turn", _place(turn)),
             ("request", told.get("request", "")),
             ("trace", told.get("trace", "")),
+            ("policy", str(told.get("policy", ""))),
             ("role", told.get("role", "")),
             ("event", told.get("event", "")),
             *(("because", reason) for reason in told.get("evidence", ())),

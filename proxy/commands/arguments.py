@@ -8,10 +8,12 @@ import argparse
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from proxy import logs
-from proxy.settings import load
+from proxy.settings import load, source
 from proxy.settings.policy import Policy
+from proxy.settings.source import Source
 
 DONE, FAILED, WRONG = 0, 1, 2
 """Exit statuses: done; it could not be done; a setting or an argument is wrong."""
@@ -40,8 +42,16 @@ def model_flag(parser: argparse.ArgumentParser) -> None:
 
 def policy_of(given: argparse.Namespace) -> Policy:
     """The policy that file, environment and options make."""
-    flags = {name: getattr(given, name, None) for name in (*load.SHORT, load.UPSTREAM)}
-    return load.load(given.config, os.environ, flags)
+    return load.load(given.config, os.environ, _flags(given))
+
+
+def source_of(given: argparse.Namespace) -> Source:
+    """Where that policy can be read anew."""
+    return source.source_of(given.config, os.environ, _flags(given))
+
+
+def _flags(given: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(given, name, None) for name in (*load.SHORT, load.UPSTREAM)}
 
 
 def quiet_policy(given: argparse.Namespace) -> Policy:

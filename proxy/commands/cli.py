@@ -20,7 +20,6 @@ from typing import Any
 from rich.console import Console
 
 from proxy import __version__, terminal
-from proxy.commands import why_not
 from proxy.commands.arguments import (
     DONE,
     FAILED,
@@ -30,6 +29,7 @@ from proxy.commands.arguments import (
     policy_flags,
     policy_of,
     quiet_policy,
+    source_of,
 )
 from proxy.errors import PalimpsestError, PolicyError
 from proxy.settings import load
@@ -200,8 +200,6 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     )
     policy_flags(explain)
 
-    why_not.add_command(command)
-
     forget = command("forget", _forget, "Delete from the archive, verify that it is gone, and print a receipt.")
     for name, metavar, about in FORGETTABLE:
         forget.add_argument(f"--{name}", metavar=metavar, help=about)
@@ -237,7 +235,10 @@ def _serve(given: argparse.Namespace) -> int:
         return _demo(given)
     from proxy.commands.serving import serve  # half of what the proxy is made of: only who serves waits for it
 
-    serve(load.handed_over(os.environ) if given.handed_over else policy_of(given))
+    if given.handed_over:
+        serve(load.handed_over(os.environ))
+    else:
+        serve(policy_of(given), source_of(given))
     return DONE
 
 

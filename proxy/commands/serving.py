@@ -7,8 +7,10 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
@@ -17,12 +19,16 @@ from types import FrameType
 import structlog
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
 
 from proxy import __version__, logs
 from proxy.commands.probe import address, claim
+from proxy.edge.hangup import Terminal
 from proxy.errors import PolicyError
 from proxy.settings import load
 from proxy.settings.policy import ListenPolicy, Policy, UpstreamPolicy
+from proxy.settings.source import NO_SOURCE, Source
 from proxy.store.data_dir import make_folder
 from proxy.store.secret import load_secret
 
@@ -34,9 +40,12 @@ PARENT_LOOK_SECONDS = 1.0  # between looks whether the wrap that this proxy serv
 log = structlog.get_logger()
 
 
-def serve(policy: Policy) -> None:
+def serve(policy: Policy, source: Source = NO_SOURCE) -> None:
     """
     Run until SIGTERM or SIGINT; both end streams gracefully and the process with status 0.
+
+    Args:
+        source: what the policy is read from anew while requests run.
 
     Raises:
         PolicyError: the address, the data folder, the secret or the admin token cannot be used.
@@ -46,7 +55,7 @@ def serve(policy: Policy) -> None:
     make_folder(policy.data)
     load_secret(policy.data, os.environ)
     policy = policy.model_copy(update={"listen": _claimed(policy.listen)})
-    os.environ.update(load.hand_over(policy))
+    os.environ.update({**load.hand_over(policy), **source.hand_over()})
     for stop in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises the signal again when all is done; that is no failure
         signal.signal(stop, _leave)
     if wrapper := os.environ.get(load.WRAPPED_BY_ENV):
@@ -55,13 +64,16 @@ def serve(policy: Policy) -> None:
     if policy.listen.workers == 1:
         _run(policy.listen)
         return
-    with TemporaryDirectory(prefix="palimpsest-metrics-") as folder:
+    with TemporaryDirectory(prefix="palimpsest-metrics-") as folder, TemporaryDirectory(prefix="palimpsest-") as own:
         os.environ[METRICS_FOLDER_ENV] = folder
+        os.environ[load.POLICY_FILE_ENV] = str(Path(own) / "policy.json")
         _run(policy.listen)
 
 
 def worker() -> ASGIApp:
     """The app of one process; uvicorn calls this by name in each."""
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the app listens to it; it would end the process
     policy = load.handed_over(os.environ)
     logs.configure(policy.log)
     from proxy.app import create_app  # here, so that a start that is refused is refused at once
@@ -69,8 +81,23 @@ def worker() -> ASGIApp:
     return create_app(policy)
 
 
+class Workers(Multiprocess):
+    """The supervisor of several processes; SIGHUP goes to each of them, where uvicorn's would replace them all."""
+
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
+        super().__init__(config, sockets)
+        self._terminal = Terminal()
+
+    def handle_hup(self) -> None:
+        if self._terminal.is_gone:
+            self.should_exit.set()
+        for process in self.processes:
+            if process.pid is not None and process.process.is_alive():
+                os.kill(process.pid, signal.SIGHUP)
+
+
 def _run(listen: ListenPolicy) -> None:
-    uvicorn.run(
+    config = uvicorn.Config(
         f"{__name__}:{worker.__name__}",
         factory=True,
         host=listen.host,
@@ -89,6 +116,15 @@ def _run(listen: ListenPolicy) -> None:
         timeout_graceful_shutdown=listen.shutdown_seconds,
         timeout_worker_healthcheck=WORKER_PATIENCE_SECONDS,
     )
+    if listen.workers > 1:
+        Workers(config, [config.bind_socket()]).run()
+        return
+    config.load_app()
+    server = uvicorn.Server(config)
+    with suppress(KeyboardInterrupt):
+        server.run()
+    if not server.started:
+        sys.exit(STARTUP_FAILURE)
 
 
 def _introduce(policy: Policy) -> None:

@@ -64,12 +64,14 @@ Deciding = Generator[Lookup, Any, Decision | Note]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What decides beside the requests themselves; one per app."""
+    """What decides beside the requests themselves; one per policy, with the switches that go with it."""
 
     policy: Policy
     signals: Signals
     secret: bytes
     count: Callable[[str, str], int]  # tokens of a text for a model
+    generation: int = 0  # number of the policy
+    off_for: frozenset[str] = frozenset()  # tenants for whom memory is switched off; "" everybody
 
     def key(self, tenant: str) -> bytes:
         """Keys the fingerprints of one tenant."""

@@ -80,6 +80,7 @@ class Turn:
     request: str = ""  # id of the request, for whoever looks for it later
     traceparent: str = ""  # W3C trace context, where the request is traced
     whole: Whole | None = None  # beside `kept`, which is empty then
+    policy: int = 0  # number of the policy that it was decided by
 
     @property
     def length(self) -> int:

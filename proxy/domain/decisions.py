@@ -16,6 +16,7 @@ class Note(StrEnum):
     """Why no memory was added (`x-palimpsest-note`)."""
 
     OFF = "off"
+    DISABLED = "disabled"
     READ_ONLY = "read-only"
     SIDE_REQUEST = "side-request"
     CALM = "calm"

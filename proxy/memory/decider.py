@@ -21,7 +21,7 @@ RECALL_LIMIT = 100  # candidates that packing may choose from; a block holds som
 
 
 class Decider:
-    """Decides on requests; one per app."""
+    """Decides on requests; one per policy."""
 
     def __init__(self, rules: Rules, journal: Journal, recall: Recall, counts: Counts, work: OffLoop) -> None:
         self._rules = rules

@@ -23,7 +23,7 @@ _LISTS_MODELS = re.compile(r"/models(?:/|$)")
 
 
 class ModelWindows:
-    """Which upstream a request goes to, and the window of the model there. One per app."""
+    """Which upstream a request goes to, and the window of the model there. One per policy."""
 
     def __init__(self, policy: Policy, windows: Windows) -> None:
         self._policy = policy

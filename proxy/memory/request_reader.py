@@ -47,7 +47,7 @@ class Passed:
 
 
 class RequestReader:
-    """Reads requests; one per app."""
+    """Reads requests; one per policy."""
 
     def __init__(
         self,
@@ -96,6 +96,8 @@ class RequestReader:
             return Passed(Note.TOO_LARGE)
         rules, credentials, proxy_key = self._rules, forwarded(headers), self._keyring.find(headers)
         tenant = tenant_of(credentials, rules.policy.tenants, rules.secret, proxy_key)
+        if tenant in rules.off_for:
+            return Passed(Note.DISABLED)
         before, same = self._recent.find(tenant, wire, body) if tenant else (None, 0)
         erasures = self._recent.erasures
         new_bytes, taken = len(body) - same, None

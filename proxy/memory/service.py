@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -41,6 +41,7 @@ DRAIN_SECONDS = 5.0  # for what was heard last; a store that is slower than that
 LOOK_SECONDS = 5.0  # between two looks at how memory is, for the gauges and the log
 ANSWER_SECONDS = 2.0  # a store that needs longer to count is no use to a request either
 HEAVY_THREADS = 2  # large bodies are read beside the event loop; more would only wait for one another
+FOLLOW_SECONDS = 0.5  # between looks whether there is a database, while memory is off
 LOADING_SHARE = 0.5  # of the deadline that a request waits for a model that is being loaded; the rest is for the search
 
 OFF = "memory is off (memory.mode): requests pass, and nothing is read or written"
@@ -108,19 +109,20 @@ class MemoryService:
         """
         self._policy = policy
         self._counts = counts
-        self._is_off = policy.memory.mode is Mode.OFF
+        self._is_open = False
+        self._is_followed = False
         self._model = model or LocalEmbedder(policy.model, counts)
-        loaded = partial(self._model.loaded, LOADING_SHARE * policy.memory.deadline_ms / 1000)
-        self._archive = Archive(policy, counts, self._model, clock, model_loaded=loaded)
+        self._archive = Archive(policy, counts, self._model, clock, model_loaded=self._loaded)
         self._indexer = self._archive.indexer()
-        self._supervisor = Supervisor(counts)
+        self.supervisor = Supervisor(counts)
         self._uncounted = ""  # why tokens are not
         self._reported: tuple[str, ...] = ()
-        self.database = self._archive.database
         self.journal = self._archive.journal
         self.recall = self._archive.recall()
         self.forgetting = self._archive.forgetting(secret)
+        self.database = self._archive.database
         self.recent = RecentReadings()
+        self.concerns: list[Callable[[], str]] = []  # what else is wrong, "" where nothing is: said with the rest
         self.follower = Follower(self._archive.database, counts)
         self.follower.listen(changes.ERASURES, "forgetting", self._forget)
         self.tokens = TokenCounter()
@@ -135,28 +137,77 @@ class MemoryService:
         )
 
     def __repr__(self) -> str:
-        return f"<MemoryService {self._archive!r} {self._supervisor!r} {self.archivist!r}>"
+        return f"<MemoryService {self._archive!r} {self.supervisor!r} {self.archivist!r}>"
+
+    @property
+    def _is_off(self) -> bool:
+        return self._policy.memory.mode is Mode.OFF
 
     async def open(self) -> None:
         """
         Open the store and start the background tasks; returns when memory can be used, or cannot be for now.
 
+        While memory is off, the database is only opened where there is one: keys and switches stand there.
+
         Raises:
             PolicyError: the data folder is on a network file system.
         """
         if self._is_off:
+            await self._follow()
+        else:
+            await self._open()
+
+    async def apply(self, policy: Policy) -> None:
+        """
+        Go by another policy; what has begun is not disturbed.
+
+        Raises:
+            PolicyError: as of `open`; then nothing has changed.
+        """
+        if policy.memory.mode is not Mode.OFF:
+            await self._open()
+        if policy.archive.redact is not self._policy.archive.redact:
+            self.recent.forget()  # names stand there as they are stored
+        self._policy = policy
+        wait_seconds = policy.memory.deadline_ms / 1000
+        self.archivist.apply(redacts=policy.archive.redact, commit_wait_seconds=wait_seconds)
+        self.windows.apply(policy.pressure)
+
+    async def _open(self) -> None:
+        if self._is_open:
             return
         refuse_network_file_system(self._policy.data)
-        start = self._supervisor.start
+        self._is_open = True
+        start = self.supervisor.start
         first = (start("tokens", self._load_tokens), start("store", self._open_store))
         await asyncio.wait(first, timeout=START_SECONDS)
-        await self.follower.look()
+        await self._follow()
         start("model", self._model.watch)  # after the above, as a model takes the machine
         start("archivist", self.archivist.write)
         start("index", partial(self._indexer.run, lambda: not self.archivist.is_failing))
         start("erasure", self.forgetting.finish)
-        start("follower", self.follower.follow)
         start("state", self._report)
+
+    async def _follow(self) -> None:
+        """Learn what stands in the database, and from now on what changes there."""
+        if self._is_followed:
+            return
+        self._is_followed = True
+        if self._is_off and self.database.path.exists():
+            await self._open_store()
+        if self._is_open or self.database.path.exists():
+            await self.follower.look()
+        self.supervisor.start("follower", self._follow_on)
+
+    async def _follow_on(self) -> None:
+        while not self._is_open and not self.database.path.exists():  # noqa: ASYNC110  # no file tells us that it is there
+            await asyncio.sleep(FOLLOW_SECONDS)
+        await self._open_store()
+        await self.follower.follow()
+
+    async def _loaded(self) -> bool:
+        """Wait a moment for a model that is being loaded."""
+        return await self._model.loaded(LOADING_SHARE * self._policy.memory.deadline_ms / 1000)
 
     async def close(self) -> None:
         """Write what waits, then end all tasks, threads and connections."""
@@ -164,13 +215,13 @@ class MemoryService:
             ending.callback(self.executor.shutdown, wait=False, cancel_futures=True)
             ending.push_async_callback(self._archive.close)
             ending.push_async_callback(self._model.close)
-            ending.push_async_callback(self._supervisor.stop)
+            ending.push_async_callback(self.supervisor.stop)
             ending.push_async_callback(self.archivist.drain, DRAIN_SECONDS)
 
     async def state(self) -> MemoryState:
         """How memory is now. Sets the gauges, and writes to the log what has changed."""
         if self._is_off:
-            return MemoryState("off", "off", reasons=(OFF,))
+            return MemoryState("off", "off", reasons=(*self._concerns(), OFF))
         pending, cause = None, ""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -185,8 +236,6 @@ class MemoryService:
             pending,
             tuple(self._reasons(pending)),
         )
-        self._counts.gauge("queue_bytes", self.archivist.room.bytes)
-        self._counts.gauge("archive_lag_seconds", self.archivist.lag_seconds)
         self._counts.gauge("store_up", state.is_ready)
         self._counts.gauge("embedder_ready", self._model.ready)
         if pending is not None:
@@ -195,7 +244,8 @@ class MemoryService:
         return state
 
     def _reasons(self, pending: int | None) -> Iterator[str]:
-        yield from self._supervisor.troubles
+        yield from self._concerns()
+        yield from self.supervisor.troubles
         yield from self.follower.troubles
         yield from self.archivist.troubles
         told = (
@@ -208,6 +258,9 @@ class MemoryService:
         )
         yield from (words for holds, words in told if holds)
         yield from filter(None, (self.windows.trouble, self._uncounted))
+
+    def _concerns(self) -> Iterator[str]:
+        yield from filter(None, (concern() for concern in self.concerns))
 
     def _say(self, state: MemoryState, cause: str) -> None:
         """Write to the log what is wrong, whenever that changes; a model that is being loaded is nothing wrong."""

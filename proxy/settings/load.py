@@ -7,6 +7,7 @@ Every mistake is a `PolicyError` that names where the value came from, the key, 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -26,6 +27,8 @@ from proxy.settings.removed import REMOVED, removed_in
 PREFIX = "PALIMPSEST_"
 CONFIG_ENV = "PALIMPSEST_CONFIG"
 POLICY_ENV = "PALIMPSEST_POLICY_JSON"  # how a start hands its whole policy to its worker processes
+POLICY_FILE_ENV = "PALIMPSEST_POLICY_FILE"  # file of the one that came into force since, if any
+SOURCE_ENV = "PALIMPSEST_SOURCE_JSON"  # and where it came from, so that they can read it anew
 TOKEN_ENV = "PALIMPSEST_ADMIN_TOKEN"
 TOKEN_FILE_ENV = "PALIMPSEST_ADMIN_TOKEN_FILE"
 SECRET_ENV = "PALIMPSEST_SECRET"
@@ -36,7 +39,8 @@ WRAPPED_AT_ENV = "PALIMPSEST_WRAPPED_AT"  # for a wrapped command: the URL of it
 # Read elsewhere, so not settings of the policy: by the scripts, and by the tests of real clients.
 NOT_SETTINGS = frozenset(
     {
-        *(CONFIG_ENV, POLICY_ENV, TOKEN_ENV, TOKEN_FILE_ENV, SECRET_ENV, WRAPPED_BY_ENV, WRAPPED_AT_ENV),
+        *(CONFIG_ENV, POLICY_ENV, POLICY_FILE_ENV, SOURCE_ENV, TOKEN_ENV, TOKEN_FILE_ENV, SECRET_ENV),
+        *(WRAPPED_BY_ENV, WRAPPED_AT_ENV),
         "PALIMPSEST_CLIENTS",
         "PALIMPSEST_VENV",
     }
@@ -128,6 +132,9 @@ def _at(policy: Policy, path: str) -> Any:
 def handed_over(environment: Mapping[str, str]) -> Policy:
     """The policy that `palimpsest serve` passed to this worker process, or else the loaded one."""
     text = environment.get(POLICY_ENV)
+    newer = Path(environment.get(POLICY_FILE_ENV) or os.devnull)
+    if newer.is_file():  # a worker that takes the place of another one
+        text = newer.read_text(encoding="utf-8")
     return _validated(json.loads(text), [_Layer(POLICY_ENV, {})]) if text else load(None, environment, {})
 
 
@@ -168,6 +175,22 @@ def shipped(name: str) -> Path:
     return installed if installed.is_file() else package.parent / "config" / name
 
 
+def preset_or_file(file: Path) -> Path:
+    """The file itself, or the shipped preset of that bare name where there is no such file."""
+    preset = shipped(f"{file}.yaml")
+    return preset if not file.is_file() and file.name == str(file) and preset.is_file() else file
+
+
+def validated(tree: Tree) -> Policy:
+    """
+    The policy of a tree of settings that was read and merged before.
+
+    Raises:
+        PolicyError: it contradicts itself.
+    """
+    return _validated(tree, [])
+
+
 def read_yaml(file: Path) -> Tree:
     """
     Read a YAML mapping; an empty file gives an empty one.
@@ -203,9 +226,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _file_layer(file: Path) -> _Layer:
-    preset = shipped(f"{file}.yaml")
-    if not file.is_file() and file.name == str(file) and preset.is_file():
-        file = preset
+    file = preset_or_file(file)
     return _Layer(str(file), read_yaml(file))
 
 

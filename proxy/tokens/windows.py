@@ -62,6 +62,10 @@ class Windows:
     def __repr__(self) -> str:
         return f"<Windows [{len(self._learnt)} learnt, {len(self._table)} in the table]>"
 
+    def apply(self, policy: PressurePolicy) -> None:
+        """Go by another policy; what upstreams have shown stays known."""
+        self._policy = policy
+
     def of(self, upstream: str, model: str) -> int:
         """
         The window of a model, in tokens.

@@ -18,7 +18,7 @@ from proxy.settings.policy import UpstreamPolicy
 from proxy.upstream.listing import LIST_PATH, ModelList, entry_of
 from proxy.upstream.passthrough import Passthrough
 from proxy.upstream.routing import choose
-from proxy.upstream.via_litellm import ViaLitellm
+from proxy.upstream.via_litellm import Apart, ViaLitellm
 from proxy.wire.refusal import speaks_anthropic
 
 
@@ -26,17 +26,22 @@ class Upstreams:
     """All upstreams of a proxy; implements `Sending`. An async context manager."""
 
     def __init__(
-        self, upstreams: Sequence[UpstreamPolicy], environment: Mapping[str, str], keyring: ProxyKeys | None = None
+        self,
+        upstreams: Sequence[UpstreamPolicy],
+        environment: Mapping[str, str],
+        keyring: ProxyKeys | None = None,
+        apart: Apart | None = None,
     ) -> None:
         """
         Args:
             upstreams: their names differ.
             environment: holds the keys of those with `auth: held`.
             keyring: the keys that clients present to us; they are never forwarded.
+            apart: where LiteLLM runs, shared with the upstreams of other policies; None: where it has to.
         """
         self._upstreams = tuple(upstreams)
         self._passthrough = Passthrough([u for u in upstreams if not u.litellm], environment, keyring)
-        self._litellm = ViaLitellm([u for u in upstreams if u.litellm], environment, keyring)
+        self._litellm = ViaLitellm([u for u in upstreams if u.litellm], environment, keyring, apart)
         self._models = ModelList(upstreams)
         self._opened = AsyncExitStack()
 

@@ -84,23 +84,55 @@ class LitellmAnswer:
         await self._apart.close(self._rest)
 
 
+class Apart:
+    """LiteLLM on a thread of its own, imported when it is first needed. Await `close` in the end."""
+
+    def __init__(self) -> None:
+        self.thread = LoopThread("litellm")
+        self._library: Library | None = None
+        self._opening = asyncio.Lock()
+        self._opened = AsyncExitStack()
+
+    async def open(self) -> Library:
+        """Start the thread and import the library, unless that is done."""
+        async with self._opening:
+            if self._library is None:
+                async with AsyncExitStack() as opened:
+                    await opened.enter_async_context(self.thread)
+                    self._library = await self.thread.run(_import())
+                    self._opened = opened.pop_all()
+            return self._library
+
+    async def close(self) -> None:
+        """End the library's connections, which all of its users share, and the thread."""
+        if self._library is not None:
+            await self.thread.run(self._library.litellm.close_litellm_async_clients())
+        await self._opened.aclose()
+
+
 class ViaLitellm:
     """All LiteLLM upstreams, each with a router of LiteLLM's. An async context manager."""
 
     def __init__(
-        self, upstreams: Iterable[UpstreamPolicy], environment: Mapping[str, str], keyring: ProxyKeys | None = None
+        self,
+        upstreams: Iterable[UpstreamPolicy],
+        environment: Mapping[str, str],
+        keyring: ProxyKeys | None = None,
+        apart: Apart | None = None,
     ) -> None:
         """
         Args:
             upstreams: those with `litellm`; their names differ.
             environment: holds the keys and secrets that they name.
             keyring: the keys that clients present to us; they are never forwarded.
+            apart: shared with others, and closed by its owner; None: one of its own.
         """
         self._upstreams = tuple(upstreams)
         self._environment = environment
         self._keyring = keyring or ProxyKeys({})
-        self._apart = LoopThread("litellm")
-        self._opened = AsyncExitStack()
+        self._library = apart or Apart()
+        self._is_shared = apart is not None
+        self._apart = self._library.thread
         self._litellm: Any = None
         self._routers: dict[str, Any] = {}
         self._timeouts: dict[str, Any] = {}
@@ -108,17 +140,19 @@ class ViaLitellm:
 
     async def __aenter__(self) -> Self:
         if self._upstreams:
-            async with AsyncExitStack() as opened:
-                await opened.enter_async_context(self._apart)
-                await self._apart.run(self._open())
-                opened.push_async_callback(self._close)
-                self._opened = opened.pop_all()
+            try:
+                library = await self._library.open()
+                await self._apart.run(self._open(library))
+            except BaseException:
+                await self.__aexit__(None, None, None)
+                raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._opened.aclose()
+        if not self._is_shared:
+            await self._library.close()
 
     async def send(
         self, upstream: UpstreamPolicy, method: str, path: str, headers: RawHeaders, body: Body
@@ -174,8 +208,7 @@ class ViaLitellm:
             log.warning("LiteLLM failed", upstream=upstream.name, exc_info=failure)
             return refusal(500, "upstream_error", f"LiteLLM failed to ask {upstream.litellm}: {summary(failure)}")
 
-    async def _open(self) -> None:
-        library = _imported()
+    async def _open(self, library: Library) -> None:
         self._litellm = library.litellm
         self._timeouts = {
             u.name: library.timeout(u.silence_timeout_seconds, connect=u.connect_timeout_seconds)
@@ -190,9 +223,6 @@ class ViaLitellm:
                 "messages", MESSAGES_FIELDS, functools.partial(ask_messages, library.adapter, self._supported)
             ),
         }
-
-    async def _close(self) -> None:
-        await self._apart.run(self._litellm.close_litellm_async_clients())
 
     async def _ask(self, bridge: Bridge, upstream: UpstreamPolicy, asked: Json) -> bytes | Frames:
         return await bridge.ask(self._routers[upstream.name], self._supported(asked))
@@ -225,7 +255,7 @@ class Library(NamedTuple):
     timeout: Any  # of httpx
 
 
-def _imported() -> Library:
+async def _import() -> Library:
     """LiteLLM, imported without output or network access."""
     os.environ.update(dict.fromkeys(OFFLINE, "True"))
     import httpx

@@ -44,9 +44,6 @@ class Counted:
     def gauge(self, name: str, value: float) -> None:
         self.gauges[name] = value
 
-    def add(self, name: str, amount: float) -> None:
-        raise AssertionError(name)
-
 
 @pytest.fixture
 def counts() -> Counted:

@@ -102,10 +102,10 @@ def is_findable(request: Role, role: str, flags: int) -> bool:
 
 
 def _explained(turn: Turn, clean: Clean) -> Json:
-    """Why it was decided so, and by which ids the request is known elsewhere."""
-    known = {"request": turn.request, "trace": turn.traceparent[TRACE_ID]}
+    """Why it was decided so, by which policy, and by which ids the request is known elsewhere."""
+    known = {"request": turn.request, "trace": turn.traceparent[TRACE_ID], "policy": turn.policy}
     told: Json = cleaned(turn.explain, clean)
-    return {name: id for name, id in known.items() if id} | told
+    return {name: value for name, value in known.items() if value} | told
 
 
 @lru_cache(REMEMBERED_INSTRUCTIONS)

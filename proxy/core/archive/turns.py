@@ -80,6 +80,7 @@ def turn_of(
         traceparent=traceparent,
         size_bytes=sum(bytes_of(message.message) for message in new),
         whole=whole,
+        policy=rules.generation,
     )
 
 

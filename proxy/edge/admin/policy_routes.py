@@ -1,62 +1,89 @@
 """
-The policy in force over HTTP: every setting as this process follows it, without secrets.
-
-The policy itself holds none: keys are named by environment variables. What is passed on to LiteLLM may, under names
-that nobody here knows, so of its texts only references to the environment are shown.
+The policy over HTTP: what is in force, and `POST /memory/v1/reload`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
+from starlette.responses import Response
 
 from proxy.edge.admin.operation import Call, Nothing, Operation
-from proxy.settings.policy import ENVIRON, Policy
+from proxy.edge.replies import json_reply
+from proxy.memory.policy_reload import PolicyReload, Reload
+from proxy.settings import load
 
-WITHHELD = "[withheld]"
+UNUSABLE = 422  # the request is right, and what the file says is not
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyInForce:
-    """The settings that requests follow now."""
+@dataclass(frozen=True)
+class ReloadReply:
+    """What became of a reload."""
 
-    generation: Annotated[int, Field(description="How many policies were in force before it, and itself; from 1.")]
-    policy: Annotated[dict[str, Any], Field(description="All settings by section, as in a configuration file.")]
+    accepted: Annotated[bool, Field(description="Whether the configuration could be used.")]
+    reason: Annotated[str, Field(description="Why not: file, setting, value and what is allowed.")]
+    at: Annotated[float, Field(description="Unix seconds.")]
+    changed: Annotated[list[str], Field(description="Settings that took effect.")]
+    at_restart: Annotated[list[str], Field(description="Settings that differ and take effect at the next start.")]
+    generation: Annotated[int, Field(description="Number of the policy in force.")]
+    digest: Annotated[str, Field(description="A short hash of the policy in force, equal in all workers.")]
+
+
+@dataclass(frozen=True)
+class PolicyReply:
+    """The policy in force."""
+
+    generation: Annotated[int, Field(description="Its number, which rises with each policy that comes into force.")]
+    digest: Annotated[str, Field(description="A short hash of it, equal in all workers.")]
+    since: Annotated[float, Field(description="Unix seconds.")]
+    file: Annotated[str, Field(description="The configuration; empty where there is none.")]
+    settings: Annotated[dict[str, str], Field(description="Settings that differ from the defaults, as JSON.")]
+    last_reload: ReloadReply
 
 
 class PolicyRoutes:
-    """The operation that shows the policy."""
+    """The operations on the policy."""
 
-    def __init__(self, in_force: Callable[[], tuple[Policy, int]]) -> None:
-        """
-        Args:
-            in_force: the policy, and its generation.
-        """
-        self._in_force = in_force
+    def __init__(self, reload: PolicyReload) -> None:
+        self._reload = reload
 
     def operations(self) -> tuple[Operation[Any], ...]:
         return (
+            Operation("GET", "/policy", "The policy in force", self.policy, Nothing, PolicyReply, for_operator=True),
             Operation(
-                *("GET", "/policy", "Show the policy in force", self.show, Nothing, PolicyInForce),
+                *("POST", "/reload", "Read the configuration now", self.reload, Nothing, ReloadReply),
+                statuses={UNUSABLE: "the configuration was refused, and the policy before it stays in force"},
                 for_operator=True,
                 in_turn=False,
             ),
         )
 
-    async def show(self, _call: Call[Nothing]) -> PolicyInForce:
-        policy, generation = self._in_force()
-        told = policy.model_dump(mode="json")
-        for upstream in told["upstreams"]:
-            upstream["settings"] = _without_words(upstream["settings"])
-        return PolicyInForce(generation, told)
+    async def policy(self, _call: Call[Nothing]) -> PolicyReply:
+        now = self._reload
+        return PolicyReply(
+            generation=now.number,
+            digest=now.digest,
+            since=now.since,
+            file=str(now.source.file or ""),
+            settings=dict(load.changes(now.policy)),
+            last_reload=self._told(now.last),
+        )
 
+    async def reload(self, _call: Call[Nothing]) -> Response:
+        """The other workers read it within a second, too."""
+        told = self._told(await self._reload.reload())
+        return json_reply(told, 200 if told.accepted else UNUSABLE)
 
-def _without_words(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_words(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_without_words(inner) for inner in value]
-    return WITHHELD if isinstance(value, str) and not value.startswith(ENVIRON) else value
+    def _told(self, last: Reload) -> ReloadReply:
+        now = self._reload
+        return ReloadReply(
+            accepted=not last.refused,
+            reason=last.refused,
+            at=last.at,
+            changed=list(last.changed),
+            at_restart=list(last.waiting),
+            generation=now.number,
+            digest=now.digest,
+        )
