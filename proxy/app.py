@@ -23,9 +23,8 @@ from proxy import logs
 from proxy.core.caller.client_table import read_signals
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.edge.access import Access
-from proxy.edge.admin.forget_routes import ForgetRoutes
-from proxy.edge.admin.policy_routes import PolicyRoutes
-from proxy.edge.admin.routes import admin_routes
+from proxy.edge.admin.health_routes import Readying
+from proxy.edge.admin.routes import Parts, admin_routes
 from proxy.edge.draining import Draining
 from proxy.edge.generations import Generation, Generations
 from proxy.edge.hangup import on_hangup
@@ -149,7 +148,7 @@ class _Proxy:
         pipeline = Pipeline(policy, self._signals, self._secret, keyring, memory, metrics, time.time, number)
         is_shared = len(keyring) > 1 and not policy.tenants.share_provider_state
         state = ProviderState(memory.journal, keyring, self._secret) if is_shared else None
-        proxied = ProxyRoutes(policy, pipeline, shared.upstreams, keyring, state)
+        proxied = ProxyRoutes(policy, pipeline, shared.upstreams, keyring, state, metrics.response)
         pages = WebPages(policy.listen, has_keys=bool(keyring), hostname=socket.gethostname())
         own = LabelledAnswers(Router(self._own_routes(policy)))
         shared.users += 1
@@ -164,22 +163,23 @@ class _Proxy:
     def _own_routes(self, policy: Policy) -> list[BaseRoute]:
         """The proxy's own endpoints."""
         memory, keys = self._memory, load.proxy_keys(policy, self._environment)
-        return admin_routes(
+        parts = Parts(
+            database=memory.database,
             journal=memory.journal,
             remembering=memory.recall,
-            state=memory.state,
-            metrics=self._metrics,
-            access=Access(
-                token=load.admin_token(self._environment),
-                tenants={key: f"key:{opens.name}" for key, opens in keys.items()},
-                is_loopback=policy.listen.is_loopback,
-            ),
+            forgetting=memory.forgetting,
+            readying=Readying(memory.state, lambda: self._draining.has_begun),
+            policies=self._reload,
+            clock=time.time,
             default_tenant=f"static:{policy.tenants.static}" if policy.tenants.static else "",
-            self_description=self_description(policy, self._environment),
-            forgetting=ForgetRoutes(memory.forgetting, time.time),
-            policy=PolicyRoutes(self._reload),
-            is_draining=lambda: self._draining.has_begun,
         )
+        access = Access(
+            token=load.admin_token(self._environment),
+            tenants={key: f"key:{opens.name}" for key, opens in keys.items()},
+            is_loopback=policy.listen.is_loopback,
+        )
+        description = self_description(policy, self._environment)
+        return admin_routes(parts, metrics=self._metrics, access=access, self_description=description)
 
 
 class _Front:

@@ -1,9 +1,9 @@
 """
 The metrics that the operator sees, for Prometheus.
 
-Every label value comes from a short list of our own; tenant, conversation and anything the client sent are never
-labels. Several workers share one folder (`PROMETHEUS_MULTIPROC_DIR`, set by `palimpsest serve` before they start) and
-any of them answers for all.
+Every label value comes from a short list of our own, but for tenants, of which only so many are named; conversations
+and what clients send are never labels. Several workers share one folder (`PROMETHEUS_MULTIPROC_DIR`, set by
+`palimpsest serve` before they start) and any of them answers for all.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
+from proxy import __version__
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 MULTIPROCESS_FOLDER_ENV = "PROMETHEUS_MULTIPROC_DIR"  # the name is prometheus_client's, which reads it when imported
@@ -22,11 +24,27 @@ MULTIPROCESS_FOLDER_ENV = "PROMETHEUS_MULTIPROC_DIR"  # the name is prometheus_c
 # Dense around what is promised: 3 ms and 6 ms (a request with memory on), 250 ms (the deadline).
 STAGE_EDGES_SECONDS = (0.0005, 0.001, 0.002, 0.003, 0.006, 0.01, 0.015, 0.025, 0.04, 0.1, 0.25, 0.5, 1.0, 5.0)
 
+TENANTS_NAMED = 50  # in each worker; the rest are `other`, so that no number of tenants fills a Prometheus
+OTHER = "other"
+
+# Name: help; `_total` is added to it.
+COUNTERS: Mapping[str, str] = {
+    "too_long": "Requests that were refused for their length, and sent once more without what was added.",
+    "too_long_tokens": "Tokens that were taken out of those requests again.",
+    "blocks": "Requests that got a new block.",
+    "prompt_tokens": "Tokens of prompts, as providers counted them.",
+    "cache_read_tokens": "Of these, tokens that providers read from their prefix caches.",
+    "passages_shown": "Passages of new blocks, where the answer to them was read.",
+    "passages_quoted": "Of these, passages that the answer quotes.",
+}
+
 # Name: (help, how the workers' values become one). `pending` counts rows of the shared database, so the newest reading
 # holds; queues add up; one worker that cannot is bad news for all.
 GAUGES: Mapping[str, tuple[str, str]] = {
     "pending": ("Passages journalled and not yet indexed.", "livemostrecent"),
     "queued": ("Turns that wait to be written.", "livesum"),
+    "queue_bytes": ("Size of the turns and answers that wait to be written.", "livesum"),
+    "archive_lag_seconds": ("How long the oldest of them has waited.", "livemax"),
     "store_up": ("1 while the store works.", "livemin"),
     "embedder_ready": ("1 while the embedding model is loaded; 0: recall is lexical only.", "livemin"),
     "policy_generation": ("Number of the policy in force; the lowest of all workers.", "livemin"),
@@ -63,17 +81,14 @@ class Metrics:
         self._own_tokens = Counter(
             "palimpsest_own_tokens", "Tokens of those requests as their clients sent them.", registry=own
         )
-        self._too_long = Counter(
-            "palimpsest_too_long",
-            "Requests that were refused for their length, and sent once more without what was added.",
-            registry=own,
+        self._tenant_tokens = Counter(
+            "palimpsest_tenant_added_tokens", "Tokens added to requests, by tenant.", ("tenant",), registry=own
         )
-        self._too_long_tokens = Counter(
-            "palimpsest_too_long_tokens", "Tokens that were taken out of those requests again.", registry=own
-        )
+        self._tenants: set[str] = set()
         self._turns_lost = Counter(
             "palimpsest_turns_lost", "Turns not archived: the queue was full or the store failed.", registry=own
         )
+        self._counters = {name: Counter(f"palimpsest_{name}", text, registry=own) for name, text in COUNTERS.items()}
         self._stages = Histogram(
             "palimpsest_stage_seconds",
             "How long one stage of the work took.",
@@ -85,19 +100,31 @@ class Metrics:
             name: Gauge(f"palimpsest_{name}", text, multiprocess_mode=mode, registry=own)  # type: ignore[arg-type]
             for name, (text, mode) in GAUGES.items()
         }
+        build = Gauge("palimpsest_build_info", "1.", ("version",), multiprocess_mode="livemax", registry=own)
+        build.labels(__version__).set(1)
         if not self._shared:
             ProcessCollector(registry=own)
 
-    def request(self, role: str, event: str, note: str = "", added_tokens: int = 0, own_tokens: int = 0) -> None:
-        """Count a request of a memory endpoint; `event` and `note` are "" if its headers have none."""
+    def request(
+        self, role: str, event: str, note: str = "", added_tokens: int = 0, own_tokens: int = 0, tenant: str = ""
+    ) -> None:
+        """Count a request of a memory endpoint; what its headers do not say is ""."""
         self._requests.labels(role, event, note).inc()
         self._added_tokens.inc(added_tokens)
         self._own_tokens.inc(own_tokens)
+        if added_tokens:
+            self._tenant_tokens.labels(self._named(tenant)).inc(added_tokens)
+
+    def _named(self, tenant: str) -> str:
+        """The label of a tenant: its name, while there are few that memory had something to say to."""
+        if len(self._tenants) < TENANTS_NAMED:
+            self._tenants.add(tenant)
+        return tenant if tenant in self._tenants else OTHER
 
     def too_long(self, refused_tokens: int) -> None:
         """Count a request that was refused for its length and is sent again without this many added tokens."""
-        self._too_long.inc()
-        self._too_long_tokens.inc(refused_tokens)
+        self.add("too_long", 1)
+        self.add("too_long_tokens", refused_tokens)
 
     def response(self, status: int) -> None:
         """Count an upstream's answer by status; our own 502 and 504 count if there was none."""
@@ -118,6 +145,10 @@ class Metrics:
     def observe(self, stage: str, seconds: float) -> None:
         """Record the duration of a stage."""
         self._stages.labels(stage).observe(seconds)
+
+    def add(self, name: str, amount: float) -> None:
+        """Count so many more; `name` is one of `COUNTERS`."""
+        self._counters[name].inc(amount)
 
     def gauge(self, name: str, value: float) -> None:
         """Set a state; `name` is one of `GAUGES`."""

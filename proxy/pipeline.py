@@ -113,10 +113,14 @@ class Pipeline:
     ) -> Prepared:
         """What to forward for one request of a memory endpoint, and what to say of it; see `Preparing`."""
         try:
-            return await self._prepare(headers, body, wire, arrived)
+            prepared = await self._prepare(headers, body, wire, arrived)
         except Exception as fault:  # the outermost guard: what is beside the decisions may fail as well
             self._failed(fault)
-            return _untouched(body or b"", Note.FAULT, await self._model(body or b""))
+            prepared = _untouched(body or b"", Note.FAULT, await self._model(body or b""))
+        told = prepared.log_fields
+        if "role" not in told and "turn" not in told:  # else it is counted where it is decided, perhaps later
+            self._metrics.request("", "", str(told["note"]))
+        return prepared
 
     async def _prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None) -> Prepared:
         named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
@@ -224,10 +228,11 @@ class Pipeline:
         note = decision.note or (Note.READ_ONLY if mode is Mode.READ_ONLY else None)
         if mode is Mode.ON and self._archivist.is_behind(speaker.tenant):
             note = Note.FAULT  # earlier turns are still not on the disk: more urgent than why nothing is added
-        lineage, added = decision.lineage, decision.added
-        self._metrics.request(
-            lineage.role.value, lineage.event.value, note.value if note else "", added.tokens, added.own_tokens
-        )
+        role, event = decision.lineage.role.value, decision.lineage.event.value
+        said = (note.value if note else "", decision.added.tokens, decision.added.own_tokens, speaker.tenant)
+        self._metrics.request(role, event, *said)
+        if decision.block is not None:
+            self._metrics.add("blocks", 1)
         without = functools.partial(self._without, decision, wire, upstream, turn) if out != body else None
         return _prepared(out, decision, turn, note, self._listen(turn, wire), without)
 

@@ -213,4 +213,7 @@ class Counts(Protocol):
         """Record the duration of a stage: `memory`, `recall`, `embed_query`, `journal`, `index`."""
 
     def gauge(self, name: str, value: float) -> None:
-        """Set a state; `name` is one of `metrics.GAUGES`."""
+        """Set a state; its names are those of `metrics.GAUGES`."""
+
+    def add(self, name: str, amount: float) -> None:
+        """Count so many more; its names are those of `metrics.COUNTERS`."""

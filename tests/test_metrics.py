@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.metrics import CONTENT_TYPE, GAUGES, Metrics
+from proxy.metrics import CONTENT_TYPE, COUNTERS, GAUGES, TENANTS_NAMED, Metrics
 
 
 def lines(metrics: Metrics) -> list[str]:
@@ -68,6 +68,27 @@ def test_two_apps_in_one_process_do_not_add_up() -> None:
     assert 'palimpsest_faults_total{where="journal"} 1.0' not in lines(other)
 
 
+def test_added_tokens_are_told_by_tenant_as_long_as_there_are_few() -> None:
+    metrics = Metrics()
+    for number in range(TENANTS_NAMED + 2):
+        metrics.request("main", "append", added_tokens=10, tenant=f"t{number}")
+        metrics.request("main", "append", tenant="silent")
+    metrics.request("main", "append", added_tokens=5, tenant="t0")
+    text = lines(metrics)
+    assert 'palimpsest_tenant_added_tokens_total{tenant="t0"} 15.0' in text
+    assert 'palimpsest_tenant_added_tokens_total{tenant="other"} 20.0' in text
+    named = [line for line in text if line.startswith("palimpsest_tenant_added_tokens_total")]
+    assert len(named) == TENANTS_NAMED + 1 and "silent" not in "".join(named)
+
+
+@pytest.mark.parametrize("name", COUNTERS)
+def test_every_counter_adds_up(name: str) -> None:
+    metrics = Metrics()
+    metrics.add(name, 2)
+    metrics.add(name, 3)
+    assert f"palimpsest_{name}_total 5.0" in lines(metrics)
+
+
 def test_content_type_is_the_one_prometheus_scrapes() -> None:
     assert CONTENT_TYPE.startswith("text/plain; version=0.0.4")
 
@@ -85,6 +106,9 @@ metrics = Metrics()
 metrics.fault("recall")
 metrics.gauge("queued", 5)
 metrics.gauge("pending", 9)
+metrics.gauge("archive_lag_seconds", 9)
+metrics.add("blocks", 2)
+metrics.request("main", "append", added_tokens=7, tenant="one")
 """
 
 READER = """
@@ -92,6 +116,7 @@ import sys
 from proxy.metrics import Metrics
 metrics = Metrics()
 metrics.gauge("queued", 2)
+metrics.request("main", "append", added_tokens=7, tenant="one")
 sys.stdout.write(metrics.render().decode())
 """
 
@@ -102,4 +127,7 @@ def test_any_worker_answers_for_all_and_the_dead_keep_counts_but_no_states(tmp_p
     text = run(READER, tmp_path).splitlines()
     assert 'palimpsest_faults_total{where="recall"} 2.0' in text
     assert "palimpsest_queued 2.0" in text
+    assert "palimpsest_blocks_total 4.0" in text and "palimpsest_archive_lag_seconds 0.0" in text
+    assert 'palimpsest_tenant_added_tokens_total{tenant="one"} 21.0' in text
+    assert 'palimpsest_build_info{version="' in "".join(text)
     assert not any(line.startswith("palimpsest_pending") and line.endswith("9.0") for line in text)

@@ -271,6 +271,7 @@ async def test_late_request_that_is_only_to_be_read_is_given_up(house: House) ->
         with house.busy():
             body, prepared = await house.prepare(user(LONG), headers=READ_ONLY)
             assert (prepared.body, said(prepared, "note"), prepared.listen) == (body, "deadline", None)
+    assert house.metric('palimpsest_requests_total{event="",note="deadline",role=""} 1.0')
     assert rows(house.data, TURNS) == []
 
 
@@ -347,6 +348,7 @@ async def test_failure_beside_the_decisions_stops_no_request(tmp_path: Path) -> 
         body, prepared = await house.prepare({"role": "user", "content": FERRY})
     assert prepared.body == body and (b"x-palimpsest-note", b"fault") in prepared.headers
     assert house.metric('palimpsest_faults_total{where="pipeline"} 1.0')
+    assert house.metric('palimpsest_requests_total{event="",note="fault",role=""} 1.0')
 
 
 class Cancels(Model):

@@ -20,6 +20,7 @@ from typing import Any
 from rich.console import Console
 
 from proxy import __version__, terminal
+from proxy.commands import why_not
 from proxy.commands.arguments import (
     DONE,
     FAILED,
@@ -199,6 +200,8 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
         help="number of the turn in the conversation, from 1; the default is its newest",
     )
     policy_flags(explain)
+
+    why_not.add_command(command)
 
     forget = command("forget", _forget, "Delete from the archive, verify that it is gone, and print a receipt.")
     for name, metavar, about in FORGETTABLE:

@@ -13,12 +13,14 @@ from math import inf
 from typing import Any
 
 from proxy.core.recall.generosity import DEMANDS
+from proxy.core.recall.trail import Trace
 from proxy.domain import TURN_PREFIX, BlockKind, Json, Query, Reach, Recalled
 from proxy.embedding.embedder import LocalEmbedder
 from proxy.errors import MemoryFault, PolicyError
 from proxy.memory.archive import Archive
 from proxy.memory.forgetting import VACUUM_BYTES, Forgetting
 from proxy.memory.targets import Preview
+from proxy.memory.trails import Trails
 from proxy.metrics import Metrics
 from proxy.settings.policy import Policy
 from proxy.store.secret import load_secret
@@ -80,6 +82,25 @@ class Commands:
         asked = [candidate["occurrence"] for candidate in turn["explain"].get("candidates", ())]
         stored = await self._journal.messages(turn["tenant"], asked)
         return Explanation(turn, {occurrence: message.text for occurrence, message in stored.items()})
+
+    async def trail(self, statement: str, conversation: str, named: str | None) -> Trace:
+        """
+        What became of a statement in one turn; see `Trails`.
+
+        Args:
+            named: the turn; None: the newest that asked this, else the conversation's newest.
+
+        Raises:
+            MemoryFault: there is no such turn in the conversation.
+        """
+        trails, turn = Trails(self._archive, self._policy), (await self.explain(named or conversation, None)).turn
+        if turn["conversation"] != conversation:
+            raise MemoryFault(f"looking for {named}: it is a turn of {turn['conversation']}, not of {conversation}")
+        asked = None if named else await trails.turn_asking(turn["tenant"], conversation, statement)
+        if asked is not None:
+            turn = (await self.explain(conversation, asked)).turn
+        await self._embedder.warm()
+        return await trails.follow(statement, turn)
 
     async def search(self, text: str, tenant: str, conversation: str, limit: int) -> SearchResult:
         """

@@ -40,6 +40,8 @@ from proxy.wire.registry import wire_of
 # Readers disagree on what these mean: what is checked here might not be what is opened there.
 _STRANGE_PATH = re.compile(r"^[^/]|//|\\|%5[cC]|(?:/|%2[fF])(?:\.|%2[eE]){1,2}(?:/|%2[fF]|;|$)")
 
+TIMED_OUT, UNREACHABLE = "upstream_timeout", "upstream_unreachable"  # codes of errors in the upstream's place
+
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
@@ -64,12 +66,14 @@ class ProxyRoutes:
         upstreams: Sending,
         keyring: ProxyKeys,
         state: ProviderState | None = None,
+        answered: Callable[[int], None] = lambda status: None,
     ) -> None:
         """
         Args:
             upstreams: opened and closed by the caller, around the life of this application.
             keyring: if it has keys, callers without one are refused.
             state: the rules for callers that share the provider's account; None: no rules needed.
+            answered: told the status of each answer, but for requests that were refused here.
         """
         self._needs_model = needs_model(policy.upstreams)
         self._declines_sockets = policy.memory.websockets == "decline" and policy.memory.mode is not Mode.OFF
@@ -79,6 +83,7 @@ class ProxyRoutes:
         self._upstreams = upstreams
         self._keyring = keyring
         self._state = state
+        self._answered = answered
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["raw_path"].decode("latin-1")
@@ -89,6 +94,8 @@ class ProxyRoutes:
             await self._answer(scope, path, headers, Upload(receive, self._limit_bytes), relay)
         finally:
             line.write(relay)
+            if relay.status and relay.code in ("", TIMED_OUT, UNREACHABLE):
+                self._answered(relay.status)
 
     async def _answer(self, scope: Scope, path: str, headers: RawHeaders, upload: Upload, relay: Relay) -> None:
         if _STRANGE_PATH.search(path):
@@ -142,7 +149,7 @@ class ProxyRoutes:
             if relay.has_begun:
                 scope.get("extensions", {}).get(CUT, _nothing)()  # the client's stream, as the upstream cut ours
             else:
-                code = "upstream_timeout" if broken.http_status == 504 else "upstream_unreachable"
+                code = TIMED_OUT if broken.http_status == 504 else UNREACHABLE
                 await relay.refuse(broken.http_status, code, str(broken))
         finally:
             relay.end(Ending.CLIENT_GONE)  # unless it ended otherwise before

@@ -26,6 +26,7 @@ from proxy.core.caller.identity import tenant_key
 from proxy.core.redaction.redaction import is_withheld, redact
 from proxy.domain import Completion, Ending, RawHeaders, SetAside, Turn
 from proxy.errors import DataFault, MemoryFault
+from proxy.memory.answer_counts import count_answer
 from proxy.memory.late_turn import LateTurn
 from proxy.memory.queue_room import LIMITS, ArchiveLimits, QueueRoom
 from proxy.memory.readers import SLOW_SECONDS, Readers
@@ -85,6 +86,7 @@ class Archivist:
         self._unanswered: set[str] = set()  # turns that were taken and whose answer is still to come
         self._writing = 0  # requests and answers that are being written
         self._writing_since: float | None = None
+        self._taken_at: dict[int, float] = {}  # what is not on the disk yet, by id(), the oldest first
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -104,6 +106,11 @@ class Archivist:
     def backlog(self) -> int:
         """Requests and answers that were taken and are not on the disk yet."""
         return len(self._readers) + self._writing + self._late_turns
+
+    @property
+    def lag_seconds(self) -> float:
+        """How long the oldest of them has waited."""
+        return monotonic() - next(iter(self._taken_at.values())) if self._taken_at else 0.0
 
     @property
     def is_failing(self) -> bool:
@@ -220,6 +227,8 @@ class Archivist:
                 raise
             finally:
                 batch.end_waiting()
+                for item in batch.everything:
+                    self._taken_at.pop(id(item), None)
                 self._writing_since = None
                 self._writing = 0
                 self.room.give_back(batch.turns, batch.size_bytes)
@@ -283,7 +292,9 @@ class Archivist:
             if isinstance(item, RequestItem):
                 return record_of(item.turn, key, self._clean)
             completion = item.wire.reply(item.payloads, item.streamed) if item.payloads else Completion()
-            return heard_of(item.turn, completion, item.ending, item.at, key, self._clean)
+            heard = heard_of(item.turn, completion, item.ending, item.at, key, self._clean)
+            count_answer(self._counts, item.turn, item.payloads, item.streamed, heard)
+            return heard
         except Exception as failure:  # a guard: one turn that breaks something must not take the others with it
             return failure
 
@@ -363,6 +374,7 @@ class Archivist:
                 return
 
     def _put(self, item: Item) -> None:
+        self._taken_at[id(item)] = monotonic()
         self._readers.put(item)
         self._idle.clear()
         self._wake.set()

@@ -38,6 +38,11 @@ class QueueRoom:
     def __repr__(self) -> str:
         return f"<QueueRoom [{self.turns} turns, {self._bytes} bytes, {self._open_bytes} of open answers]>"
 
+    @property
+    def bytes(self) -> int:
+        """Size of what waits to be written, as it lies in memory."""
+        return self._bytes
+
     def take_turn(self, size_bytes: int) -> bool:
         """Room for one more turn. False: there is none."""
         if self.turns >= self._limits.queue_turns or not self._fits(size_bytes):

@@ -236,6 +236,8 @@ class MemoryService:
             pending,
             tuple(self._reasons(pending)),
         )
+        self._counts.gauge("queue_bytes", self.archivist.room.bytes)
+        self._counts.gauge("archive_lag_seconds", self.archivist.lag_seconds)
         self._counts.gauge("store_up", state.is_ready)
         self._counts.gauge("embedder_ready", self._model.ready)
         if pending is not None:

@@ -74,6 +74,11 @@ class Batch:
         """Of what can be written."""
         return [*(item for item, _ in self.records), *(item for item, _ in self.heard)]
 
+    @property
+    def everything(self) -> list[Item]:
+        """Also what could not be read."""
+        return [*self.items, *(item for item, _ in self.broken)]
+
     def add(self, item: Item, result: Result) -> None:
         self.turns += isinstance(item, RequestItem)
         self.chars += item.chars
@@ -89,7 +94,7 @@ class Batch:
 
     def end_waiting(self) -> None:
         """Let the ends of all answers go, also of those that could not be written."""
-        for item in (*self.items, *(item for item, _ in self.broken)):
+        for item in self.everything:
             if isinstance(item, AnswerItem) and not item.committed.done():
                 item.committed.set_result(None)
 

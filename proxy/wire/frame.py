@@ -68,6 +68,17 @@ def escaped(text: str) -> str:
     return _OPENS.sub(lambda opens: ESCAPED["<"] if _names_us(text, opens.end()) else opens[0], text)
 
 
+def passages_of(block: str) -> list[str]:
+    """The messages that a block quotes, without their roles and days; escapes stay."""
+    passages: list[str] = []
+    for line in block.splitlines()[2:-1]:
+        if line.startswith(QUOTE) and passages:
+            passages[-1] += f"\n{line.removeprefix(QUOTE)}"
+        elif not line.startswith("["):
+            passages.append(line.partition(": ")[2])
+    return passages
+
+
 def without_blocks(text: str) -> str:
     """
     A text without the blocks that a proxy put in front of it, and without the blank line behind each.

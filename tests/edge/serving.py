@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -94,6 +94,7 @@ def edge(
     limit_bytes: int = 1 << 28,
     memory: Mapping[str, object] = MappingProxyType({}),
     http: type[asyncio.Protocol] | str = Connection,
+    answered: Callable[[int], None] = lambda status: None,
 ) -> Iterator[int]:
     """The proxied routes on a server of their own; its port."""
     policy = Policy.model_validate(
@@ -101,7 +102,7 @@ def edge(
     )
     keyring = ProxyKeys(keys or {})
     upstreams = Upstreams(policy.upstreams, HELD, keyring)
-    routes = ProxyRoutes(policy, pipeline or ScriptedPipeline(), upstreams, keyring)
+    routes = ProxyRoutes(policy, pipeline or ScriptedPipeline(), upstreams, keyring, answered=answered)
     config = uvicorn.Config(
         _with_lifespan(routes, upstreams),
         http=http,  # type: ignore[arg-type]

@@ -765,3 +765,13 @@ async def test_client_that_has_the_whole_answer_interrupts_nothing(pipeline: Scr
     await routes({"type": "http", **scope}, receive, send)
     assert answer.closed is True
     assert await pipeline.endings() == [Ending.COMPLETE]
+
+
+async def test_answers_are_counted_and_what_was_refused_here_is_none(upstream: RawUpstream) -> None:
+    counted: list[int] = []
+    with edge([{"url": upstream.url}], answered=counted.append) as port:
+        await told(port, request(CHAT, BODY))
+        await told(port, request(b"/v1//models", method=b"GET"))
+    with edge([{"url": f"http://127.0.0.1:{free_port()}"}], answered=counted.append) as port:
+        await told(port, request(CHAT, BODY))
+    assert counted == [200, 502]

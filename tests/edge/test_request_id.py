@@ -81,7 +81,7 @@ def test_a_decision_is_found_by_the_id_that_the_client_chose(
     proxy.settle(vectors=False)
     found = proxy.get(f"/memory/v1/turns/{sent}")
     assert found.headers["x-request-id"].startswith("r-")
-    assert (found.json["key"], found.json["explain"]["request"]) == (answered.said("turn"), sent)
+    assert (found.json["turn"], found.json["explain"]["request"]) == (answered.said("turn"), sent)
     assert proxy.get("/memory/v1/turns/app-unknown").status == 404
 
 

@@ -44,6 +44,9 @@ class Counted:
     def gauge(self, name: str, value: float) -> None:
         self.gauges[name] = value
 
+    def add(self, name: str, amount: float) -> None:
+        raise AssertionError(name)
+
 
 @pytest.fixture
 def counts() -> Counted:

@@ -48,6 +48,7 @@ class Tally:
         self.lost = 0
         self.gauges: dict[str, float] = {}
         self.observed: Counter[str] = Counter()
+        self.added: Counter[str] = Counter()
 
     def fault(self, where: str) -> None:
         self.faults[where] += 1
@@ -60,6 +61,9 @@ class Tally:
 
     def gauge(self, name: str, value: float) -> None:
         self.gauges[name] = value
+
+    def add(self, name: str, amount: float) -> None:
+        self.added[name] += amount
 
 
 class Hasher:
@@ -292,6 +296,21 @@ async def test_store_that_cannot_be_opened_loses_nothing_and_is_opened_later(hou
         assert await house.turn() == "complete"
         assert not house.archivist.is_failing
     assert house.counts.lost == 0
+
+
+async def test_what_waits_has_a_size_and_an_age_until_it_is_written(house: House) -> None:
+    blocked = house.database.path.parent
+    blocked.write_text("a file stands in the way")
+    assert (house.archivist.lag_seconds, house.archivist.room.bytes) == (0, 0)
+    async with house.running():
+        house.archivist.note(turn_of(user("hello")))
+        await until(lambda: house.counts.faults["journal"] > 1)
+        first = house.archivist.lag_seconds
+        await until(lambda: house.archivist.lag_seconds > first > 0)
+        assert house.archivist.room.bytes >= len("hello")
+        blocked.unlink()
+        await until(lambda: house.archivist.backlog == 0)
+        assert (house.archivist.lag_seconds, house.archivist.room.bytes) == (0, 0)
 
 
 async def test_end_of_an_answer_waits_no_longer_than_the_policy_says(tmp_path: Path) -> None:

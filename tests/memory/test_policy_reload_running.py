@@ -6,7 +6,6 @@ import signal
 import threading
 from collections.abc import Iterator
 
-import orjson
 import pytest
 import yaml
 
@@ -49,21 +48,21 @@ def reload(proxy: Proxy) -> Answered:
     return request(proxy.port, "POST", "/memory/v1/reload", b"{}")
 
 
-def in_force(proxy: Proxy, setting: str, value: object) -> list[Json]:
+def in_force(proxy: Proxy, reach: str) -> list[Json]:
     """The policies of all workers, once each says this."""
 
     def look() -> list[Json]:
         found = policies(proxy)
-        return found if all(orjson.loads(p["settings"].get(setting, "null")) == value for p in found) else []
+        return found if all(told["policy"]["memory"]["reach"] == reach for told in found) else []
 
-    return until(look, f"{setting} to be {value} in all workers")
+    return until(look, f"memory.reach to be {reach} in all workers")
 
 
 def test_every_worker_takes_what_the_file_says_and_they_agree_on_its_number(proxy: Proxy) -> None:
     url = yaml.safe_load(proxy.config.read_text())["upstreams"][0]["url"]
     for reach in ("tenant", "conversation"):
         write(proxy, settings_of(url, reach=reach))
-        found = in_force(proxy, "memory.reach", reach)
+        found = in_force(proxy, reach)
         assert len({(p["generation"], p["digest"]) for p in found}) == 1
         number = found[0]["generation"]
         until(lambda number=number: proxy.metric("palimpsest_policy_generation") == number, "the metric to follow")
@@ -113,7 +112,10 @@ def test_a_stream_that_began_ends_with_the_upstream_that_it_began_with(proxy: Pr
 
 
 def in_force_upstream(proxy: Proxy, url: str) -> None:
-    until(lambda: all(url in p["settings"]["upstreams"] for p in policies(proxy)), f"all workers to know {url}")
+    def look() -> bool:
+        return all(told["policy"]["upstreams"][0]["url"] == url for told in policies(proxy))
+
+    until(look, f"all workers to know {url}")
 
 
 def test_a_hangup_of_the_parent_reaches_every_worker_and_replaces_none(proxy: Proxy) -> None:

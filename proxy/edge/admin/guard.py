@@ -23,7 +23,7 @@ from proxy.edge.admin.parameters import parse
 from proxy.edge.replies import error_reply, json_reply
 from proxy.errors import MemoryFault, PolicyError
 
-UNKNOWN_PATH = "there is no such path here"
+UNKNOWN_PATH = "there is no such path here: /memory/v1/openapi.json lists them all"
 ALL_TENANTS = "this covers all tenants: send the admin token"
 FOREIGN = "a proxy key opens its own tenant only: leave tenant out, or send the admin token"
 

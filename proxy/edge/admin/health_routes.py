@@ -1,20 +1,24 @@
 """
-The endpoints of probes and monitoring: whether the proxy lives, whether it is ready, and its metrics.
+Health: whether the proxy lives, whether it is ready, and its metrics, for probes, monitoring and people.
 
 `/livez`, `/healthz` and `/readyz` answer everyone: states and numbers only. `/metrics` answers this machine; whoever
-asks from elsewhere needs the admin token.
+asks from elsewhere needs the admin token. `/memory/v1/health` says the same as `/readyz`, with status 200.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from proxy import __version__
 from proxy.edge.access import Access, Caller, Refusal, is_local
+from proxy.edge.admin.operation import Call, Nothing, Operation
 from proxy.edge.replies import error_reply, json_reply
 from proxy.memory.service import MemoryState
 from proxy.metrics import CONTENT_TYPE, Metrics
@@ -22,21 +26,67 @@ from proxy.metrics import CONTENT_TYPE, Metrics
 DRAINING = "the proxy is stopping: send requests elsewhere"
 
 
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether the proxy is ready, and how memory is."""
+
+    ready: Annotated[bool, Field(description="Whether requests get memory, or are not meant to.")]
+    store: Annotated[Literal["ready", "failed", "off"], Field(description="The database.")]
+    embedder: Annotated[
+        Literal["ready", "loading", "missing", "off"], Field(description="The embedding model; without it words only.")
+    ]
+    pending: Annotated[int | None, Field(description="What waits to be written or indexed; null: not known.")]
+    reasons: Annotated[list[str], Field(description="Why it is not as it should be.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Health(Readiness):
+    """The same, and which version answers."""
+
+    version: Annotated[str, Field(description="Of the proxy.")]
+
+
+class Readying:
+    """How ready the proxy is at a moment."""
+
+    def __init__(self, state: Callable[[], Awaitable[MemoryState]], is_draining: Callable[[], bool]) -> None:
+        self._state = state
+        self._is_draining = is_draining
+
+    async def now(self, *, is_store_needed: bool = True) -> Readiness:
+        now, is_draining = await self._state(), self._is_draining()
+        return Readiness(
+            ready=(now.is_ready or not is_store_needed) and not is_draining,
+            store=now.store,
+            embedder=now.embedder,
+            pending=now.pending,
+            reasons=[*([DRAINING] if is_draining else []), *now.reasons],
+        )
+
+
 class HealthRoutes:
+    """The operation that shows health to people."""
+
+    def __init__(self, readying: Readying) -> None:
+        self._readying = readying
+
+    def operations(self) -> tuple[Operation[Any], ...]:
+        return (Operation("GET", "/health", "Show how memory is", self.health, Nothing, Health, in_turn=False),)
+
+    async def health(self, _call: Call[Nothing]) -> Health:
+        now = await self._readying.now()
+        return Health(now.ready, now.store, now.embedder, now.pending, now.reasons, __version__)
+
+
+class ProbeRoutes:
     """The endpoints outside /memory."""
 
     def __init__(
-        self,
-        state: Callable[[], Awaitable[MemoryState]],
-        metrics: Metrics,
-        access: Access,
-        self_description: Mapping[str, Any],
-        is_draining: Callable[[], bool],
+        self, readying: Readying, metrics: Metrics, access: Access, self_description: Mapping[str, Any]
     ) -> None:
-        self._state = state
+        self._readying = readying
         self._metrics = metrics
         self._access = access
-        self._is_draining = is_draining
         self._alive = {"alive": True, **self_description}
 
     def routes(self) -> list[Route]:
@@ -51,17 +101,8 @@ class HealthRoutes:
 
     async def readyz(self, request: Request) -> Response:
         """`?exclude=store`, in the manner of Kubernetes: ready even if memory fails, as requests pass all the same."""
-        now, is_draining = await self._state(), self._is_draining()
-        is_store_enough = now.is_ready or "store" in request.query_params.getlist("exclude")
-        is_ready = is_store_enough and not is_draining
-        told = {
-            "ready": is_ready,
-            "store": now.store,
-            "embedder": now.embedder,
-            "pending": now.pending,
-            "reasons": (DRAINING, *now.reasons) if is_draining else now.reasons,
-        }
-        return json_reply(told, 200 if is_ready else 503)
+        now = await self._readying.now(is_store_needed="store" not in request.query_params.getlist("exclude"))
+        return json_reply(now, 200 if now.ready else 503)
 
     async def metrics(self, request: Request) -> Response:
         is_here = self._access.is_loopback and is_local(request.scope["headers"])
@@ -70,5 +111,5 @@ class HealthRoutes:
             return error_reply(caller.status, caller.text)
         if caller.tenant:
             return error_reply(403, "these figures cover all tenants: send the admin token")
-        await self._state()  # sets the gauges
+        await self._readying.now()  # sets the gauges
         return Response(self._metrics.render(), media_type=CONTENT_TYPE)

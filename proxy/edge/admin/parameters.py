@@ -25,7 +25,7 @@ async def parse(operation: Operation[P], request: Request) -> P:
     What was asked.
 
     Raises:
-        Refused: 400, with words about what is wrong; 413 for a body that is too large.
+        Refused: 400, with words about what is wrong; 404 where that is in the path; 413 for a body that is too large.
     """
     known = [field.name for field in fields(operation.asks)]  # type: ignore[arg-type]
     in_path = {name: value for name, value in request.path_params.items() if name in operation.path_names}
@@ -73,8 +73,10 @@ def _told(operation: Operation[P], parsed: Callable[[], P]) -> P:
     try:
         return parsed()
     except ValidationError as wrong:
+        errors = wrong.errors(include_url=False)
         bounds = operation.adapter.json_schema()["properties"]
-        raise Refused(400, "; ".join(_words(error, bounds) for error in wrong.errors(include_url=False))) from wrong
+        is_of_path = any(error["loc"][:1] and error["loc"][0] in operation.path_names for error in errors)
+        raise Refused(404 if is_of_path else 400, "; ".join(_words(error, bounds) for error in errors)) from wrong
 
 
 def _words(error: Mapping[str, Any], bounds: Mapping[str, Any]) -> str:

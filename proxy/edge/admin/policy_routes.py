@@ -1,5 +1,8 @@
 """
-The policy over HTTP: what is in force, and `POST /memory/v1/reload`.
+The policy over HTTP: every setting as this process follows it, without secrets, and the reload.
+
+The policy itself holds none: keys are named by environment variables. What is passed on to LiteLLM may, under names
+that nobody here knows, so of its texts only references to the environment are shown.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ from starlette.responses import Response
 from proxy.edge.admin.operation import Call, Nothing, Operation
 from proxy.edge.replies import json_reply
 from proxy.memory.policy_reload import PolicyReload, Reload
-from proxy.settings import load
+from proxy.settings.policy import ENVIRON, Policy
 
+WITHHELD = "[withheld]"
 UNUSABLE = 422  # the request is right, and what the file says is not
 
 
@@ -32,15 +36,15 @@ class ReloadReply:
 
 
 @dataclass(frozen=True)
-class PolicyReply:
-    """The policy in force."""
+class PolicyInForce:
+    """The settings that requests follow now."""
 
     generation: Annotated[int, Field(description="Its number, which rises with each policy that comes into force.")]
     digest: Annotated[str, Field(description="A short hash of it, equal in all workers.")]
     since: Annotated[float, Field(description="Unix seconds.")]
     file: Annotated[str, Field(description="The configuration; empty where there is none.")]
-    settings: Annotated[dict[str, str], Field(description="Settings that differ from the defaults, as JSON.")]
-    last_reload: ReloadReply
+    policy: Annotated[dict[str, Any], Field(description="All settings by section, as in a configuration file.")]
+    last_reload: Annotated[ReloadReply, Field(description="What became of the last attempt to read it anew.")]
 
 
 class PolicyRoutes:
@@ -51,7 +55,9 @@ class PolicyRoutes:
 
     def operations(self) -> tuple[Operation[Any], ...]:
         return (
-            Operation("GET", "/policy", "The policy in force", self.policy, Nothing, PolicyReply, for_operator=True),
+            Operation(
+                "GET", "/policy", "Show the policy in force", self.show, Nothing, PolicyInForce, for_operator=True
+            ),
             Operation(
                 *("POST", "/reload", "Read the configuration now", self.reload, Nothing, ReloadReply),
                 statuses={UNUSABLE: "the configuration was refused, and the policy before it stays in force"},
@@ -60,14 +66,14 @@ class PolicyRoutes:
             ),
         )
 
-    async def policy(self, _call: Call[Nothing]) -> PolicyReply:
+    async def show(self, _call: Call[Nothing]) -> PolicyInForce:
         now = self._reload
-        return PolicyReply(
+        return PolicyInForce(
             generation=now.number,
             digest=now.digest,
             since=now.since,
             file=str(now.source.file or ""),
-            settings=dict(load.changes(now.policy)),
+            policy=_without_secrets(now.policy),
             last_reload=self._told(now.last),
         )
 
@@ -87,3 +93,18 @@ class PolicyRoutes:
             generation=now.number,
             digest=now.digest,
         )
+
+
+def _without_secrets(policy: Policy) -> dict[str, Any]:
+    told = policy.model_dump(mode="json")
+    for upstream in told["upstreams"]:
+        upstream["settings"] = _without_words(upstream["settings"])
+    return told
+
+
+def _without_words(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_words(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_words(inner) for inner in value]
+    return WITHHELD if isinstance(value, str) and not value.startswith(ENVIRON) else value

@@ -1,65 +1,93 @@
 """
 The table of the proxy's own endpoints: all resources of the admin API, and the endpoints of probes and monitoring.
 
-Each resource is a file with a table of its operations; whoever adds one names it in `admin_routes`.
+Each resource is a file with a table of its operations. Whoever adds one names it in `operations`, and what it works on
+in `Parts`; the document and the tests follow the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 from starlette.routing import BaseRoute, Route
 
 from proxy.edge.access import Access
+from proxy.edge.admin.conversation_routes import ConversationRoutes
+from proxy.edge.admin.document_routes import DocumentRoutes
 from proxy.edge.admin.forget_routes import ForgetRoutes
 from proxy.edge.admin.guard import Guard, PathEndpoint, UnknownPath
-from proxy.edge.admin.health_routes import HealthRoutes
+from proxy.edge.admin.health_routes import HealthRoutes, ProbeRoutes, Readying
+from proxy.edge.admin.memory_routes import MemoryRoutes
 from proxy.edge.admin.operation import PREFIX, Operation
 from proxy.edge.admin.policy_routes import PolicyRoutes
 from proxy.edge.admin.search_routes import SearchRoutes
 from proxy.edge.admin.stats_routes import StatsRoutes
 from proxy.edge.admin.turn_routes import TurnRoutes
-from proxy.memory.service import MemoryState
+from proxy.memory.forgetting import Forgetting
+from proxy.memory.policy_reload import PolicyReload
 from proxy.metrics import Metrics
-from proxy.ports import Remembering
+from proxy.ports import Clock, Remembering
+from proxy.store.database import Database
 from proxy.store.journal import Journal
 
 
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """
+    What the operations work on.
+
+    `default_tenant` is that of an operator's search that names none (`tenants.static`).
+    """
+
+    database: Database
+    journal: Journal
+    remembering: Remembering
+    forgetting: Forgetting
+    readying: Readying
+    policies: PolicyReload
+    clock: Clock
+    default_tenant: str = ""
+
+
+def operations(parts: Parts) -> list[Operation[Any]]:
+    """The operations of all resources."""
+    table: list[Operation[Any]] = [
+        *ConversationRoutes(parts.database).operations(),
+        *TurnRoutes(parts.database, parts.journal).operations(),
+        *MemoryRoutes(parts.database).operations(),
+        *SearchRoutes(parts.database, parts.journal, parts.remembering, parts.default_tenant).operations(),
+        *ForgetRoutes(parts.forgetting, parts.clock).operations(),
+        *PolicyRoutes(parts.policies).operations(),
+        *StatsRoutes(parts.journal).operations(),
+        *HealthRoutes(parts.readying).operations(),
+    ]
+    table += DocumentRoutes(lambda: table).operations()
+    return table
+
+
+def all_operations() -> list[Operation[Any]]:
+    """The same table with nothing that it could work on: for whoever only wants to know what there is."""
+    nothing: dict[str, Any] = {field.name: None for field in fields(Parts)}
+    return operations(Parts(**nothing))
+
+
 def admin_routes(
-    *,
-    journal: Journal,
-    remembering: Remembering,
-    state: Callable[[], Awaitable[MemoryState]],
-    metrics: Metrics,
-    access: Access,
-    default_tenant: str = "",
-    self_description: Mapping[str, Any] = MappingProxyType({}),
-    forgetting: ForgetRoutes | None = None,
-    policy: PolicyRoutes | None = None,
-    is_draining: Callable[[], bool] = lambda: False,
+    parts: Parts, *, metrics: Metrics, access: Access, self_description: Mapping[str, Any]
 ) -> list[BaseRoute]:
     """
     The proxy's own endpoints, for `app.py` to mount in front of the proxied ones.
 
     Args:
-        state: how memory is now.
-        default_tenant: tenant of an operator's search that names none: `tenants.static`.
         self_description: what `/livez` and `/healthz` say beside being alive.
-        forgetting: None: nothing can be erased here.
-        policy: None: it cannot be reloaded here.
-        is_draining: whether a stop has begun, and requests should go elsewhere.
     """
-    table: list[Operation[Any]] = [
-        *TurnRoutes(journal).operations(),
-        *SearchRoutes(journal, remembering, default_tenant).operations(),
-        *StatsRoutes(journal).operations(),
-        *(forgetting.operations() if forgetting is not None else ()),
-        *(policy.operations() if policy is not None else ()),
+    probes = ProbeRoutes(parts.readying, metrics, access, self_description)
+    return [
+        *probes.routes(),
+        *_routes(operations(parts), Guard(access)),
+        Route("/memory{rest:path}", UnknownPath()),
     ]
-    health = HealthRoutes(state, metrics, access, self_description, is_draining)
-    return [*health.routes(), *_routes(table, Guard(access)), Route("/memory{rest:path}", UnknownPath())]
 
 
 def _routes(table: Iterable[Operation[Any]], guard: Guard) -> list[Route]:

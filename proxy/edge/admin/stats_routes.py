@@ -4,10 +4,34 @@ Statistics over HTTP: how large the store is, and how far behind its index.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from proxy.edge.admin.operation import Call, Nothing, Operation
 from proxy.store.journal import Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Counts of all tenants."""
+
+    tenants: int
+    conversations: int
+    turns: int
+    messages: Annotated[int, Field(description="In all their places.")]
+    contents: Annotated[int, Field(description="Different messages.")]
+    memories: Annotated[int, Field(description="Passages that can be found.")]
+    pending: Annotated[int, Field(description="Of these, not found by meaning yet.")]
+    set_aside: Annotated[int, Field(description="Requests and answers that could not be stored.")]
+    bytes: Annotated[int, Field(description="Size of the database.")]
+    oldest_pending_at: Annotated[
+        float, Field(description="When the longest waiting was stored, Unix seconds; 0: none.")
+    ]
+    searches: Annotated[int, Field(description="Of the newest 2,000 turns, those that searched.")]
+    search_ms_p50: Annotated[float, Field(description="How long half of them took at most, milliseconds.")]
+    search_ms_p95: Annotated[float, Field(description="How long 95 % of them took at most.")]
 
 
 class StatsRoutes:
@@ -17,7 +41,8 @@ class StatsRoutes:
         self._journal = journal
 
     def operations(self) -> tuple[Operation[Any], ...]:
-        return (Operation("GET", "/stats", "Counts of all tenants", self.stats, Nothing, dict, for_operator=True),)
+        return (Operation("GET", "/stats", "Count what is stored", self.stats, Nothing, Stats, for_operator=True),)
 
-    async def stats(self, _call: Call[Nothing]) -> dict[str, Any]:
-        return dict(await self._journal.stats())
+    async def stats(self, _call: Call[Nothing]) -> Stats:
+        found = await self._journal.stats()
+        return Stats(**{field.name: found[field.name] for field in fields(Stats)})

@@ -1,0 +1,55 @@
+from pathlib import Path
+
+import orjson
+import pytest
+
+from proxy.store.database import Database
+from proxy.store.journal import Journal
+from tests.commands.test_cli import palimpsest
+from tests.talking import Talk
+
+pytestmark = pytest.mark.slow
+
+WITHOUT_MODEL = {"PALIMPSEST_MODEL__DOWNLOAD": "never"}
+
+
+@pytest.fixture
+async def data(tmp_path: Path) -> Path:
+    """A data folder with one conversation."""
+    database = Database(tmp_path / "palimpsest.db")
+    await database.open()
+    talk = Talk(Journal(database))
+    await talk.say("The zebrafish broker listens on port 7431.", "Noted.")
+    await talk.say("And what is the capital of Peru?", "Lima.")
+    await database.close()
+    return tmp_path
+
+
+def why_not(data: Path, *arguments: str, tmp: Path) -> tuple[int, str, str]:
+    env = WITHOUT_MODEL | {"PALIMPSEST_MODEL__CACHE": str(tmp / "no-model")}
+    done = palimpsest("why-not", *arguments, "--data", str(data), env=env)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_stage_is_named_at_which_a_statement_got_lost(data: Path, tmp_path: Path) -> None:
+    status, told, _ = why_not(data, "c-1", "broker listens on port 7431", tmp=tmp_path)
+    assert status == 1
+    assert "turn 2 of 2 of c-1" in told
+    assert "said by the user in turn 1" in told
+    assert "lost at: lost" in told
+    assert "to change it: " in told
+
+
+def test_json_is_for_programs(data: Path, tmp_path: Path) -> None:
+    status, told, _ = why_not(data, "c-1", "the narwhal was retired", "--json", tmp=tmp_path)
+    said = orjson.loads(told)
+    assert (status, said["lost_at"], said["gap"]) == (1, "archived", "write")
+
+
+@pytest.mark.parametrize("arguments", [("c-9",), ("c-1", "--turn", "t-9")])
+def test_a_conversation_or_turn_that_is_not_stored_is_an_error(
+    data: Path, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    status, _, said = why_not(data, arguments[0], "anything", *arguments[1:], tmp=tmp_path)
+    assert status == 1
+    assert "not found" in said

@@ -1,0 +1,99 @@
+from dataclasses import replace
+
+import pytest
+
+from proxy.core.recall.trail import NOTES, Gap, Held, Trace, as_json, ending, stages
+from proxy.domain import Note
+
+SAID = Held(7, "user", 3, "the exporter listens on port 9417")
+WHOLE = Trace(
+    turn=9,
+    turns=9,
+    held=(SAID,),
+    passages=1,
+    is_lost=True,
+    question="which port?",
+    place=1,
+    candidates=20,
+    probability=0.9,
+    helps=0.8,
+    least_help=0.4,
+    is_packed=True,
+    blocks=(9,),
+)
+
+
+def named(trace: Trace) -> dict[str, bool | None]:
+    return {stage.name: stage.passed for stage in stages(trace)}
+
+
+def test_what_a_block_quotes_and_the_request_lacks_has_been_said() -> None:
+    assert named(WHOLE) == {"archived": True, "indexed": True, "said": True}
+    assert ending(stages(WHOLE)) is None
+    assert as_json(WHOLE)["lost_at"] is None
+
+
+def test_what_nobody_said_is_a_write_gap() -> None:
+    end = ending(stages(Trace(set_aside=2, erased=1)))
+    assert end is not None
+    assert (end.name, end.gap) == ("archived", Gap.WRITE)
+    assert "2 could not be stored" in end.told
+    assert "1 were erased" in end.told
+
+
+def test_what_another_conversation_holds_is_out_of_reach() -> None:
+    end = ending(stages(Trace(elsewhere=("c-2",))))
+    assert end is not None
+    assert (end.name, end.gap) == ("archived", Gap.RETRIEVAL)
+    assert "c-2" in end.told
+    assert "memory.reach" in end.advice
+
+
+UNSAID = replace(WHOLE, blocks=())
+
+
+@pytest.mark.parametrize(
+    ("trace", "name"),
+    [
+        (replace(UNSAID, is_retired=True), "indexed"),
+        (replace(UNSAID, passages=0), "indexed"),
+        (replace(UNSAID, is_visible=True), "lost"),
+        (replace(WHOLE, is_visible=True, is_lost=False), None),
+        (replace(UNSAID, is_lost=False), "lost"),
+        (replace(UNSAID, is_later=True), "lost"),
+        (replace(UNSAID, note=Note.PRESSURE), "asked"),
+        (replace(UNSAID, place=0), "ranked"),
+        (replace(UNSAID, helps=0.2), "likely"),
+        (replace(UNSAID, is_packed=False, cut="no room left"), "packed"),
+        (UNSAID, "said"),
+    ],
+)
+def test_a_trail_ends_at_the_first_stage_that_fails(trace: Trace, name: str | None) -> None:
+    end = ending(stages(trace))
+    assert (end.name if end else None) == name
+    assert end is None or end.advice
+
+
+def test_a_passage_that_waits_for_its_vector_is_found_by_words() -> None:
+    indexed = stages(replace(UNSAID, waiting=1))[1]
+    assert indexed.passed
+    assert "by words alone" in indexed.told
+
+
+def test_a_turn_that_asked_something_else_does_not_end_a_trail() -> None:
+    asked = next(
+        stage for stage in stages(replace(UNSAID, asks_otherwise=True, note=Note.CALM)) if stage.name == "asked"
+    )
+    assert asked.passed
+    assert "something else" in asked.told
+
+
+@pytest.mark.parametrize("note", [note for note in Note if note is not Note.READ_ONLY])
+def test_every_note_says_why_and_what_to_do(note: Note) -> None:
+    assert all(NOTES[note])
+
+
+def test_json_says_the_gap_and_the_stage() -> None:
+    told = as_json(replace(UNSAID, helps=0.2))
+    assert (told["lost_at"], told["gap"], told["turn"]) == ("likely", "retrieval", 9)
+    assert [stage["stage"] for stage in told["stages"]][:3] == ["archived", "indexed", "lost"]

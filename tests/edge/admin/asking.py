@@ -1,0 +1,130 @@
+"""The admin API over a real database, asked as an ASGI server would ask."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import orjson
+from starlette.applications import Starlette
+
+from proxy.domain import Candidate, Memory, Query, Recalled
+from proxy.edge.access import Access
+from proxy.edge.admin.health_routes import Readying
+from proxy.edge.admin.routes import Parts, admin_routes
+from proxy.memory.forgetting import Forgetting
+from proxy.memory.policy_reload import PolicyReload
+from proxy.memory.service import MemoryState
+from proxy.metrics import Metrics
+from proxy.settings.policy import Policy
+from proxy.settings.source import NO_SOURCE
+from proxy.store.database import Database
+from proxy.store.journal import Journal
+from tests.talking import NOW, Talk
+
+SECRET = b"a secret of thirty-two bytes ....."
+LOCAL = {"host": "127.0.0.1:8484"}
+ACME = {"host": "proxy.example", "authorization": "Bearer acme-key"}
+ADMIN = {"host": "proxy.example", "authorization": "Bearer t0ken"}
+AT_HOME = Access(None, {}, is_loopback=True)
+PUBLIC = Access("t0ken", {"acme-key": "key:acme"}, is_loopback=False)
+
+
+class Remembers:
+    """Answers every query with the same memories, and keeps what was asked."""
+
+    def __init__(self) -> None:
+        self.found: Sequence[Memory] = [Memory(7, 70, "c-1", 3, "user", "port 7431", 1.0)]
+        self.asked: list[tuple[Query, int]] = []
+        self.at_once = self.most_at_once = 0
+
+    async def recall(self, query: Query, limit: int) -> Recalled:
+        self.asked.append((query, limit))
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await asyncio.sleep(0)
+        self.at_once -= 1
+        candidates = [Candidate(memory, 0.5, {"dense": (1, 0.8)}) for memory in self.found]
+        return Recalled(tuple(candidates[:limit]), True, "cosine")
+
+
+class House:
+    """The routes over parts that a test may change."""
+
+    def __init__(self, database: Database, access: Access = PUBLIC, default_tenant: str = "") -> None:
+        self.now, self.is_draining = MemoryState("ready", "ready"), False
+        self.database, self.journal, self.remembers = database, Journal(database), Remembers()
+        self.reload = PolicyReload(NO_SOURCE, {}, Policy(), self.apply, database, Metrics(), lambda: NOW)
+        self.reload.number = 1
+        parts = Parts(
+            database=database,
+            journal=self.journal,
+            remembering=self.remembers,
+            forgetting=Forgetting(database, SECRET, lambda: NOW + 1),
+            readying=Readying(self.state, lambda: self.is_draining),
+            policies=self.reload,
+            clock=lambda: NOW + 1,
+            default_tenant=default_tenant,
+        )
+        self.app = Starlette(routes=admin_routes(parts, metrics=Metrics(), access=access, self_description={}))
+        self.headers: Mapping[bytes, bytes] = {}
+
+    async def apply(self, policy: Policy, number: int) -> None:
+        """Nothing here goes by it."""
+
+    async def state(self) -> MemoryState:
+        return self.now
+
+    async def ask(
+        self, target: str, headers: Mapping[str, str] = ADMIN, method: str = "GET", body: Any = None
+    ) -> tuple[int, Any]:
+        """Status and what was said; `headers` of the answer are kept."""
+        path, _, query = target.partition("?")
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": unquote(path),
+            "query_string": query.encode(),
+            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        }
+        sent: list[Any] = []
+        data = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": data, "more_body": False}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await self.app(scope, receive, send)
+        self.headers = dict(sent[0]["headers"])
+        answer = b"".join(message.get("body", b"") for message in sent[1:])
+        is_json = self.headers[b"content-type"] == b"application/json"
+        return sent[0]["status"], orjson.loads(answer) if is_json else answer.decode()
+
+    async def send(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] = ADMIN
+    ) -> tuple[int, Any]:
+        """Status and what was said to a request that changes something."""
+        return await self.ask(f"/memory/v1/{path}", headers, method, body)
+
+    async def get(self, path: str, headers: Mapping[str, str] = ADMIN) -> Any:
+        """What is said where all is well."""
+        status, said = await self.ask(f"/memory/v1/{path}", headers)
+        assert status == 200, said
+        return said
+
+    async def conversations(self) -> int:
+        return int((await self.journal.stats())["conversations"])
+
+
+async def two_tenants(database: Database) -> None:
+    """Of the first, two conversations of Ann's with two turns each; of the second, one of Bob's."""
+    journal = Journal(database)
+    for name in ("c-1", "c-2"):
+        talk = Talk(journal, "key:acme", name)
+        await talk.say(f"first in {name}", user="ann/office", scope="site")
+        await talk.say(f"second in {name}", user="ann/office", scope="site")
+    await Talk(journal, "key:globex", "c-9").say("not yours", user="bob")

@@ -1,0 +1,117 @@
+"""What holds for every operation: who may ask, and how failures are answered."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import orjson
+import pytest
+
+from proxy.edge.admin.operation import PREFIX, OfTenant, Operation
+from proxy.edge.admin.routes import all_operations
+from proxy.store.database import Database
+from tests.edge.admin.asking import ACME, LOCAL, House
+
+OPERATIONS = [pytest.param(one, id=f"{one.method} {one.path}") for one in all_operations()]
+PATHS = ["conversations", "conversations/c-1/turns", "turns/newest", "memories", "search?q=x", "stats", "policy"]
+FOREIGN_WORDS = ("not yours", "c-9", "bob", "globex")
+
+
+async def names_of_globex(house: House) -> dict[str, Any]:
+    """A value for each parameter, all of the tenant whose key is not sent."""
+    (turn,) = (await house.get("turns?tenant=key:globex"))["turns"]
+    newest = (await house.get("memories?tenant=key:globex"))["memories"][0]
+    return {
+        "tenant": "key:globex",
+        "conversation": "c-9",
+        "turn": turn["turn"],
+        "number": "1",
+        "memory": str(newest["memory"]),
+        "user": "bob",
+        "q": "not yours",
+        "matching": "not yours",
+    }
+
+
+def request_to(operation: Operation[Any], names: dict[str, Any], *, with_tenant: bool) -> tuple[str, Any]:
+    """Path and body of a request that names them wherever they can be named."""
+    known = {field.name: field for field in fields(operation.asks)}
+    lacking = [n for n, f in known.items() if f.default is MISSING and f.default_factory is MISSING and n not in names]
+    assert not lacking, f"say in names_of_globex what a stranger would put for {lacking}"
+    path = PREFIX + operation.path.replace(":path", "")
+    for name in operation.path_names:
+        path = path.replace("{" + name + "}", quote(names[name], safe=""))
+    asked = {n: v for n, v in names.items() if n in known and n not in operation.path_names}
+    if not with_tenant:
+        asked.pop("tenant", None)
+    return (path, asked) if operation.body else (f"{path}?{urlencode(asked)}", None)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+async def test_a_proxy_key_neither_sees_nor_changes_what_is_another_tenants(
+    house: House, operation: Operation[Any]
+) -> None:
+    names = await names_of_globex(house)
+    before = await house.get("tenants?tenant=key:globex"), await house.get("memories?tenant=key:globex")
+    for with_tenant in (True, False):
+        target, body = request_to(operation, names, with_tenant=with_tenant)
+        status, said = await house.ask(target, ACME, operation.method, body)
+        can_name_it = issubclass(operation.asks, OfTenant) and (with_tenant or "tenant" in operation.path_names)
+        if operation.for_operator or can_name_it:
+            assert status == 403, said
+        assert status in (200, 403, 404), said
+        if operation.path not in ("/search", "/openapi.json"):  # the one has a stand-in, the other nothing of anybody's
+            assert [word for word in FOREIGN_WORDS if word in orjson.dumps(said).decode()] == []
+    assert (await house.get("tenants?tenant=key:globex"), await house.get("memories?tenant=key:globex")) == before
+    assert {query.tenant for query, _ in house.remembers.asked} <= {"key:acme"}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+async def test_strangers_are_refused_everywhere(home: House, house: House, operation: Operation[Any]) -> None:
+    target, body = request_to(operation, await names_of_globex(house), with_tenant=False)
+    assert (await home.ask(target, {"host": "evil.example"}, operation.method, body))[0] == 403
+    assert (await house.ask(target, LOCAL, operation.method, body))[0] == 401
+    assert await house.conversations() == 3
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+async def test_a_wrong_method_is_405_and_told_which_are_right(house: House, operation: Operation[Any]) -> None:
+    target, _ = request_to(operation, await names_of_globex(house), with_tenant=False)
+    status, said = await house.ask(target, method="PATCH")
+    assert status == 405
+    assert operation.method in house.headers[b"allow"].decode().split(", ")
+    assert said["error"] == {
+        "message": f"PATCH is not possible here, only {house.headers[b'allow'].decode()}",
+        "type": "palimpsest_error",
+        "code": 405,
+    }
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_head_is_answered_as_get(house: House, path: str) -> None:
+    status, _ = await house.ask(f"/memory/v1/{path}", method="HEAD")
+    assert status == (await house.ask(f"/memory/v1/{path}"))[0]
+    assert house.headers[b"content-type"] == b"application/json"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+@pytest.mark.parametrize("path", ["/memory", "/memory/", "/memory/v1/unknown", "/memory/v1/stats/", "/memory/v2/stats"])
+async def test_nothing_below_memory_falls_through(house: House, path: str, method: str) -> None:
+    status, said = await house.ask(path, method=method)
+    assert (status, said["error"]["code"], said["error"]["type"]) == (404, 404, "palimpsest_error")
+
+
+@pytest.mark.parametrize("path", [path for path in PATHS if path not in ("policy", "search?q=x")])
+async def test_a_fault_of_memory_is_503_and_tells_no_path(tmp_path: Path, path: str) -> None:
+    status, said = await House(Database(tmp_path)).ask(f"/memory/v1/{path}")  # a folder is no database
+    assert status == 503
+    assert str(tmp_path) not in said["error"]["message"]
+
+
+async def test_no_cache_and_no_page_of_another_origin_may_keep_what_is_said(home: House) -> None:
+    assert (await home.ask("/memory/v1/conversations", LOCAL))[0] == 200
+    assert home.headers[b"cache-control"] == b"no-store"
+    assert b"access-control-allow-origin" not in home.headers
