@@ -160,10 +160,10 @@ class Recall:
     ) -> tuple[str, Ranked | None, float]:
         """Why something comes, what, best first, and how probably it helps; or why nothing does, and None."""
         asked, eligible = _asked(query.text, self._clock(), table, vectors, words), _eligible(table, query, own)
-        if asked.cosines is not None and not np.logical_and(asked.cosines, eligible).any():  # none has a vector yet
-            asked = replace(asked, cosines=None, about=None)
         if not eligible.any():
             return "no stored passage may be used: all are visible, excluded or not lost", None, 0.0
+        if asked.cosines is not None and not asked.cosines[eligible].any():  # none has a vector yet
+            asked = replace(asked, cosines=None, about=None)
         ranked = rank(table, asked, eligible, self._clock(), self._recipe)
         once = ranked.part(_first_of_equals(table, ranked.rows, max(limit, JUDGED_PASSAGES)))
         wishes = _wishes(table, asked, eligible, query.wishes)
@@ -231,10 +231,12 @@ def _memories(ask: Ask, tenant: str, follows: Mapping[int, int]) -> dict[int, Me
 
 def _wishes(table: PassageTable, asked: Asked, eligible: Bools, count: int) -> Ranked | None:
     """The user's lasting wishes, those nearest to the question first, the newer of equals; None: none is near."""
+    if not count:
+        return None
     rows = np.flatnonzero(table.wishes & eligible)[::-1]
     if asked.cosines is not None and len(rows):
         rows = rows[asked.cosines[rows] >= asked.cosines[eligible].mean() + WISH_ABOVE]
-    if not count or not len(rows):
+    if not len(rows):
         return None
     near = np.zeros(len(rows)) if asked.cosines is None else asked.cosines[rows]
     order = np.argsort(-near, kind="stable")[:count]
@@ -281,7 +283,7 @@ def _asked(text: str, now: float, table: PassageTable, vectors: Vectors | None, 
         found=words.rows,
         text=text,
         absent=tuple(absent),
-        identifiers=tuple(name for name in identifiers(text) if name in words.rows),
+        identifiers=identifiers(text, words.rows),
         words=frozenset(re.findall(r"\w+", text.lower())),
         periods=periods(text, now),
         strangers=sum(strange) / max(len(strange), 1),

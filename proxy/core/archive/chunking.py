@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import lru_cache
 
 from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped]
@@ -170,9 +170,15 @@ def query_terms(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(term for term in found if term not in _STOP_TERMS))  # "a" stands in any English text
 
 
-def identifiers(text: str) -> tuple[str, ...]:
-    """The different terms of a text that name one thing exactly, whole: paths, versions, hashes, ids, long numbers."""
-    return tuple(dict.fromkeys(run.lower() for run in _runs(text) if _is_identifier(run)))
+def identifiers(text: str, among: Container[str] | None = None) -> tuple[str, ...]:
+    """
+    The different terms of a text that name one thing exactly, whole: paths, versions, hashes, ids, long numbers.
+
+    Args:
+        among: no others are looked at; None: all are.
+    """
+    lowered = ((run, run.lower()) for run in _runs(text))
+    return tuple(dict.fromkeys(low for run, low in lowered if (among is None or low in among) and _is_identifier(run)))
 
 
 def names(text: str) -> tuple[str, ...]:

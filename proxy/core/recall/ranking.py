@@ -218,8 +218,7 @@ def rank(
     share = MEANING_SHARE * weights
     meaning = (cosine[rows] + (share * cosine.take(around)).sum(0)) / (1 + share.sum(0))
     length = (shelf.lengths[rows] + (weights * shelf.lengths.take(around)).sum(0)) / (1 + weights.sum(0))
-    held = holds(asked.found, len(shelf))
-    near = held.take(rows, axis=1) + np.einsum("kr,tkr->tr", weights, held.take(around, axis=1))
+    near = nearby(asked.found, len(shelf), rows, around, weights)
     named = [shelf.names[name] for name in sorted(asked.words) if name in shelf.names]
     preceding = shelf.before[rows]
     signals: dict[str, Floats] = {
@@ -263,12 +262,29 @@ def in_few_messages(shelf: PassageTable, rows: Rows) -> bool:
     return len(np.unique(shelf.occurrences[rows])) <= NAMED_MESSAGES
 
 
-def holds(found: Mapping[str, Rows], passages: int) -> Bools:
-    """Which of n passages holds which of t terms: (t, n). How often says little in texts as short as these."""
-    held = np.zeros((len(found), passages), np.bool_)
-    for term, rows in enumerate(found.values()):
-        held[term, rows] = True
-    return held
+def holds(found: Mapping[str, Rows], rows: Rows) -> Bools:
+    """Which of t terms each of m passages holds: (t, m). How often says little in texts as short as these."""
+    held = [holding.take(np.searchsorted(holding, rows), mode="clip") == rows for holding in found.values()]
+    return np.array(held, np.bool_).reshape(len(found), len(rows))
+
+
+def nearby(found: Mapping[str, Rows], passages: int, rows: Rows, around: Rows, weights: Floats) -> Floats:
+    """
+    How much of each of t terms stands in m passages and, weighed, in those around them: (t, m).
+
+    Args:
+        passages: n, of the whole scope.
+        around: rows of those around, (k, m), with their weights, (k, m).
+    """
+    held, holders = np.zeros((len(found), passages), np.bool_), np.zeros(passages, np.bool_)
+    for term, holding in enumerate(found.values()):
+        held[term, holding] = holders[holding] = True
+    near = held.take(rows, axis=1).astype(float)
+    at = np.flatnonzero(holders.take(around))  # few: everything else is left out before it is looked at term by term
+    terms, which = np.nonzero(held.take(around.ravel()[at], axis=1))
+    at = at[which]
+    near += np.bincount(terms * len(rows) + at % max(len(rows), 1), weights.ravel()[at], near.size).reshape(near.shape)
+    return near
 
 
 def widened(shelf: PassageTable, rows: Rows, reach_passages: int = REACH_PASSAGES) -> Rows:
@@ -379,13 +395,13 @@ def diversified(ranked: Ranked, vectors: Floats, balance: float) -> Ranked:
     scores, near = ranked.scores[:depth], vectors[ranked.rows[:depth]].astype(np.float32)
     relevance = balance * (scores - scores[-1]) / max(float(scores[0] - scores[-1]), 1e-9)
     parts = np.array_split((1 - balance) * near, range(ALIKE_AT_ONCE, depth, ALIKE_AT_ONCE))
-    repeated = np.concatenate([part @ near.T for part in parts])
+    behind = relevance - np.concatenate([part @ near.T for part in parts])  # what each is worth after each other
     gains = relevance.copy()  # after what was chosen: they only shrink
     order = []
     for _ in range(depth):
         order.append(chosen := int(gains.argmax()))
-        np.minimum(gains, relevance - repeated[chosen], out=gains)
-        gains[chosen] = relevance[chosen] = -np.inf
+        np.minimum(gains, behind[chosen], out=gains)
+        gains[chosen] = -np.inf
     return ranked.part(np.concatenate([order, np.arange(depth, len(ranked.rows))]))
 
 

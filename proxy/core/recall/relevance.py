@@ -87,7 +87,7 @@ def passage_signals(shelf: PassageTable, asked: Asked, eligible: Bools, ranked: 
     middle, spread = float(background.mean()), max(float(background.std()), LEAST_SPREAD)
     cosine = cosines[rows]
     deviation = np.minimum((cosine - middle) / spread, MOST_DEVIATION) / 4
-    held = holds(asked.found, len(shelf))[:, rows]
+    held = holds(asked.found, rows)
     weights = [_weight(len(holding), len(shelf)) for holding in asked.found.values()]
     covered = np.array(weights) @ held
     whole = sum(weights) + len(asked.absent) * _weight(0, len(shelf))

@@ -117,6 +117,7 @@ def test_long_runs_give_their_words_and_no_data():
 )
 def test_identifier_is_recognised(text: str, expected: str):
     assert expected in identifiers(text)
+    assert (identifiers(text, {expected}), identifiers(text, ())) == ((expected,), ())
     assert expected in terms(text)
 
 

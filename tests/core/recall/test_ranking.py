@@ -29,7 +29,9 @@ from proxy.core.recall.ranking import (
     by_worth,
     consequence,
     diversified,
+    holds,
     min_max_fusion,
+    nearby,
     rank,
     ranks,
     recency,
@@ -331,3 +333,18 @@ def test_what_answers_more_for_its_room_comes_first_and_short_passages_need_the_
     assert judged.signals[PROBABILITY].tolist() == [0.4, 0.5, 0.9]
     alike = by_worth(found, np.array([0.5, 0.5, 0.0]), np.array([WORTH_CHARS, 1, 1]))
     assert alike.rows.tolist() == [7, 8, 9] and alike.scores[0] == alike.scores[1] > alike.scores[2] > -np.inf
+
+
+def test_words_of_surroundings_count_as_their_weights_say() -> None:
+    random = np.random.default_rng(5)
+    found = {
+        term: np.flatnonzero(random.random(500) < share) for term, share in zip("abc", (0.01, 0.2, 0.6), strict=True)
+    }
+    rows, around = np.flatnonzero(random.random(500) < 0.3), random.integers(-1, 500, (10, 500))
+    around = around[:, : len(rows)]
+    weights = random.random(around.shape) * (around >= 0)
+    held = np.array([np.isin(np.arange(500), holding) for holding in found.values()])
+    expected = held[:, rows] + (held[:, around] * weights).sum(1)
+    assert np.allclose(nearby(found, 500, rows, around, weights), expected)
+    assert (holds(found, rows) == held[:, rows]).all()
+    assert nearby({}, 500, rows, around, weights).shape == (0, len(rows)) == holds({}, rows).shape
