@@ -14,6 +14,7 @@ The map, top down: a file imports only from its own line and from those below (`
     store/                  SQLite; all SQL is here
     embedding/ tokens/      the embedding model; token counts and context windows
     upstream/               connections to providers
+    transfer/               files of conversations: our export format, and those of other programs
     core/                   decisions as pure functions: no I/O, no clock
     wire/                   the clients' APIs, parsed and extended byte by byte; pure as well
     settings/               the policy, and how it is loaded

@@ -20,7 +20,7 @@ from typing import Any
 from rich.console import Console
 
 from proxy import __version__, terminal
-from proxy.commands import why_not
+from proxy.commands import transfer, why_not
 from proxy.commands.arguments import (
     DONE,
     FAILED,
@@ -202,6 +202,7 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     policy_flags(explain)
 
     why_not.add_command(command)
+    transfer.add_commands(command)
 
     forget = command("forget", _forget, "Delete from the archive, verify that it is gone, and print a receipt.")
     for name, metavar, about in FORGETTABLE:

@@ -6,25 +6,31 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
+from proxy.core.caller.identity import tenant_of
 from proxy.core.recall.generosity import DEMANDS
 from proxy.core.recall.trail import Trace
 from proxy.domain import TURN_PREFIX, BlockKind, Json, Query, Reach, Recalled
 from proxy.embedding.embedder import LocalEmbedder
 from proxy.errors import MemoryFault, PolicyError
 from proxy.memory.archive import Archive
+from proxy.memory.exporting import export
 from proxy.memory.forgetting import VACUUM_BYTES, Forgetting
+from proxy.memory.importing import Destination, Totals
 from proxy.memory.targets import Preview
 from proxy.memory.trails import Trails
 from proxy.metrics import Metrics
 from proxy.settings.policy import Policy
+from proxy.store.data_dir import make_folder
 from proxy.store.secret import load_secret
 from proxy.store.selection import Target
+from proxy.store.transcript import Selection
+from proxy.transfer.portable_turn import PortableTurn
 
 LEASE_SECONDS = 120.0  # a batch takes seconds; if we are killed, others take it up after this
 LOOK_SECONDS = 0.5  # between looks while a running proxy indexes the rest
@@ -142,7 +148,33 @@ class Commands:
         return await self._forgetting(inf if vacuum else VACUUM_BYTES).erase(target)
 
     def _forgetting(self, vacuum_bytes: float = VACUUM_BYTES) -> Forgetting:
-        return self._archive.forgetting(load_secret(self._policy.data, os.environ), vacuum_bytes)
+        return self._archive.forgetting(self._secret(), vacuum_bytes)
+
+    def export(self, selection: Selection) -> AsyncIterator[bytes]:
+        """The lines of an export, some at a time; see `memory/exporting.py`."""
+        return export(self.database, selection)
+
+    async def take(self, turns: Iterable[PortableTurn], into: Destination, report: Callable[[Totals], None]) -> Totals:
+        """
+        Import turns; see `Importing.take`.
+
+        Raises:
+            MemoryFault: nothing can be written now; what was written by then stays, and it can be repeated.
+            PolicyError: it cannot be told whose they become, or the secret cannot be read.
+        """
+        importing = self._archive.importing(self._secret(), self._policy.archive.redact)
+        return await importing.take(turns, into, report)
+
+    def tenant_of(self, credential: bytes) -> str:
+        """The tenant of requests with this credential; "" where it names none."""
+        return tenant_of([credential], self._policy.tenants, self._secret(), None)
+
+    async def tenants(self) -> list[str]:
+        """Names of all tenants that are stored, the newest first."""
+        return await self._journal.tenants()
+
+    def _secret(self) -> bytes:
+        return load_secret(self._policy.data, os.environ)
 
     async def stats(self) -> Mapping[str, Any]:
         return await self._journal.stats()
@@ -187,16 +219,21 @@ class Commands:
 
 
 @asynccontextmanager
-async def opened(policy: Policy) -> AsyncIterator[Commands]:
+async def opened(policy: Policy, is_new: bool = False) -> AsyncIterator[Commands]:
     """
     The archive of `policy.data`.
+
+    Args:
+        is_new: it is made where there is none.
 
     Raises:
         MemoryFault: nothing is stored there, or it cannot be opened.
     """
     commands = Commands(policy)
     try:
-        if not commands.database.path.exists():
+        if is_new:
+            make_folder(policy.data)
+        elif not commands.database.path.exists():
             raise MemoryFault(f"opening {commands.database.path}: it does not exist yet; --data names another folder")
         await commands.database.open()
         yield commands

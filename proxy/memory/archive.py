@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from proxy.core.recall.ranking import RECIPE, Recipe
 from proxy.index.passage_tables import PassageTables
 from proxy.memory.forgetting import VACUUM_BYTES, Forgetting
+from proxy.memory.importing import Importing
 from proxy.memory.indexing import BATCH_PASSAGES, LEASE_SECONDS, Indexer
 from proxy.memory.recall import Recall
 from proxy.ports import Clock, Counts, Embedder
@@ -83,6 +84,10 @@ class Archive:
     def forgetting(self, secret: bytes, vacuum_bytes: float = VACUUM_BYTES) -> Forgetting:
         """The means to erase from this archive; see `Forgetting`."""
         return Forgetting(self.database, secret, self._clock, vacuum_bytes)
+
+    def importing(self, secret: bytes, redacts: bool) -> Importing:
+        """The means to write turns from files into this archive; see `Importing`."""
+        return Importing(self.database, secret, redacts)
 
     async def close(self) -> None:
         """Close the database."""

@@ -1,0 +1,208 @@
+"""
+`palimpsest export` and `palimpsest import`: conversations to a file, and from files of several programs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import re
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from rich.console import Console
+
+from proxy import terminal
+from proxy.commands.arguments import DONE, FAILED, Command, policy_flags, quiet_policy
+from proxy.errors import PolicyError, faults
+from proxy.settings.policy import Policy
+
+if TYPE_CHECKING:
+    from proxy.commands.offline import Commands
+    from proxy.memory.importing import Destination, Totals
+    from proxy.transfer.reading import Found
+
+KEY_VARIABLES = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")  # whose values name the tenants of their owner's requests
+TENANT = re.compile(r"(static|key|hmac):.+", re.S)
+LISTED = 20  # parts that could not be read, on the terminal: the first show what is wrong with the rest
+FILE_MODE = 0o600  # other people's conversations
+
+
+def add_commands(command: Command) -> None:
+    """Add both to the command line."""
+    export = command("export", _export, "Write conversations to a file of JSON lines: docs/portability.md.")
+    _whose(export, "only")
+    export.add_argument("--conversation", default="", metavar="ID", help="only this one (x-palimpsest-conversation)")
+    export.add_argument(
+        "--output", type=Path, metavar="FILE", help="default: standard output; .gz and .zst are compressed"
+    )
+    policy_flags(export)
+
+    about = "Read conversations from files: our own exports, ChatGPT's and Claude's account exports, "
+    imports = command("import", _import, about + "sessions of Claude Code and Codex.")
+    imports.add_argument("files", nargs="+", type=Path, metavar="FILE", help="files, zip archives or folders")
+    _whose(imports, "store all of it as that of")
+    policy_flags(imports)
+
+
+def _whose(parser: argparse.ArgumentParser, doing: str) -> None:
+    parser.add_argument("--user", default="", metavar="NAME", help=f"{doing} this user")
+    parser.add_argument("--scope", default="", metavar="NAME", help=f"{doing} this project")
+    parser.add_argument("--tenant", default="", metavar="NAME", help=f"{doing} this tenant, such as static:me")
+
+
+# --- export --------------------------------------------------------------------------------------
+
+
+def _export(given: argparse.Namespace) -> int:
+    from proxy.commands import offline
+    from proxy.store.transcript import Selection
+
+    selection = Selection(given.tenant, given.conversation, given.user, given.scope)
+
+    async def run(policy: Policy) -> int:
+        async with offline.opened(policy) as archive:
+            with _written(given.output) as (stream, name), faults(OSError, f"writing {name}"):
+                turns = -1  # the header is a line, too
+                async for lines in archive.export(selection):
+                    turns += lines.count(b"\n")
+                    stream.write(lines)
+                stream.flush()
+        return turns
+
+    turns = asyncio.run(run(quiet_policy(given)))
+    aside = Console(stderr=True, markup=False, highlight=False)
+    if not turns:
+        aside.print("nothing stored matches; the file holds no turns")
+        return FAILED
+    aside.print(f"{turns:,} turns exported" + (f" to {given.output}" if given.output else ""))
+    return DONE
+
+
+class _written:
+    """The file that is written, put in place when it is whole; standard output where there is none."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._part = path.with_name(f"{path.name}.{os.getpid()}.part") if path else None
+        self._streams: list[BinaryIO] = []
+
+    def __enter__(self) -> tuple[BinaryIO, str]:
+        if self._path is None or self._part is None:
+            return sys.stdout.buffer, "standard output"
+        from proxy.transfer.files import packed
+
+        with faults(OSError, f"writing {self._path}"):
+            descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+        bare = os.fdopen(descriptor, "wb")
+        self._streams = [packed(bare, self._path.name), bare]
+        return self._streams[0], str(self._path)
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if self._path is None or self._part is None:
+            return
+        try:
+            with faults(OSError, f"writing {self._path}"):
+                for stream in dict.fromkeys(self._streams):
+                    stream.close()
+                if kind is None:
+                    self._part.replace(self._path)
+        finally:
+            with suppress(OSError):
+                self._part.unlink(missing_ok=True)
+
+
+# --- import --------------------------------------------------------------------------------------
+
+
+def _import(given: argparse.Namespace) -> int:
+    from proxy.commands import offline
+    from proxy.transfer.reading import Found, turns_in
+
+    policy, found = quiet_policy(given), Found()
+    aside = Console(stderr=True, markup=False, highlight=False)
+    started = time.monotonic()
+
+    async def run() -> tuple[Totals, Destination]:
+        async with offline.opened(policy, is_new=True) as archive:
+            into = await destination(given, policy, os.environ, archive)
+            with aside.status("reading") as status:
+
+                def report(totals: Totals) -> None:
+                    turns = totals.written.turns
+                    per_second = turns / max(time.monotonic() - started, 1e-3)
+                    status.update(f"{turns:,} turns imported, {per_second:,.0f}/s; {totals.known:,} were here before")
+
+                return await archive.take(turns_in(given.files, found), into, report), into
+
+    totals, into = asyncio.run(run())
+    broken = [*found.broken, *totals.broken]
+    for line in broken[:LISTED]:
+        aside.print(terminal.safe(f"not imported: {line}"))
+    if len(broken) > LISTED:
+        aside.print(f"not imported: {len(broken) - LISTED:,} more")
+    for name in found.unknown[:LISTED] if not found.kinds else ():
+        aside.print(terminal.safe(f"{name}: holds no conversations of a kind that is known"))
+    terminal.console().print(terminal.fields(_summary(totals, found, len(broken), time.monotonic() - started)))
+    if totals.written.turns:
+        for hint in _hints(policy, into):
+            aside.print(hint)
+    return DONE if found.kinds else FAILED
+
+
+def _summary(totals: Totals, found: Found, broken: int, seconds: float) -> list[tuple[str, str]]:
+    written = totals.written
+    return [
+        ("read", ", ".join(f"{kind}: {files:,} files" for kind, files in sorted(found.kinds.items())) or "nothing"),
+        ("imported", f"{written.turns:,} turns, {written.messages:,} messages in {seconds:,.1f} s"),
+        ("here before", f"{totals.known:,} turns" if totals.known else ""),
+        ("erased before", f"{written.erased:,} messages, which did not come back" if written.erased else ""),
+        ("withheld", f"{totals.withheld:,} texts with too many possible credentials" if totals.withheld else ""),
+        ("not imported", f"{broken:,}" if broken else ""),
+    ]
+
+
+def _hints(policy: Policy, into: Destination) -> list[str]:
+    """What is still to be done, so that what was imported is recalled."""
+    from proxy.domain import Reach
+
+    hints = ["found by words at once; by meaning when a running proxy, or palimpsest index, has embedded it"]
+    reach = policy.memory.reach
+    if reach is Reach.CONVERSATION or (reach is Reach.USER and not into.user):
+        hints.append(
+            f"with memory.reach {reach.value}, other conversations recall nothing of it: set it to tenant, as --config "
+            "personal does" + (", or import with --user" if reach is Reach.USER else "")
+        )
+    return hints
+
+
+async def destination(
+    given: argparse.Namespace, policy: Policy, environment: Mapping[str, str], archive: Commands
+) -> Destination:
+    """
+    Whose the imported turns become.
+
+    Without --tenant: with `tenants.static` that tenant, as nobody else is ever asked about there. Else turns of our own
+    exports keep theirs, and those of other programs become the tenant of the API key in the environment, as requests
+    with that key do, or the only one that is stored.
+
+    Raises:
+        PolicyError: --tenant is none.
+    """
+    from proxy.memory.importing import Destination
+
+    static = f"static:{policy.tenants.static}" if policy.tenants.static else ""
+    if given.tenant and not TENANT.fullmatch(given.tenant):
+        raise PolicyError(f"--tenant: {given.tenant} is none; allowed: static:NAME, key:NAME or hmac:HASH")
+    tenant = given.tenant or static
+    if tenant:
+        return Destination(tenant, given.user, given.scope)
+    shown = [environment[name].encode() for name in KEY_VARIABLES if environment.get(name)]
+    likely = () if policy.tenants.keys else tuple(filter(None, (archive.tenant_of(key) for key in shown)))
+    names: Sequence[str] = [*dict.fromkeys(likely)] or await archive.tenants()
+    return Destination("", given.user, given.scope, names[0] if len(names) == 1 else "")

@@ -1,0 +1,1 @@
+"""Files that conversations are moved in: our own export format, and those of other programs."""

@@ -1,0 +1,17 @@
+"""Times as other programs write them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+
+def seconds(value: Any) -> float:
+    """Unix seconds of an ISO 8601 time; 0 where it is none. Without a zone it is taken for UTC."""
+    if not isinstance(value, str):
+        return 0.0
+    try:
+        read = datetime.fromisoformat(value)
+        return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return 0.0
