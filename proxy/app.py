@@ -166,7 +166,7 @@ class _Proxy:
         parts = Parts(
             database=memory.database,
             journal=memory.journal,
-            remembering=memory.recall,
+            retriever=memory.recall,
             forgetting=memory.forgetting,
             readying=Readying(memory.state, lambda: self._draining.has_begun),
             policies=self._reload,

@@ -54,8 +54,8 @@ class Embedder(Protocol):
         """Shape (n, dimensions), in the background, at low priority."""
 
 
-class Remembering(Protocol):
-    """Recall from the archive; implemented by `memory.recall`."""
+class Retriever(Protocol):
+    """Finds what is stored that answers a question; implemented by `memory.recall`."""
 
     async def recall(self, query: Query, limit: int) -> Recalled:
         """Best candidates first, visible and excluded ones left out."""

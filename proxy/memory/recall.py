@@ -58,7 +58,7 @@ log = structlog.get_logger()
 
 
 class Recall:
-    """Implements `proxy.ports.Remembering`."""
+    """Implements `proxy.ports.Retriever`."""
 
     def __init__(
         self,

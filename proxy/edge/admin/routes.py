@@ -28,7 +28,7 @@ from proxy.edge.admin.turn_routes import TurnRoutes
 from proxy.memory.forgetting import Forgetting
 from proxy.memory.policy_reload import PolicyReload
 from proxy.metrics import Metrics
-from proxy.ports import Clock, Remembering
+from proxy.ports import Clock, Retriever
 from proxy.store.database import Database
 from proxy.store.journal import Journal
 
@@ -43,7 +43,7 @@ class Parts:
 
     database: Database
     journal: Journal
-    remembering: Remembering
+    retriever: Retriever
     forgetting: Forgetting
     readying: Readying
     policies: PolicyReload
@@ -57,7 +57,7 @@ def operations(parts: Parts) -> list[Operation[Any]]:
         *ConversationRoutes(parts.database).operations(),
         *TurnRoutes(parts.database, parts.journal).operations(),
         *MemoryRoutes(parts.database).operations(),
-        *SearchRoutes(parts.database, parts.journal, parts.remembering, parts.default_tenant).operations(),
+        *SearchRoutes(parts.database, parts.journal, parts.retriever, parts.default_tenant).operations(),
         *ForgetRoutes(parts.forgetting, parts.clock).operations(),
         *PolicyRoutes(parts.policies).operations(),
         *StatsRoutes(parts.journal).operations(),

@@ -13,7 +13,7 @@ from proxy.domain import Candidate, Query, Reach
 from proxy.edge.admin.memory_routes import SpeakerName
 from proxy.edge.admin.operation import NOT_BLANK, Call, Operation, Refused
 from proxy.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
-from proxy.ports import Remembering
+from proxy.ports import Retriever
 from proxy.store.database import Database
 from proxy.store.journal import Journal
 from proxy.store.listings import turns_of_messages
@@ -71,14 +71,14 @@ class Results:
 class SearchRoutes:
     """The operation that searches."""
 
-    def __init__(self, database: Database, journal: Journal, remembering: Remembering, default_tenant: str) -> None:
+    def __init__(self, database: Database, journal: Journal, retriever: Retriever, default_tenant: str) -> None:
         """
         Args:
             default_tenant: tenant of an operator's search that names none: `tenants.static`.
         """
         self._database = database
         self._journal = journal
-        self._remembering = remembering
+        self._retriever = retriever
         self._default_tenant = default_tenant
 
     def operations(self) -> tuple[Operation[Any], ...]:
@@ -91,7 +91,7 @@ class SearchRoutes:
         newest = newest or await self._database.ask(last_passage)
         is_filtered = bool(asked.role or asked.since or asked.until)
         query = await self._query(asked)
-        recalled = await self._remembering.recall(query, FILTERED_DEPTH if is_filtered else DEPTH)
+        recalled = await self._retriever.recall(query, FILTERED_DEPTH if is_filtered else DEPTH)
         found = [one for one in recalled.candidates if one.memory.id <= newest and _is_meant(one, asked)]
         page, end = found[begin : begin + asked.limit], begin + asked.limit
         brought = await self._database.ask(lambda ask: turns_of_messages(ask, [c.memory.occurrence for c in page]))

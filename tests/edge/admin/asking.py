@@ -61,7 +61,7 @@ class House:
         parts = Parts(
             database=database,
             journal=self.journal,
-            remembering=self.remembers,
+            retriever=self.remembers,
             forgetting=Forgetting(database, SECRET, lambda: NOW + 1),
             readying=Readying(self.state, lambda: self.is_draining),
             policies=self.reload,
