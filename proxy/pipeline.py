@@ -111,7 +111,7 @@ class Pipeline:
     async def prepare(
         self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None
     ) -> Prepared:
-        """What to forward for one request of a memory endpoint, and what to say of it; see `Preparing`."""
+        """What to forward for one request of a memory endpoint, and what to say of it; see `Preparer`."""
         try:
             prepared = await self._prepare(headers, body, wire, arrived)
         except Exception as fault:  # the outermost guard: what is beside the decisions may fail as well

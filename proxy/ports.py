@@ -142,8 +142,8 @@ class UpstreamAnswer(Protocol):
     async def aclose(self) -> None: ...
 
 
-class Sending(Protocol):
-    """The way to all upstreams; implemented by `upstream.dispatcher`."""
+class Sender(Protocol):
+    """Sends requests to all upstreams; implemented by `upstream.dispatcher`."""
 
     async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> UpstreamAnswer:
         """
@@ -182,8 +182,8 @@ class Prepared:
     without: Callable[[TooLong], Prepared] | None = None
 
 
-class Preparing(Protocol):
-    """The preparation of requests before they go upstream; implemented by the pipeline."""
+class Preparer(Protocol):
+    """Prepares requests before they go upstream; implemented by the pipeline."""
 
     async def prepare(
         self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None

@@ -29,7 +29,7 @@ from proxy.edge.request_log import RequestLog
 from proxy.edge.tunnel import can_switch, tunnel
 from proxy.edge.upload import BodyTooLarge, ClientGone, Upload
 from proxy.errors import NotServed, UpstreamUnreachable
-from proxy.ports import Body, Prepared, Preparing, Sending, UpstreamAnswer
+from proxy.ports import Body, Prepared, Preparer, Sender, UpstreamAnswer
 from proxy.settings.policy import Policy
 from proxy.upstream.routing import needs_model
 from proxy.upstream.upgraded import UpgradedAnswer
@@ -62,8 +62,8 @@ class ProxyRoutes:
     def __init__(
         self,
         policy: Policy,
-        pipeline: Preparing,
-        upstreams: Sending,
+        pipeline: Preparer,
+        upstreams: Sender,
         keyring: ProxyKeys,
         state: ProviderState | None = None,
         answered: Callable[[int], None] = lambda status: None,

@@ -23,7 +23,7 @@ from proxy.wire.refusal import speaks_anthropic
 
 
 class Upstreams:
-    """All upstreams of a proxy; implements `Sending`. An async context manager."""
+    """All upstreams of a proxy; implements `Sender`. An async context manager."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Upstreams:
         await self._opened.aclose()
 
     async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> UpstreamAnswer:
-        """See `Sending`."""
+        """See `Sender`."""
         path = target.partition("?")[0]
         is_anthropic = speaks_anthropic(path, headers)
         is_listing = method == "GET" and path.startswith(LIST_PATH) and self._models.merges(is_anthropic)
