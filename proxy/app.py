@@ -25,7 +25,7 @@ from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.edge.access import Access
 from proxy.edge.admin.health_routes import Readying
 from proxy.edge.admin.routes import Parts, admin_routes
-from proxy.edge.draining import Draining
+from proxy.edge.draining import ClosingAnswers, Draining
 from proxy.edge.generations import Generation, Generations
 from proxy.edge.hangup import on_hangup
 from proxy.edge.provider_state import ProviderState
@@ -104,7 +104,8 @@ class _Proxy:
 
     def application(self) -> ASGIApp:
         """The newest generation, and the life of all of them."""
-        return _Front(("lifespan",), Starlette(lifespan=lambda _app: self._life()), self._generations)
+        answers = ClosingAnswers(self._generations, self._draining)
+        return _Front(("lifespan",), Starlette(lifespan=lambda _app: self._life()), answers)
 
     @asynccontextmanager
     async def _life(self) -> AsyncIterator[None]:

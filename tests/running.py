@@ -35,6 +35,12 @@ PATIENCE_SECONDS = 60.0  # before a test that waits gives up; machines differ, r
 DEADLINE_MS = 10_000.0  # of recall and commit; the default, 250, is met by a machine that does nothing else
 BLOCK_OPENS = "<palimpsest-memory"
 BLOCK_CLOSES = "</palimpsest-memory>"
+HAND_OVER = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1')
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 T = TypeVar("T")
 
@@ -126,20 +132,26 @@ class Proxy:
         self.config = data.parent / f"{data.name}.yaml"
         self.config.write_text(yaml.safe_dump(_patient(settings or {})))
         self.under: list[str] = []  # a command that runs another one, as `strace` does
+        self.hands_over: socket.socket | None = None  # that it listens on, as systemd hands it over; else its own
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Proxy:
         """Start it and wait until it is alive."""
         command = [*self.under, sys.executable, "-m", "proxy", "serve", "--port", str(self.port)]
+        descriptors = ()
+        if self.hands_over is not None:
+            self.port, descriptors = self.hands_over.getsockname()[1], (self.hands_over.fileno(),)
+            command = [sys.executable, "-c", HAND_OVER, str(descriptors[0]), *command]
         command += ["--upstream", self.upstream_url] if self.upstream_url else []
         command += ["--data", str(self.data), "--config", str(self.config)]
         env = os.environ | {"PALIMPSEST_MODEL__DOWNLOAD": "never", "HF_HUB_OFFLINE": "1"} | self.env
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, env=env, cwd=ROOT, stdout=log, stderr=log)
-        until(self._alive, f"the proxy to start, see its log:\n{self.log.read_text()[-2000:]}")
+            self.process = subprocess.Popen(command, env=env, cwd=ROOT, stdout=log, stderr=log, pass_fds=descriptors)
+        until(self.is_alive, f"the proxy to start, see its log:\n{self.log.read_text()[-2000:]}")
         return self
 
-    def _alive(self) -> bool:
+    def is_alive(self) -> bool:
+        """Whether it answers; fails where it has ended."""
         assert self.process is not None
         assert self.process.poll() is None, f"the proxy ended:\n{self.log.read_text()[-4000:]}"
         try:

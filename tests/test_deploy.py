@@ -292,6 +292,11 @@ def test_systemd_knows_every_line_of_the_unit(tmp_path: Path) -> None:
     assert "NoSuchKey" in complaints(UNIT.read_text().replace("UMask=", "NoSuchKey="))
 
 
+def test_the_socket_unit_opens_the_default_address() -> None:
+    (address,) = re.findall(r"^ListenStream=(.*)$", UNIT.with_suffix(".socket").read_text(), re.M)
+    assert address == f"{ListenPolicy().host}:{PORT}"
+
+
 def test_the_unit_runs_without_any_privilege() -> None:
     lines = set(UNIT.read_text().splitlines())
     assert {"DynamicUser=yes", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet="} <= lines

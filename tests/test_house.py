@@ -23,6 +23,7 @@ ROOT = Path(__file__).parent.parent
 WHOLE = {
     "test_clients.py",
     "test_deploy.py",
+    "test_endure.py",
     "test_growth.py",
     "test_house.py",
     "test_isolation.py",

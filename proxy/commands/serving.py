@@ -1,16 +1,22 @@
 """
 Serving: uvicorn in one process, or in several that share port, policy, database and metrics.
+
+The port is opened here, or was opened by who starts the proxy and keeps it open while one process follows another
+(socket activation, as by systemd).
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import shutil
 import signal
 import socket
 import sys
 import time
+from collections.abc import MutableMapping
 from contextlib import suppress
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
@@ -35,6 +41,7 @@ from proxy.store.secret import load_secret
 METRICS_FOLDER_ENV = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client when a worker imports it
 IDLE_CONNECTION_SECONDS = 75  # longer than clients keep one for reuse, so that they and not we close it
 WORKER_PATIENCE_SECONDS = 30  # a worker on a busy machine takes seconds to start; uvicorn would replace it after 5
+FIRST_SOCKET = 3  # descriptor of the first socket that is handed over: man sd_listen_fds
 PARENT_LOOK_SECONDS = 1.0  # between looks whether the wrap that this proxy serves was killed: one system call
 
 log = structlog.get_logger()
@@ -54,7 +61,9 @@ def serve(policy: Policy, source: Source = NO_SOURCE) -> None:
     load.admin_token(os.environ)
     make_folder(policy.data)
     load_secret(policy.data, os.environ)
-    policy = policy.model_copy(update={"listen": _claimed(policy.listen)})
+    handed = _handed_over(os.environ)
+    listen = _at_socket(policy.listen, handed) if handed else _claimed(policy.listen)
+    policy = policy.model_copy(update={"listen": listen})
     os.environ.update({**load.hand_over(policy), **source.hand_over()})
     for stop in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises the signal again when all is done; that is no failure
         signal.signal(stop, _leave)
@@ -62,12 +71,12 @@ def serve(policy: Policy, source: Source = NO_SOURCE) -> None:
         Thread(target=_end_with, args=(int(wrapper),), daemon=True).start()
     _introduce(policy)
     if policy.listen.workers == 1:
-        _run(policy.listen)
+        _run(policy.listen, handed)
         return
     with TemporaryDirectory(prefix="palimpsest-metrics-") as folder, TemporaryDirectory(prefix="palimpsest-") as own:
         os.environ[METRICS_FOLDER_ENV] = folder
         os.environ[load.POLICY_FILE_ENV] = str(Path(own) / "policy.json")
-        _run(policy.listen)
+        _run(policy.listen, handed)
 
 
 def worker() -> ASGIApp:
@@ -76,6 +85,8 @@ def worker() -> ASGIApp:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the app listens to it; it would end the process
     policy = load.handed_over(os.environ)
     logs.configure(policy.log)
+    if parent := multiprocessing.parent_process():
+        Thread(target=_end_behind, args=(parent,), daemon=True).start()
     from proxy.app import create_app  # here, so that a start that is refused is refused at once
 
     return create_app(policy)
@@ -88,6 +99,12 @@ class Workers(Multiprocess):
         super().__init__(config, sockets)
         self._terminal = Terminal()
 
+    def keep_subprocess_alive(self) -> None:
+        """Replace workers that have ended; one that does so while it is asked how it is, at once."""
+        for process in self.processes:
+            process.child_conn.close()  # its own end: while we hold that too, nobody tells us that it is gone
+        super().keep_subprocess_alive()
+
     def handle_hup(self) -> None:
         if self._terminal.is_gone:
             self.should_exit.set()
@@ -96,12 +113,13 @@ class Workers(Multiprocess):
                 os.kill(process.pid, signal.SIGHUP)
 
 
-def _run(listen: ListenPolicy) -> None:
+def _run(listen: ListenPolicy, handed: int | None) -> None:
     config = uvicorn.Config(
         f"{__name__}:{worker.__name__}",
         factory=True,
         host=listen.host,
         port=listen.port,
+        fd=handed,
         workers=listen.workers,
         loop="uvloop" if sys.platform != "win32" else "asyncio",
         http="proxy.edge.http:Connection",
@@ -161,6 +179,37 @@ def _claimed(listen: ListenPolicy) -> ListenPolicy:
         reason = (cause.strerror or str(cause)).partition(" (")[0].lower()
         hint = "stop what is listening there (perhaps palimpsest itself), or choose another --port"
         raise PolicyError(f"listen.port: {listen.port}: cannot listen on {listen.host}: {reason}; {hint}") from cause
+
+
+def _handed_over(environment: MutableMapping[str, str]) -> int | None:
+    """
+    The descriptor of the socket that this process was started with; None: there is none.
+
+    Its variables are removed, as they are meant for no process that is started from here.
+    """
+    addressee, count = environment.pop("LISTEN_PID", ""), environment.pop("LISTEN_FDS", "")
+    environment.pop("LISTEN_FDNAMES", "")
+    if addressee != str(os.getpid()):
+        return None
+    if count != "1":
+        raise PolicyError(f"LISTEN_FDS: {count}: the proxy listens at one address: hand over one socket")
+    return FIRST_SOCKET
+
+
+def _at_socket(listen: ListenPolicy, descriptor: int) -> ListenPolicy:
+    """The address of a socket that was handed over, whatever the settings say."""
+    try:
+        with socket.socket(fileno=os.dup(descriptor)) as listening:
+            host, port, *_ = listening.getsockname()
+    except (OSError, ValueError) as cause:
+        raise PolicyError(f"LISTEN_FDS: what was handed over is no socket of the internet: {cause}") from cause
+    return listen.model_copy(update={"host": host, "port": port})
+
+
+def _end_behind(parent: BaseProcess) -> None:
+    """Stop a worker whose parent was killed: it would go on without one, and keep the port from the next start."""
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _end_with(parent: int) -> None:

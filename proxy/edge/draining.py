@@ -1,7 +1,9 @@
 """
 The drain before a stop: after SIGTERM the proxy goes on taking requests for a while, and says that it is not ready.
 
-A server that stops listening at once refuses what a load balancer still sends it until its next look at `/readyz`.
+A server that stops listening at once refuses what a load balancer still sends it until its next look at `/readyz`. And
+one that closes a connection which a client keeps for its next request loses that request, if it is on its way. So an
+answer to what comes during the drain says that it is the last one of its connection.
 """
 
 from __future__ import annotations
@@ -14,6 +16,9 @@ from contextlib import contextmanager
 from types import FrameType
 
 import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+CLOSES = (b"connection", b"close")
 
 log = structlog.get_logger()
 
@@ -51,3 +56,23 @@ class Draining:
             yield
         finally:
             signal.signal(signal.SIGTERM, stop)
+
+
+class ClosingAnswers:
+    """An ASGI application whose answers, once the drain has begun, say that they are the last of their connection."""
+
+    def __init__(self, app: ASGIApp, draining: Draining) -> None:
+        self._app = app
+        self._draining = draining
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, _closing(send) if self._draining.has_begun else send)
+
+
+def _closing(send: Send) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), CLOSES]}
+        await send(message)
+
+    return sent

@@ -16,6 +16,7 @@ from proxy.wire.refusal import openai
 HEAD_SECONDS = 60.0  # from a connection, or a request's first byte, to the end of its headers; nginx waits as long
 SILENCE_SECONDS = 60.0  # between two pieces of a body, however long all of it takes; nginx again
 LOOKS = 2  # in either of these, per connection: it may last half as long again, and costs next to nothing
+LAST_SECONDS = 0.3  # between a stop and the end of a connection without a request: one may be on its way
 HEAD_BYTES = 256 * 1024  # request line and headers; nginx takes 32 kB, Node 16, and what is larger no provider reads
 
 SWITCH = "palimpsest.switch"
@@ -42,6 +43,8 @@ class Connection(HttpToolsProtocol):
 
     head_seconds = HEAD_SECONDS
     silence_seconds = SILENCE_SECONDS
+    last_seconds = LAST_SECONDS
+    _is_last = False  # the request that comes next is the last one
     _is_switched = False
     _is_in_head = True  # headers are awaited, though perhaps not one byte of them is here
     _is_in_body = False
@@ -79,11 +82,13 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
-        self._is_in_head, self._is_in_body = False, True
+        self._is_in_head, self._is_in_body, self._head_bytes = False, True, 0
         extensions: dict[str, Any] = {CUT: self._cut}
         self.scope["extensions"] = extensions
         if not self.url.startswith(b"/"):
             self.scope["raw_path"] = self.url  # the application has not run yet, and refuses it
+        if self._is_last:
+            self.cycle.keep_alive = False
         if self.parser.should_upgrade():
             self.cycle.keep_alive = False  # where it is refused; the parser reads no second request behind such a one
             if self.scope["method"] == "GET" and self._get_upgrade() == b"websocket":
@@ -92,10 +97,18 @@ class Connection(HttpToolsProtocol):
                 self.headers[:] = [header for header in self.headers if header[0] != b"upgrade"]
 
     def shutdown(self) -> None:
+        self._is_last = True
         if self._is_switched:
             self.transport.close()  # it has no end of its own that could be waited for
+        elif self.cycle is None or self.cycle.response_complete:
+            self.loop.call_later(self.last_seconds, self._end_if_idle)
         else:
             super().shutdown()
+
+    def _end_if_idle(self) -> None:
+        is_answered = self.cycle is None or self.cycle.response_complete
+        if is_answered and not self._head_bytes and not self.transport.is_closing():
+            self.transport.close()
 
     def _await_head(self) -> None:
         self._is_in_head, self._head_bytes, self._began_at = True, 0, self._heard_at

@@ -12,7 +12,7 @@ import pytest
 
 from proxy.commands.cli import main
 from proxy.scripted import Reply, ScriptedUpstream
-from tests.running import PATIENCE_SECONDS, ROOT, Conversation, Proxy, request, rows, until
+from tests.running import HAND_OVER, PATIENCE_SECONDS, ROOT, Conversation, Proxy, request, rows, until
 
 pytestmark = pytest.mark.slow
 
@@ -98,6 +98,35 @@ def test_a_stop_says_not_ready_first_and_lets_answers_end_and_be_journalled(
         assert answered.result().text == "A long answer that goes on while the proxy is being stopped."
         assert proxy.process.wait(PATIENCE_SECONDS) == 0
     assert journalled(proxy, 1)
+
+
+def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+    proxy = Proxy(tmp_path / "data", "", {"listen": {"workers": 2}, "memory": {"mode": "off"}}).start()
+    proxy.kill()
+    until(lambda: not accepts(proxy.port), "the workers to end")
+    with proxy:
+        assert proxy.stop() == 0
+
+
+def test_a_socket_that_is_handed_over_is_served_and_outlives_the_process(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as aside:
+        proxy = Proxy(tmp_path / "data", "", {"listen": {"port": 1}, "memory": {"mode": "off"}})
+        proxy.hands_over = listening
+        with proxy:
+            port = proxy.port
+            assert f"export OPENAI_BASE_URL=http://127.0.0.1:{port}/v1" in proxy.log.read_text()
+        asked = aside.submit(request, port, "GET", "/healthz")  # waits for the next process
+        with proxy:
+            assert asked.result().status == 200
+
+
+@pytest.mark.parametrize(("count", "said"), [("2", "hand over one socket"), ("1", "no socket of the internet")])
+def test_what_is_handed_over_and_cannot_be_served_stops_the_start(tmp_path: Path, count: str, said: str) -> None:
+    hand_over = HAND_OVER.replace("LISTEN_FDS='1'", f"LISTEN_FDS='{count}'")
+    command = [sys.executable, "-c", hand_over, "1", sys.executable, "-m", "proxy", "serve", "--data", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert said in done.stderr
 
 
 def accepts(port: int) -> bool:

@@ -94,6 +94,7 @@ def edge(
     limit_bytes: int = 1 << 28,
     memory: Mapping[str, object] = MappingProxyType({}),
     http: type[asyncio.Protocol] | str = Connection,
+    stop_seconds: int = 1,
     answered: Callable[[int], None] = lambda status: None,
 ) -> Iterator[int]:
     """The proxied routes on a server of their own; its port."""
@@ -112,7 +113,7 @@ def edge(
         access_log=False,
         server_header=False,
         date_header=False,
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=stop_seconds,
     )
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listening:

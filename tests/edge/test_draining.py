@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
-from proxy.edge.draining import Draining
+from proxy.edge.draining import ClosingAnswers, Draining
 
 
 @pytest.fixture
@@ -72,3 +73,24 @@ async def test_nothing_changes_beside_the_main_thread(stopped: asyncio.Event) ->
     thread.start()
     await asyncio.to_thread(thread.join)
     assert found == [own]
+
+
+@pytest.mark.parametrize("is_draining", [False, True])
+async def test_an_answer_during_the_drain_says_once_that_it_is_the_last_one(is_draining: bool) -> None:
+    sent: list[Message] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"x-own", b"1")]})
+        await send({"type": "http.response.body", "body": b"all"})
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    draining = Draining(0)
+    draining.has_begun = is_draining
+    await ClosingAnswers(app, draining)({"type": "http"}, receive, send)
+    assert sent[0]["headers"] == [(b"x-own", b"1")] + [(b"connection", b"close")] * is_draining
+    assert sent[1] == {"type": "http.response.body", "body": b"all"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -14,6 +15,12 @@ from tests.wirelevel import HttpMessage, Line, RawUpstream, answer, chunk, chunk
 FILES = b"/v1/files"
 LISTING = request(b"/v1/models", method=b"GET")
 MOMENT_SECONDS = 0.3
+
+
+class Lingering(Connection):
+    """Waits for a last request for as long as a busy machine may need to send it."""
+
+    last_seconds = 60.0
 
 
 class Impatient(Connection):
@@ -133,3 +140,40 @@ async def test_long_headers_pass(upstream: RawUpstream, port: int) -> None:
         await line.send(request(b"/v1/models", method=b"GET", headers=long))
         assert (await line.message()).status == 200
     assert set(long) <= set(upstream.requests[0].headers)
+
+
+async def stop(running: ExitStack, port: int) -> asyncio.Task[None]:
+    """Tell the server to stop; returns when it takes no more connections."""
+    stopping = asyncio.create_task(asyncio.to_thread(running.close))
+    with suppress(OSError):
+        while True:
+            async with connected(port):
+                await asyncio.sleep(0.01)
+    return stopping
+
+
+@pytest.mark.parametrize("sent_before", [b"", LISTING[:20]], ids=["nothing", "half a request"])
+async def test_a_request_that_is_on_its_way_at_a_stop_is_answered_and_the_last_one(
+    upstream: RawUpstream, sent_before: bytes
+) -> None:
+    running = ExitStack()
+    port = running.enter_context(edge([{"url": upstream.url}], http=Lingering, stop_seconds=60))
+    async with connected(port) as kept, connected(port) as fresh:
+        await kept.send(LISTING)
+        assert (await kept.message()).status == 200
+        for line in (kept, fresh):
+            await line.send(sent_before)
+        stopping = await stop(running, port)
+        for line in (kept, fresh):
+            await line.send(LISTING[len(sent_before) :])
+            assert (await line.message()).status == 200
+            await line.closed()
+        await stopping
+
+
+async def test_a_connection_without_a_request_does_not_hold_up_a_stop(upstream: RawUpstream) -> None:
+    running = ExitStack()
+    port = running.enter_context(edge([{"url": upstream.url}], stop_seconds=600))
+    async with connected(port) as idle:
+        await (await stop(running, port))
+        await idle.closed()

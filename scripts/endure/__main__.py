@@ -1,0 +1,33 @@
+"""The command line of the endurance runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from scripts import endure
+from scripts.endure import kill, rolling
+
+RUNS = (kill, rolling)
+
+
+def main() -> int:
+    """Run what the command line names; 1 where something failed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.endure",
+        description=endure.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    named = parser.add_subparsers(required=True)
+    for module in RUNS:
+        name = module.__name__.rpartition(".")[2].replace("_", "-")
+        each = named.add_parser(name, help=(module.__doc__ or "").strip().partition("\n")[0])
+        module.configure(each)
+        each.set_defaults(run=module.run)
+    arguments = parser.parse_args()
+    passed: bool = arguments.run(arguments)
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

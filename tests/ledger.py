@@ -1,0 +1,100 @@
+"""
+The ledger of what clients were told, and its audit: each answer that was received whole against what is on the disk.
+
+The database is read as any other program would read it, so that nothing is believed because the proxy says so.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.running import Answered, rows
+
+STORED = """
+SELECT conversation.public, turn.key, turn.ending, content.text, occurrence.position >= turn.messages
+FROM occurrence JOIN turn ON turn.id = occurrence.turn JOIN content ON content.id = occurrence.content
+JOIN conversation ON conversation.id = occurrence.conversation
+"""
+DONE = b"data: [DONE]\n\n"
+
+
+def is_whole(answered: Answered) -> bool:
+    """Whether a client could know that it had all of a successful chat completion."""
+    if answered.status != 200 or answered.broken:
+        return False
+    return not answered.headers["content-type"].startswith("text/event-stream") or answered.body.endswith(DONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One answer that a client received whole."""
+
+    talk: str  # the client's own name of its conversation
+    conversation: str  # the proxy's id of it
+    turn: str
+    asked: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What an audit found; each list names turns, or conversations of clients."""
+
+    turns: int
+    lost: list[str]
+    duplicated: list[str]
+    split: list[str]  # conversations of clients that the proxy took for several
+    integrity: list[str]
+
+    @property
+    def is_clean(self) -> bool:
+        return not (self.lost or self.duplicated or self.split or self.integrity)
+
+
+@dataclass
+class Ledger:
+    """Every answer that any client received whole; threads may write at once."""
+
+    entries: list[Entry] = field(default_factory=list)
+    _writing: threading.Lock = field(default_factory=threading.Lock)
+
+    def write(self, talk: str, asked: str, answered: Answered) -> None:
+        """Enter an answer; `asked` and the answer's text must each be said once in all of the ledger."""
+        entry = Entry(talk, answered.said("conversation"), answered.said("turn"), asked, answered.text)
+        with self._writing:
+            self.entries.append(entry)
+
+    def audit(self, data: Path) -> Audit:
+        """Compare with the database of a data folder; whoever writes to it meanwhile disturbs nothing."""
+        with self._writing:
+            entries = list(self.entries)
+        answers, said = {}, Counter[tuple[str, str]]()
+        for conversation, key, ending, text, is_answer in rows(data, STORED):
+            said[conversation, text] += 1
+            if is_answer:
+                answers[key] = (ending, text)
+        homes = defaultdict(set)
+        for entry in entries:
+            homes[entry.talk].add(entry.conversation)
+        repeated = [key for key, count in Counter(entry.turn for entry in entries).items() if count > 1]
+        return Audit(
+            turns=len(entries),
+            lost=[
+                entry.turn
+                for entry in entries
+                if answers.get(entry.turn) != ("complete", entry.said) or not said[entry.conversation, entry.asked]
+            ],
+            duplicated=repeated
+            + [e.turn for e in entries if max(said[e.conversation, e.asked], said[e.conversation, e.said]) > 1],
+            split=[talk for talk, conversations in homes.items() if len(conversations) > 1],
+            integrity=damage(data),
+        )
+
+
+def damage(data: Path) -> list[str]:
+    """What SQLite itself finds wrong with the file; empty: nothing."""
+    found = [str(row[0]) for row in rows(data, "PRAGMA integrity_check") if row[0] != "ok"]
+    return found + [f"foreign key: {row}" for row in rows(data, "PRAGMA foreign_key_check")]
