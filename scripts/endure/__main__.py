@@ -6,9 +6,9 @@ import argparse
 import sys
 
 from scripts import endure
-from scripts.endure import kill, rolling
+from scripts.endure import kill, rolling, soak
 
-RUNS = (kill, rolling)
+RUNS = (kill, rolling, soak)
 
 
 def main() -> int:
