@@ -4,10 +4,12 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
 from proxy.commands.cli import main
@@ -106,6 +108,20 @@ def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
     until(lambda: not accepts(proxy.port), "the workers to end")
     with proxy:
         assert proxy.stop() == 0
+
+
+def test_a_worker_that_dies_while_it_is_asked_how_it_is_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    with Proxy(tmp_path / "data", "", {"listen": {"workers": 2}, "memory": {"mode": "off"}}) as proxy:
+        assert proxy.process is not None
+        supervisor = psutil.Process(proxy.process.pid)
+        until(lambda: proxy.log.read_text().count("startup complete") == 2, "both workers to serve")
+        worker = next(child for child in supervisor.children() if "spawn_main" in str(child.cmdline()))
+        worker.suspend()
+        time.sleep(1.5)  # by now it has been asked, and 30 s would be waited for an answer
+        worker.kill()
+        started = time.monotonic()
+        until(lambda: worker.pid not in {child.pid for child in supervisor.children()}, "the worker to be replaced")
+        assert time.monotonic() - started < 15
 
 
 def test_a_socket_that_is_handed_over_is_served_and_outlives_the_process(tmp_path: Path) -> None:
