@@ -19,6 +19,7 @@ The map, top down: a file imports only from its own line and from those below (`
     wire/                   the clients' APIs, parsed and extended byte by byte; pure as well
     settings/               the policy, and how it is loaded
     logs terminal metrics   output for the operator
+    tracing/                spans by OpenTelemetry's conventions, where its variables ask for them
     ports domain/ errors    interfaces, value types and errors that all of them share
 
 A request walks from `edge/proxy_routes` to `pipeline`, which reads it (`memory/request_reader`, `wire/chat`), drives

@@ -37,12 +37,14 @@ from proxy.memory.policy_reload import PolicyReload
 from proxy.memory.service import MemoryService
 from proxy.metrics import Metrics
 from proxy.pipeline import Pipeline
+from proxy.ports import Tracer
 from proxy.settings import load
 from proxy.settings.policy import Policy
 from proxy.settings.source import Source
 from proxy.settings.source import handed_over as handed_over_source
 from proxy.store import changes
 from proxy.store.secret import load_secret
+from proxy.tracing import tracer_of
 from proxy.upstream.dispatcher import Upstreams
 from proxy.upstream.via_litellm import Apart
 
@@ -52,7 +54,10 @@ log = structlog.get_logger()
 
 
 def create_app(
-    policy: Policy | None = None, environment: Mapping[str, str] = os.environ, source: Source | None = None
+    policy: Policy | None = None,
+    environment: Mapping[str, str] = os.environ,
+    source: Source | None = None,
+    tracer: Tracer | None = None,
 ) -> ASGIApp:
     """
     The whole proxy as one ASGI application.
@@ -61,12 +66,16 @@ def create_app(
         policy: None: what file and environment say.
         environment: holds the keys and tokens that the policy names.
         source: what the policy is read from anew; None: what the start handed over.
+        tracer: None: the one that the environment asks for, if it does.
 
     Raises:
         PolicyError: a setting is wrong, or a secret that it names is not there.
     """
     return _Proxy(
-        policy or load.handed_over(environment), environment, source or handed_over_source(environment)
+        policy or load.handed_over(environment),
+        environment,
+        source or handed_over_source(environment),
+        tracer or tracer_of(environment),
     ).application()
 
 
@@ -86,12 +95,13 @@ class _SharedUpstreams:
 class _Proxy:
     """What lives as long as the process, and the making of what is built anew with each policy."""
 
-    def __init__(self, policy: Policy, environment: Mapping[str, str], source: Source) -> None:
+    def __init__(self, policy: Policy, environment: Mapping[str, str], source: Source, tracer: Tracer) -> None:
         self._environment = environment
+        self._tracer = tracer
         self._secret = load_secret(policy.data, environment)
         self._signals = read_signals(load.read_yaml(load.shipped("clients.yaml")))
         self._metrics = Metrics()
-        self._memory = MemoryService(policy, self._secret, self._metrics)
+        self._memory = MemoryService(policy, self._secret, self._metrics, tracer=tracer)
         self._draining = Draining(policy.listen.drain_seconds)
         self._litellm = Apart()
         self._upstreams = self._upstreams_of(policy)
@@ -112,6 +122,7 @@ class _Proxy:
         memory = self._memory
         async with AsyncExitStack() as opened:
             opened.push(_say_why)
+            opened.push_async_callback(self._tracer.close)
             opened.push_async_callback(self._litellm.close)
             await self._upstreams.upstreams.__aenter__()
             opened.push_async_callback(self._generations.close)
@@ -140,16 +151,17 @@ class _Proxy:
 
     def _upstreams_of(self, policy: Policy) -> _SharedUpstreams:
         keyring = ProxyKeys(load.proxy_keys(policy, self._environment))
-        return _SharedUpstreams(Upstreams(policy.upstreams, self._environment, keyring, self._litellm))
+        return _SharedUpstreams(Upstreams(policy.upstreams, self._environment, keyring, self._litellm, self._tracer))
 
     def _generation(self, policy: Policy, number: int) -> Generation:
         """All that a request needs and that a policy may change."""
         memory, metrics, shared = self._memory, self._metrics, self._upstreams
         keyring = ProxyKeys(load.proxy_keys(policy, self._environment))
-        pipeline = Pipeline(policy, self._signals, self._secret, keyring, memory, metrics, time.time, number)
+        parts = (policy, self._signals, self._secret, keyring, memory, metrics, time.time, number)
+        pipeline = Pipeline(*parts, tracer=self._tracer)
         is_shared = len(keyring) > 1 and not policy.tenants.share_provider_state
         state = ProviderState(memory.journal, keyring, self._secret) if is_shared else None
-        proxied = ProxyRoutes(policy, pipeline, shared.upstreams, keyring, state, metrics.response)
+        proxied = ProxyRoutes(policy, pipeline, shared.upstreams, keyring, state, metrics.response, self._tracer)
         pages = WebPages(policy.listen, has_keys=bool(keyring), hostname=socket.gethostname())
         own = LabelledAnswers(Router(self._own_routes(policy)))
         shared.users += 1

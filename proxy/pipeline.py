@@ -28,13 +28,15 @@ from proxy.domain import REQUEST_HEADER, TURN_PREFIX, Mode, Note, RawHeaders, To
 from proxy.errors import MemoryFault, WireError
 from proxy.memory.decider import LATE_SECONDS, Decider
 from proxy.memory.late_turn import LateTurn
+from proxy.memory.memory_spans import search_span, tell_search
 from proxy.memory.model_windows import ModelWindows
 from proxy.memory.off_loop import INLINE_BYTES, OffLoop
 from proxy.memory.request_reader import Passed, RequestReader, skipped
 from proxy.memory.service import MemoryService
 from proxy.metrics import Metrics
-from proxy.ports import Clock, Listener, Prepared, Wire
+from proxy.ports import Clock, Listener, Prepared, Tracer, Wire
 from proxy.settings.policy import Policy
+from proxy.tracing import NO_TRACER, TRACEPARENT
 from proxy.upstream.routing import needs_model
 from proxy.wire.json_body import model_of
 
@@ -58,6 +60,8 @@ class _Attempt:
     turn: Turn | None = None  # as what it is archived, once that is known
     was_forwarded: bool = False  # as the client sent it, because the deadline passed
     late: LateTurn | None = None  # and this takes its turn, when that has been read
+    traceparent: str = ""  # of the request, if it is traced
+    decision: Decision | None = None  # once there is one
 
 
 class Pipeline:
@@ -74,6 +78,7 @@ class Pipeline:
         clock: Clock,
         generation: int = 0,
         off_for: frozenset[str] = frozenset(),
+        tracer: Tracer = NO_TRACER,
     ) -> None:
         """
         Args:
@@ -86,6 +91,7 @@ class Pipeline:
         self._windows = ModelWindows(policy, memory.windows)
         self._metrics = metrics
         self._clock = clock
+        self._tracer = tracer
         self._work = OffLoop(memory.executor)
         self._reader = RequestReader(
             self._rules, keyring, memory.journal, memory.recent, memory.tokens, metrics, self._work
@@ -131,15 +137,28 @@ class Pipeline:
             return _untouched(b"", Note.OFF if mode is Mode.OFF else Note.TOO_LARGE, "")
         if mode is Mode.OFF:
             return _untouched(body, Note.OFF, await self._model(body))
-        started, now = perf_counter(), asyncio.get_running_loop().time()
-        deadline = (now if arrived is None else arrived) + self._policy.memory.deadline_ms / 1000
-        turn_id = TURN_PREFIX + secrets.token_hex(8)
+        begun = asyncio.get_running_loop().time() if arrived is None else arrived
+        deadline, turn_id = begun + self._policy.memory.deadline_ms / 1000, TURN_PREFIX + secrets.token_hex(8)
         attempt = _Attempt(headers, named, body, wire, mode, deadline, self._clock(), turn_id)
+        if not self._tracer.is_on:
+            return await self._by_deadline(attempt)
+        attempt.traceparent = named.get(TRACEPARENT.decode(), "")
+        span = search_span(self._tracer, attempt.traceparent)
+        try:
+            prepared = await self._by_deadline(attempt)
+            tell_search(self._tracer, span, attempt.decision, prepared.log_fields)
+            return prepared
+        finally:
+            span.end()
+
+    async def _by_deadline(self, attempt: _Attempt) -> Prepared:
+        """What to forward when memory has decided, or when it may take no longer."""
+        started, now = perf_counter(), asyncio.get_running_loop().time()
         running = asyncio.create_task(self._guarded(attempt))
         self._running.add(running)
         running.add_done_callback(self._running.discard)
         try:
-            await asyncio.wait((running,), timeout=max(deadline + GRACE_SECONDS - now, 0))
+            await asyncio.wait((running,), timeout=max(attempt.deadline + GRACE_SECONDS - now, 0))
         except asyncio.CancelledError:  # nobody will send it
             running.cancel()
             raise
@@ -218,13 +237,14 @@ class Pipeline:
                 upstream=upstream,
                 created_at=attempt.created_at,
                 request=attempt.named.get(REQUEST_HEADER.decode(), ""),
+                traceparent=attempt.traceparent,
             )
             turn = await self._work.run(reading.new_bytes, diff, decision, self._rules)
         # nothing is waited for from here on: what is decided now is what was sent
         if attempt.was_forwarded:
             decision = decision.bare(Note.DEADLINE, window)
             turn = turn and unsent_turn(turn, decision)
-        attempt.turn = turn
+        attempt.turn, attempt.decision = turn, decision
         note = decision.note or (Note.READ_ONLY if mode is Mode.READ_ONLY else None)
         if mode is Mode.ON and self._archivist.is_behind(speaker.tenant):
             note = Note.FAULT  # earlier turns are still not on the disk: more urgent than why nothing is added

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -198,6 +198,63 @@ class Preparer(Protocol):
 
     def overhears(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
         """Who listens to the answer to a request that memory does not act on; None: nobody."""
+
+
+SpanKind = Literal["server", "client", "internal"]
+Attributes = Mapping[str, str | bool | int | float | Sequence[str] | None]
+"""Of a span, by names of OpenTelemetry's conventions; None: not known."""
+
+
+class Span(Protocol):
+    """One operation of a request that may be traced. Call `end` in every case; later calls do nothing."""
+
+    @property
+    def traceparent(self) -> str:
+        """W3C trace context with this span as the parent; "" where nothing is traced."""
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether anything is kept of it: some traces are only passed on."""
+
+    def set(self, attributes: Attributes) -> None: ...
+
+    def rename(self, name: str) -> None: ...
+
+    def fail(self, kind: str) -> None:
+        """Mark as failed; `kind` is `error.type`."""
+
+    def end(self, at_ns: int | None = None) -> None:
+        """
+        End.
+
+        Args:
+            at_ns: Unix nanoseconds; None: now.
+        """
+
+
+class Tracer(Protocol):
+    """Makes spans; implemented in `proxy.tracing`. Await `close` in the end."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether requests are traced: only then need anything be prepared for it."""
+
+    @property
+    def captures_content(self) -> bool:
+        """Whether the operator wants messages in spans."""
+
+    def span(self, kind: SpanKind, name: str, parent: str, attributes: Attributes) -> Span:
+        """
+        Begin a span.
+
+        Args:
+            parent: W3C trace context; "" begins a trace.
+        """
+
+    def later(self, work: Callable[[], None]) -> None:
+        """Complete a span on a thread of the tracer's."""
+
+    async def close(self) -> None: ...
 
 
 class Counts(Protocol):

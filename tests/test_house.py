@@ -36,7 +36,17 @@ WHOLE_FOLDERS = {"clients", "contract", "faults", "traces"}
 # Slow or greedy to import (litellm takes 2 s and would ask the network for prices), so only who needs them pays.
 LATE = (
     *("litellm", "fastembed", "onnx", "onnxruntime", "tokenizers", "huggingface_hub"),
-    *("openai", "anthropic", "httpx", "scipy", "matplotlib", "proxy.evaluation", "proxy.scripted"),
+    *(
+        "opentelemetry",
+        "requests",
+        "openai",
+        "anthropic",
+        "httpx",
+        "scipy",
+        "matplotlib",
+        "proxy.evaluation",
+        "proxy.scripted",
+    ),
 )
 
 PASS_THROUGH = """

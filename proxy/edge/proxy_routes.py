@@ -26,11 +26,13 @@ from proxy.edge.provider_state import ProviderState, StateNotShared
 from proxy.edge.relay import Relay
 from proxy.edge.request_id import labelled, request_id
 from proxy.edge.request_log import RequestLog
+from proxy.edge.server_span import end, server_span, within
 from proxy.edge.tunnel import can_switch, tunnel
 from proxy.edge.upload import BodyTooLarge, ClientGone, Upload
 from proxy.errors import NotServed, UpstreamUnreachable
-from proxy.ports import Body, Prepared, Preparer, Sender, UpstreamAnswer
+from proxy.ports import Body, Prepared, Preparer, Sender, Tracer, UpstreamAnswer
 from proxy.settings.policy import Policy
+from proxy.tracing import NO_SPAN, NO_TRACER
 from proxy.upstream.routing import needs_model
 from proxy.upstream.upgraded import UpgradedAnswer
 from proxy.wire.json_body import MAX_BODY_BYTES, model_of
@@ -67,6 +69,7 @@ class ProxyRoutes:
         keyring: ProxyKeys,
         state: ProviderState | None = None,
         answered: Callable[[int], None] = lambda status: None,
+        tracer: Tracer = NO_TRACER,
     ) -> None:
         """
         Args:
@@ -84,16 +87,19 @@ class ProxyRoutes:
         self._keyring = keyring
         self._state = state
         self._answered = answered
+        self._tracer = tracer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["raw_path"].decode("latin-1")
         id = request_id(scope)
         line, relay = RequestLog(scope["method"], path, id), Relay(send, refusal_of(path, scope["headers"]), id)
+        span = server_span(self._tracer, scope, path, id) if self._tracer.is_on else NO_SPAN
         try:
-            headers = labelled(scope["headers"], id)
+            headers = within(labelled(scope["headers"], id), span)
             await self._answer(scope, path, headers, Upload(receive, self._limit_bytes), relay)
         finally:
             line.write(relay)
+            end(span, relay)
             if relay.status and relay.code in ("", TIMED_OUT, UNREACHABLE):
                 self._answered(relay.status)
 

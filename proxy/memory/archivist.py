@@ -28,12 +28,14 @@ from proxy.domain import Completion, Ending, RawHeaders, SetAside, Turn
 from proxy.errors import DataFault, MemoryFault
 from proxy.memory.answer_counts import count_answer
 from proxy.memory.late_turn import LateTurn
+from proxy.memory.memory_spans import create_span
 from proxy.memory.queue_room import LIMITS, ArchiveLimits, QueueRoom
 from proxy.memory.readers import SLOW_SECONDS, Readers
 from proxy.memory.turn_recorder import TurnRecorder
 from proxy.memory.write_batch import AnswerItem, Batch, Item, RequestItem, Result
-from proxy.ports import Clock, Counts, Wire
+from proxy.ports import Clock, Counts, Tracer, Wire
 from proxy.store.journal import Journal
+from proxy.tracing import NO_TRACER
 from proxy.wire.message import bytes_of
 from proxy.wire.response_tap import ResponseTap
 from proxy.wire.values import chars_of
@@ -64,6 +66,7 @@ class Archivist:
         on_written: Callable[[], None] = lambda: None,
         redacts: bool = True,
         limits: ArchiveLimits = LIMITS,
+        tracer: Tracer = NO_TRACER,
     ) -> None:
         """
         Args:
@@ -74,6 +77,7 @@ class Archivist:
         self._journal = journal
         self._limits = limits
         self._counts = counts
+        self._tracer = tracer
         self._secret = secret
         self._clock = clock
         self._on_usage = on_usage
@@ -203,7 +207,8 @@ class Archivist:
         chars, size_bytes = sum(map(len, payloads)), sum(map(getsizeof, payloads))
         if not self.room.take_answer(size_bytes):
             payloads, chars, size_bytes, ending = [], 0, 0, Ending.TOO_LARGE
-        self._put(AnswerItem(turn, wire, payloads, streamed, ending, self._clock(), committed, chars, size_bytes))
+        span = create_span(self._tracer, turn)
+        self._put(AnswerItem(turn, wire, payloads, streamed, ending, self._clock(), committed, chars, size_bytes, span))
         return committed
 
     async def write(self) -> None:
@@ -312,6 +317,7 @@ class Archivist:
                 await self._quarantine([self._set_aside(item, "writing", failure) for item in batch.items])
             return
         for ended, said in batch.heard:
+            ended.span.end()
             if not ended.committed.done():
                 ended.committed.set_result(None)
             if said.answer.prompt_tokens:
@@ -327,6 +333,8 @@ class Archivist:
     def _set_aside(self, item: Item, doing: str, failure: Exception) -> SetAside:
         """Count a turn that cannot be stored, and say of it what can be said without its words."""
         turn, self._is_set_aside = item.turn, True
+        if isinstance(item, AnswerItem):
+            item.span.fail("set_aside")
         reason = str(failure) if isinstance(failure, MemoryFault) else f"{doing}: {type(failure).__name__}"
         self._counts.fault("quarantine")
         log.error("a turn cannot be stored and is set aside", reason=reason, turn=turn.id, exc_info=failure)

@@ -28,13 +28,14 @@ from proxy.memory.forgetting import forget_words
 from proxy.memory.queue_room import LIMITS, ArchiveLimits
 from proxy.memory.recent_readings import RecentReadings
 from proxy.memory.supervision import Supervisor
-from proxy.ports import Clock, Counts, Embedder
+from proxy.ports import Clock, Counts, Embedder, Tracer
 from proxy.settings.policy import Policy
 from proxy.store import changes
 from proxy.store.data_dir import refuse_network_file_system
 from proxy.tokens import counter
 from proxy.tokens.counter import TokenCounter
 from proxy.tokens.windows import Windows
+from proxy.tracing import NO_TRACER
 
 START_SECONDS = 5.0  # requests are served after this even if the store is still being opened, or migrated
 DRAIN_SECONDS = 5.0  # for what was heard last; a store that is slower than that is failing
@@ -101,6 +102,7 @@ class MemoryService:
         clock: Clock = time.time,
         model: LocalModel | None = None,
         limits: ArchiveLimits = LIMITS,
+        tracer: Tracer = NO_TRACER,
     ) -> None:
         """
         Args:
@@ -133,6 +135,7 @@ class MemoryService:
             on_usage=self._learn,
             on_written=self._indexer.wake,
             redacts=policy.archive.redact,
+            tracer=tracer,
             limits=replace(limits, commit_wait_seconds=policy.memory.deadline_ms / 1000),
         )
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from proxy.domain import Ending, Heard, Record, Turn
-from proxy.ports import Wire
+from proxy.ports import Span, Wire
+from proxy.tracing import NO_SPAN
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class AnswerItem(_TurnItem):
     committed: asyncio.Future[None]
     chars: int
     size_bytes: int
+    span: Span = NO_SPAN  # ends with the commit
 
 
 Item = RequestItem | AnswerItem
@@ -95,7 +97,10 @@ class Batch:
     def end_waiting(self) -> None:
         """Let the ends of all answers go, also of those that could not be written."""
         for item in self.everything:
-            if isinstance(item, AnswerItem) and not item.committed.done():
+            if not isinstance(item, AnswerItem):
+                continue
+            item.span.end()
+            if not item.committed.done():
                 item.committed.set_result(None)
 
     def halves(self) -> tuple[Batch, Batch]:

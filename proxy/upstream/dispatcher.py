@@ -4,7 +4,7 @@ The dispatcher: sends a request to its upstream, as it is or through LiteLLM.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -13,11 +13,13 @@ from urllib.parse import unquote
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.domain import RawHeaders
 from proxy.errors import NotServed
-from proxy.ports import Body, UpstreamAnswer
+from proxy.ports import Body, Tracer, UpstreamAnswer
 from proxy.settings.policy import UpstreamPolicy
+from proxy.tracing import NO_TRACER
 from proxy.upstream.listing import LIST_PATH, ModelList, entry_of
 from proxy.upstream.passthrough import Passthrough
 from proxy.upstream.routing import choose
+from proxy.upstream.traced import ask_traced
 from proxy.upstream.via_litellm import Apart, ViaLitellm
 from proxy.wire.refusal import speaks_anthropic
 
@@ -31,6 +33,7 @@ class Upstreams:
         environment: Mapping[str, str],
         keyring: ProxyKeys | None = None,
         apart: Apart | None = None,
+        tracer: Tracer = NO_TRACER,
     ) -> None:
         """
         Args:
@@ -44,6 +47,7 @@ class Upstreams:
         self._litellm = ViaLitellm([u for u in upstreams if u.litellm], environment, keyring, apart)
         self._models = ModelList(upstreams)
         self._opened = AsyncExitStack()
+        self._tracer = tracer
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opened:
@@ -76,6 +80,14 @@ class Upstreams:
                 f"no upstream serves {model or path!r}; the proxy's upstreams.models and upstreams.wire say "
                 "which are served"
             )
-        if upstream.litellm:
-            return entry_of(model) if is_listing else await self._litellm.send(upstream, method, path, headers, body)
-        return await self._passthrough.send(upstream, method, target, headers, body)
+        if upstream.litellm and is_listing:
+            return entry_of(model)
+
+        def ask(headers: RawHeaders) -> Awaitable[UpstreamAnswer]:
+            if upstream.litellm:
+                return self._litellm.send(upstream, method, path, headers, body)
+            return self._passthrough.send(upstream, method, target, headers, body)
+
+        if not self._tracer.is_on:
+            return await ask(headers)
+        return await ask_traced(self._tracer, upstream, method, path, headers, body, ask)
