@@ -47,7 +47,9 @@ class DeleteConversation(OfTenant):
 
 @dataclass(frozen=True, kw_only=True)
 class DeleteNumberedTurn(DeleteConversation):
-    number: Annotated[str, Field(description="Number of the turn in its conversation, from 1.")]
+    number: Annotated[
+        str, Field(pattern=r"^[1-9]\d{0,8}$", description="Number of the turn in its conversation, from 1.")
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from proxy import __version__
-from proxy.edge.admin.operation import JSON, PREFIX, Operation
+from proxy.edge.admin.operation import JSON, NOT_BLANK, PREFIX, Operation
 
 DESCRIPTION = """\
 What Palimpsest remembers, what it decided and what it added, and how to delete it.
@@ -23,8 +23,9 @@ Every call needs the admin token, as `authorization: Bearer`, or a proxy key, wh
 token, the machine itself is let in where the proxy listens on a loopback address. Every error has the same shape.
 """
 COMPONENT = "#/components/schemas/{model}"
+RESPONSE = "#/components/responses/{}"
 
-STATUSES: Mapping[int, str] = {
+STATUSES = {
     400: "A parameter is wrong; the message says which, and what is allowed.",
     401: "No key, or a wrong one.",
     403: "Not allowed with this key: it opens its own tenant only.",
@@ -85,6 +86,7 @@ def document(table: Iterable[Operation[Any]]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": {name: components[name] for name in sorted(used)},
+            "responses": {str(status): _error(words) for status, words in (STATUSES | FOR_BODIES).items()},
             "securitySchemes": {
                 "key": {"type": "http", "scheme": "bearer", "description": "The admin token, or a proxy key."}
             },
@@ -108,7 +110,7 @@ def _operation(operation: Operation[Any], asked: dict[str, Any], replied: dict[s
             if declared.get("default") not in (None, ""):
                 described["default"] = declared["default"]
         elif described.get("type") == "string" and "pattern" not in described:
-            described["minLength"] = 1
+            described["pattern"] = NOT_BLANK
         parameters.append(
             {
                 "name": name,
@@ -129,16 +131,22 @@ def _operation(operation: Operation[Any], asked: dict[str, Any], replied: dict[s
                 "additionalProperties": False,
             }
         told["requestBody"] = {"required": True, "content": {operation.body: {"schema": content}}}
-    error = {"content": {JSON: {"schema": {"$ref": COMPONENT.format(model="Error")}}}}
     statuses = {**STATUSES, **(FOR_BODIES if operation.body else {}), **operation.statuses}
     answer: dict[str, Any] = {"description": "Done."}
     if replied is not None:
         answer["content"] = {operation.gives: {"schema": replied}}
     told["responses"] = {
         str(operation.status): answer,
-        **{str(status): {"description": words, **error} for status, words in sorted(statuses.items())},
+        **{
+            str(status): _error(words) if status in operation.statuses else {"$ref": RESPONSE.format(status)}
+            for status, words in sorted(statuses.items())
+        },
     }
     return told
+
+
+def _error(words: str) -> dict[str, Any]:
+    return {"description": words, "content": {JSON: {"schema": {"$ref": COMPONENT.format(model="Error")}}}}
 
 
 def _id(operation: Operation[Any]) -> str:

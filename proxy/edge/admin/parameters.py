@@ -29,6 +29,8 @@ async def parse(operation: Operation[P], request: Request) -> P:
     """
     known = [field.name for field in fields(operation.asks)]  # type: ignore[arg-type]
     in_path = {name: value for name, value in request.path_params.items() if name in operation.path_names}
+    if blank := next((name for name, value in in_path.items() if not value.strip()), None):
+        raise Refused(404, f"{blank} is required")
     outside = [name for name in known if name not in in_path]
     query = request.query_params.multi_items()
     names = [name for name, _ in query]

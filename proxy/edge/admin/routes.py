@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import BaseRoute, Route
 
 from proxy.edge.access import Access
@@ -51,6 +52,21 @@ class Parts:
     default_tenant: str = ""
 
 
+class _Anything(Convertor[str]):
+    """What is left of a path; `path` of Starlette's ends at a line break."""
+
+    regex = "(?s:.*)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("anything", _Anything())
+
+
 def operations(parts: Parts) -> list[Operation[Any]]:
     """The operations of all resources."""
     table: list[Operation[Any]] = [
@@ -86,7 +102,7 @@ def admin_routes(
     return [
         *probes.routes(),
         *_routes(operations(parts), Guard(access)),
-        Route("/memory{rest:path}", UnknownPath()),
+        Route("/memory{rest:anything}", UnknownPath()),
     ]
 
 
@@ -94,4 +110,7 @@ def _routes(table: Iterable[Operation[Any]], guard: Guard) -> list[Route]:
     by_path: dict[str, list[Operation[Any]]] = {}
     for operation in table:
         by_path.setdefault(operation.path, []).append(operation)
-    return [Route(PREFIX + path, PathEndpoint(guard, operations)) for path, operations in by_path.items()]
+    return [
+        Route(PREFIX + path.replace(":path}", ":anything}"), PathEndpoint(guard, operations))
+        for path, operations in by_path.items()
+    ]

@@ -1,0 +1,105 @@
+"""
+The running proxy against its own OpenAPI document, by schemathesis: statuses, bodies and content types as declared.
+
+Examples are made from the document, some as it allows and some as it does not; the same ones every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import CHECKS, load_all_checks
+
+from proxy.edge.admin.openapi import document
+from proxy.edge.admin.routes import all_operations
+from proxy.scripted import ScriptedUpstream
+from tests.running import Conversation, Proxy, request, until, upstream_on_a_thread
+
+pytestmark = pytest.mark.slow
+
+EXAMPLES = 12  # of each operation, as declared and as not declared: all of them in ten seconds
+TOKEN = {"Authorization": "Bearer t0ken"}
+
+DOCUMENT = document(all_operations())
+for shape in DOCUMENT["components"]["schemas"].values():
+    shape.setdefault("additionalProperties", False)  # nothing is answered that is not described
+SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
+OPERATIONS = [result.ok() for result in SCHEMA.get_all_operations()]
+# What changes something comes last: until then there is something to be shown.
+OPERATIONS.sort(key=lambda operation: operation.method.upper() != "GET")
+
+load_all_checks()
+CONFORMANCE = CHECKS.get_by_names(
+    [
+        *("not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance"),
+        *("response_headers_conformance", "negative_data_rejection", "positive_data_acceptance", "ignored_auth"),
+        *("missing_required_header", "unsupported_method", "allow_header_conformance"),
+    ]
+)
+
+
+def shown(proxy: Proxy, path: str) -> Any:
+    return request(proxy.port, "GET", f"/memory/v1/{path}", headers=TOKEN).json
+
+
+LENIENT = {"POST /memory/v1/forget": ["positive_data_acceptance"]}  # something must be named, in one of several ways
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """A running proxy with conversations, one of them compacted; by parameter, values that mean something there."""
+    upstream = ScriptedUpstream(lambda body: f"Noted: {body['messages'][-1]['content'][:40]}")
+    data = tmp_path_factory.mktemp("conformance") / "data"
+    with upstream_on_a_thread(upstream), Proxy(data, upstream.url, PALIMPSEST_ADMIN_TOKEN="t0ken") as proxy:
+        talk = Conversation(proxy, "sk-a", headers={"x-palimpsest-user": "ann", "x-palimpsest-scope": "site"})
+        for text in ("The staging database listens on port 7431.", "Clara lives in Porto.", "Thanks.", "Go on."):
+            talk.say(text)
+        talk.keep_last(2, "They talked.")
+        turn = talk.say("Which port did we choose for the staging database?")
+        assert turn.said("recalled") not in ("", "0")
+        Conversation(proxy, "sk-b").say("Hello from another tenant.")
+        until(lambda: len(shown(proxy, "tenants")["tenants"]) == 2, "both to be stored")
+        yield {
+            "url": f"http://127.0.0.1:{proxy.port}",
+            "conversation": turn.said("conversation"),
+            "turn": turn.said("turn"),
+            "number": "newest",
+            "memory": 1,
+            "user": "ann",
+            "tenant": shown(proxy, "tenants")["tenants"][0]["tenant"],
+        }
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
+def test_answers_are_as_the_document_says(known: dict[str, Any], operation: Any, mode: GenerationMode) -> None:
+    @given(case=operation.as_strategy(generation_mode=mode), is_known=st.booleans())
+    @settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    def check(case: Case, is_known: bool) -> None:
+        if is_known and mode is GenerationMode.POSITIVE:
+            case.path_parameters = {name: known.get(name, value) for name, value in case.path_parameters.items()}
+            case.query = {name: known.get(name, value) for name, value in case.query.items()}
+        if mode is GenerationMode.POSITIVE:
+            case.query = {name: value for name, value in case.query.items() if name != "cursor"}  # only the proxy's own
+            if case.operation.path.endswith("/search"):
+                case.query["tenant"] = known["tenant"]  # required where several are stored
+        checks = [check for check in CONFORMANCE if check.__name__ not in LENIENT.get(case.operation.label, ())]
+        statuses.add(case.call_and_validate(known["url"], headers=TOKEN, checks=checks).status_code)
+
+    statuses: set[int] = set()
+    check()
+    if mode is GenerationMode.POSITIVE and operation.method.upper() == "GET":
+        assert 200 in statuses
