@@ -20,7 +20,7 @@ from typing import Any
 from rich.console import Console
 
 from proxy import __version__, terminal
-from proxy.commands import transfer, why_not
+from proxy.commands import openapi, transfer, why_not
 from proxy.commands.arguments import (
     DONE,
     FAILED,
@@ -156,6 +156,8 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
 
     settings = command("settings", _settings, "Print every setting with its default, as a file to start from.")
     settings.add_argument("--markdown", action="store_true", help="as tables, with what is allowed")
+
+    openapi.add_command(command)
 
     model = command("model", _model, "Manage the embedding model.")
     model.add_argument(
