@@ -24,6 +24,7 @@ token, the machine itself is let in where the proxy listens on a loopback addres
 """
 COMPONENT = "#/components/schemas/{model}"
 RESPONSE = "#/components/responses/{}"
+ERROR = {"$ref": COMPONENT.format(model="Error")}
 
 STATUSES = {
     400: "A parameter is wrong; the message says which, and what is allowed.",
@@ -54,8 +55,8 @@ def document(table: Iterable[Operation[Any]]) -> dict[str, Any]:
     adapters: dict[tuple[Any, str], TypeAdapter[Any]] = {(Error, "serialization"): TypeAdapter(Error)}
     for operation in operations:
         adapters[operation.asks, "validation"] = operation.adapter
-        if operation.replies is not None:
-            adapters.setdefault((operation.replies, "serialization"), TypeAdapter(operation.replies))
+        for replied in (operation.replies, *operation.other_replies.values()):
+            adapters.setdefault((replied, "serialization"), TypeAdapter(replied))
     schemas, shared = TypeAdapter.json_schemas(
         [(type_, mode, adapter) for (type_, mode), adapter in adapters.items()],  # type: ignore[misc]
         ref_template=COMPONENT,
@@ -75,9 +76,9 @@ def document(table: Iterable[Operation[Any]]) -> dict[str, Any]:
     for operation in operations:
         asked = resolved(schema(operation.asks, "validation"))
         path = PREFIX + re.sub(r":\w+}", "}", operation.path)
-        paths.setdefault(path, {})[operation.method.lower()] = _operation(
-            operation, asked, None if operation.replies is None else schema(operation.replies, "serialization")
-        )
+        replied = {operation.status: operation.replies, **operation.other_replies}
+        told = {status: schema(reply, "serialization") for status, reply in replied.items()}
+        paths.setdefault(path, {})[operation.method.lower()] = _operation(operation, asked, told)
     used = _used(paths | {"": schema(Error, "serialization")}, components)
     return {
         "openapi": "3.1.0",
@@ -86,7 +87,9 @@ def document(table: Iterable[Operation[Any]]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": {name: components[name] for name in sorted(used)},
-            "responses": {str(status): _error(words) for status, words in (STATUSES | FOR_BODIES).items()},
+            "responses": {
+                str(status): _answer(words, JSON, ERROR) for status, words in (STATUSES | FOR_BODIES).items()
+            },
             "securitySchemes": {
                 "key": {"type": "http", "scheme": "bearer", "description": "The admin token, or a proxy key."}
             },
@@ -94,7 +97,7 @@ def document(table: Iterable[Operation[Any]]) -> dict[str, Any]:
     }
 
 
-def _operation(operation: Operation[Any], asked: dict[str, Any], replied: dict[str, Any] | None) -> dict[str, Any]:
+def _operation(operation: Operation[Any], asked: dict[str, Any], replies: dict[int, Any]) -> dict[str, Any]:
     properties: dict[str, Any] = asked.get("properties", {})
     required = asked.get("required", [])
     parameters = []
@@ -121,32 +124,27 @@ def _operation(operation: Operation[Any], asked: dict[str, Any], replied: dict[s
             }
         )
     told: dict[str, Any] = {"summary": operation.summary, "operationId": _id(operation), "parameters": parameters}
-    if operation.body:
-        content: dict[str, Any] = {}
-        if operation.body == JSON:
-            content = {
-                "type": "object",
-                "properties": body,
-                "required": [name for name in body if name in required],
-                "additionalProperties": False,
-            }
-        told["requestBody"] = {"required": True, "content": {operation.body: {"schema": content}}}
+    if operation.body == JSON and body:
+        needed = [name for name in body if name in required]
+        shape = {"type": "object", "properties": body, "required": needed, "additionalProperties": False}
+        told["requestBody"] = {"required": bool(needed), "content": {JSON: {"schema": shape}}}
+    elif operation.body and operation.body != JSON:
+        told["requestBody"] = {"required": True, "content": {operation.body: {}}}
     statuses = {**STATUSES, **(FOR_BODIES if operation.body else {}), **operation.statuses}
-    answer: dict[str, Any] = {"description": "Done."}
-    if replied is not None:
-        answer["content"] = {operation.gives: {"schema": replied}}
     told["responses"] = {
-        str(operation.status): answer,
+        str(operation.status): _answer("Done.", operation.gives, replies[operation.status]),
         **{
-            str(status): _error(words) if status in operation.statuses else {"$ref": RESPONSE.format(status)}
+            str(status): _answer(words, JSON, replies.get(status, ERROR))
+            if status in operation.statuses
+            else {"$ref": RESPONSE.format(status)}
             for status, words in sorted(statuses.items())
         },
     }
     return told
 
 
-def _error(words: str) -> dict[str, Any]:
-    return {"description": words, "content": {JSON: {"schema": {"$ref": COMPONENT.format(model="Error")}}}}
+def _answer(words: str, media_type: str, schema: Any) -> dict[str, Any]:
+    return {"description": words, "content": {media_type: {"schema": schema}}}
 
 
 def _id(operation: Operation[Any]) -> str:

@@ -14,13 +14,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 from starlette.requests import Request
 
 from proxy.edge.access import Caller
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from pydantic import TypeAdapter
 
 P = TypeVar("P")
 
@@ -83,6 +85,7 @@ class Operation(Generic[P]):
     replies: Any  # a type
     status: int = 200  # where it was done
     statuses: Mapping[int, str] = field(default_factory=dict)  # others that `run` answers with, and what they mean
+    other_replies: Mapping[int, Any] = field(default_factory=dict)  # types, where those are answered with no `Error`
     takes: str = ""  # media type of the body; "": POST, PUT and PATCH take JSON, others none
     gives: str = JSON  # media type of the answer
     for_operator: bool = False  # a proxy key is refused with 403
@@ -101,4 +104,6 @@ class Operation(Generic[P]):
     @cached_property
     def adapter(self) -> TypeAdapter[P]:
         """The parser of parameters, built when it is first needed: all of them would delay the start."""
+        from pydantic import TypeAdapter
+
         return TypeAdapter(self.asks)

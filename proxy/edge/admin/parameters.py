@@ -53,7 +53,7 @@ async def _json_object(request: Request) -> dict[str, Any]:
         if len(data) > MAX_BODY_BYTES:
             raise Refused(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
     try:
-        body = orjson.loads(data)
+        body = orjson.loads(data or b"{}")
     except orjson.JSONDecodeError:
         body = None
     if not isinstance(body, dict):

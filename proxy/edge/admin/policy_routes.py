@@ -61,6 +61,7 @@ class PolicyRoutes:
             Operation(
                 *("POST", "/reload", "Read the configuration now", self.reload, Nothing, ReloadReply),
                 statuses={UNUSABLE: "the configuration was refused, and the policy before it stays in force"},
+                other_replies={UNUSABLE: ReloadReply},
                 for_operator=True,
                 in_turn=False,
             ),

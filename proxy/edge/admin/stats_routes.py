@@ -17,9 +17,9 @@ from proxy.store.journal import Journal
 class Stats:
     """Counts of all tenants."""
 
-    tenants: int
-    conversations: int
-    turns: int
+    tenants: Annotated[int, Field(description="Of whom something is stored.")]
+    conversations: Annotated[int, Field(description="Those of sub-agents and side requests among them.")]
+    turns: Annotated[int, Field(description="Requests.")]
     messages: Annotated[int, Field(description="In all their places.")]
     contents: Annotated[int, Field(description="Different messages.")]
     memories: Annotated[int, Field(description="Passages that can be found.")]

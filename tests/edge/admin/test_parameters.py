@@ -36,7 +36,8 @@ async def test_what_is_asked_wrongly_is_400_and_told_how_it_is_right(house: Hous
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b"", "the body must be a JSON object"),
+        (b"", "nothing is selected"),
+        (b"{", "the body must be a JSON object"),
         (b"[]", "the body must be a JSON object"),
         ({"users": "ann"}, "users: not known here; did you mean user?"),
         ({"user": "ann", "dry_run": 1}, "dry_run: must be a valid boolean"),
