@@ -20,7 +20,7 @@ from typing import Any
 from rich.console import Console
 
 from proxy import __version__, terminal
-from proxy.commands import openapi, transfer, why_not
+from proxy.commands import backup, openapi, transfer, why_not
 from proxy.commands.arguments import (
     DONE,
     FAILED,
@@ -205,6 +205,7 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
 
     why_not.add_command(command)
     transfer.add_commands(command)
+    backup.add_commands(command)
 
     forget = command("forget", _forget, "Delete from the archive, verify that it is gone, and print a receipt.")
     for name, metavar, about in FORGETTABLE:

@@ -158,7 +158,7 @@ def _import(given: argparse.Namespace) -> int:
 def _summary(totals: Totals, found: Found, broken: int, seconds: float) -> list[tuple[str, str]]:
     written = totals.written
     return [
-        ("read", ", ".join(f"{kind}: {files:,} files" for kind, files in sorted(found.kinds.items())) or "nothing"),
+        ("files", ", ".join(f"{files:,} of {kind}" for kind, files in sorted(found.kinds.items())) or "nothing"),
         ("imported", f"{written.turns:,} turns, {written.messages:,} messages in {seconds:,.1f} s"),
         ("here before", f"{totals.known:,} turns" if totals.known else ""),
         ("erased before", f"{written.erased:,} messages, which did not come back" if written.erased else ""),

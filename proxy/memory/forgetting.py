@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
@@ -159,6 +159,22 @@ class Forgetting:
         }
         log.info("erased on request", messages=erased.counts["messages"], left=left.left)
         return signed(body, self._secret)
+
+    async def erase_again(self, plans: Sequence[Plan]) -> Mapping[str, int]:
+        """
+        Erase what tombstones that are already there cover; rows by store.
+
+        Raises:
+            MemoryFault: it was not finished, or some of it is still on the disk.
+        """
+        erased = Erased()
+        async with self._busy:
+            for plan in plans:
+                await self._erase(erased, plan, self._clock())
+            left, is_emptied = await self._prove(erased)
+        if not (left.is_clean and is_emptied):
+            raise MemoryFault(f"erasing from {self._database.path}: some of it is still on the disk")
+        return dict(erased.counts)
 
     async def finish(self) -> None:
         """
