@@ -27,6 +27,7 @@ WHOLE = {
     "test_growth.py",
     "test_house.py",
     "test_isolation.py",
+    "test_monitoring.py",
     "test_network.py",
     "test_documents.py",
     "test_recorded.py",
