@@ -24,6 +24,7 @@ from proxy.errors import PolicyError
 from proxy.memory.service import DRAIN_SECONDS
 from proxy.settings.load import load, read_yaml
 from proxy.settings.policy import ListenPolicy, Policy
+from scripts import image_root
 from tests.running import ROOT
 
 DEPLOY = ROOT / "config" / "deploy"
@@ -290,6 +291,20 @@ def test_systemd_knows_every_line_of_the_unit(tmp_path: Path) -> None:
 
     assert complaints(UNIT.read_text()) == ""
     assert "NoSuchKey" in complaints(UNIT.read_text().replace("UMask=", "NoSuchKey="))
+
+
+def test_the_build_without_an_engine_knows_every_instruction_of_the_dockerfile() -> None:
+    words = {word for word, _ in image_root.instructions(DOCKERFILE)}
+    assert {"FROM", "RUN", "COPY", "USER", "CMD"} <= words
+    assert not [word for word in words - {"FROM", "ARG"} if not hasattr(image_root.Build, f"_{word.lower()}")]
+
+
+def test_the_build_without_an_engine_sees_what_dockerignore_lets_in(tmp_path: Path) -> None:
+    image_root.context_of(ROOT, tmp_path)
+    copied = [rest.split()[:-1] for word, rest in image_root.instructions(DOCKERFILE) if word == "COPY"]
+    taken = [name for names in copied if not names[0].startswith("--from") for name in names]
+    assert len(taken) > 3 and all((tmp_path / name).exists() for name in taken)
+    assert not (tmp_path / "tests").exists()
 
 
 def test_the_socket_unit_opens_the_default_address() -> None:

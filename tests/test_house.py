@@ -176,7 +176,10 @@ def test_starting_a_pass_through_loads_nothing_slow(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "script",
-    [f"scripts/{name}" for name in ("serve", "test", "check", "lint", "install", "clients", "real-model", "settings")],
+    [
+        f"scripts/{name}"
+        for name in ("serve", "test", "check", "lint", "install", "clients", "real-model", "settings", "image")
+    ],
 )
 def test_scripts_are_executable_and_parse(script: str) -> None:
     assert os.access(ROOT / script, os.X_OK)
