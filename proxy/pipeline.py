@@ -13,6 +13,7 @@ import functools
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from time import perf_counter
 
 import structlog
@@ -99,6 +100,7 @@ class Pipeline:
         self._decider = Decider(self._rules, memory.journal, memory.recall, metrics, self._work)
         self._needs_model = needs_model(policy.upstreams)
         self._running: set[asyncio.Task[Prepared]] = set()
+        self._late: dict[LateTurn, memoryview] = {}  # that are not read yet, with how their requests begin
 
     async def settle(self) -> None:
         """Wait until nothing is being read any more."""
@@ -188,6 +190,8 @@ class Pipeline:
         if attempt.late is None:  # not to be archived, or no room to wait in
             running.cancel()
             return _untouched(attempt.body, Note.DEADLINE, model)
+        if not running.done():
+            self._late[attempt.late] = memoryview(attempt.body)[: len(attempt.body) // 2]
         listen = functools.partial(self._archivist.listen, attempt.late, attempt.wire)
         fields: LogFields = {"turn": attempt.turn_id, "note": Note.DEADLINE.value}
         return Prepared(attempt.body, undecided_headers(Note.DEADLINE, attempt.turn_id), model, listen, fields)
@@ -204,6 +208,7 @@ class Pipeline:
             is_lost = attempt.turn is None
         finally:
             if attempt.late is not None:
+                self._late.pop(attempt.late, None)
                 attempt.late.settle(attempt.turn, is_lost)
         return _untouched(attempt.body, Note.FAULT, await self._model(attempt.body))
 
@@ -219,6 +224,7 @@ class Pipeline:
         read = await self._reader.read(attempt.headers, attempt.named, body, wire, LATE_SECONDS, turn_id)
         if isinstance(read, Passed):
             return _untouched(body, read.note, read.model or await self._model(body))
+        await self._wait_for_earlier(attempt)
         reading, speaker, follows = read
         model = reading.chat.model
         upstream = self._windows.upstream_of(model, wire, attempt.headers)
@@ -255,6 +261,18 @@ class Pipeline:
             self._metrics.add("blocks", 1)
         without = functools.partial(self._without, decision, wire, upstream, turn) if out != body else None
         return _prepared(out, decision, turn, note, self._listen(turn, wire), without)
+
+    async def _wait_for_earlier(self, attempt: _Attempt) -> None:
+        """
+        Wait for requests that are still being read though they have their answers, where this one goes on from them.
+
+        It would be archived behind what stood before them, and their messages twice. The commit of an answer comes
+        behind that of its request.
+        """
+        earlier = takewhile(lambda item: item[0] is not attempt.late, self._late.items())
+        waited_for = [late.committed for late, begun in earlier if late.committed and attempt.body.startswith(begun)]
+        if waited_for:
+            await asyncio.wait(waited_for, timeout=LATE_SECONDS)
 
     def _without(self, decision: Decision, wire: Wire, upstream: str, turn: Turn | None, refusal: TooLong) -> Prepared:
         """The request as the client sent it, since the upstream finds it too long with what was added; never raises."""

@@ -209,6 +209,33 @@ async def test_request_that_is_read_very_late_is_archived_in_the_conversation_th
     assert first[0] == said(begun, "turn") and second[1:] == ("append", "complete", first[3])
 
 
+async def test_request_that_comes_while_the_one_before_is_still_being_read_continues_that_one(house: House) -> None:
+    asked, answer = user(LONG), "Thank you for that long text, which I have read to its end."
+    async with house.running():
+        with house.busy():
+            _, first = await house.prepare(asked)
+            await hear(first, answer)
+            _, second = await house.prepare(asked, assistant(answer), user("When does the ferry leave?"))
+            await hear(second, FERRY)
+        await house.written(2)
+    parents = (
+        "SELECT turn.key, before.key FROM turn LEFT JOIN turn AS before ON before.id = turn.parent ORDER BY turn.id"
+    )
+    assert rows(house.data, parents) == [(said(first, "turn"), None), (said(second, "turn"), said(first, "turn"))]
+    assert rows(house.data, "SELECT count(*) FROM occurrence") == [(4,)]
+
+
+async def test_request_does_not_wait_for_one_that_it_does_not_go_on_from(house: House) -> None:
+    async with house.running():
+        with house.busy():
+            _, late = await house.prepare(user(LONG))
+            await hear(late, FERRY)
+            other = await house.exchange(user("When does the ferry leave?"), answer=FERRY)
+            await house.written(1)
+        first, second = await house.written(2)
+    assert (first[0], second[0]) == (said(other, "turn"), said(late, "turn"))
+
+
 async def test_commit_of_an_answer_whose_request_is_still_being_read_is_waited_for_and_not_for_ever(
     tmp_path: Path,
 ) -> None:

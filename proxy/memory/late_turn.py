@@ -26,6 +26,7 @@ class LateTurn:
         self._turn: Turn | None = None
         self._is_settled = False
         self._waiting: Callable[[], None] | None = None
+        self.committed: asyncio.Future[None] | None = None  # of an answer that ended before the turn was read
 
     def settle(self, turn: Turn | None, is_lost: bool = False) -> None:
         """
@@ -52,7 +53,7 @@ class LateTurn:
         """
         if self._is_settled:
             return hear(self._turn)
-        committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.committed = committed = asyncio.get_running_loop().create_future()
 
         def finish(_: asyncio.Future[None]) -> None:
             if not committed.done():
