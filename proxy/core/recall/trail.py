@@ -81,7 +81,8 @@ class Stage:
 
 
 NOTES: Mapping[Note, tuple[str, str]] = {
-    Note.OFF: ("memory was off for the request", "see memory.mode, clients, models and palimpsest enable"),
+    Note.OFF: ("memory was off for the request", "see memory.mode, memory.clients and memory.models"),
+    Note.DISABLED: ("an operator had switched memory off", "switch it on again with palimpsest enable"),
     Note.NO_TENANT: ("the request named no tenant", "see tenants in docs/security.md"),
     Note.SIDE_REQUEST: (
         "the request was a title, a summary or the like",
