@@ -181,6 +181,8 @@ class _Proxy:
             journal=memory.journal,
             retriever=memory.recall,
             forgetting=memory.forgetting,
+            retiring=memory.retiring,
+            sweeper=memory.sweeper,
             readying=Readying(memory.state, lambda: self._draining.has_begun),
             policies=self._reload,
             clock=time.time,

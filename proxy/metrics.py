@@ -102,6 +102,23 @@ class Metrics:
         }
         build = Gauge("palimpsest_build_info", "1.", ("version",), multiprocess_mode="livemax", registry=own)
         build.labels(__version__).set(1)
+        self._rows_remaining = Gauge(
+            "palimpsest_retention_rows_remaining",
+            "Rows that are older than retention allows, and not erased yet.",
+            ("kind",),
+            multiprocess_mode="livemostrecent",
+            registry=own,
+        )
+        self._oldest_age = Gauge(
+            "palimpsest_retention_oldest_age_seconds",
+            "Age of the oldest of these rows; 0: there is none.",
+            ("kind",),
+            multiprocess_mode="livemostrecent",
+            registry=own,
+        )
+        self._rows_swept = Counter(
+            "palimpsest_retention_rows_swept", "Rows erased for their age or for room.", ("kind",), registry=own
+        )
         if not self._shared:
             ProcessCollector(registry=own)
 
@@ -153,6 +170,15 @@ class Metrics:
     def gauge(self, name: str, value: float) -> None:
         """Set a state; `name` is one of `GAUGES`."""
         self._gauges[name].set(value)
+
+    def retention(self, kind: str, rows: int, oldest_seconds: float) -> None:
+        """Set what of a kind is due to be erased for its age, and how old the oldest of it is; 0: nothing is."""
+        self._rows_remaining.labels(kind).set(rows)
+        self._oldest_age.labels(kind).set(oldest_seconds)
+
+    def swept(self, kind: str, rows: int) -> None:
+        """Count what was erased for its age or for room."""
+        self._rows_swept.labels(kind).inc(rows)
 
     def render(self) -> bytes:
         """All metrics of all workers in Prometheus' text format (`CONTENT_TYPE`)."""

@@ -274,3 +274,9 @@ class Counts(Protocol):
 
     def add(self, name: str, amount: float) -> None:
         """Count so many more; its names are those of `metrics.COUNTERS`."""
+
+    def retention(self, kind: str, rows: int, oldest_seconds: float) -> None:
+        """Set what of a kind is due to be erased for its age, and how old the oldest of it is."""
+
+    def swept(self, kind: str, rows: int) -> None:
+        """Count what was erased for its age or for room."""

@@ -20,7 +20,7 @@ from typing import Any
 from rich.console import Console
 
 from proxy import __version__, terminal
-from proxy.commands import backup, openapi, transfer, why_not
+from proxy.commands import backup, forgetting, openapi, retention, transfer, why_not
 from proxy.commands.arguments import (
     DONE,
     FAILED,
@@ -37,16 +37,6 @@ from proxy.settings import load
 from proxy.settings.policy import Policy
 
 RESULTS = 20  # a screenful
-FORGETTABLE = (
-    ("conversation", "ID", "a conversation with its sub-agents (x-palimpsest-conversation)"),
-    ("turn", "ID", "the new messages of a request and its answer: x-palimpsest-turn, or CONVERSATION/N"),
-    ("user", "NAME", "all conversations of a user"),
-    ("scope", "NAME", "all conversations of a project"),
-    ("tenant", "NAME", "everything of a tenant; with other options: only within it"),
-    ("older-than", "AGE", "messages older than this: 90d, 12h, 4w"),
-    ("matching", "TEXT", "messages that contain these words, ignoring case"),
-)
-"""Options of `forget`: name, placeholder and help. Several of them narrow each other down."""
 HELP_COLUMN = 20  # behind the longest name of a command
 
 
@@ -207,14 +197,8 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     transfer.add_commands(command)
     backup.add_commands(command)
 
-    forget = command("forget", _forget, "Delete from the archive, verify that it is gone, and print a receipt.")
-    for name, metavar, about in FORGETTABLE:
-        forget.add_argument(f"--{name}", metavar=metavar, help=about)
-    forget.add_argument("--dry-run", action="store_true", help="only count what would be deleted")
-    about = "if anything is left, rewrite the whole file even if it is larger than 256 MB; other writes wait meanwhile"
-    forget.add_argument("--vacuum", action="store_true", help=about)
-    forget.add_argument("--yes", action="store_true", help="do not ask for confirmation")
-    policy_flags(forget)
+    forgetting.add_commands(command)
+    retention.add_commands(command)
 
     stats = command("stats", _stats, "Show how much is stored and indexed, and how long searches take.")
     policy_flags(stats)
@@ -367,46 +351,6 @@ def _explain(given: argparse.Namespace) -> int:
     for part in terminal.explanation(explained.turn, explained.texts):
         out.print(part)
     return DONE
-
-
-def _forget(given: argparse.Namespace) -> int:
-    from proxy.commands import offline
-    from proxy.memory.targets import target_of
-
-    named = {name.replace("-", "_"): getattr(given, name.replace("-", "_")) for name, _, _ in FORGETTABLE}
-    target = target_of({name: value for name, value in named.items() if value is not None}, time.time())
-    policy = quiet_policy(given)
-    out, aside = terminal.console(), Console(stderr=True, markup=False, highlight=False)
-
-    async def run() -> int:
-        async with offline.opened(policy) as archive:
-            preview = await archive.preview(target)
-            if preview is None:
-                aside.print("nothing stored matches, so nothing was erased")
-                return FAILED
-            (out if given.dry_run else aside).print(terminal.fields(terminal.would_go(preview.counts)))
-            if given.dry_run:
-                return DONE
-            if not given.yes and not _is_sure(aside):
-                aside.print("nothing was erased")
-                return FAILED
-            receipt = await archive.erase(target, given.vacuum)
-            if receipt is None:  # somebody else was faster
-                aside.print("nothing stored matches any more")
-                return FAILED
-            out.print_json(data=receipt)
-            if receipt["check"]["clean"]:
-                return DONE
-            aside.print("erased, but some of it is still on the disk: see check in the receipt, and docs/privacy.md")
-            return FAILED
-
-    return asyncio.run(run())
-
-
-def _is_sure(console: Console) -> bool:
-    if not sys.stdin.isatty():
-        raise PolicyError("forget: cannot ask for confirmation without a terminal; add --yes")
-    return console.input("This cannot be undone. Type yes to erase it: ").strip().lower() == "yes"
 
 
 def _stats(given: argparse.Namespace) -> int:

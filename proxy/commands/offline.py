@@ -22,6 +22,8 @@ from proxy.memory.archive import Archive
 from proxy.memory.exporting import export
 from proxy.memory.forgetting import VACUUM_BYTES, Forgetting
 from proxy.memory.importing import Destination, Totals
+from proxy.memory.retention import Sweeper
+from proxy.memory.retiring import Retiring
 from proxy.memory.targets import Preview
 from proxy.memory.trails import Trails
 from proxy.metrics import Metrics
@@ -146,6 +148,14 @@ class Commands:
             PolicyError: several tenants could be meant, or the secret cannot be read.
         """
         return await self._forgetting(inf if vacuum else VACUUM_BYTES).erase(target)
+
+    def retiring(self) -> Retiring:
+        """The means to retire, and to undo that."""
+        return self._archive.retiring(self._secret())
+
+    def sweeper(self) -> Sweeper:
+        """What erases by age and for room."""
+        return self._archive.sweeper(self._secret(), lambda: self._policy.retention)
 
     def _forgetting(self, vacuum_bytes: float = VACUUM_BYTES) -> Forgetting:
         return self._archive.forgetting(self._secret(), vacuum_bytes)

@@ -15,8 +15,10 @@ from proxy.memory.forgetting import VACUUM_BYTES, Forgetting
 from proxy.memory.importing import Importing
 from proxy.memory.indexing import BATCH_PASSAGES, LEASE_SECONDS, Indexer
 from proxy.memory.recall import Recall
+from proxy.memory.retention import Sweeper
+from proxy.memory.retiring import Retiring
 from proxy.ports import Clock, Counts, Embedder
-from proxy.settings.policy import Policy
+from proxy.settings.policy import Policy, RetentionPolicy
 from proxy.store.database import Database
 from proxy.store.derived import Derived
 from proxy.store.journal import Journal
@@ -88,6 +90,14 @@ class Archive:
     def importing(self, secret: bytes, redacts: bool) -> Importing:
         """The means to write turns from files into this archive; see `Importing`."""
         return Importing(self.database, secret, redacts)
+
+    def retiring(self, secret: bytes) -> Retiring:
+        """The means to retire from this archive; see `Retiring`."""
+        return Retiring(self.database, secret, self._clock)
+
+    def sweeper(self, secret: bytes, policy: Callable[[], RetentionPolicy]) -> Sweeper:
+        """What erases from this archive by itself; see `Sweeper`."""
+        return Sweeper(self.database, secret, policy, self._counts, self._clock)
 
     async def close(self) -> None:
         """Close the database."""

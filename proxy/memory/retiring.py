@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import secrets
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import structlog
@@ -135,7 +135,16 @@ class Retiring:
         """What can still be taken back, the newest first. `tenant` "": of all."""
         await self._database.open()
         found = await self._database.ask(functools.partial(retirements, tenant=tenant, now=self._clock()))
-        return [{**asdict(one), "at": _time(one.at), "until": _time(one.until)} for one in found]
+        return [
+            {
+                "id": one.key,
+                "tenant": one.tenant,
+                "messages": one.messages,
+                "at": _time(one.at),
+                "until": _time(one.until),
+            }
+            for one in found
+        ]
 
     async def _mark(self, target: Target, retirement: int, plan: Plan, at: float) -> None:
         """Lay the tombstones, and stop repeating what quotes these messages."""

@@ -122,6 +122,8 @@ class MemoryService:
         self.journal = self._archive.journal
         self.recall = self._archive.recall()
         self.forgetting = self._archive.forgetting(secret)
+        self.retiring = self._archive.retiring(secret)
+        self.sweeper = self._archive.sweeper(secret, lambda: self._policy.retention)
         self.database = self._archive.database
         self.recent = RecentReadings()
         self.concerns: list[Callable[[], str]] = []  # what else is wrong, "" where nothing is: said with the rest
@@ -189,6 +191,7 @@ class MemoryService:
         start("archivist", self.archivist.write)
         start("index", partial(self._indexer.run, lambda: not self.archivist.is_failing))
         start("erasure", self.forgetting.finish)
+        start("retention", self.sweeper.run)
         start("state", self._report)
 
     async def _follow(self) -> None:

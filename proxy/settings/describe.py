@@ -14,9 +14,16 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from proxy.settings.policy import LITELLM_MODEL, VARIABLE_NAME, Policy
+from proxy.settings.policy import FOREVER, LITELLM_MODEL, PERIOD, SIZE, UNLIMITED, VARIABLE_NAME, Policy
 
-PATTERNS = {VARIABLE_NAME: "the name of an environment variable", LITELLM_MODEL: "provider/model or provider/*"}
+_PERIOD = f"{FOREVER}, or a number with m, h, d or w, such as 180d"
+PATTERNS = {
+    VARIABLE_NAME: "the name of an environment variable",
+    LITELLM_MODEL: "provider/model or provider/*",
+    f"^{PERIOD}$": _PERIOD,
+    f"^({PERIOD})?$": _PERIOD,
+    SIZE: f"{UNLIMITED}, or bytes as a number with KB, MB, GB, TB or nothing",
+}
 
 Location = tuple[str | int, ...]
 """Where a value stands in the tree: names of fields, keys of mappings, indexes of lists."""

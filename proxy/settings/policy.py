@@ -31,6 +31,11 @@ _SAID_ELSEWHERE = {
 _ORIGIN = re.compile(r"[\w.+*-]+://[^/?#]+")
 VARIABLE_NAME = r"^([A-Za-z_][A-Za-z0-9_]*)?$"  # of the environment; a pasted key seldom looks like one
 
+FOREVER = "forever"
+PERIOD = rf"({FOREVER}|\d{{1,6}}[mhdw])"
+UNLIMITED = "unlimited"
+SIZE = rf"^({UNLIMITED}|\d{{1,15}}([KMGT]B)?)$"
+
 Pattern = Annotated[str, Field(min_length=1)]
 
 
@@ -353,6 +358,58 @@ class ArchivePolicy(_Part):
     )
 
 
+class RetentionPeriods(_Part):
+    """How long a tenant's messages are kept."""
+
+    turns: str = Field("", pattern=f"^({PERIOD})?$", description="As retention.turns; empty: as that says.")
+    tool_results: str = Field("", pattern=f"^({PERIOD})?$", description="As retention.tool_results, likewise.")
+    side_requests: str = Field("", pattern=f"^({PERIOD})?$", description="As retention.side_requests, likewise.")
+    explain: str = Field("", pattern=f"^({PERIOD})?$", description="As retention.explain, likewise.")
+
+
+class RetentionPolicy(_Part):
+    """How long what is stored is kept. Nothing goes unless this says so."""
+
+    turns: str = Field(
+        FOREVER,
+        pattern=f"^{PERIOD}$",
+        description="How long messages are kept, of every kind. What is older is erased in the background, and a "
+        "client that sends it again changes nothing.",
+    )
+    tool_results: str = Field(
+        FOREVER, pattern=f"^{PERIOD}$", description="How long what tools answered is kept, if that is shorter."
+    )
+    side_requests: str = Field(
+        FOREVER,
+        pattern=f"^{PERIOD}$",
+        description="How long requests beside a conversation (titles, summaries) are kept, if that is shorter.",
+    )
+    explain: str = Field(
+        FOREVER, pattern=f"^{PERIOD}$", description="How long the records that palimpsest explain shows are kept."
+    )
+    max_store_bytes: str = Field(
+        UNLIMITED,
+        pattern=SIZE,
+        description="Largest database, such as 2GB. The oldest messages of all tenants go when it is larger.",
+    )
+    backups: str = Field(
+        "",
+        pattern=f"^({PERIOD})?$",
+        description="How long backups of the data folder are kept. Only receipts of erasures say so; nothing acts on "
+        "it.",
+    )
+    tenants: dict[Pattern, RetentionPeriods] = Field(
+        {},
+        description="Other periods by tenant pattern (fnmatch): turns, tool_results, side_requests, explain. The "
+        "first pattern that matches counts.",
+    )
+
+    @field_validator("max_store_bytes", mode="before")
+    @classmethod
+    def _yaml_reads_digits_as_a_number(cls, size: object) -> object:
+        return str(size) if isinstance(size, int) and not isinstance(size, bool) else size
+
+
 class ModelPolicy(_Part):
     """The embedding model."""
 
@@ -413,6 +470,9 @@ class Policy(_Part):
         PressurePolicy(), description="Context windows, and the room kept in them for answers."
     )
     archive: ArchivePolicy = Field(ArchivePolicy(), description="What is written, and how safely.")
+    retention: RetentionPolicy = Field(
+        RetentionPolicy(), description="How long what is stored is kept. Nothing goes unless this says so."
+    )
     model: ModelPolicy = Field(ModelPolicy(), description="The embedding model.")
     limits: LimitPolicy = Field(LimitPolicy(), description="Largest request.")
     log: LogPolicy = Field(

@@ -137,7 +137,8 @@ def erase_messages(
     Take the text of these messages, of one tenant, and all that was derived from it.
 
     Args:
-        flags: that the messages get.
+        flags: that the messages get. Of what goes for its age (`SWEPT`), only the decisions of its own turns lose
+            what was looked for.
     """
     which = ids(occurrences)
     _take_texts(transaction, which, erased)
@@ -163,7 +164,11 @@ def erase_messages(
     forget_unused(transaction, contents)
     conversations = conversations_of(transaction, which)
     mark_heads(transaction, conversations, set(occurrences), flags, HeadFlag.RETIRED)
-    _erase_queries(transaction, conversations, min(occurrences, default=0), erased)
+    if flags & HeadFlag.SWEPT:
+        _erase_queries(transaction, f"id IN (SELECT turn FROM occurrence WHERE id {IN})", (which,), erased)
+    else:
+        since = f"conversation {IN} AND id >= (SELECT turn FROM occurrence WHERE id = ?)"
+        _erase_queries(transaction, since, (conversations, min(occurrences, default=0)), erased)
     transaction.write(
         f"UPDATE turn SET explain = ? WHERE ending = 'open' AND id IN (SELECT turn FROM occurrence WHERE id {IN})",
         [(ERASED_TURN, which)],
@@ -275,13 +280,16 @@ def mark_heads(transaction: Transaction, conversations: str, meant: Set[int], pu
         transaction.write(f"UPDATE {table} SET {column} = ? WHERE turn = ?", changed)
 
 
-def _erase_queries(transaction: Transaction, conversations: str, since: int, erased: Erased) -> None:
-    """Take what was looked for from the turns that may have looked for the words of occurrence `since` or later."""
-    where = (
-        f"conversation {IN} AND id >= (SELECT turn FROM occurrence WHERE id = ?)"
-        " AND json_extract(explain, '$.query') IS NOT NULL"
+def _erase_queries(transaction: Transaction, turns: str, args: Sequence[object], erased: Erased) -> None:
+    """
+    Take what was looked for from the decisions of turns.
+
+    Args:
+        turns: a condition in SQL, and its arguments: turns that may have looked for words that are erased.
+    """
+    found = transaction.read(
+        f"SELECT id, explain FROM turn WHERE {turns} AND json_extract(explain, '$.query') IS NOT NULL", args
     )
-    found = transaction.read(f"SELECT id, explain FROM turn WHERE {where}", (conversations, since))
     erased.take("queries", ((explain,) for _, explain in found))
     bare = [(dumps(without_query(orjson.loads(explain), ())), explain, id) for id, explain in found]
     # spaces behind it keep its size: see `_overwrite`

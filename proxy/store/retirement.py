@@ -166,6 +166,13 @@ def end(transaction: Transaction, retirement: int) -> None:
     transaction.write("DELETE FROM retirement WHERE id = ?", [(retirement,)])
 
 
+def expire(transaction: Transaction, retirement: int) -> None:
+    """A retirement whose messages are erased: its tombstones stay as those of an erasure."""
+    transaction.write("UPDATE erased SET retirement = 0 WHERE retirement = ?", [(retirement,)])
+    transaction.write("DELETE FROM retired_scope WHERE retirement = ?", [(retirement,)])
+    end(transaction, retirement)
+
+
 def due(ask: Ask, now: float) -> int:
     """A retirement whose time is over; 0: there is none."""
     return next((row[0] for row in ask(DUE, (now,))), 0)

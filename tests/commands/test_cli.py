@@ -30,8 +30,8 @@ def palimpsest(
 
 def test_help_names_the_commands_that_exist() -> None:
     said = palimpsest("--help").stdout
-    commands = "serve wrap doctor demo check-config settings model index search explain forget stats bench version"
-    for command in commands.split():
+    commands = "serve wrap doctor demo check-config settings model index search explain stats bench version"
+    for command in (*commands.split(), *["forget", "retire", "unretire", "receipt"]):
         assert command in said
 
 

@@ -189,3 +189,36 @@ def test_an_erased_turn_can_still_be_explained(data: Path) -> None:
     told = palimpsest("explain", "c-1", "2", "--data", str(data))
     assert told.returncode == 0, told.stderr
     assert "the broker's port" not in told.stdout
+
+
+def test_retire_hides_from_search_until_it_is_undone_by_its_receipt(data: Path, without_model: dict[str, str]) -> None:
+    search = ("search", "zebrafish", "broker", "--conversation", "c-1", "--data", str(data))
+    retire = ("retire", "--conversation", "c-1", "--data", str(data))
+    assert "7431" in palimpsest(*search, env=without_model).stdout
+    assert palimpsest(*retire, "--dry-run").returncode == 0
+    unasked = palimpsest(*retire)
+    assert (unasked.returncode, "retire: cannot ask for confirmation" in unasked.stderr) == (2, True)
+    done = palimpsest(*retire, "--yes")
+    assert done.returncode == 0, done.stderr
+    id = orjson.loads(done.stdout)["id"]
+    assert f"palimpsest unretire {id}" in done.stderr
+    assert "7431" not in palimpsest(*search, env=without_model).stdout
+    again = palimpsest(*retire, "--yes")
+    assert (again.returncode, again.stdout) == (1, "")
+    assert id in palimpsest("unretire", "--data", str(data)).stdout
+    assert palimpsest("unretire", id, "--data", str(data)).returncode == 0
+    assert "7431" in palimpsest(*search, env=without_model).stdout
+    unknown = palimpsest("unretire", id, "--data", str(data))
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert "can be undone" in unknown.stderr
+
+
+def test_a_receipt_is_verified_and_one_that_was_changed_is_not(data: Path, tmp_path: Path) -> None:
+    receipt = palimpsest("forget", "--conversation", "c-2", "--yes", "--data", str(data)).stdout
+    file = tmp_path / "receipt.json"
+    file.write_text(receipt)
+    assert palimpsest("receipt", str(file), "--data", str(data)).stdout.startswith("genuine: erasure ")
+    file.write_text(receipt.replace("c-2", "c-1"))
+    changed = palimpsest("receipt", str(file), "--data", str(data))
+    assert (changed.returncode, changed.stdout) == (1, "")
+    assert palimpsest("receipt", str(file), "--data", str(tmp_path / "elsewhere")).returncode == 2

@@ -47,6 +47,12 @@ class Counted:
     def add(self, name: str, amount: float) -> None:
         raise AssertionError(name)
 
+    def retention(self, kind: str, rows: int, oldest_seconds: float) -> None:
+        raise AssertionError(kind)
+
+    def swept(self, kind: str, rows: int) -> None:
+        raise AssertionError(kind)
+
 
 @pytest.fixture
 def counts() -> Counted:

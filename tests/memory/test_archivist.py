@@ -65,6 +65,12 @@ class Tally:
     def add(self, name: str, amount: float) -> None:
         self.added[name] += amount
 
+    def retention(self, kind: str, rows: int, oldest_seconds: float) -> None:
+        raise AssertionError(kind)
+
+    def swept(self, kind: str, rows: int) -> None:
+        raise AssertionError(kind)
+
 
 class Hasher:
     """An embedder without a model: a text's hash."""

@@ -171,7 +171,7 @@ async def test_what_is_not_in_use_cannot_be_retired_and_what_is_unknown_cannot_b
     receipt = await retired(retiring, Target(tenant="acme", user="ann"))
     assert await retiring.preview(Target(tenant="acme", user="ann")) is None
     assert await retiring.retire(Target(tenant="acme", user="ann")) is None
-    assert [one["key"] for one in await retiring.listed()] == [receipt["id"]]
+    assert [one["id"] for one in await retiring.listed()] == [receipt["id"]]
     assert await retiring.listed("globex") == []
     assert await retiring.undo("r-unknown") is None
     assert await retiring.undo(receipt["id"], "globex") is None

@@ -9,7 +9,7 @@ from proxy.domain import Mode, Reach
 from proxy.errors import PolicyError
 from proxy.settings.describe import settings_by_path
 from proxy.settings.load import admin_token, hand_over, handed_over, load, proxy_keys, shipped
-from proxy.settings.policy import Policy
+from proxy.settings.policy import Policy, RetentionPeriods
 from proxy.settings.removed import REMOVED
 
 HOME = str(Path.home())
@@ -73,6 +73,7 @@ def test_a_variable_that_is_set_but_empty_changes_nothing(tmp_path: Path) -> Non
 OTHERWISE = {
     "listen.allowed_origins": ("http://a", "http://b"),
     "memory.off_for_roles": ("side", "subagent"),
+    "retention.tenants": {"a": RetentionPeriods(turns="9d")},
     "model.folder": Path("/x"),
     "model.cache": Path("/x"),
     "model.name": "BAAI/bge-small-en-v1.5",
@@ -80,6 +81,7 @@ OTHERWISE = {
 AS_TEXT = {
     "listen.allowed_origins": "http://a, http://b",
     "memory.off_for_roles": "side,subagent",
+    "retention.tenants": "{a: {turns: 9d}}",
     "model.folder": "/x",
     "model.cache": "/x",
     "model.name": "BAAI/bge-small-en-v1.5",

@@ -23,11 +23,15 @@ from proxy.edge.admin.health_routes import HealthRoutes, ProbeRoutes, Readying
 from proxy.edge.admin.memory_routes import MemoryRoutes
 from proxy.edge.admin.operation import PREFIX, Operation
 from proxy.edge.admin.policy_routes import PolicyRoutes
+from proxy.edge.admin.retention_routes import RetentionRoutes
+from proxy.edge.admin.retire_routes import RetireRoutes
 from proxy.edge.admin.search_routes import SearchRoutes
 from proxy.edge.admin.stats_routes import StatsRoutes
 from proxy.edge.admin.turn_routes import TurnRoutes
 from proxy.memory.forgetting import Forgetting
 from proxy.memory.policy_reload import PolicyReload
+from proxy.memory.retention import Sweeper
+from proxy.memory.retiring import Retiring
 from proxy.metrics import Metrics
 from proxy.ports import Clock, Retriever
 from proxy.store.database import Database
@@ -46,6 +50,8 @@ class Parts:
     journal: Journal
     retriever: Retriever
     forgetting: Forgetting
+    retiring: Retiring
+    sweeper: Sweeper
     readying: Readying
     policies: PolicyReload
     clock: Clock
@@ -75,6 +81,8 @@ def operations(parts: Parts) -> list[Operation[Any]]:
         *MemoryRoutes(parts.database).operations(),
         *SearchRoutes(parts.database, parts.journal, parts.retriever, parts.default_tenant).operations(),
         *ForgetRoutes(parts.forgetting, parts.clock).operations(),
+        *RetireRoutes(parts.retiring, parts.clock).operations(),
+        *RetentionRoutes(parts.sweeper).operations(),
         *PolicyRoutes(parts.policies).operations(),
         *StatsRoutes(parts.journal).operations(),
         *HealthRoutes(parts.readying).operations(),

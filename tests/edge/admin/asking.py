@@ -16,9 +16,11 @@ from proxy.edge.admin.health_routes import Readying
 from proxy.edge.admin.routes import Parts, admin_routes
 from proxy.memory.forgetting import Forgetting
 from proxy.memory.policy_reload import PolicyReload
+from proxy.memory.retention import Sweeper
+from proxy.memory.retiring import Retiring
 from proxy.memory.service import MemoryState
 from proxy.metrics import Metrics
-from proxy.settings.policy import Policy
+from proxy.settings.policy import Policy, RetentionPolicy
 from proxy.settings.source import NO_SOURCE
 from proxy.store.database import Database
 from proxy.store.journal import Journal
@@ -58,11 +60,14 @@ class House:
         self.database, self.journal, self.remembers = database, Journal(database), Remembers()
         self.reload = PolicyReload(NO_SOURCE, {}, Policy(), self.apply, database, Metrics(), lambda: NOW)
         self.reload.number = 1
+        self.retention = RetentionPolicy()
         parts = Parts(
             database=database,
             journal=self.journal,
             retriever=self.remembers,
             forgetting=Forgetting(database, SECRET, lambda: NOW + 1),
+            retiring=Retiring(database, SECRET, lambda: NOW + 1),
+            sweeper=Sweeper(database, SECRET, lambda: self.retention, Metrics(), lambda: NOW + 1),
             readying=Readying(self.state, lambda: self.is_draining),
             policies=self.reload,
             clock=lambda: NOW + 1,

@@ -14,6 +14,7 @@ from proxy.edge.admin.operation import PREFIX, OfTenant, Operation
 from proxy.edge.admin.routes import all_operations
 from proxy.store.database import Database
 from tests.edge.admin.asking import ACME, LOCAL, House
+from tests.talking import Talk
 
 OPERATIONS = [pytest.param(one, id=f"{one.method} {one.path}") for one in all_operations()]
 PATHS = ["conversations", "conversations/c-1/turns", "turns/newest", "memories", "search?q=x", "stats", "policy"]
@@ -24,6 +25,8 @@ async def names_of_globex(house: House) -> dict[str, Any]:
     """A value for each parameter, all of the tenant whose key is not sent."""
     (turn,) = (await house.get("turns?tenant=key:globex"))["turns"]
     newest = (await house.get("memories?tenant=key:globex"))["memories"][0]
+    await Talk(house.journal, "key:globex", "c-8").say("no longer yours either", user="eve")
+    _, retired = await house.send("POST", "retire", {"tenant": "key:globex", "user": "eve"})
     return {
         "tenant": "key:globex",
         "conversation": "c-9",
@@ -31,6 +34,7 @@ async def names_of_globex(house: House) -> dict[str, Any]:
         "number": "1",
         "memory": str(newest["memory"]),
         "user": "bob",
+        "retirement": retired["id"],
         "q": "not yours",
         "matching": "not yours",
     }
@@ -72,9 +76,10 @@ async def test_a_proxy_key_neither_sees_nor_changes_what_is_another_tenants(
 @pytest.mark.parametrize("operation", OPERATIONS)
 async def test_strangers_are_refused_everywhere(home: House, house: House, operation: Operation[Any]) -> None:
     target, body = request_to(operation, await names_of_globex(house), with_tenant=False)
+    stored = await house.conversations()
     assert (await home.ask(target, {"host": "evil.example"}, operation.method, body))[0] == 403
     assert (await house.ask(target, LOCAL, operation.method, body))[0] == 401
-    assert await house.conversations() == 3
+    assert await house.conversations() == stored
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

@@ -1,0 +1,72 @@
+"""
+Retiring over HTTP: `POST /memory/v1/retire`, and `GET` and `DELETE` of retirements, which list and undo them.
+
+A proxy key retires in its own tenant only. What is not in use, or cannot be undone, is answered with 404.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+from starlette.responses import Response
+
+from proxy.edge.admin.forget_routes import Forget
+from proxy.edge.admin.operation import Call, OfTenant, Operation, Refused
+from proxy.edge.replies import json_reply
+from proxy.memory.retiring import Retiring
+from proxy.memory.targets import target_of
+from proxy.ports import Clock
+
+NOTHING = "nothing that is in use matches, so nothing was retired"
+NOT_KNOWN = "no retirement of this id can be undone"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undo(OfTenant):
+    retirement: Annotated[str, Field(description="`id` in the receipt of the retirement.")]
+
+
+class RetireRoutes:
+    """The operations that retire, and undo that."""
+
+    def __init__(self, retiring: Retiring, clock: Clock) -> None:
+        self._retiring = retiring
+        self._clock = clock
+
+    def operations(self) -> tuple[Operation[Any], ...]:
+        path, known = "/retirements/{retirement}", {404: NOT_KNOWN}
+        return (
+            Operation(
+                *("POST", "/retire", "Stop recalling what matches", self.retire, Forget, dict),
+                statuses={404: NOTHING},
+                in_turn=False,
+            ),
+            Operation("GET", "/retirements", "Retirements that can be undone", self.listed, OfTenant, dict),
+            Operation("DELETE", path, "Undo a retirement", self.undo, Undo, dict, statuses=known, in_turn=False),
+        )
+
+    async def retire(self, call: Call[Forget]) -> Response:
+        """The body says what to retire, as that of `/forget`."""
+        given = {name: value for name, value in asdict(call.asked).items() if value not in (None, "")}
+        dry_run = given.pop("dry_run")
+        target = target_of(given, self._clock())
+        if dry_run:
+            preview = await self._retiring.preview(target)
+            if preview is None:
+                raise Refused(404, NOTHING)
+            return json_reply({"dry_run": True, "tenants": preview.tenants, "would_retire": preview.counts})
+        receipt = await self._retiring.retire(target)
+        if receipt is None:
+            raise Refused(404, NOTHING)
+        return json_reply(receipt)
+
+    async def listed(self, call: Call[OfTenant]) -> dict[str, Any]:
+        return {"retirements": await self._retiring.listed(call.asked.tenant)}
+
+    async def undo(self, call: Call[Undo]) -> dict[str, Any]:
+        undone = await self._retiring.undo(call.asked.retirement, call.asked.tenant)
+        if undone is None:
+            raise Refused(404, NOT_KNOWN)
+        return undone
