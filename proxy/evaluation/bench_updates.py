@@ -72,7 +72,7 @@ async def run(given: argparse.Namespace) -> Report:
 
 
 def told(block: str, conversation: Conversation, question: Question) -> UpdateOutcome:
-    """Where the statements of one question stand in a block of ours."""
+    """Places of the statements of one question in a block of ours."""
     parts = days(block)
     said = [conversation.messages[at] for at in conversation.gold(question)]
     places = [_place(parts, message.content) for message in said]

@@ -27,7 +27,7 @@ _SPAN = re.compile(r"\d[\w.,:/-]*|[^\W\d_a-z][\w'-]+")
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Where a score is lost, and the verdict: "write", "retrieval" or "mixed"."""
+    """The stages at which a score is lost, and the verdict: "write", "retrieval" or "mixed"."""
 
     write: float
     retrieval: float

@@ -55,7 +55,7 @@ class Hurried:
 
 
 def stores_folder() -> Path:
-    """Where stores are kept for the next run: gigabytes, which may be deleted."""
+    """The folder of stores that are kept for the next run: gigabytes, which may be deleted."""
     return cache_folder(ModelPolicy()).parent.parent / "evaluation" / "growth"
 
 

@@ -91,7 +91,7 @@ def mean(scores: Sequence[float], seed: int = SEED) -> Interval:
 
 def gap_closed(low: Sequence[float], middle: Sequence[float], high: Sequence[float], seed: int = SEED) -> Interval:
     """
-    How much of the way from `low` to `high` does `middle` cover? Of the means: (middle - low) / (high - low).
+    The share of the way from `low` to `high` that `middle` covers, of their means: (middle - low) / (high - low).
 
     Args:
         low, middle, high: scores of the same questions, in the same order, shape (n,), n >= 1.

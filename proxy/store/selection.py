@@ -1,5 +1,5 @@
 """
-What a request to forget means: which conversations as a whole, and which single messages.
+The meaning of a request to forget: conversations as a whole, and single messages.
 """
 
 from __future__ import annotations

@@ -52,13 +52,7 @@ def parse(body: bytes, known: Known | None = None) -> Chat:
 
 
 def render(chat: Chat, insertions: Sequence[Insertion]) -> bytes:
-    """
-    The body with text added to its messages; without insertions the client's very bytes.
-
-    Raises:
-        WireError: the text cannot be added without doubt about what the body means (a repeated key, an index that is
-            not there); pass it on untouched.
-    """
+    """See `proxy.ports.Wire`."""
     return add(chat, insertions, FORM)
 
 

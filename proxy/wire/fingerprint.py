@@ -118,7 +118,7 @@ def _told(message: Message) -> str:
 
 
 def _without_space(text: str, stop: int) -> int:
-    """Where the text before `stop` ends, white space left out."""
+    """The end of the text before `stop`, white space left out."""
     while stop and text[stop - 1].isspace():
         stop -= 1
     return stop

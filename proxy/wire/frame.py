@@ -113,7 +113,7 @@ def own_words(text: str, block: str = "") -> Sequence[tuple[int, int]]:
 
 
 def _block_end(text: str, at: int) -> int:
-    """Where the block ends that begins at this offset; the offset itself where none does."""
+    """The end of the block that begins at this offset; the offset itself where none does."""
     if (head := _HEAD.match(text, at)) is None:
         return at
     reading = text.find("\n", head.end()) + 1

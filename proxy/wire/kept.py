@@ -1,5 +1,5 @@
 """
-What a request takes from what the provider keeps: earlier answers by their ids, and conversations, files or containers.
+References of a request to what the provider keeps: earlier answers by their ids, conversations, files, containers.
 
 Providers know these by account. Where several tenants share one, an id of another tenant's would be answered.
 """

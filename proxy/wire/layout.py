@@ -250,7 +250,7 @@ def _outside(head: bytes, tail: bytes, listed: str) -> Json | None:
 
 
 def _members(text: str, listed: str) -> tuple[int, list[tuple[int, int]]] | None:
-    """Where the list of a JSON object begins, and the span of each element; None unless it is one list, of objects."""
+    """The beginning of a JSON object's list, and the span of each element; None unless it is one list, of objects."""
     found = None
     at = _skip(text, 0)
     if text[at] != "{":

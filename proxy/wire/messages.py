@@ -68,12 +68,7 @@ def parse(body: bytes, known: Known | None = None) -> Chat:
 
 
 def render(chat: Chat, insertions: Sequence[Insertion]) -> bytes:
-    """
-    The body with text added to it; without insertions the client's very bytes.
-
-    Raises:
-        WireError: the text cannot be added without doubt about what the body means; pass it on untouched.
-    """
+    """See `proxy.ports.Wire`."""
     return add(chat, insertions, FORM)
 
 

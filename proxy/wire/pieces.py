@@ -14,7 +14,7 @@ PIECE_CHARS = 64 * 1024
 
 def pieces(text: str, most_chars: int = PIECE_CHARS) -> Iterator[tuple[int, int]]:
     """
-    Where the pieces of a text start and stop.
+    The pieces of a text, as their starts and stops.
 
     Each ends behind the last line break in it, else behind its last space, else after so many characters. A shorter
     text is one piece; an empty one has none.

@@ -76,7 +76,7 @@ def _folded(items: Iterable[Any]) -> Iterator[tuple[int, Json]]:
 
 
 def _role(item: Json) -> str:
-    """Who an item comes from. Types that are not known are the model's: nobody else thinks of new ones."""
+    """Whose item it is. Types that are not known are the model's: nobody else thinks of new ones."""
     if "role" in item:
         return text_of(item["role"])
     return "tool" if text_of(item.get("type")).endswith(_ANSWERING) else "assistant"

@@ -131,7 +131,7 @@ def _worth_chars(candidate: Candidate, budget: Budget) -> int:
 
 def stretch_around(text: str, best: str, limit_chars: int) -> tuple[int, int]:
     """
-    Where to cut a longer text: so many characters around its best sentence, at white space if there is any.
+    The part of a longer text to quote: so many characters around its best sentence, at white space if there is any.
 
     Returns:
         Character offsets, start and stop; at most `limit_chars` apart.

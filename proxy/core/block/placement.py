@@ -57,7 +57,7 @@ def replay(chat: Chat, lineage: Lineage) -> Replay:
 
 def place(chat: Chat, anchor: int, placement: str) -> tuple[int, str]:
     """
-    Where a new block goes: the index into `chat.messages` that carries it, and the role of a message of its own.
+    The place of a new block: the index into `chat.messages` that carries it, and the role of a message of its own.
 
     Args:
         anchor: index of the newest user message that is no tool result; -1: none survived, and the block becomes a

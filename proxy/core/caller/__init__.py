@@ -1,1 +1,1 @@
-"""Who is speaking: tenant, user, project, and what clients say about themselves."""
+"""The caller of a request: tenant, user, project, and what clients say about themselves."""

@@ -1,5 +1,5 @@
 """
-How far memory may go for one request: as far as the policy allows, or less where the caller or a list of names says so.
+The reach of memory for one request: as far as the policy allows, or less where the caller or a list of names says so.
 """
 
 from __future__ import annotations

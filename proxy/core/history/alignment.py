@@ -80,7 +80,7 @@ def alignments(history: Sequence[Message], prints: Sequence[Fingerprint], heads:
 
 def new_places(prints: Sequence[Fingerprint], shape: Shape, head: Head, kept: Sequence[int]) -> set[int]:
     """
-    Where a request says what the head did not.
+    Places at which a request says what the head did not.
 
     Returns:
         Indexes into the history; -1 - n for the n-th instruction. Of messages that changed behind their opening only

@@ -1,5 +1,5 @@
 """
-What differs between a request's history and the head that it continues, as facts that the rules of events ask for.
+The differences between a request's history and the head that it continues, as facts that the rules of events ask for.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ def _is_handed_out(head: Head, prints: Sequence[Fingerprint], kept: Sequence[int
 
 def _echoing(chat: Chat, links: Sequence[Link], key: bytes) -> dict[int, int]:
     """
-    Where summaries that we handed out echo, places as in `align.new_places`.
+    Places at which summaries that we handed out echo, as in `align.new_places`.
 
     Returns:
         For each place the shingles in their own words. What they quote, people may say again without any summary.

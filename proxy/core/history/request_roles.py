@@ -93,7 +93,7 @@ def is_side_request(
     intent: Intent, shape: Shape, parent: Shape | None, quotes: bool, adds_nothing: bool = False
 ) -> tuple[bool, tuple[str, ...]]:
     """
-    Is it a side request?
+    Whether it is a side request.
 
     Args:
         shape: of this request.

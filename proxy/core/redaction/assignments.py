@@ -150,7 +150,7 @@ class Assignments:
         return (start, stop, kind) if is_secret else None
 
     def _end(self, start: int, quote: str, says: _Says) -> int:
-        """Where a value ends; its start where it goes on in another line."""
+        """The end of a value; its start where it goes on in another line."""
         text = self._text
         if quote:
             stop = text.find(quote, start, start + VALUE_CHARS)
