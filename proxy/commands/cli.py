@@ -20,7 +20,7 @@ from typing import Any
 from rich.console import Console
 
 from proxy import __version__, terminal
-from proxy.commands import backup, forgetting, openapi, retention, transfer, why_not
+from proxy.commands import backup, check, forgetting, openapi, retention, transfer, why_not
 from proxy.commands.arguments import (
     DONE,
     FAILED,
@@ -139,10 +139,10 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     policy_flags(healthcheck)
     listen_flags(healthcheck)
 
-    check = command(
+    check_config = command(
         "check-config", _check_config, "Check a configuration and its data folder, and list what it changes."
     )
-    check.add_argument("config", nargs="?", type=Path, metavar="FILE", help="YAML file, or the name of a preset")
+    check_config.add_argument("config", nargs="?", type=Path, metavar="FILE", help="YAML file, or the name of a preset")
 
     settings = command("settings", _settings, "Print every setting with its default, as a file to start from.")
     settings.add_argument("--markdown", action="store_true", help="as tables, with what is allowed")
@@ -196,6 +196,7 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     why_not.add_command(command)
     transfer.add_commands(command)
     backup.add_commands(command)
+    check.add_command(command)
 
     forgetting.add_commands(command)
     retention.add_commands(command)
