@@ -1,7 +1,7 @@
 """
 Whether an error says that a prompt is longer than the model takes, and the window that it names.
 
-Providers agree on no code and no status for it. The words here are those of `proxy.scripted.too_long`, where each has
+Providers agree on no code and no status for it. The words here are those of `tests/refusals.py`, where each has
 its source. A wrong yes costs one more request that fails the same way; a wrong no fails a request that would have been
 answered without memory.
 """

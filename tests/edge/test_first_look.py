@@ -10,8 +10,8 @@ import pytest
 from proxy.domain import RawHeaders, TooLong
 from proxy.edge.first_look import HELD_BYTES, BufferedAnswer
 from proxy.errors import UpstreamUnreachable
-from proxy.scripted.too_long import PROVIDERS
 from proxy.wire.too_long import TEXT_BYTES
+from tests.refusals import PROVIDERS
 
 REFUSAL = PROVIDERS["openai"].said(2345, 2048)
 SSE: RawHeaders = [(b"Content-Type", b"text/event-stream; charset=utf-8")]

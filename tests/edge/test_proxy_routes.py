@@ -19,9 +19,9 @@ from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.domain import Ending, Json, RawHeaders
 from proxy.edge.proxy_routes import ProxyRoutes
 from proxy.ports import Body, Prepared, Wire
-from proxy.scripted.too_long import PROVIDERS
 from proxy.settings.policy import KeyPolicy, Policy
 from tests.edge.serving import NOTE, ScriptedPipeline, edge
+from tests.refusals import PROVIDERS
 from tests.running import PATIENCE_SECONDS, free_port
 from tests.wirelevel import Headers, HttpMessage, Line, RawUpstream, answer, chunk, chunked_head, connected, request
 

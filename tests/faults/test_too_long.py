@@ -10,7 +10,7 @@ import pytest
 
 from proxy.domain import Json
 from proxy.scripted import Reply, ScriptedUpstream
-from proxy.scripted.too_long import PROVIDERS, Words, within
+from tests.refusals import PROVIDERS, Words, within
 from tests.running import BLOCK_OPENS, Answered, Proxy, as_headers, request, rows, texts
 
 pytestmark = pytest.mark.slow

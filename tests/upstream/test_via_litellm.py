@@ -16,7 +16,7 @@ import pytest
 
 from proxy.domain import Json, ToolCall
 from proxy.scripted import Reply, ScriptedUpstream
-from proxy.scripted.too_long import PROVIDERS
+from tests.refusals import PROVIDERS
 from tests.running import (
     BLOCK_OPENS,
     PATIENCE_SECONDS,

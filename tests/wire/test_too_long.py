@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from proxy.domain import TooLong
-from proxy.scripted.too_long import PROVIDERS
 from proxy.wire.too_long import too_long, too_long_event
+from tests.refusals import PROVIDERS
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -15,6 +15,7 @@ def test_refusal_is_known_in_the_words_of_every_provider(provider: str) -> None:
     told = too_long(words.status, words.said(2345, 2048))
     assert told is not None
     assert told.window_tokens == (2048 if words.names_window else None)
+    assert words.source
 
 
 @pytest.mark.parametrize(
