@@ -13,18 +13,19 @@ import socket
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 import structlog
 from starlette.applications import Starlette
-from starlette.routing import BaseRoute, Router
+from starlette.routing import BaseRoute, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy import logs
 from proxy.core.caller.client_table import read_signals
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.edge.access import Access
-from proxy.edge.admin.health_routes import Readying
-from proxy.edge.admin.routes import Parts, admin_routes
+from proxy.edge.admin.late import LateApplication
+from proxy.edge.admin.probe_routes import ProbeRoutes, Readying
 from proxy.edge.draining import ClosingAnswers, Draining
 from proxy.edge.generations import Generation, Generations
 from proxy.edge.hangup import on_hangup
@@ -175,7 +176,22 @@ class _Proxy:
 
     def _own_routes(self, policy: Policy) -> list[BaseRoute]:
         """The proxy's own endpoints."""
-        memory, keys = self._memory, load.proxy_keys(policy, self._environment)
+        keys = load.proxy_keys(policy, self._environment)
+        access = Access(
+            token=load.admin_token(self._environment),
+            tenants={key: f"key:{opens.name}" for key, opens in keys.items()},
+            is_loopback=policy.listen.is_loopback,
+        )
+        readying = Readying(self._memory.state, lambda: self._draining.has_begun)
+        probes = ProbeRoutes(readying, self._metrics, access, self_description(policy, self._environment))
+        api = LateApplication(partial(self._admin_api, policy, access, readying))
+        return [*probes.routes(), Route("/memory{rest:anything}", api)]
+
+    def _admin_api(self, policy: Policy, access: Access, readying: Readying) -> ASGIApp:
+        """The API under /memory."""
+        from proxy.edge.admin.routes import Parts, admin_api  # late: a start need not wait for it
+
+        memory = self._memory
         parts = Parts(
             database=memory.database,
             journal=memory.journal,
@@ -183,18 +199,12 @@ class _Proxy:
             forgetting=memory.forgetting,
             retiring=memory.retiring,
             sweeper=memory.sweeper,
-            readying=Readying(memory.state, lambda: self._draining.has_begun),
+            readying=readying,
             policies=self._reload,
             clock=time.time,
             default_tenant=f"static:{policy.tenants.static}" if policy.tenants.static else "",
         )
-        access = Access(
-            token=load.admin_token(self._environment),
-            tenants={key: f"key:{opens.name}" for key, opens in keys.items()},
-            is_loopback=policy.listen.is_loopback,
-        )
-        description = self_description(policy, self._environment)
-        return admin_routes(parts, metrics=self._metrics, access=access, self_description=description)
+        return admin_api(parts, access)
 
 
 class _Front:

@@ -39,6 +39,7 @@ LATE = (
     *("litellm", "fastembed", "onnx", "onnxruntime", "tokenizers", "huggingface_hub"),
     *(
         "opentelemetry",
+        "proxy.edge.admin.routes",
         "requests",
         "openai",
         "anthropic",

@@ -1,5 +1,5 @@
 """
-The table of the proxy's own endpoints: all resources of the admin API, and the endpoints of probes and monitoring.
+The table of the admin API: the operations of all its resources.
 
 Each resource is a file with a table of its operations. Whoever adds one names it in `operations`, and what it works on
 in `Parts`; the document and the tests follow the table.
@@ -7,22 +7,23 @@ in `Parts`; the document and the tests follow the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from starlette.convertors import Convertor, register_url_convertor
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp
 
 from proxy.edge.access import Access
 from proxy.edge.admin.conversation_routes import ConversationRoutes
 from proxy.edge.admin.document_routes import DocumentRoutes
 from proxy.edge.admin.forget_routes import ForgetRoutes
 from proxy.edge.admin.guard import Guard, PathEndpoint, UnknownPath
-from proxy.edge.admin.health_routes import HealthRoutes, ProbeRoutes, Readying
+from proxy.edge.admin.health_routes import HealthRoutes
 from proxy.edge.admin.memory_routes import MemoryRoutes
 from proxy.edge.admin.operation import PREFIX, Operation
 from proxy.edge.admin.policy_routes import PolicyRoutes
+from proxy.edge.admin.probe_routes import Readying
 from proxy.edge.admin.retention_routes import RetentionRoutes
 from proxy.edge.admin.retire_routes import RetireRoutes
 from proxy.edge.admin.search_routes import SearchRoutes
@@ -32,7 +33,6 @@ from proxy.memory.forgetting import Forgetting
 from proxy.memory.policy_reload import PolicyReload
 from proxy.memory.retention import Sweeper
 from proxy.memory.retiring import Retiring
-from proxy.metrics import Metrics
 from proxy.ports import Clock, Retriever
 from proxy.store.database import Database
 from proxy.store.journal import Journal
@@ -56,21 +56,6 @@ class Parts:
     policies: PolicyReload
     clock: Clock
     default_tenant: str = ""
-
-
-class _Anything(Convertor[str]):
-    """What is left of a path; `path` of Starlette's ends at a line break."""
-
-    regex = "(?s:.*)"
-
-    def convert(self, value: str) -> str:
-        return value
-
-    def to_string(self, value: str) -> str:
-        return value
-
-
-register_url_convertor("anything", _Anything())
 
 
 def operations(parts: Parts) -> list[Operation[Any]]:
@@ -97,21 +82,9 @@ def all_operations() -> list[Operation[Any]]:
     return operations(Parts(**nothing))
 
 
-def admin_routes(
-    parts: Parts, *, metrics: Metrics, access: Access, self_description: Mapping[str, Any]
-) -> list[BaseRoute]:
-    """
-    The proxy's own endpoints, for `app.py` to mount in front of the proxied ones.
-
-    Args:
-        self_description: what `/livez` and `/healthz` say beside being alive.
-    """
-    probes = ProbeRoutes(parts.readying, metrics, access, self_description)
-    return [
-        *probes.routes(),
-        *_routes(operations(parts), Guard(access)),
-        Route("/memory{rest:anything}", UnknownPath()),
-    ]
+def admin_api(parts: Parts, access: Access) -> ASGIApp:
+    """All of it as one application, which also answers whatever else is below /memory."""
+    return Router(_routes(operations(parts), Guard(access)), redirect_slashes=False, default=UnknownPath())
 
 
 def _routes(table: Iterable[Operation[Any]], guard: Guard) -> list[Route]:

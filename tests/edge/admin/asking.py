@@ -9,11 +9,13 @@ from urllib.parse import unquote
 
 import orjson
 from starlette.applications import Starlette
+from starlette.routing import Route
 
 from proxy.domain import Candidate, Memory, Query, Recalled
 from proxy.edge.access import Access
-from proxy.edge.admin.health_routes import Readying
-from proxy.edge.admin.routes import Parts, admin_routes
+from proxy.edge.admin.late import LateApplication
+from proxy.edge.admin.probe_routes import ProbeRoutes, Readying
+from proxy.edge.admin.routes import Parts, admin_api
 from proxy.memory.forgetting import Forgetting
 from proxy.memory.policy_reload import PolicyReload
 from proxy.memory.retention import Sweeper
@@ -73,7 +75,9 @@ class House:
             clock=lambda: NOW + 1,
             default_tenant=default_tenant,
         )
-        self.app = Starlette(routes=admin_routes(parts, metrics=Metrics(), access=access, self_description={}))
+        probes = ProbeRoutes(parts.readying, Metrics(), access, {})
+        api = LateApplication(lambda: admin_api(parts, access))
+        self.app = Starlette(routes=[*probes.routes(), Route("/memory{rest:anything}", api)])
         self.headers: Mapping[bytes, bytes] = {}
 
     async def apply(self, policy: Policy, number: int) -> None:

@@ -1,0 +1,40 @@
+"""
+An application that is built with its first request: the admin API, which few starts need and all would wait for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+class _Anything(Convertor[str]):
+    """What is left of a path; `path` of Starlette's ends at a line break."""
+
+    regex = "(?s:.*)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("anything", _Anything())
+
+
+class LateApplication:
+    """An ASGI application that another one makes up; importing it beside the event loop keeps streams going."""
+
+    def __init__(self, build: Callable[[], ASGIApp]) -> None:
+        self._build = build
+        self._building: asyncio.Task[ASGIApp] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._building is None:
+            self._building = asyncio.create_task(asyncio.to_thread(self._build))
+        application = await asyncio.shield(self._building)
+        await application(scope, receive, send)
