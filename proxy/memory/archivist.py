@@ -42,7 +42,8 @@ from proxy.wire.values import chars_of
 
 FIRST_RETRY_SECONDS = 0.05  # a lock is gone in milliseconds
 LAST_RETRY_SECONDS = 5.0  # a full disk is not
-GATHER_SECONDS = 0.003  # a request waits so long for a fast answer, to be written with it, in half the time
+GATHER_SECONDS = 0.025  # a request waits so long for a fast answer, to be written with it, in half the time
+MOST_PAUSE_SECONDS = 0.01  # between transactions, which pause as long as the last one took: what comes shares the next
 NO_ANSWER = (Ending.REFUSED, Ending.UNANSWERED)
 DIGEST_BYTES = 16  # of what was set aside, so that equal content can be told
 BATCH_CHARS = 1024 * 1024  # of one transaction, written in some 100 ms: others wait for it
@@ -91,6 +92,7 @@ class Archivist:
         self._writing = 0  # requests and answers that are being written
         self._writing_since: float | None = None
         self._taken_at: dict[int, float] = {}  # what is not on the disk yet, by id(), the oldest first
+        self._pause_until = 0.0  # by `monotonic`
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -219,8 +221,8 @@ class Archivist:
             # a thread that is held up is looked after even where nothing else happens
             await self._woken(SLOW_SECONDS if self._readers.is_busy else None)
             batch = self._collected(Batch())
-            if batch.turns and not batch.heard:
-                await self._woken(GATHER_SECONDS)
+            while len(batch) and (seconds := self._room_seconds(batch)) > 0:
+                await self._woken(seconds)
                 batch = self._collected(batch)
             if not batch.items and not batch.broken:
                 continue
@@ -234,11 +236,20 @@ class Archivist:
                 batch.end_waiting()
                 for item in batch.everything:
                     self._taken_at.pop(id(item), None)
+                ended = monotonic()
+                self._pause_until = ended + min(ended - self._writing_since, MOST_PAUSE_SECONDS)
                 self._writing_since = None
                 self._writing = 0
                 self.room.give_back(batch.turns, batch.size_bytes)
                 self._look_whether_idle()
             self._on_written()
+
+    def _room_seconds(self, batch: Batch) -> float:
+        """How long others may still join a batch, which began when its first item was collected."""
+        pause = self._pause_until - monotonic()
+        if batch.chars >= BATCH_CHARS:
+            return 0.0
+        return pause if batch.heard else max(pause, batch.began_at + GATHER_SECONDS - monotonic())
 
     def _look_whether_idle(self) -> None:
         if not self.backlog:

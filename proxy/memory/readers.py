@@ -103,13 +103,15 @@ class Readers(Generic[T, R]):
             room_chars -= item.chars
             self._keep(item, self._read(item))
         with self._lock:
+            if not self._queue:  # a thread that wakes for nothing costs as much as reading a short text
+                return
             for lane, weighs in ((self._light, _is_light), (self._heavy, _is_heavy)):
                 slow = sum(
                     weighs(item) and monotonic() - since > SLOW_SECONDS for item, since in self._reading.values()
                 )
                 if lane.idle:
                     lane.ready.notify()
-                elif self._queue and lane.running < min(lane.threads + slow, lane.threads_max):
+                elif lane.running < min(lane.threads + slow, lane.threads_max):
                     lane.running += 1
                     threading.Thread(target=self._run, args=(lane, weighs), name="archivist", daemon=True).start()
 

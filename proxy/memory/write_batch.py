@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 
 from proxy.domain import Ending, Heard, Record, Turn
 from proxy.ports import Span, Wire
@@ -65,6 +66,7 @@ class Batch:
     broken: list[tuple[Item, Exception]] = field(default_factory=list)  # what could not be read
     turns: int = 0
     chars: int = 0
+    began_at: float = field(default_factory=monotonic)
     size_bytes: int = 0
 
     def __len__(self) -> int:

@@ -18,7 +18,14 @@ from proxy.domain import Bare, Ending, Entry, Heard
 from proxy.store.branch_heads import to_listing
 from proxy.store.connection import Transaction
 from proxy.store.diffs import decode_kept, encode_kept, message_list
-from proxy.store.messages import NewOccurrence, forget_occurrences, last_ids, write_occurrences
+from proxy.store.messages import (
+    NewOccurrence,
+    OccurrencePassages,
+    forget_occurrences,
+    last_ids,
+    write_occurrences,
+    write_passages,
+)
 from proxy.store.requests import write_links
 from proxy.store.tombstones import ERASED_TURN, without_passages, without_query, without_text
 from proxy.wire.values import dumps
@@ -37,8 +44,15 @@ class _Open:
     retirement: int  # of what it asked, meanwhile; 0 none
 
 
-def write_answers(transaction: Transaction, answers: Sequence[Heard]) -> None:
-    """Write the answers of turns that are open; those of others were written before, or their request never was."""
+def write_answers(
+    transaction: Transaction, answers: Sequence[Heard], findable: Sequence[OccurrencePassages] = ()
+) -> None:
+    """
+    Write the answers of turns that are open; those of others were written before, or their request never was.
+
+    Args:
+        findable: passages of requests that were written in the same transaction, to be written with those of answers.
+    """
     keys = orjson.dumps([heard.answer.turn_id for heard in answers]).decode()
     rows = transaction.read(
         "SELECT turn.key, turn.id, turn.conversation, conversation.tenant, turn.parent, turn.messages,"
@@ -71,19 +85,17 @@ def write_answers(transaction: Transaction, answers: Sequence[Heard]) -> None:
             ((t, h, _kept(t, h.entry)) for t, h in ended if h.entry), last["occurrence"] + 1
         )
     ]
-    write_occurrences(transaction, occurrences, last["memory"])
+    write_passages(transaction, [*findable, *write_occurrences(transaction, occurrences)])
+    listed = {
+        s.turn: to_listing([(s.entry.new.print.full, s.entry.new.print.opening, s.occurrence, s.entry.new.flags)])
+        for s in occurrences
+    }
     transaction.write(
-        "UPDATE head SET listing = CAST(listing || ? AS BLOB) WHERE turn = ?",
-        [
-            (to_listing([(s.entry.new.print.full, s.entry.new.print.opening, s.occurrence, s.entry.new.flags)]), s.turn)
-            for s in occurrences
-        ],
-    )
-    transaction.write(
-        "UPDATE head SET state = json_set(state, '$.tokens', ifnull(?, json_extract(state, '$.tokens')) + ?)"
-        " WHERE turn = ?",
+        "UPDATE head SET listing = CAST(listing || ? AS BLOB),"
+        " state = json_set(state, '$.tokens', ifnull(?, json_extract(state, '$.tokens')) + ?) WHERE turn = ?",
         [
             (
+                listed.get(turn.number, b""),
                 heard.answer.prompt_tokens,
                 ceil(len(heard.entry.text) / CHARS_PER_TOKEN) if heard.entry else 0,
                 turn.number,

@@ -23,7 +23,7 @@ from proxy.errors import DataFault
 from proxy.ports import Clock, Vectors
 from proxy.store.connection import Row, Transaction
 from proxy.store.database import Database
-from proxy.store.messages import OccurrencePassages, ids, last_ids, write_passages
+from proxy.store.messages import OccurrencePassages, ids, write_passages
 from proxy.store.passages import trim_changes
 from proxy.store.schema import MEMORY_TEXT
 
@@ -229,8 +229,7 @@ def _rebuild(
         (ids(f.occurrence for f in findable),),
     )
     there = {row[0] for row in still}
-    last = last_ids(transaction)
-    write_passages(transaction, [f for f in findable if f.occurrence in there], last["memory"])
+    write_passages(transaction, [f for f in findable if f.occurrence in there])
     transaction.write(SET_ASIDE_MESSAGE, [(reason, at, occurrence) for occurrence, reason in broken.items()])
     transaction.write("UPDATE task SET next = ? WHERE name = ?", [(done, REBUILD)])
     return True

@@ -36,7 +36,7 @@ from proxy.store.branch_heads import head_after, head_of
 from proxy.store.connection import Ask, Row, Transaction
 from proxy.store.database import Database
 from proxy.store.diffs import message_list
-from proxy.store.messages import ids
+from proxy.store.messages import ids, write_passages
 from proxy.store.requests import write_requests
 from proxy.store.stats import count, usage
 from proxy.wire.message import read_message
@@ -233,10 +233,11 @@ class Journal:
         """
 
         def work(transaction: Transaction) -> None:
-            if requests:
-                write_requests(transaction, requests)
+            findable = write_requests(transaction, requests)
             if answers:
-                write_answers(transaction, answers)
+                write_answers(transaction, answers, findable)
+            else:
+                write_passages(transaction, findable)
 
         await self._database.transact(work)
 

@@ -4,7 +4,7 @@ Messages as rows: their contents, once for each tenant, the places where they oc
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -59,13 +59,8 @@ def messages_of(ask: Ask, tenant: str, conversation: str) -> list[tuple[int, int
     return [(occurrence, full) for occurrence, full in rows]
 
 
-def write_occurrences(transaction: Transaction, occurrences: Sequence[NewOccurrence], last_memory: int) -> None:
-    """
-    Messages in their places, and the passages that find them.
-
-    Args:
-        last_memory: see `last_ids`.
-    """
+def write_occurrences(transaction: Transaction, occurrences: Sequence[NewOccurrence]) -> list[OccurrencePassages]:
+    """Messages in their places. Returns the passages that find them, for `write_passages`."""
     transaction.write(
         "INSERT INTO content(tenant, digest, text, rest) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
         [(s.tenant, s.entry.digest, s.entry.text, s.entry.rest) for s in occurrences],
@@ -86,14 +81,24 @@ def write_occurrences(transaction: Transaction, occurrences: Sequence[NewOccurre
         "INSERT INTO retired(occurrence, retirement, memory) VALUES (?, ?, 0)",
         [(s.occurrence, s.retirement) for s in occurrences if s.retirement],
     )
-    findable = [OccurrencePassages(s.occurrence, s.tenant, s.conversation, s.entry.passages) for s in occurrences]
-    write_passages(transaction, findable, last_memory)
+    return [OccurrencePassages(s.occurrence, s.tenant, s.conversation, s.entry.passages) for s in occurrences]
 
 
-def write_passages(transaction: Transaction, findable: Sequence[OccurrencePassages], last_memory: int) -> None:
-    """Memories, their full-text rows, and how many of a tenant's memories hold each term."""
+def write_passages(
+    transaction: Transaction, findable: Sequence[OccurrencePassages], last_memory: int | None = None
+) -> None:
+    """
+    Memories, their full-text rows, and how many of a tenant's memories hold each term.
+
+    Call it once in a transaction: most terms stand in several passages.
+
+    Args:
+        last_memory: the id in front of theirs; None: the last that there is.
+    """
     rows = [(f, passage) for f in findable for passage in f.passages]
-    start = last_memory + 1
+    if not rows:
+        return
+    start = (last_ids(transaction)["memory"] if last_memory is None else last_memory) + 1
     transaction.write(
         "INSERT INTO memory(id, tenant, conversation, occurrence, start, stop, tags, kind) VALUES (?,?,?,?,?,?,?,?)",
         [
@@ -105,12 +110,16 @@ def write_passages(transaction: Transaction, findable: Sequence[OccurrencePassag
         "INSERT INTO memory_text(rowid, tokens) VALUES (?, ?)",
         [(id, " ".join((*p.terms, *scope_terms(f.tenant, f.conversation)))) for id, (f, p) in enumerate(rows, start)],
     )
-    transaction.write("INSERT INTO unindexed(memory) VALUES (?)", [(id,) for id in range(start, start + len(rows))])
-    counted = Counter((f.tenant, term) for f, p in rows for term in set(p.terms))
     transaction.write(
-        "INSERT INTO term(tenant, term, memories) VALUES (?, ?, ?)"
+        "INSERT INTO unindexed(memory) SELECT id FROM memory WHERE id BETWEEN ? AND ?", [(start, start + len(rows) - 1)]
+    )
+    counted: dict[int, Counter[str]] = defaultdict(Counter)
+    for f, passage in rows:
+        counted[f.tenant].update(set(passage.terms))
+    transaction.write(
+        "INSERT INTO term(tenant, term, memories) SELECT ?1, key, value FROM json_each(?2) WHERE true"
         " ON CONFLICT DO UPDATE SET memories = memories + excluded.memories",
-        [(tenant, term, count) for (tenant, term), count in sorted(counted.items())],
+        [(tenant, orjson.dumps(dict(sorted(terms.items()))).decode()) for tenant, terms in counted.items()],
     )
 
 

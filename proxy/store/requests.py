@@ -4,8 +4,10 @@ Requests as rows: each is a diff against the head that it continues, with all th
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import orjson
 
@@ -25,7 +27,7 @@ from proxy.store.branch_heads import (
 )
 from proxy.store.connection import Transaction
 from proxy.store.diffs import encode_kept, encode_run
-from proxy.store.messages import NewOccurrence, ids, last_ids, write_occurrences
+from proxy.store.messages import NewOccurrence, OccurrencePassages, ids, last_ids, write_occurrences
 from proxy.store.tombstones import (
     ERASED_TURN,
     has_erasures,
@@ -42,25 +44,28 @@ from proxy.wire.values import dumps
 
 MAX_HEADS = 16  # of one conversation: parallel branches, and the states before compactions, newest first
 
-LATE = """
-SELECT DISTINCT conversation.id
-FROM json_each(?) AS told JOIN conversation ON tenant = json_extract(told.value, '$[0]')
-    AND public = json_extract(told.value, '$[1]')
-WHERE (user = '' AND json_extract(told.value, '$[2]') <> '') OR (scope = '' AND json_extract(told.value, '$[3]') <> '')
+CONVERSATIONS = """
+SELECT tenant, public, id, role, user, scope FROM conversation
+WHERE (tenant, public) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))
 """
 
 Tenants = Mapping[str, int]
 Conversations = Mapping[tuple[int, str], int]
 
 
-def write_requests(transaction: Transaction, records: Sequence[Record]) -> None:
-    """Write what is not there yet; a record whose turn is already written changes nothing."""
+def write_requests(transaction: Transaction, records: Sequence[Record]) -> list[OccurrencePassages]:
+    """
+    Write what is not there yet; a record whose turn is already written changes nothing.
+
+    Returns:
+        The passages that find it, for `write_passages`.
+    """
     keys = orjson.dumps([record.turn.id for record in records]).decode()
     found = transaction.read("SELECT turn.key FROM json_each(?) AS asked JOIN turn ON turn.key = asked.value", (keys,))
     written = {key for (key,) in found}
     fresh = {record.turn.id: record for record in records if record.turn.id not in written}
     if not fresh:
-        return
+        return []
     was_erased = has_erasures(transaction.read)
     if was_erased:
         fresh = {key: uncovered(transaction.read, record) for key, record in fresh.items()}
@@ -94,7 +99,7 @@ def write_requests(transaction: Transaction, records: Sequence[Record]) -> None:
         placed = {at: listed[o] if o in listed else loose[o][1] for at, o in kept.items()}
         request = _Request(number, tenant, conversation, turn, parent, new, None, listed, kept, placed)
         requests.append(_without_erased(transaction, request, record) if was_erased else request)
-    _write(transaction, requests, last["memory"])
+    return _write(transaction, requests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +236,7 @@ def _all_stand(transaction: Transaction, occurrences: Sequence[int]) -> bool:
     return bool(count == len(set(occurrences)))
 
 
-def _write(transaction: Transaction, requests: Sequence[_Request], last_memory: int) -> None:
+def _write(transaction: Transaction, requests: Sequence[_Request]) -> list[OccurrencePassages]:
     transaction.write(
         "INSERT INTO turn(id, key, conversation, parent, role, event, kept, messages, model, explain, created_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -244,13 +249,14 @@ def _write(transaction: Transaction, requests: Sequence[_Request], last_memory: 
             for r in requests
         ],
     )
-    write_occurrences(transaction, [occurrence for r in requests for occurrence in r.new], last_memory)
+    findable = write_occurrences(transaction, [occurrence for r in requests for occurrence in r.new])
     _write_heads(transaction, [r for r in requests if r.turn.role is not Role.SIDE])
     write_links(
         transaction,
         [(r.tenant, print, kind, r.conversation, r.number) for r in requests for kind, print in r.turn.links],
     )
     _write_blocks(transaction, requests)
+    return findable
 
 
 def write_links(transaction: Transaction, links: Sequence[tuple[int, int, LinkKind, int, int]]) -> None:
@@ -260,33 +266,52 @@ def write_links(transaction: Transaction, links: Sequence[tuple[int, int, LinkKi
     Args:
         links: tenant, print, kind, conversation, turn.
     """
+    prints: dict[tuple[int, LinkKind, int, int], list[int]] = defaultdict(list)
+    for tenant, print, kind, conversation, turn in links:
+        prints[tenant, kind, conversation, turn].append(print)
     transaction.write(
-        "INSERT INTO link(tenant, print, kind, conversation, turn) SELECT ?1, ?2, ?3, ?4, ?5 WHERE NOT EXISTS ("
-        " SELECT 1 FROM link JOIN turn ON turn.id = link.turn WHERE link.tenant = ?1 AND link.print = ?2"
-        " AND link.kind = ?3 AND link.conversation = ?4 AND turn.ending <> 'open') ON CONFLICT DO NOTHING",
-        links,
+        "INSERT INTO link(tenant, print, kind, conversation, turn)"
+        " SELECT ?1, value, ?2, ?3, ?4 FROM json_each(?5) WHERE NOT EXISTS ("
+        " SELECT 1 FROM link JOIN turn ON turn.id = link.turn WHERE link.tenant = ?1 AND link.print = value"
+        " AND link.kind = ?2 AND link.conversation = ?3 AND turn.ending <> 'open') ON CONFLICT DO NOTHING",
+        [(*of, ids(listed)) for of, listed in prints.items()],
     )
 
 
 def _tenants(transaction: Transaction, turns: Sequence[Turn]) -> Tenants:
     names = sorted({turn.tenant for turn in turns})
-    transaction.write(
-        "INSERT INTO tenant(name) SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM tenant WHERE name = ?1)",
-        [(name,) for name in names],
-    )
-    found = transaction.read(
-        "SELECT tenant.name, tenant.id FROM json_each(?) AS asked JOIN tenant ON tenant.name = asked.value",
-        (orjson.dumps(names).decode(),),
-    )
-    return dict(found)
+    sql = "SELECT tenant.name, tenant.id FROM json_each(?) AS asked JOIN tenant ON tenant.name = asked.value"
+    asked = (orjson.dumps(names).decode(),)
+    found: dict[str, int] = dict(transaction.read(sql, asked))
+    if new := [(name,) for name in names if name not in found]:
+        transaction.write("INSERT INTO tenant(name) VALUES (?)", new)
+        found = dict(transaction.read(sql, asked))
+    return found
 
 
 def _conversations(transaction: Transaction, turns: Sequence[Turn], tenants: Tenants) -> Conversations:
     """A conversation that began with a side request gets its true role, and a user who names himself late his name."""
-    told = orjson.dumps([[tenants[t.tenant], t.conversation, t.user, t.scope] for t in turns]).decode()
-    late = transaction.read(LATE, (told,))
+    asked = orjson.dumps([[tenants[turn.tenant], turn.conversation] for turn in turns]).decode()
+    known = {(tenant, public): of for tenant, public, *of in transaction.read(CONVERSATIONS, (asked,))}
+
+    def stands(turn: Turn) -> Sequence[Any] | None:
+        return known.get((tenants[turn.tenant], turn.conversation))
+
+    def names_late(turn: Turn, user: str, scope: str) -> bool:
+        return bool((turn.user and not user) or (turn.scope and not scope))
+
+    late = {of[0] for turn in turns if (of := stands(turn)) and names_late(turn, *of[2:])}
+    changed = [
+        turn
+        for turn in turns
+        if (of := stands(turn)) is None or of[0] in late or (of[1] == Role.SIDE and turn.role is not Role.SIDE)
+    ]
+    if not changed:
+        return {key: of[0] for key, of in known.items()}
     # caches of what this user said elsewhere have read past these passages: they look again
-    transaction.write("INSERT INTO forgotten(memory) SELECT id FROM memory WHERE conversation = ?", late)
+    transaction.write(
+        "INSERT INTO forgotten(memory) SELECT id FROM memory WHERE conversation = ?", [(id,) for id in sorted(late)]
+    )
     transaction.write(
         "INSERT INTO conversation(tenant, public, role, parent, user, scope, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET role = iif(role = 'side', excluded.role, role),"
@@ -295,16 +320,10 @@ def _conversations(transaction: Transaction, turns: Sequence[Turn], tenants: Ten
         " OR (scope = '' AND excluded.scope <> '')",
         [
             (tenants[t.tenant], t.conversation, t.role, t.parent_conversation, t.user, t.scope, t.created_at)
-            for t in turns
+            for t in changed
         ],
     )
-    asked = orjson.dumps([[tenants[turn.tenant], turn.conversation] for turn in turns]).decode()
-    found = transaction.read(
-        "SELECT tenant, public, id FROM conversation WHERE (tenant, public) IN"
-        " (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))",
-        (asked,),
-    )
-    return {(tenant, public): id for tenant, public, id in found}
+    return {(tenant, public): id for tenant, public, id, *_ in transaction.read(CONVERSATIONS, (asked,))}
 
 
 def _loose(

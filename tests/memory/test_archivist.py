@@ -22,7 +22,7 @@ import pytest
 
 from proxy.domain import Completion, Ending, Json, RawHeaders, Turn
 from proxy.errors import MemoryFault
-from proxy.memory.archivist import Archivist
+from proxy.memory.archivist import GATHER_SECONDS, Archivist
 from proxy.memory.indexing import BATCH_PASSAGES, Indexer
 from proxy.memory.queue_room import ArchiveLimits
 from proxy.memory.readers import INLINE_CHARS
@@ -281,6 +281,25 @@ async def test_many_that_wait_are_written_together(house: House) -> None:
         assert house.counts.observed["journal"] == 1
     await house.database.open()
     assert len(await house.texts()) == 50
+
+
+async def test_a_request_is_written_with_an_answer_that_comes_soon(house: House) -> None:
+    counted = []
+    async with house.running():
+        for n in range(20):  # whoever is not served for a while finds the request written
+            before = house.counts.observed["journal"]
+            turn = replace(turn_of(user(f"message {n}")), conversation=f"c-{n}")
+            house.archivist.note(turn)
+            await asyncio.sleep(GATHER_SECONDS / 3)
+            listener = house.archivist.listen(turn, chat, 200, STREAM)
+            listener.feed(events("hi")[0])
+            await ended(listener)
+            await until(lambda: house.archivist.backlog == 0)
+            counted.append(house.counts.observed["journal"] - before)
+            if counted[-1] == 1:
+                break
+        assert counted[-1] == 1, counted
+        assert await house.database.read("SELECT count(*) FROM turn WHERE ending = 'complete'") == [(len(counted),)]
 
 
 # --- trouble -----------------------------------------------------------------------------------------
