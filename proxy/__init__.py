@@ -6,6 +6,7 @@ The map, top down: a file imports only from its own line and from those below (`
     __main__ commands/      the command line: serve, wrap, doctor, demo, explain, forget, bench ...
     evaluation/             benchmarks of recall and compaction
     app                     the composition root: joins all parts and opens and closes them
+    mcp/                    memory as tools of the Model Context Protocol
     edge/                   HTTP: the proxied paths, and the proxy's own endpoints
     pipeline                the preparation of one request, from its body to what is forwarded
     memory/                 services: reading, recall, archiving, indexing, forgetting, supervised background work

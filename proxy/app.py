@@ -34,6 +34,10 @@ from proxy.edge.proxy_routes import ProxyRoutes
 from proxy.edge.request_id import LabelledAnswers
 from proxy.edge.self_description import self_description
 from proxy.edge.web_pages import PageGuard, WebPages
+from proxy.mcp import PATH as MCP_PATH
+from proxy.mcp.endpoint import McpEndpoint
+from proxy.mcp.speakers import Speakers
+from proxy.mcp.tools import MemoryTools
 from proxy.memory.policy_reload import PolicyReload
 from proxy.memory.service import MemoryService
 from proxy.metrics import Metrics
@@ -165,14 +169,24 @@ class _Proxy:
         proxied = ProxyRoutes(policy, pipeline, shared.upstreams, keyring, state, metrics.response, self._tracer)
         pages = WebPages(policy.listen, has_keys=bool(keyring), hostname=socket.gethostname())
         own = LabelledAnswers(Router(self._own_routes(policy)))
+        mcp = self._mcp(policy, keyring)
         shared.users += 1
 
         async def close() -> None:
+            await mcp.close()
             await pipeline.settle()
             await shared.release()
 
-        app = PageGuard(_Front(OWN_PATHS, own, proxied), pages, metrics.refused)
+        front = _Front(OWN_PATHS, own, _Front((MCP_PATH,), mcp, proxied) if policy.mcp.enabled else proxied)
+        app = PageGuard(front, pages, metrics.refused)
         return Generation(app, pipeline.close, close)
+
+    def _mcp(self, policy: Policy, keyring: ProxyKeys) -> McpEndpoint:
+        """Memory as tools."""
+        memory = self._memory
+        parts = (memory.database, memory.recall, memory.forgetting, policy, self._secret, time.time)
+        speakers = Speakers(policy, self._signals, keyring, self._secret)
+        return McpEndpoint(MemoryTools(*parts), policy.mcp.tools, speakers.of)
 
     def _own_routes(self, policy: Policy) -> list[BaseRoute]:
         """The proxy's own endpoints."""

@@ -20,7 +20,7 @@ from typing import Any
 from rich.console import Console
 
 from proxy import __version__, terminal
-from proxy.commands import backup, check, forgetting, openapi, retention, transfer, why_not
+from proxy.commands import backup, check, forgetting, mcp, openapi, retention, transfer, why_not
 from proxy.commands.arguments import (
     DONE,
     FAILED,
@@ -197,6 +197,7 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     transfer.add_commands(command)
     backup.add_commands(command)
     check.add_command(command)
+    mcp.add_command(command)
 
     forgetting.add_commands(command)
     retention.add_commands(command)

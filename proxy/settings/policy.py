@@ -432,6 +432,25 @@ class ModelPolicy(_Part):
     _at_home = field_validator("folder", "cache")(_expanded)
 
 
+McpTool = Literal["search_memory", "fetch_memory", "recall_lost", "search", "fetch", "forget_memory"]
+
+
+class McpPolicy(_Part):
+    """Memory as tools for agents."""
+
+    enabled: bool = Field(
+        False,
+        description="Whether memory is served as MCP tools at /mcp, and to palimpsest mcp. It takes the extra mcp: pip "
+        "install 'palimpsest-proxy[mcp]'.",
+    )
+    tools: tuple[McpTool, ...] = Field(
+        ("search_memory", "fetch_memory", "recall_lost"),
+        min_length=1,
+        description="Tools that agents are offered. search and fetch are what ChatGPT looks for. forget_memory erases, "
+        "after a preview that must be confirmed.",
+    )
+
+
 class LimitPolicy(_Part):
     """Largest request."""
 
@@ -474,6 +493,7 @@ class Policy(_Part):
         RetentionPolicy(), description="How long what is stored is kept. Nothing goes unless this says so."
     )
     model: ModelPolicy = Field(ModelPolicy(), description="The embedding model.")
+    mcp: McpPolicy = Field(McpPolicy(), description="Memory as tools for agents.")
     limits: LimitPolicy = Field(LimitPolicy(), description="Largest request.")
     log: LogPolicy = Field(
         LogPolicy(), description="The log on standard error. It never holds message text, credentials or query strings."

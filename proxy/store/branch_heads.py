@@ -24,6 +24,18 @@ SELECT conversation.public, head.turn, head.state, head.lost, listing.rows, head
 FROM head JOIN conversation ON conversation.id = head.conversation LEFT JOIN listing ON listing.turn = head.base
 WHERE head.turn = ?
 """
+COMPACTED = """
+SELECT conversation.public, head.turn, head.state, head.lost, listing.rows, head.listing
+FROM (SELECT id, public FROM conversation
+    WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND role = 'main' AND (?2 = '' OR public = ?2)
+        AND (?3 = '' OR user = ?3) AND (?4 = '' OR scope = ?4)
+    ORDER BY id DESC LIMIT ?5) AS conversation
+JOIN head ON head.conversation = conversation.id AND length(head.lost) > 0
+    AND head.turn = (SELECT max(turn) FROM head AS newest WHERE newest.conversation = conversation.id)
+LEFT JOIN listing ON listing.turn = head.base
+ORDER BY head.turn DESC LIMIT ?6
+"""
+NEWEST_CONVERSATIONS = 200  # of a tenant, looked through for compacted ones
 LATER = """
 SELECT conversation.public, turn.id, turn.event, turn.prompt_tokens, turn.messages, head.state, head.lost
 FROM turn JOIN conversation ON conversation.id = turn.conversation
@@ -143,6 +155,17 @@ def head_of(row: Row, blocks: tuple[StoredBlock, ...]) -> Head:
         blocks=blocks,
         tokens=said.get("tokens", 0),
     )
+
+
+def lost_heads(ask: Ask, tenant: str, conversation: str, user: str, scope: str, limit: int) -> list[Head]:
+    """
+    The newest heads of conversations that a compaction took something away from, the newest first.
+
+    Args:
+        conversation: public id; "" with `user` and `scope`: whichever.
+    """
+    where = (tenant, conversation, user, scope, NEWEST_CONVERSATIONS, limit)
+    return [head_of(row, ()) for row in ask(COMPACTED, where)]
 
 
 def head_after(ask: Ask, turn: int) -> Row | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import orjson
 
 from proxy.core.archive.chunking import SCOPE_MARK, scope_terms
-from proxy.domain import Entry, Passage
+from proxy.domain import Entry, HeadFlag, Passage
 from proxy.store.connection import Ask, Row, Transaction
 
 
@@ -47,6 +47,41 @@ def last_ids(transaction: Transaction) -> dict[str, int]:
 def ids(values: Iterable[int]) -> str:
     """Numbers as the JSON list that `json_each` takes."""
     return orjson.dumps(list(values)).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A stored message as it is shown: where it stands, who said what, and when (Unix seconds)."""
+
+    conversation: str
+    occurrence: int
+    role: str
+    text: str
+    created_at: float
+
+
+SHOWN = (
+    f"NOT occurrence.flags & {HeadFlag.ERASED | HeadFlag.RETIRED} AND occurrence.role NOT IN ('system', 'developer')"
+)
+SAID = """
+SELECT conversation.public, occurrence.id, occurrence.role, content.text, occurrence.created_at
+FROM tenant JOIN conversation ON conversation.tenant = tenant.id AND conversation.public = ?2
+JOIN occurrence ON occurrence.conversation = conversation.id JOIN content ON content.id = occurrence.content
+WHERE tenant.name = ?1 AND """
+
+
+def message(ask: Ask, tenant: str, conversation: str, occurrence: int) -> Said | None:
+    """A message of a conversation (public id); None: there is none, or it is an instruction, erased or retired."""
+    rows = ask(f"{SAID} occurrence.id = ?3 AND {SHOWN}", (tenant, conversation, occurrence))
+    return Said(*rows[0]) if rows else None
+
+
+def around(ask: Ask, tenant: str, said: Said, count: int) -> list[Said]:
+    """A message between so many of those that were archived before and after it in its conversation."""
+    where = (tenant, said.conversation, said.occurrence, count)
+    before = ask(f"{SAID} occurrence.id < ?3 AND {SHOWN} ORDER BY occurrence.id DESC LIMIT ?4", where)
+    after = ask(f"{SAID} occurrence.id > ?3 AND {SHOWN} ORDER BY occurrence.id LIMIT ?4", where)
+    return [*(Said(*row) for row in reversed(before)), said, *(Said(*row) for row in after)]
 
 
 def messages_of(ask: Ask, tenant: str, conversation: str) -> list[tuple[int, int]]:

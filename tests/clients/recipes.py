@@ -7,7 +7,7 @@ import re
 from tests.running import ROOT
 
 ADDRESS = "http://127.0.0.1:8484"
-DOCUMENTS = {name: (ROOT / name).read_text() for name in ("docs/clients.md", "README.md")}
+DOCUMENTS = {name: (ROOT / name).read_text() for name in ("docs/clients.md", "docs/mcp.md", "README.md")}
 
 
 def recipes(document: str, language: str) -> list[tuple[str, str]]:
@@ -20,9 +20,9 @@ def recipes(document: str, language: str) -> list[tuple[str, str]]:
     return found
 
 
-def recipe(client: str, language: str, url: str) -> str:
-    """The only block of that language for a client in `docs/clients.md`; `url` is the proxy's, with /v1."""
-    (block,) = [block for heading, block in recipes("docs/clients.md", language) if heading == client]
+def recipe(client: str, language: str, url: str, document: str = "clients.md") -> str:
+    """The only block of that language for a client in a document of `docs`; `url` is the proxy's, with /v1."""
+    (block,) = [block for heading, block in recipes(f"docs/{document}", language) if heading == client]
     return at(block, url)
 
 

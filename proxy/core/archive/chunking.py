@@ -18,7 +18,7 @@ from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped]
 
 from proxy.core.recall.dates import MONTHS
 from proxy.core.recall.utterance import ENGLISH, folded, function_words, is_lasting_wish, language, telling
-from proxy.domain import Passage
+from proxy.domain import BLOCK_OPEN, Passage
 from proxy.wire.frame import own_words
 from proxy.wire.pieces import pieces
 
@@ -52,6 +52,7 @@ CACHED_WORDS = (
 # A private-use letter opens every scope token. FTS5's ascii tokenizer takes it for a letter, as all that is not ASCII;
 # Python's \w does not, and terms consist of \w and joiners only: no text can forge a scope.
 SCOPE_MARK = "\ue000"
+TOOL_ROLES = ("tool", "function")
 
 # Function words, and those that only ask, agree or thank. Dropped from questions; kept in documents, at no cost.
 STOP_WORDS = frozenset(
@@ -127,10 +128,12 @@ def digest(text: str, role: str, window_chars: int = WINDOW_CHARS, block: str = 
         block: that the assistant was shown, if it is known.
 
     Returns:
-        Passages whose `start` and `stop` are character offsets into the text; none for a blank message. Windows of
-        1,000 characters overlap by a fifth and end at white space (LANTERN 3.1, CALMem 3.4). Of a text with more than
-        256 windows the first and the last 128 are kept.
+        Passages whose `start` and `stop` are character offsets into the text; none for a blank message, nor for the
+        result of a tool that quotes memory. Windows of 1,000 characters overlap by a fifth and end at white space
+        (LANTERN 3.1, CALMem 3.4). Of a text with more than 256 windows the first and the last 128 are kept.
     """
+    if role in TOOL_ROLES and BLOCK_OPEN in text:  # memory does not find what memory found
+        return ()
     whole = own_words(text, block) if role == "assistant" else [(0, len(text))]
     spans = [(first + a, first + b) for first, last in whole for a, b in _windows(text[first:last], window_chars)]
     if len(spans) > MAX_PASSAGES:

@@ -1,0 +1,44 @@
+"""
+Speakers of tool calls: who asks, read from the headers as of proxied requests.
+
+Nothing that a tool is told names a tenant, a user or a project: an agent may be told what to say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from proxy.core.caller.client_table import Signals
+from proxy.core.caller.credentials import presented
+from proxy.core.caller.identity import identify
+from proxy.core.caller.proxy_keys import ProxyKeys
+from proxy.core.redaction.redaction import redacted_name
+from proxy.domain import RawHeaders, Speaker
+from proxy.settings.policy import Policy
+
+
+class Speakers:
+    """Reads speakers by one policy."""
+
+    def __init__(self, policy: Policy, signals: Signals, keyring: ProxyKeys, secret: bytes) -> None:
+        self._policy = policy
+        self._signals = signals
+        self._keyring = keyring
+        self._secret = secret
+
+    def of(self, headers: RawHeaders) -> Speaker | None:
+        """Who sent a request with these headers (lower-case names); None: the key is unknown, or names no tenant."""
+        key = self._keyring.find(headers)
+        if self._keyring and key is None:
+            return None
+        named = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+        speaker = identify(named, presented(headers), {}, self._signals, self._policy.tenants, self._secret, key)
+        return (
+            replace(speaker, user=self._named(speaker.user), scope=self._named(speaker.scope))
+            if speaker.tenant
+            else None
+        )
+
+    def _named(self, name: str) -> str:
+        """As it is stored."""
+        return redacted_name(name, self._secret) if name and self._policy.archive.redact else name

@@ -1,0 +1,182 @@
+"""The tools through the running proxy, by the SDK's client in both generations of the protocol, and by real agents."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import agents
+import httpx2
+import openai
+import pytest
+from agents.mcp import MCPServerStreamableHttp
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from proxy.domain import Json, ToolCall
+from proxy.scripted import Reply, ScriptedUpstream
+from tests.running import ROOT, Conversation, Proxy, request, upstream_on_a_thread
+
+pytestmark = pytest.mark.slow
+
+KEY = "sk-mcp"
+FACT = "The metrics exporter listens on port 9417."
+QUESTION = "Which port does the metrics exporter listen on?"
+SETTINGS: Json = {"memory": {"reach": "tenant"}, "mcp": {"enabled": True}}
+ERAS = ("legacy", "auto")
+
+agents.set_tracing_disabled(True)
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[ScriptedUpstream]:
+    with upstream_on_a_thread() as upstream:
+        upstream.script = lambda _question: "Noted."
+        yield upstream
+
+
+@pytest.fixture(scope="module")
+def proxy(upstream: ScriptedUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    """A proxy that serves tools, and has heard the fact in a conversation that is compacted."""
+    settings = SETTINGS | {"mcp": {"enabled": True, "tools": [*TOOLS, "search", "fetch", "forget_memory"]}}
+    with Proxy(tmp_path_factory.mktemp("mcp") / "data", upstream.url, settings) as proxy:
+        talk = Conversation(proxy, KEY)
+        for text in (FACT, "My sister Clara plays the violin.", "The roof needs repair.", "The garden too."):
+            talk.say(text)
+        talk.keep_last(2)
+        talk.say("What is next?")
+        proxy.settle(vectors=False)
+        yield proxy
+
+
+TOOLS = ("search_memory", "fetch_memory", "recall_lost")
+
+
+@asynccontextmanager
+async def asking(proxy: Proxy, mode: str = "auto", key: str = KEY) -> AsyncIterator[Client]:
+    async with httpx2.AsyncClient(headers={"authorization": f"Bearer {key}"}) as http:
+        transport = streamable_http_client(f"http://127.0.0.1:{proxy.port}/mcp", http_client=http)
+        async with Client(transport, mode=mode) as client:
+            yield client
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_tools_are_listed_with_what_an_agent_needs_to_choose(proxy: Proxy, mode: str) -> None:
+    async with asking(proxy, mode) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert set(tools) == {*TOOLS, "search", "fetch", "forget_memory"}
+    for name, tool in tools.items():
+        assert tool.description is not None
+        assert tool.description.startswith("Use when")
+        assert tool.output_schema
+        assert tool.annotations is not None
+        assert tool.annotations.read_only_hint is (name != "forget_memory")
+        assert tool.annotations.destructive_hint is (name == "forget_memory")
+
+
+@pytest.mark.parametrize("mode", ERAS)
+@pytest.mark.parametrize("tool", [("search_memory", {"query": QUESTION}), ("recall_lost", {"question": QUESTION})])
+async def test_a_tool_quotes_what_was_said(proxy: Proxy, mode: str, tool: tuple[str, Json]) -> None:
+    async with asking(proxy, mode) as client:
+        found = await client.call_tool(*tool)
+        assert not found.is_error
+        assert found.structured_content is not None
+        assert "9417" in found.structured_content["text"]
+        id = found.structured_content["results"][0]["id"]
+        fetched = await client.call_tool("fetch_memory", {"id": id})
+    assert not fetched.is_error
+    assert "Use when" not in str(fetched.content)
+
+
+async def test_search_and_fetch_answer_in_the_shape_that_chatgpt_wants(proxy: Proxy) -> None:
+    async with asking(proxy) as client:
+        hits = (await client.call_tool("search", {"query": QUESTION})).structured_content
+        assert hits is not None
+        assert set(hits["results"][0]) == {"id", "title", "url"}
+        documents = [await client.call_tool("fetch", {"id": hit["id"]}) for hit in hits["results"]]
+    told = [document.structured_content or {} for document in documents]
+    assert any("9417" in document["text"] for document in told)
+    assert set(told[0]) == {"id", "title", "text", "url", "metadata"}
+
+
+async def test_another_key_finds_nothing(proxy: Proxy) -> None:
+    async with asking(proxy, key="sk-other") as client:
+        found = await client.call_tool("search_memory", {"query": QUESTION})
+    assert "9417" not in str(found)
+
+
+async def test_a_wrong_argument_and_an_unknown_id_are_errors_in_words(proxy: Proxy) -> None:
+    async with asking(proxy) as client:
+        unknown = await client.call_tool("fetch_memory", {"id": "c-1/999"})
+        assert unknown.is_error
+        assert "no such message" in str(unknown.content)
+        assert (await client.call_tool("search_memory", {"query": ""})).is_error
+
+
+def test_a_call_without_a_key_is_refused(proxy: Proxy) -> None:
+    answered = request(proxy.port, "POST", "/mcp", b"{}", {"content-type": "application/json"})
+    assert answered.status == 401
+    assert "authorization" in answered.json["error"]["message"]
+
+
+async def test_forgetting_is_previewed_and_then_confirmed(proxy: Proxy) -> None:
+    Conversation(proxy, "sk-forgetful").say("The spare key is under the zebrafish tank.")
+    proxy.settle(vectors=False)
+    async with asking(proxy, key="sk-forgetful") as client:
+        preview = (await client.call_tool("forget_memory", {"matching": "zebrafish"})).structured_content
+        assert preview is not None
+        assert preview["would_forget"]["messages"] == 1
+        again = {"matching": "zebrafish", "confirm": preview["confirm"]}
+        done = (await client.call_tool("forget_memory", again)).structured_content
+    assert done is not None
+    assert done["receipt"]["erased"]["messages"] == 1
+
+
+def test_a_proxy_that_serves_no_tools_passes_the_path_on(upstream: ScriptedUpstream, tmp_path: Path) -> None:
+    with Proxy(tmp_path / "data", upstream.url) as proxy:
+        request(proxy.port, "POST", "/mcp", b"{}", {"authorization": f"Bearer {KEY}"})
+    assert upstream.received[-1].path.endswith("/mcp")
+
+
+async def test_the_command_serves_the_same_tools_on_standard_input_and_output(proxy: Proxy) -> None:
+    command = ["-m", "proxy", "mcp", "--url", f"http://127.0.0.1:{proxy.port}"]
+    env = {"OPENAI_API_KEY": KEY, "PYTHONPATH": str(ROOT)}
+    async with Client(stdio_client(StdioServerParameters(command=sys.executable, args=command, env=env))) as client:
+        assert {tool.name for tool in (await client.list_tools()).tools} >= set(TOOLS)
+        found = await client.call_tool("search_memory", {"query": QUESTION})
+    assert "9417" in str(found.content)
+
+
+def calls_then_answers(question: Json) -> Reply | str:
+    """A model that calls the first memory tool it is offered once, and answers with what came back."""
+    results = [message["content"] for message in question["messages"] if message["role"] == "tool"]
+    if results:
+        return "It was in memory."
+    names = [tool["function"]["name"] for tool in question.get("tools", ())]
+    name = next(name for name in names if name.endswith("search_memory"))
+    return Reply(calls=(ToolCall("call-1", name, '{"query": "Which port does the metrics exporter listen on?"}'),))
+
+
+async def test_an_agent_of_openais_sdk_uses_the_tools_and_its_results_are_not_remembered_again(
+    proxy: Proxy, upstream: ScriptedUpstream
+) -> None:
+    upstream.script = calls_then_answers
+    params = {"url": f"http://127.0.0.1:{proxy.port}/mcp", "headers": {"authorization": f"Bearer {KEY}"}}
+    async with (
+        openai.AsyncOpenAI(base_url=proxy.url, api_key=KEY, max_retries=0) as client,
+        MCPServerStreamableHttp(params, name="palimpsest") as server,
+    ):
+        model = agents.OpenAIChatCompletionsModel("gpt-4o", client)
+        agent = agents.Agent(name="Engineer", instructions="You help.", model=model, mcp_servers=[server])
+        result = await agents.Runner.run(agent, "What did I decide about the exporter?")
+    assert result.final_output == "It was in memory."
+    sent = upstream.received[-1].json["messages"]
+    assert "9417" in str(next(message for message in sent if message["role"] == "tool"))
+    proxy.settle(vectors=False)
+    async with asking(proxy) as client:
+        found = (await client.call_tool("search_memory", {"query": QUESTION})).structured_content
+    assert found is not None
+    assert "tool" not in [result["role"] for result in found["results"]]
