@@ -28,9 +28,16 @@ class Checkpoints:
         writing: held by whoever writes.
     """
 
-    def __init__(self, writing: asyncio.Lock) -> None:
+    def __init__(
+        self,
+        writing: asyncio.Lock,
+        pause_seconds: float = CHECKPOINT_SECONDS,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
         self.connection: Connection | None = None  # to move it on; None while the database is closed
         self._writing = writing
+        self._pause_seconds = pause_seconds
+        self._idle_seconds = idle_seconds
         self._writes = 0
         self._moving: asyncio.Task[None] | None = None
 
@@ -45,27 +52,33 @@ class Checkpoints:
 
     async def _move(self) -> None:
         """Move what is written each second; when nothing is written any more, give back the log's room."""
-        moved, idle_seconds = -1, 0.0
-        while idle_seconds < IDLE_SECONDS:
-            await asyncio.sleep(CHECKPOINT_SECONDS)
-            if moved == self._writes:
-                idle_seconds += CHECKPOINT_SECONDS
-                continue
-            moved, idle_seconds = self._writes, 0.0
-            await self._checkpoint(MOVE)
-        await self._checkpoint(EMPTY)
+        moved, idle_seconds, is_kept = -1, 0.0, True
+        while is_kept:
+            await asyncio.sleep(self._pause_seconds)
+            idle_seconds += self._pause_seconds
+            if moved != self._writes:
+                moved, idle_seconds = self._writes, 0.0
+                await self._checkpoint()
+            elif idle_seconds >= self._idle_seconds:
+                idle_seconds, is_kept = 0.0, await self._is_kept()
 
-    async def _checkpoint(self, sql: str) -> None:
+    async def _checkpoint(self) -> None:
         connection = self.connection
         if connection is None:
             return
         with suppress(sqlite3.Error):  # closed meanwhile, or the disk fails: the next write says so
-            if sql == EMPTY:
-                async with self._writing:
-                    await connection.rows(EMPTY)
-                return
             ((_, pages, _),) = await connection.rows(MOVE)
             if pages > LONG_LOG_PAGES:
                 # what was written meanwhile is little; once that is moved too, the next write starts the log anew
                 async with self._writing:
                     await connection.rows(MOVE)
+
+    async def _is_kept(self) -> bool:
+        """Try to empty the log; whether a reader, a backup for one, still needs it: then it is tried again."""
+        connection = self.connection
+        if connection is not None:
+            with suppress(sqlite3.Error):  # as above
+                async with self._writing:
+                    ((busy, *_),) = await connection.rows(EMPTY)
+                return bool(busy)
+        return False
