@@ -45,7 +45,8 @@ GAUGES: Mapping[str, tuple[str, str]] = {
     "queued": ("Turns that wait to be written.", "livesum"),
     "queue_bytes": ("Size of the turns and answers that wait to be written.", "livesum"),
     "archive_lag_seconds": ("How long the oldest of them has waited.", "livemax"),
-    "store_up": ("1 while the store works.", "livemin"),
+    "memory_on": ("1 unless memory.mode is off; then nothing is read or written.", "livemin"),
+    "store_up": ("1 while the store works; means nothing while memory is off.", "livemin"),
     "embedder_ready": ("1 while the embedding model is loaded; 0: recall is lexical only.", "livemin"),
     "policy_generation": ("Number of the policy in force; the lowest of all workers.", "livemin"),
     "policy_last_reload_successful": (

@@ -32,6 +32,7 @@ def known() -> dict[str, set[str]]:
     metrics.fault("recall")
     metrics.response(200)
     metrics.refused("origin")
+    metrics.retention("turns", 1, 1.0)
     metrics.observe("memory", 0.1)
     found: dict[str, set[str]] = {}
     for line in metrics.render().decode().splitlines():

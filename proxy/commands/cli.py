@@ -15,12 +15,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
 from proxy import __version__, terminal
-from proxy.commands import backup, check, forgetting, mcp, openapi, retention, transfer, why_not
+from proxy.commands import backup, check, forgetting, mcp, openapi, retention, stats, transfer, why_not
 from proxy.commands.arguments import (
     DONE,
     FAILED,
@@ -202,8 +201,7 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     forgetting.add_commands(command)
     retention.add_commands(command)
 
-    stats = command("stats", _stats, "Show how much is stored and indexed, and how long searches take.")
-    policy_flags(stats)
+    stats.add_command(command)
 
     bench = command("bench", _bench, "Run a benchmark of memory on known conversations.")
     if arguments[:1] == ["bench"]:  # nobody else waits for what it is made of
@@ -352,17 +350,6 @@ def _explain(given: argparse.Namespace) -> int:
     out = terminal.console()
     for part in terminal.explanation(explained.turn, explained.texts):
         out.print(part)
-    return DONE
-
-
-def _stats(given: argparse.Namespace) -> int:
-    from proxy.commands import offline
-
-    async def run(policy: Policy) -> Mapping[str, Any]:
-        async with offline.opened(policy) as archive:
-            return await archive.stats()
-
-    terminal.console().print(terminal.numbers(asyncio.run(run(quiet_policy(given))), time.time()))
     return DONE
 
 

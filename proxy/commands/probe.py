@@ -51,7 +51,7 @@ def ask(listen: ListenPolicy, path: str) -> Json:
     Raises:
         OSError, HTTPException, ValueError: no answer, or not JSON.
     """
-    connection = HTTPConnection(_host(listen), listen.port, timeout=LOOK_SECONDS)
+    connection = HTTPConnection(place(listen), listen.port, timeout=LOOK_SECONDS)
     try:
         connection.request("GET", path)
         said = json.loads(connection.getresponse().read(ANSWER_BYTES))
@@ -74,7 +74,7 @@ def refusal(listen: ListenPolicy, path: str) -> str:
 
 def address(listen: ListenPolicy) -> str:
     """The URL of a proxy that listens there, without a path."""
-    host = _host(listen)
+    host = place(listen)
     return f"http://{f'[{host}]' if ':' in host else host}:{listen.port}"
 
 
@@ -94,5 +94,6 @@ def claim(listen: ListenPolicy) -> int:
         return port
 
 
-def _host(listen: ListenPolicy) -> str:
+def place(listen: ListenPolicy) -> str:
+    """The host to connect to, for a proxy that listens there."""
     return EVERYWHERE.get(listen.host, listen.host)

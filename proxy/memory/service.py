@@ -157,6 +157,7 @@ class MemoryService:
         Raises:
             PolicyError: the data folder is on a network file system.
         """
+        self._counts.gauge("memory_on", not self._is_off)
         if self._is_off:
             await self._follow()
         else:
@@ -174,6 +175,7 @@ class MemoryService:
         if policy.archive.redact is not self._policy.archive.redact:
             self.recent.forget()  # names stand there as they are stored
         self._policy = policy
+        self._counts.gauge("memory_on", not self._is_off)
         wait_seconds = policy.memory.deadline_ms / 1000
         self.archivist.apply(redacts=policy.archive.redact, commit_wait_seconds=wait_seconds)
         self.windows.apply(policy.pressure)
@@ -187,6 +189,7 @@ class MemoryService:
         first = (start("tokens", self._load_tokens), start("store", self._open_store))
         await asyncio.wait(first, timeout=START_SECONDS)
         await self._follow()
+        self._counts.gauge("store_up", not self.database.error)  # until it is looked at for the first time
         start("model", self._model.watch)  # after the above, as a model takes the machine
         start("archivist", self.archivist.write)
         start("index", partial(self._indexer.run, lambda: not self.archivist.is_failing))

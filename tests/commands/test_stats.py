@@ -1,0 +1,64 @@
+"""`palimpsest stats`: what is stored, and what a running proxy does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+from proxy.scripted import ScriptedUpstream
+from tests.running import Conversation, Proxy, free_port
+
+pytestmark = pytest.mark.slow
+
+WATCH = [sys.executable, "-m", "proxy", "stats", "--watch", "0.2", "--port"]
+
+
+def watching(port: int, *options: str, **env: str) -> subprocess.Popen[str]:
+    environment = os.environ | env
+    return subprocess.Popen([*WATCH, str(port), *options], stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def ended(watch: subprocess.Popen[str]) -> int:
+    """Interrupt as a user does."""
+    watch.send_signal(signal.SIGINT)
+    watch.communicate(timeout=60)
+    return watch.returncode
+
+
+def test_a_running_proxy_is_watched_until_interrupted(tmp_path: Path, upstream: ScriptedUpstream) -> None:
+    upstream.script = lambda body: f"I read {len(body['messages'])} messages."
+    with Proxy(tmp_path / "data", upstream.url, PALIMPSEST_ADMIN_TOKEN="t" * 32) as proxy:
+        Conversation(proxy, "sk-one").say("hello")
+        with watching(proxy.port, "--json", PALIMPSEST_ADMIN_TOKEN="t" * 32) as watch:
+            assert watch.stdout is not None
+            told = [orjson.loads(watch.stdout.readline()) for _ in range(2)]
+            assert ended(watch) == 0
+        assert told[1]["seconds"] > told[0]["seconds"] > 0
+        assert told[1].items() >= {"memory_on": True, "turns_lost": 0, "policy_generation": 1}.items()
+        with watching(proxy.port, PALIMPSEST_ADMIN_TOKEN="t" * 32) as watch:
+            assert watch.stdout is not None
+            screen = [watch.stdout.readline().split()[0] for _ in range(4)]
+            assert ended(watch) == 0
+        assert screen == ["proxy", "over", "requests", "blocks"]
+
+
+def test_a_proxy_that_does_not_answer_is_said_at_once(tmp_path: Path) -> None:
+    with watching(free_port()) as watch:
+        assert watch.stdout is not None
+        said = watch.stdout.read()
+        assert watch.wait(60) == 1
+    assert "does not answer" in said and "--port" in said
+
+
+def test_what_is_stored_comes_as_json_too(proxy: Proxy, conversation: Conversation) -> None:
+    conversation.say("hello")
+    proxy.settle(vectors=False)
+    command = [sys.executable, "-m", "proxy", "stats", "--json", "--data", str(proxy.data)]
+    told = orjson.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+    assert told["turns"] >= 1 and told["bytes"] > 0
