@@ -12,17 +12,18 @@ from typing import Annotated, Any
 from pydantic import Field
 from starlette.responses import Response
 
-from proxy.edge.admin.operation import Call, OfTenant, Operation, Refused
+from proxy.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation, Refused
 from proxy.edge.replies import json_reply
 from proxy.memory.forgetting import Forgetting
 from proxy.memory.targets import target_of
 from proxy.ports import Clock
 
+AGE = r"^\s*\d{1,6}[mhdw]\s*$"
 NOTHING = "nothing stored matches, so nothing was erased"
 NOT_CLEAN = 500  # the receipt says what is left
 STATUSES = {404: NOTHING, NOT_CLEAN: "it was erased, and remains were found on the disk; the receipt lists them"}
 
-Name = str | None
+Name = Annotated[str, Field(pattern=NOT_BLANK)]
 DryRun = Annotated[bool, Field(description="Only count what would be erased.")]
 
 
@@ -30,12 +31,12 @@ DryRun = Annotated[bool, Field(description="Only count what would be erased.")]
 class Forget(OfTenant):
     """What to forget; what is given restricts together."""
 
-    conversation: Annotated[Name, Field(description="Id of a conversation; those of its sub-agents go too.")] = None
-    turn: Annotated[Name, Field(description="Id of a turn, or CONVERSATION/N.")] = None
-    user: Annotated[Name, Field(description="A user.")] = None
-    scope: Annotated[Name, Field(description="A project, from `x-palimpsest-scope`.")] = None
-    older_than: Annotated[Name, Field(description="Age of messages: 90d, 12h, 4w.")] = None
-    matching: Annotated[Name, Field(description="Words that the messages contain, ignoring case.")] = None
+    conversation: Annotated[Name, Field(description="Id of a conversation; those of its sub-agents go too.")] = ""
+    turn: Annotated[Name, Field(description="Id of a turn, or CONVERSATION/N.")] = ""
+    user: Annotated[Name, Field(description="A user.")] = ""
+    scope: Annotated[Name, Field(description="A project, from `x-palimpsest-scope`.")] = ""
+    older_than: Annotated[str, Field(pattern=AGE, description="Age of messages: 90d, 12h, 4w.")] = ""
+    matching: Annotated[Name, Field(description="Words that the messages contain, ignoring case.")] = ""
     dry_run: DryRun = False
 
 
@@ -69,6 +70,44 @@ class DeleteTenant(OfTenant):
     dry_run: DryRun = False
 
 
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What would be erased; nothing was."""
+
+    dry_run: Annotated[bool, Field(description="Always true.")]
+    tenants: Annotated[int, Field(description="How many have any of it.")]
+    would_erase: Annotated[dict[str, int], Field(description="How much, by kind.")]
+
+
+@dataclass(frozen=True, slots=True)
+class DiskCheck:
+    """What a look at the files found after the erasure."""
+
+    clean: Annotated[bool, Field(description="Nothing is left on the disk.")]
+    files: Annotated[int, Field(description="How many were searched.")]
+    bytes: Annotated[int, Field(description="Their size.")]
+    samples: Annotated[int, Field(description="Pieces of what was erased that were looked for.")]
+    said_elsewhere: Annotated[int, Field(description="Of these, those that messages hold which were not meant.")]
+    left: Annotated[int, Field(description="Of these, those that nothing explains.")]
+    log_emptied: Annotated[bool, Field(description="The write-ahead log of the database was emptied.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What was erased: without a word of it, and signed."""
+
+    id: Annotated[str, Field(description="Of the receipt.")]
+    what: Annotated[str, Field(description="`erasure`.")]
+    at: Annotated[str, Field(description="When, ISO 8601.")]
+    asked: Annotated[dict[str, Any], Field(description="What was to be erased, by the names of parameters.")]
+    tenants: Annotated[int, Field(description="How many had any of it.")]
+    erased: Annotated[dict[str, int], Field(description="How much, by kind.")]
+    stays: Annotated[dict[str, Any], Field(description="What of it stays, and why.")]
+    check: Annotated[DiskCheck, Field(description="The proof.")]
+    not_covered: Annotated[list[str], Field(description="Where it may still be.")]
+    signature: Annotated[str, Field(description="By a key of this installation.")]
+
+
 class ForgetRoutes:
     """The operations that erase."""
 
@@ -77,14 +116,16 @@ class ForgetRoutes:
         self._clock = clock
 
     def operations(self) -> tuple[Operation[Any], ...]:
+        def erasing(method: str, path: str, summary: str, run: Any, asks: type[Any]) -> Operation[Any]:
+            more: dict[str, Any] = {"statuses": STATUSES, "other_replies": {NOT_CLEAN: Receipt}, "in_turn": False}
+            return Operation(method, path, summary, run, asks, Receipt | Preview, **more)
+
         def delete(path: str, summary: str, asks: type[Any]) -> Operation[Any]:
-            return Operation("DELETE", path, summary, self.delete, asks, dict, statuses=STATUSES, in_turn=False)
+            return erasing("DELETE", path, summary, self.delete, asks)
 
         conversation = "/conversations/{conversation}"
         return (
-            Operation(
-                "POST", "/forget", "Erase what matches", self.forget, Forget, dict, statuses=STATUSES, in_turn=False
-            ),
+            erasing("POST", "/forget", "Erase what matches", self.forget, Forget),
             delete(conversation + "/turns/{number}", "Erase a turn by its number", DeleteNumberedTurn),
             delete(conversation, "Erase a conversation", DeleteConversation),
             delete("/turns/{turn}", "Erase a turn", DeleteTurn),
@@ -94,8 +135,7 @@ class ForgetRoutes:
 
     async def forget(self, call: Call[Forget]) -> Response:
         """The body says what to forget."""
-        given = {name: value for name, value in asdict(call.asked).items() if value is not None}
-        return await self._answer(given)
+        return await self._answer(asdict(call.asked))
 
     async def delete(self, call: Call[Any]) -> Response:
         """The path says what to forget."""
@@ -106,14 +146,12 @@ class ForgetRoutes:
 
     async def _answer(self, given: dict[str, Any]) -> Response:
         dry_run = given.pop("dry_run")
-        if not given["tenant"]:
-            del given["tenant"]
-        target = target_of(given, self._clock())
+        target = target_of({name: value for name, value in given.items() if value}, self._clock())
         if dry_run:
             preview = await self._forgetting.preview(target)
             if preview is None:
                 raise Refused(404, NOTHING)
-            return json_reply({"dry_run": True, "tenants": preview.tenants, "would_erase": preview.counts})
+            return json_reply(Preview(True, preview.tenants, preview.counts))
         receipt = await self._forgetting.erase(target)
         if receipt is None:
             raise Refused(404, NOTHING)

@@ -28,6 +28,58 @@ class Undo(OfTenant):
     retirement: Annotated[str, Field(description="`id` in the receipt of the retirement.")]
 
 
+@dataclass(frozen=True, slots=True)
+class RetirePreview:
+    """What would be retired; nothing was."""
+
+    dry_run: Annotated[bool, Field(description="Always true.")]
+    tenants: Annotated[int, Field(description="How many have any of it.")]
+    would_retire: Annotated[dict[str, int], Field(description="How much, by kind.")]
+
+
+@dataclass(frozen=True, slots=True)
+class RetirementReceipt:
+    """What was retired, signed."""
+
+    id: Annotated[str, Field(description="By which it can be undone.")]
+    what: Annotated[str, Field(description="`retirement`.")]
+    at: Annotated[str, Field(description="When, ISO 8601.")]
+    until: Annotated[str, Field(description="Until when it can be undone; it is erased then.")]
+    asked: Annotated[dict[str, Any], Field(description="What was to be retired, by the names of parameters.")]
+    tenants: Annotated[int, Field(description="How many had any of it.")]
+    retired: Annotated[dict[str, int], Field(description="How much, by kind.")]
+    stays: Annotated[str, Field(description="What becomes of it.")]
+    signature: Annotated[str, Field(description="By a key of this installation.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """A retirement that can be undone."""
+
+    id: Annotated[str, Field(description="By which.")]
+    tenant: Annotated[str, Field(description="Whose messages; empty: of several.")]
+    messages: Annotated[int, Field(description="How many are retired.")]
+    at: Annotated[str, Field(description="Since when, ISO 8601.")]
+    until: Annotated[str, Field(description="Until when it can be undone.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Retirements:
+    """All of them, the newest first."""
+
+    retirements: list[Retirement]
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What was taken back."""
+
+    id: Annotated[str, Field(description="Of the retirement.")]
+    what: Annotated[str, Field(description="`undone retirement`.")]
+    at: Annotated[str, Field(description="When, ISO 8601.")]
+    messages: Annotated[int, Field(description="How many are in use again.")]
+
+
 class RetireRoutes:
     """The operations that retire, and undo that."""
 
@@ -39,12 +91,19 @@ class RetireRoutes:
         path, known = "/retirements/{retirement}", {404: NOT_KNOWN}
         return (
             Operation(
-                *("POST", "/retire", "Stop recalling what matches", self.retire, Forget, dict),
+                *(
+                    "POST",
+                    "/retire",
+                    "Stop recalling what matches",
+                    self.retire,
+                    Forget,
+                    RetirementReceipt | RetirePreview,
+                ),
                 statuses={404: NOTHING},
                 in_turn=False,
             ),
-            Operation("GET", "/retirements", "Retirements that can be undone", self.listed, OfTenant, dict),
-            Operation("DELETE", path, "Undo a retirement", self.undo, Undo, dict, statuses=known, in_turn=False),
+            Operation("GET", "/retirements", "List retirements that can be undone", self.listed, OfTenant, Retirements),
+            Operation("DELETE", path, "Undo a retirement", self.undo, Undo, Undone, statuses=known, in_turn=False),
         )
 
     async def retire(self, call: Call[Forget]) -> Response:
@@ -56,7 +115,7 @@ class RetireRoutes:
             preview = await self._retiring.preview(target)
             if preview is None:
                 raise Refused(404, NOTHING)
-            return json_reply({"dry_run": True, "tenants": preview.tenants, "would_retire": preview.counts})
+            return json_reply(RetirePreview(True, preview.tenants, preview.counts))
         receipt = await self._retiring.retire(target)
         if receipt is None:
             raise Refused(404, NOTHING)

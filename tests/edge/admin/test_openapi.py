@@ -12,6 +12,7 @@ from proxy.edge.admin.openapi import document
 from proxy.edge.admin.operation import PREFIX
 from proxy.edge.admin.routes import all_operations
 from tests.edge.admin.asking import ACME, House
+from tests.running import ROOT
 
 DOCUMENT = document(all_operations())
 
@@ -40,6 +41,15 @@ def test_every_parameter_and_every_field_is_described() -> None:
         if "description" not in field and "$ref" not in field and field.get("type") != "array"
     ]
     assert (parameters, [name for name, _ in fields]) == ([], [])
+
+
+def test_the_guide_lists_every_operation() -> None:
+    table = (ROOT / "docs" / "api.md").read_text().partition("## All operations")[2]
+    told = [
+        f"| `{one.method} {one.path.replace(':path}', '}')}` | {one.summary[0].lower()}{one.summary[1:]} |"
+        for one in all_operations()
+    ]
+    assert [line for line in told if line not in table] == []
 
 
 def references(value: Any) -> set[str]:

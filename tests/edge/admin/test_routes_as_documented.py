@@ -14,7 +14,6 @@ from typing import Any
 import orjson
 import pytest
 
-from proxy.edge.admin.routes import all_operations
 from proxy.scripted import ScriptedUpstream
 from tests.running import ROOT, Conversation, Proxy, request, until, upstream_on_a_thread
 
@@ -92,12 +91,3 @@ def test_the_commands_work_and_answer_what_is_shown(names: dict[str, str], tmp_p
             answered = orjson.loads(done.stdout)
             if shown and command == commands.splitlines()[-1]:
                 assert lacking(orjson.loads(shown), answered) == [], command
-
-
-def test_every_operation_is_named() -> None:
-    table = GUIDE.partition("## All operations")[2]
-    told = [
-        f"| `{one.method} {one.path.replace(':path}', '}')}` | {one.summary[0].lower()}{one.summary[1:]} |"
-        for one in all_operations()
-    ]
-    assert [line for line in told if line not in table] == []
