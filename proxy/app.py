@@ -7,6 +7,7 @@ is wrong with memory.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import socket
@@ -29,6 +30,7 @@ from proxy.edge.admin.probe_routes import ProbeRoutes, Readying
 from proxy.edge.draining import ClosingAnswers, Draining
 from proxy.edge.generations import Generation, Generations
 from proxy.edge.hangup import on_hangup
+from proxy.edge.key_limits import KeyLimits
 from proxy.edge.provider_state import ProviderState
 from proxy.edge.proxy_routes import ProxyRoutes
 from proxy.edge.request_id import LabelledAnswers
@@ -39,7 +41,9 @@ from proxy.mcp.endpoint import McpEndpoint
 from proxy.mcp.speakers import Speakers
 from proxy.mcp.tools import MemoryTools
 from proxy.memory.policy_reload import PolicyReload
+from proxy.memory.proxy_keys import KnownKeys
 from proxy.memory.service import MemoryService
+from proxy.memory.switches import KnownSwitches
 from proxy.metrics import Metrics
 from proxy.pipeline import Pipeline
 from proxy.ports import Tracer
@@ -53,6 +57,7 @@ from proxy.tracing import tracer_of
 from proxy.upstream.dispatcher import Upstreams
 from proxy.upstream.via_litellm import Apart
 
+EXPIRY_SECONDS = 0.5  # between looks whether a key has expired
 OWN_PATHS = ("/livez", "/healthz", "/readyz", "/metrics", "/memory")
 
 log = structlog.get_logger()
@@ -110,12 +115,20 @@ class _Proxy:
         self._draining = Draining(policy.listen.drain_seconds)
         self._litellm = Apart()
         self._upstreams = self._upstreams_of(policy)
+        self._keys = KnownKeys(self._memory.database, time.time)
+        self._switches = KnownSwitches(self._memory.database)
         self._reload = PolicyReload(
             *(source, environment, policy, self._apply, self._memory.database, self._metrics, time.time)
         )
         self._generations = Generations(self._generation(policy, 0))
         self._memory.concerns.append(lambda: self._reload.trouble)
-        self._memory.follower.listen(changes.POLICY, "policy", self._reload.agree)
+        self._memory.concerns.append(lambda: self._switches.trouble)
+        for counter, listen in (
+            (changes.KEYS, self._learn_keys),
+            (changes.SWITCHES, self._learn_switches),
+            (changes.POLICY, self._reload.agree),
+        ):
+            self._memory.follower.listen(counter, counter, listen)
 
     def application(self) -> ASGIApp:
         """The newest generation, and the life of all of them."""
@@ -134,11 +147,34 @@ class _Proxy:
             opened.push_async_callback(memory.close)
             await memory.open()
             memory.supervisor.start("reload", self._reload.watch)
+            memory.supervisor.start("expiry", self._watch_expiry)
             gc.collect()
             gc.freeze()  # what is loaded by now stays: looking through it again and again stops every request for 50 ms
             opened.enter_context(self._draining.before_stop())
             opened.enter_context(on_hangup(self._reload.reload))
             yield
+
+    async def _learn_keys(self) -> None:
+        await self._keys.learn()
+        self._renew()
+
+    async def _learn_switches(self) -> None:
+        before = self._switches.off_for
+        await self._switches.learn()
+        if self._switches.off_for != before:
+            log.info("memory was switched", reason=self._switches.trouble or "on for everybody")
+            self._renew()
+
+    async def _watch_expiry(self) -> None:
+        """Take keys out of use when their time is over; forever."""
+        while True:
+            if self._keys.opening().keys() != self._opening:
+                self._renew()
+            await asyncio.sleep(EXPIRY_SECONDS)
+
+    def _renew(self) -> None:
+        """Requests that begin from now on go by the keys and switches that are known now."""
+        self._generations.replace(self._generation(self._reload.policy, self._reload.number))
 
     async def _apply(self, policy: Policy, number: int) -> None:
         """Put a policy into force: requests that begin from now on go by it."""
@@ -161,14 +197,28 @@ class _Proxy:
     def _generation(self, policy: Policy, number: int) -> Generation:
         """All that a request needs and that a policy may change."""
         memory, metrics, shared = self._memory, self._metrics, self._upstreams
-        keyring = ProxyKeys(load.proxy_keys(policy, self._environment))
-        parts = (policy, self._signals, self._secret, keyring, memory, metrics, time.time, number)
-        pipeline = Pipeline(*parts, tracer=self._tracer)
-        is_shared = len(keyring) > 1 and not policy.tenants.share_provider_state
+        made = self._keys.opening()
+        self._opening = made.keys()
+        keyring = ProxyKeys(
+            load.proxy_keys(policy, self._environment),
+            made,
+            is_required=policy.tenants.require_key,
+            is_complete=self._keys.are_read,
+        )
+        pipeline = Pipeline(
+            *(policy, self._signals, self._secret, keyring, memory, metrics, time.time, number),
+            off_for=self._switches.off_for,
+            tracer=self._tracer,
+        )
+        is_shared = _share_an_account(policy, keyring) and not policy.tenants.share_provider_state
         state = ProviderState(memory.journal, keyring, self._secret) if is_shared else None
-        proxied = ProxyRoutes(policy, pipeline, shared.upstreams, keyring, state, metrics.response, self._tracer)
-        pages = WebPages(policy.listen, has_keys=bool(keyring), hostname=socket.gethostname())
-        own = LabelledAnswers(Router(self._own_routes(policy)))
+        proxied = ProxyRoutes(
+            *(policy, pipeline, shared.upstreams, keyring, state, metrics.response),
+            tracer=self._tracer,
+            limits=KeyLimits(self._signals),
+        )
+        pages = WebPages(policy.listen, has_keys=keyring.is_required, hostname=socket.gethostname())
+        own = LabelledAnswers(Router(self._own_routes(policy, keyring)))
         mcp = self._mcp(policy, keyring)
         shared.users += 1
 
@@ -188,14 +238,9 @@ class _Proxy:
         speakers = Speakers(policy, self._signals, keyring, self._secret)
         return McpEndpoint(MemoryTools(*parts), policy.mcp.tools, speakers.of)
 
-    def _own_routes(self, policy: Policy) -> list[BaseRoute]:
+    def _own_routes(self, policy: Policy, keyring: ProxyKeys) -> list[BaseRoute]:
         """The proxy's own endpoints."""
-        keys = load.proxy_keys(policy, self._environment)
-        access = Access(
-            token=load.admin_token(self._environment),
-            tenants={key: f"key:{opens.name}" for key, opens in keys.items()},
-            is_loopback=policy.listen.is_loopback,
-        )
+        access = Access(load.admin_token(self._environment), keyring, policy.listen.is_loopback)
         readying = Readying(self._memory.state, lambda: self._draining.has_begun)
         probes = ProbeRoutes(readying, self._metrics, access, self_description(policy, self._environment))
         api = LateApplication(partial(self._admin_api, policy, access, readying))
@@ -219,6 +264,13 @@ class _Proxy:
             default_tenant=f"static:{policy.tenants.static}" if policy.tenants.static else "",
         )
         return admin_api(parts, access)
+
+
+def _share_an_account(policy: Policy, keyring: ProxyKeys) -> bool:
+    """Whether several tenants use a credential of the proxy's own; callers without a key are one more."""
+    is_held = any(upstream.auth == "held" for upstream in policy.upstreams)
+    anonymous = 0 if keyring.is_required or not keyring else 1
+    return is_held and len(keyring.tenants) + anonymous > 1
 
 
 class _Front:

@@ -87,6 +87,7 @@ class Pipeline:
             off_for: tenants for whom memory is switched off; "" everybody.
         """
         self._policy = policy
+        self._keyring = keyring
         self._rules = Rules(policy, signals, secret, memory.tokens.text, generation, off_for)
         self._archivist = memory.archivist
         self._windows = ModelWindows(policy, memory.windows)
@@ -134,7 +135,8 @@ class Pipeline:
         named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
         if "" in self._rules.off_for:
             return _untouched(body or b"", Note.DISABLED, await self._model(body or b""))
-        mode = mode_of(named, self._policy.memory)
+        key = self._keyring.find(headers)
+        mode = mode_of(named, self._policy.memory, is_read_only=key is not None and key.read_only)
         if body is None:
             return _untouched(b"", Note.OFF if mode is Mode.OFF else Note.TOO_LARGE, "")
         if mode is Mode.OFF:

@@ -119,6 +119,7 @@ def numbers(stats: Mapping[str, Any], now: float) -> RenderableType:
     lag = now - stats["oldest_pending_at"] if stats["oldest_pending_at"] else 0.0
     return fields(
         [
+            *(("switched off", _switch(off)) for off in stats["switched_off"]),
             *((name, f"{stats[name]:,}") for name in counts),
             ("size", f"{stats['bytes'] / BYTES_PER_MEGABYTE:,.1f} MB"),
             ("to be indexed", f"{stats['pending']:,}" + (f", the oldest for {max(lag, 0.0):,.0f} s" if lag else "")),
@@ -131,6 +132,11 @@ def numbers(stats: Mapping[str, Any], now: float) -> RenderableType:
             ),
         ]
     )
+
+
+def _switch(off: Mapping[str, Any]) -> str:
+    reason = f": {off['reason']}" if off["reason"] else ""
+    return f"memory of {off['tenant'] or 'everybody'}, since {_when(off['at'])}{reason}"
 
 
 def would_go(counts: Mapping[str, int]) -> Iterable[tuple[str, str]]:

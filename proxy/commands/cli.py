@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 
 from proxy import __version__, terminal
-from proxy.commands import backup, check, forgetting, mcp, openapi, retention, stats, transfer, why_not
+from proxy.commands import backup, check, forgetting, key, mcp, openapi, retention, stats, switch, transfer, why_not
 from proxy.commands.arguments import (
     DONE,
     FAILED,
@@ -197,6 +197,8 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     backup.add_commands(command)
     check.add_command(command)
     mcp.add_command(command)
+    key.add_command(command)
+    switch.add_commands(command)
 
     forgetting.add_commands(command)
     retention.add_commands(command)

@@ -35,6 +35,7 @@ from proxy.domain.history import (
     Shape,
     Speaker,
 )
+from proxy.domain.keys import ProxyKey
 from proxy.domain.memories import Candidate, Memory, Query, Reach, Recalled
 from proxy.domain.requests import (
     REQUEST_HEADER,

@@ -7,11 +7,12 @@ rebinding) is recognised by its `Host`; a reverse proxy that would let the world
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hmac import compare_digest
 
 from proxy.core.caller.credentials import presented
+from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.domain import RawHeaders
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -32,6 +33,7 @@ class Caller:
     """A caller with access: to one tenant, or with "" (the operator) to all."""
 
     tenant: str = ""
+    is_read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +49,26 @@ class Access:
     """
     The access rules of a proxy.
 
-    `token` is the operator's, None where none is set; `tenants` says what each proxy key opens, by the key itself.
+    `token` is the operator's, None where none is set.
     """
 
     token: str | None
-    tenants: Mapping[str, str]
+    keys: ProxyKeys
     is_loopback: bool
 
     def caller(self, headers: RawHeaders) -> Caller | Refusal:
         """The caller with these headers (lower-case names). Wrong secrets take as long as right ones."""
         shown = presented(headers)
-        opened = [name for key, name in self.tenants.items() if _is_among(key, shown)]
+        if self.token is not None and _is_among(self.token, shown):
+            return Caller()
+        if (key := self.keys.find(headers)) is not None:
+            if key.users or key.scopes:
+                return Refusal(403, "this key is for some users or projects only, and here a whole tenant is opened")
+            return Caller(key.tenant, key.read_only)
         if self.token is not None:
-            if _is_among(self.token, shown):
-                return Caller()
-            return Caller(opened[0]) if opened else Refusal(401, "send the admin token as authorization: Bearer")
-        if opened:
-            return Caller(opened[0])
+            return Refusal(401, "send the admin token as authorization: Bearer")
+        if any(map(self.keys.is_ours, shown)):
+            return Refusal(401, "this key is revoked, has expired, or is none of this proxy's")
         if not self.is_loopback:
             return Refusal(403, "no admin token is set, so only 127.0.0.1 gets an answer: set PALIMPSEST_ADMIN_TOKEN")
         if not is_local(headers):

@@ -92,7 +92,7 @@ class ProviderState:
         key = self._keyring.find(headers)
         if key is None:
             return False
-        tenant = f"key:{key.name}"
+        tenant = key.tenant
         prints = {print for _, print in reply_links(ids, tenant_key(self._secret, tenant))}
         try:
             async with asyncio.timeout(CHECK_SECONDS):

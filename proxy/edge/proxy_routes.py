@@ -22,6 +22,7 @@ from proxy.domain import Ending, Mode, RawHeaders
 from proxy.edge.copies import Copies
 from proxy.edge.first_look import BufferedAnswer
 from proxy.edge.http import CUT
+from proxy.edge.key_limits import KeyLimits, NotAllowed
 from proxy.edge.provider_state import ProviderState, StateNotShared
 from proxy.edge.relay import Relay
 from proxy.edge.request_id import labelled, request_id
@@ -70,12 +71,14 @@ class ProxyRoutes:
         state: ProviderState | None = None,
         answered: Callable[[int], None] = lambda status: None,
         tracer: Tracer = NO_TRACER,
+        limits: KeyLimits | None = None,
     ) -> None:
         """
         Args:
             upstreams: opened and closed by the caller, around the life of this application.
-            keyring: if it has keys, callers without one are refused.
+            keyring: says who is refused for the key that is shown, or missing.
             state: the rules for callers that share the provider's account; None: no rules needed.
+            limits: of what the requests of a key may name; None: nothing is refused.
             answered: told the status of each answer, but for requests that were refused here.
         """
         self._needs_model = needs_model(policy.upstreams)
@@ -88,6 +91,7 @@ class ProxyRoutes:
         self._state = state
         self._answered = answered
         self._tracer = tracer
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["raw_path"].decode("latin-1")
@@ -107,19 +111,29 @@ class ProxyRoutes:
         if _STRANGE_PATH.search(path):
             text = "the path contains //, dot segments or backslashes, or does not start with /; send it without"
             await relay.refuse(400, "invalid_path", text)
-        elif self._keyring and self._keyring.find(headers) is None:
-            text = "unknown key: send one of this proxy's keys as authorization: Bearer, or as x-api-key"
-            await relay.refuse(401, "invalid_api_key", text)
+        elif self._keyring.refuses(headers):
+            if self._keyring.is_complete:
+                text = (
+                    "no key that is good here: send one of this proxy's keys as authorization: Bearer, or as x-api-key"
+                )
+                await relay.refuse(401, "invalid_api_key", text)
+            else:
+                text = "the keys of this proxy cannot be read now, so none can be checked; try again in a moment"
+                await relay.refuse(503, "keys_unavailable", text)
         elif self._declines_sockets and can_switch(scope) and wire_of("POST", path) is not None:
             text = "a WebSocket would pass without memory (memory.websockets of the proxy): use HTTP"
             await relay.refuse(426, "websocket_declined", text)
         else:
             try:
+                if self._limits is not None:
+                    await self._limits.check(self._keyring.find(headers), headers)
                 if self._state is not None:
                     self._state.check_path(scope["method"], path, switches=can_switch(scope))
                 await self._forward(scope, path, headers, upload, relay)
             except ClientGone:
                 pass
+            except NotAllowed as refused:
+                await relay.refuse(403, "not_allowed_for_key", str(refused))
             except StateNotShared as refused:
                 await relay.refuse(refused.status, refused.code, str(refused))
             except BodyTooLarge as too_large:
@@ -171,6 +185,8 @@ class ProxyRoutes:
                     raise _unreadable()
                 if self._state is not None:
                     await self._state.check_body(headers, body)
+                if self._limits is not None:
+                    await self._limits.check(self._keyring.find(headers), headers, body)
                 prepared = await self._pipeline.prepare(headers, body, wire, arrived)
                 if prepared.body == (body or b""):
                     return Outgoing(replace(prepared, body=b""), headers, sent)

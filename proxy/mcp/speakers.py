@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from proxy.core.caller.client_table import Signals
 from proxy.core.caller.credentials import presented
-from proxy.core.caller.identity import identify
+from proxy.core.caller.identity import allows, identify, named_by
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.core.redaction.redaction import redacted_name
 from proxy.domain import RawHeaders, Speaker
@@ -27,11 +27,13 @@ class Speakers:
         self._secret = secret
 
     def of(self, headers: RawHeaders) -> Speaker | None:
-        """Who sent a request with these headers (lower-case names); None: the key is unknown, or names no tenant."""
-        key = self._keyring.find(headers)
-        if self._keyring and key is None:
+        """Who sent a request with these headers (lower-case names); None: the key opens nothing, or not this."""
+        if self._keyring.refuses(headers):
             return None
+        key = self._keyring.find(headers)
         named = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+        if key is not None and not allows(key, *named_by(named, {}, self._signals, key)):
+            return None
         speaker = identify(named, presented(headers), {}, self._signals, self._policy.tenants, self._secret, key)
         return (
             replace(speaker, user=self._named(speaker.user), scope=self._named(speaker.scope))

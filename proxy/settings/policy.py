@@ -241,6 +241,16 @@ class KeyPolicy(_Part):
     may_name_conversation: bool = Field(
         True, description="Whether x-palimpsest-conversation and the clients' own ids are accepted from this key."
     )
+    users: tuple[Pattern, ...] = Field(
+        (), description="Users that its requests may name; others get 403. Of one alone they are, if they name none."
+    )
+    scopes: tuple[Pattern, ...] = Field((), description="Projects that its requests may name, in the same manner.")
+    read_only: bool = Field(False, description="Whether its requests recall, but archive nothing.")
+
+    @property
+    def tenant(self) -> str:
+        """The tenant as it is stored."""
+        return f"key:{self.name}"
 
 
 def _unique(what: str, values: list[str]) -> None:
@@ -254,6 +264,10 @@ class TenantPolicy(_Part):
 
     keys: tuple[KeyPolicy, ...] = Field(
         (), description="Keys that callers must present to the proxy. Once there is one, callers without a key get 401."
+    )
+    require_key: bool = Field(
+        False,
+        description="Whether callers need a key even if keys is empty: one that palimpsest key create made.",
     )
     share_provider_state: bool = Field(
         False,
@@ -511,12 +525,12 @@ class Policy(_Part):
                 f"tenants.keys with auth forward would send the proxy's keys to upstream {forwarding[0]}: "
                 "set its auth to held"
             )
-        if self.listen.is_loopback or self.tenants.keys:
+        if self.listen.is_loopback or self.tenants.keys or self.tenants.require_key:
             return self
         if held:
             raise ValueError(
                 f"listen.host {self.listen.host} can be reached by others, and upstream {held[0]} would answer them on "
-                "the proxy's credit: set tenants.keys, or listen.host to 127.0.0.1"
+                "the proxy's credit: set tenants.keys or tenants.require_key, or listen.host to 127.0.0.1"
             )
         if self.tenants.static and self.memory.reach is Reach.TENANT:
             raise ValueError(

@@ -5,10 +5,12 @@ Statistics: how large the store is, how far behind its index, and how long searc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from math import ceil
 from typing import Any
 
 from proxy.store.connection import Ask
+from proxy.store.switches import switched_off
 
 COUNTS = {
     "tenants": "SELECT count(*) FROM tenant",
@@ -42,12 +44,14 @@ def usage(ask: Ask) -> Mapping[str, Any]:
     """
     Counts of rows by name, `bytes` of the database, and
     `oldest_pending_at`: Unix seconds of the message that has waited longest to be indexed, 0 where none waits;
+    `switched_off`: for whom memory is (`tenant`, "" everybody; `reason`; `at`);
     `searches`, `search_ms_p50`, `search_ms_p95`: of the newest 2,000 turns those that searched, and how long they took.
     """
     found: dict[str, Any] = {name: count(ask, name) for name in COUNTS}
     oldest = ask(OLDEST_PENDING, ())
     times = sorted(row[0] for row in ask(SEARCH_TIMES, (RECENT_TURNS,)))
     return found | {
+        "switched_off": [asdict(off) for off in switched_off(ask)],
         "oldest_pending_at": oldest[0][0] if oldest else 0,
         "searches": len(times),
         "search_ms_p50": _percentile(times, 50),

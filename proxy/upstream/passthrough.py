@@ -166,7 +166,7 @@ class Passthrough:
         for name, value in headers:
             if name in dropped or name.startswith(OURS):
                 continue
-            if name in NAMES and self._keyring.opens(value):
+            if name in NAMES and self._keyring.is_ours(value):
                 continue
             kept.add(name.decode("latin-1"), _text(value))
         kept.extend(held or ())

@@ -243,7 +243,7 @@ class ViaLitellm:
         return native is not None and not raw.get("conversation")  # this LiteLLM does not know
 
     def _credential(self, headers: RawHeaders) -> str:
-        own = (secret for secret in forwarded(headers) if not self._keyring.opens(secret))
+        own = (secret for secret in forwarded(headers) if not self._keyring.is_ours(secret))
         return next(own, b"").decode("latin-1")
 
 

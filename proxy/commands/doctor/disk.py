@@ -20,6 +20,7 @@ from proxy.store.database import Database
 from proxy.store.schema import MIGRATIONS
 from proxy.store.secret import FILE_NAME, SECRET_ENV, load_secret
 from proxy.store.stats import count
+from proxy.store.switches import EVERYBODY, switched_off
 
 MEGABYTE = 1_000_000
 LOW_BYTES = 500 * MEGABYTE  # some weeks of one person's work
@@ -86,6 +87,7 @@ async def store(policy: Policy) -> Finding:
     try:
         await database.open()
         conversations, turns = await database.ask(lambda ask: (count(ask, "conversations"), count(ask, "turns")))
+        off = await database.ask(switched_off)
     except (MemoryFault, PolicyError) as error:
         return refusal("store", error)
     finally:
@@ -93,6 +95,11 @@ async def store(policy: Policy) -> Finding:
     size = database.path.stat().st_size / MEGABYTE
     if was_open_to_others:
         return warning("store", f"others could read {database.path}", "nothing; the permissions were changed just now")
+    if off:
+        whose = ", ".join(one.tenant or "everybody" for one in off)
+        reasons = "; ".join(one.reason for one in off if one.reason)
+        found = f"memory is switched off for {whose}" + (f": {reasons}" if reasons else "")
+        return warning("store", found, f"palimpsest enable{'' if off[0].tenant == EVERYBODY else ' --tenant NAME'}")
     found = f"version {len(MIGRATIONS)}, {conversations:,} conversations, {turns:,} turns, {size:,.1f} MB"
     return ok("store", found)
 

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from proxy.core.caller.client_table import Headers, Signals, first, first_named
+from proxy.core.caller.proxy_keys import Key
 from proxy.domain import Json, Speaker
-from proxy.settings.policy import KeyPolicy, TenantPolicy
+from proxy.settings.policy import TenantPolicy
 
 _ROTATING = re.compile(
     r"eyJ[\w-]+\.[\w-]+\.[\w-]+"  # header and payload of a JSON web token start with {
@@ -29,7 +30,7 @@ def identify(
     signals: Signals,
     policy: TenantPolicy,
     secret: bytes,
-    key: KeyPolicy | None = None,
+    key: Key | None = None,
 ) -> Speaker:
     """
     Read from one request who sent it.
@@ -44,18 +45,35 @@ def identify(
     Returns:
         A speaker whose `tenant` is "" when no credential tells callers apart, or the credential changes by itself.
     """
-    may_name_user = key is None or key.may_name_user
+    user, scope = named_by(headers, body, signals, key)
     may_name_conversation = key is None or key.may_name_conversation
     parents = first_named(signals.parent_ids, headers, body) if may_name_conversation else ()
     return Speaker(
         tenant=tenant_of(credentials, policy, secret, key),
-        user=first(signals.user_ids, headers, body) if may_name_user else "",
-        scope=first(signals.scope_ids, headers, body) if may_name_user else "",
+        user=user or _only(key.users if key else ()),
+        scope=scope or _only(key.scopes if key else ()),
         client_ids=first_named(signals.conversation_ids, headers, body) if may_name_conversation else (),
         parent_ids=parents,
         subagent_hint=bool(parents),
         retry_hint=first(signals.retries, headers, body) not in ("", "0"),
     )
+
+
+def named_by(headers: Headers, body: Json, signals: Signals, key: Key | None) -> tuple[str, str]:
+    """The user and the project that a request names, each "" where it names none or may not name one."""
+    if key is not None and not key.may_name_user:
+        return "", ""
+    return first(signals.user_ids, headers, body), first(signals.scope_ids, headers, body)
+
+
+def allows(key: Key, user: str, scope: str) -> bool:
+    """Whether a key is for the user and the project that a request names; "": it names none."""
+    return (not (user and key.users) or user in key.users) and (not (scope and key.scopes) or scope in key.scopes)
+
+
+def _only(names: Sequence[str]) -> str:
+    """The one of whom a request is that names nobody, where its key is for one alone."""
+    return names[0] if len(names) == 1 else ""
 
 
 def is_rotating(credential: bytes) -> bool:
@@ -69,10 +87,10 @@ def tenant_key(secret: bytes, tenant: str) -> bytes:
     return hashlib.blake2b(tenant.encode(), key=secret[:64], digest_size=32).digest()
 
 
-def tenant_of(credentials: Sequence[bytes], policy: TenantPolicy, secret: bytes, key: KeyPolicy | None) -> str:
+def tenant_of(credentials: Sequence[bytes], policy: TenantPolicy, secret: bytes, key: Key | None) -> str:
     """The tenant of a request, whatever it says; arguments and result as of `identify`."""
     if key is not None:
-        return f"key:{key.name}"
+        return key.tenant
     if policy.static:
         return f"static:{policy.static}"
     if not credentials or any(map(is_rotating, credentials)):

@@ -25,6 +25,7 @@ from proxy.errors import MemoryFault, PolicyError
 
 UNKNOWN_PATH = "there is no such path here: /memory/v1/openapi.json lists them all"
 ALL_TENANTS = "this covers all tenants: send the admin token"
+READ_ONLY = "this key only reads"
 FOREIGN = "a proxy key opens its own tenant only: leave tenant out, or send the admin token"
 
 log = structlog.get_logger()
@@ -44,6 +45,8 @@ class Guard:
         try:
             if operation.for_operator and caller.tenant:
                 raise Refused(403, ALL_TENANTS)
+            if caller.is_read_only and operation.method != "GET":
+                raise Refused(403, READ_ONLY)
             asked = _within(caller, await parse(operation, request))
             async with self._asking if operation.in_turn else nullcontext():
                 told = await operation.run(Call(caller, asked, request))

@@ -20,6 +20,7 @@ from proxy.edge.admin.document_routes import DocumentRoutes
 from proxy.edge.admin.forget_routes import ForgetRoutes
 from proxy.edge.admin.guard import Guard, PathEndpoint, UnknownPath
 from proxy.edge.admin.health_routes import HealthRoutes
+from proxy.edge.admin.key_routes import KeyRoutes
 from proxy.edge.admin.memory_routes import MemoryRoutes
 from proxy.edge.admin.operation import PREFIX, Operation
 from proxy.edge.admin.policy_routes import PolicyRoutes
@@ -28,11 +29,14 @@ from proxy.edge.admin.retention_routes import RetentionRoutes
 from proxy.edge.admin.retire_routes import RetireRoutes
 from proxy.edge.admin.search_routes import SearchRoutes
 from proxy.edge.admin.stats_routes import StatsRoutes
+from proxy.edge.admin.switch_routes import SwitchRoutes
 from proxy.edge.admin.turn_routes import TurnRoutes
 from proxy.memory.forgetting import Forgetting
 from proxy.memory.policy_reload import PolicyReload
+from proxy.memory.proxy_keys import KeyDesk
 from proxy.memory.retention import Sweeper
 from proxy.memory.retiring import Retiring
+from proxy.memory.switches import Switchboard
 from proxy.ports import Clock, Retriever
 from proxy.store.database import Database
 from proxy.store.journal import Journal
@@ -69,6 +73,8 @@ def operations(parts: Parts) -> list[Operation[Any]]:
         *RetireRoutes(parts.retiring, parts.clock).operations(),
         *RetentionRoutes(parts.sweeper).operations(),
         *PolicyRoutes(parts.policies).operations(),
+        *KeyRoutes(KeyDesk(parts.database, parts.clock)).operations(),
+        *SwitchRoutes(Switchboard(parts.database, parts.clock)).operations(),
         *StatsRoutes(parts.journal).operations(),
         *HealthRoutes(parts.readying).operations(),
     ]

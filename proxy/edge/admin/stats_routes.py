@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from proxy.edge.admin.operation import Call, Nothing, Operation
+from proxy.edge.admin.switch_routes import Off
 from proxy.store.journal import Journal
 
 
@@ -26,6 +27,7 @@ class Stats:
     pending: Annotated[int, Field(description="Of these, not found by meaning yet.")]
     set_aside: Annotated[int, Field(description="Requests and answers that could not be stored.")]
     bytes: Annotated[int, Field(description="Size of the database.")]
+    switched_off: Annotated[list[Off], Field(description="For whom memory is switched off.")]
     oldest_pending_at: Annotated[
         float, Field(description="When the longest waiting was stored, Unix seconds; 0: none.")
     ]

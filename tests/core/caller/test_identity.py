@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from proxy.core.caller.client_table import ID_CHARS
 from proxy.core.caller.credentials import forwarded, secret_in
 from proxy.core.caller.identity import identify, is_rotating, tenant_key
-from proxy.domain import Json, Speaker
+from proxy.domain import Json, ProxyKey, Speaker
 from proxy.settings.policy import KeyPolicy, TenantPolicy
 from tests.core.driving import client_table
 
@@ -147,3 +147,15 @@ def test_oversize_id_is_no_id_and_is_never_cut_short(header: str):
 @pytest.mark.parametrize(("count", "hint"), [("0", False), ("1", True), ("", False)])
 def test_retry_counter_above_zero_hints_at_a_retry(count: str, hint: bool):
     assert who({"x-stainless-retry-count": count}).retry_hint is hint
+
+
+def test_a_key_for_one_user_or_project_says_whose_a_request_is_that_names_none():
+    key = ProxyKey(id="k", shown="plm_", name="n", tenant="key:acme", users=("ada",), scopes=("lab",))
+    said = who({}, key=key)
+    assert (said.tenant, said.user, said.scope) == ("key:acme", "ada", "lab")
+
+
+def test_a_key_for_several_users_leaves_a_request_that_names_none_without_one():
+    key = ProxyKey(id="k", shown="plm_", name="n", tenant="key:acme", users=("ada", "bob"))
+    assert who({}, key=key).user == ""
+    assert who({"x-palimpsest-user": "bob"}, key=key).user == "bob"

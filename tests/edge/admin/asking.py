@@ -11,6 +11,7 @@ import orjson
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.domain import Candidate, Memory, Query, Recalled
 from proxy.edge.access import Access
 from proxy.edge.admin.late import LateApplication
@@ -22,7 +23,7 @@ from proxy.memory.retention import Sweeper
 from proxy.memory.retiring import Retiring
 from proxy.memory.service import MemoryState
 from proxy.metrics import Metrics
-from proxy.settings.policy import Policy, RetentionPolicy
+from proxy.settings.policy import KeyPolicy, Policy, RetentionPolicy
 from proxy.settings.source import NO_SOURCE
 from proxy.store.database import Database
 from proxy.store.journal import Journal
@@ -32,8 +33,8 @@ SECRET = b"a secret of thirty-two bytes ....."
 LOCAL = {"host": "127.0.0.1:8484"}
 ACME = {"host": "proxy.example", "authorization": "Bearer acme-key"}
 ADMIN = {"host": "proxy.example", "authorization": "Bearer t0ken"}
-AT_HOME = Access(None, {}, is_loopback=True)
-PUBLIC = Access("t0ken", {"acme-key": "key:acme"}, is_loopback=False)
+AT_HOME = Access(None, ProxyKeys({}), is_loopback=True)
+PUBLIC = Access("t0ken", ProxyKeys({"acme-key": KeyPolicy(name="acme", key_env="K")}), is_loopback=False)
 
 
 class Remembers:

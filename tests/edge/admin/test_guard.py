@@ -37,6 +37,8 @@ async def names_of_globex(house: House) -> dict[str, Any]:
         "retirement": retired["id"],
         "q": "not yours",
         "matching": "not yours",
+        "name": "not yours",
+        "id": "k-1",
     }
 
 

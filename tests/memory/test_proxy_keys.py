@@ -1,0 +1,106 @@
+"""Keys are made, shown once, kept as hashes, and open nothing once they are revoked or have expired."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from proxy.core.caller.proxy_keys import digest_of
+from proxy.errors import PolicyError
+from proxy.memory.proxy_keys import KeyDesk, KnownKeys, stored_tenant, told
+from proxy.store.database import Database
+
+DAY = 86_400
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    database = Database(tmp_path / "journal.db")
+    await database.open()
+    yield database
+    await database.close()
+
+
+async def test_a_key_opens_what_was_said_until_it_is_revoked(database: Database) -> None:
+    clock = Clock()
+    desk, known = KeyDesk(database, clock), KnownKeys(database, clock)
+    secret, key = await desk.create("laptop", "acme", ["ada", "ada"], ["lab"], read_only=True)
+    assert not known.are_read
+    await known.learn()
+    assert known.are_read and known.opening() == {digest_of(secret.encode()): key}
+    assert (key.tenant, key.users, key.scopes, key.read_only) == ("key:acme", ("ada",), ("lab",), True)
+    revoked = await desk.revoke(key.id)
+    assert revoked is not None and revoked.revoked_at == clock.now
+    await known.learn()
+    assert known.opening() == {}
+    clock.now += 1
+    assert await desk.revoke(key.id) == revoked, "the first time counts"
+
+
+async def test_a_key_expires_without_being_read_again(database: Database) -> None:
+    clock = Clock()
+    desk, known = KeyDesk(database, clock), KnownKeys(database, clock)
+    await desk.create("short", expires="1d")
+    await desk.create("long")
+    await known.learn()
+    clock.now += DAY - 1
+    assert len(known.opening()) == 2
+    clock.now += 1
+    assert [key.name for key in known.opening().values()] == ["long"]
+
+
+async def test_the_key_itself_is_kept_nowhere(database: Database) -> None:
+    secret, key = await KeyDesk(database, Clock()).create("laptop")
+    assert secret.startswith("plm_") and len(secret) > 40 and secret not in str(told(key))
+    assert secret.startswith(key.shown) and len(key.shown) == 10
+    await database.truncate_log()
+    files = [file for file in database.path.parent.iterdir() if file.is_file()]
+    assert files and not any(secret[10:].encode() in file.read_bytes() for file in files)
+
+
+async def test_keys_differ_and_are_listed_with_those_that_are_gone(database: Database) -> None:
+    clock = Clock()
+    desk, secrets = KeyDesk(database, clock), set[str]()
+    for name in ("one", "two", "three"):
+        clock.now += 1
+        secrets.add((await desk.create(name))[0])
+    await desk.revoke((await desk.listed())[0].id)
+    assert len(secrets) == 3
+    assert [(key.name, key.revoked_at is None) for key in await desk.listed()] == [
+        *(("three", False), ("two", True), ("one", True))
+    ]
+    assert await desk.revoke("k-unknown") is None
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"name": " "}, "name: must be one line of text"),
+        ({"name": "x" * 201}, "name: must be one line of text"),
+        ({"name": "a\x1bb"}, "name: must be one line of text"),
+        ({"name": "x", "tenant": "\n"}, "tenant: must be one line of text"),
+        ({"name": "x", "users": [""]}, "users: must be one line of text"),
+        ({"name": "x", "scopes": [""]}, "scopes: must be one line of text"),
+        ({"name": "x", "expires": "soon"}, "expires: 'soon' is not allowed; allowed: a number followed by"),
+    ],
+)
+async def test_what_cannot_be_used_is_said(database: Database, given: dict[str, str], words: str) -> None:
+    with pytest.raises(PolicyError, match=words):
+        await KeyDesk(database, Clock()).create(**given)  # type: ignore[arg-type]
+    assert await KeyDesk(database, Clock()).listed() == []
+
+
+def test_a_tenant_is_named_as_in_the_policy_or_as_it_is_stored() -> None:
+    assert [stored_tenant(name) for name in ("acme", "key:acme", "static:me", "key:")] == [
+        *("key:acme", "key:acme", "static:me", "key:key:")
+    ]
