@@ -101,14 +101,13 @@ class Commands:
         Raises:
             MemoryFault: there is no such turn in the conversation.
         """
-        trails, turn = Trails(self._archive, self._policy), (await self.explain(named or conversation, None)).turn
-        if turn["conversation"] != conversation:
-            raise MemoryFault(f"looking for {named}: it is a turn of {turn['conversation']}, not of {conversation}")
-        asked = None if named else await trails.turn_asking(turn["tenant"], conversation, statement)
-        if asked is not None:
-            turn = (await self.explain(conversation, asked)).turn
         await self._embedder.warm()
-        return await trails.follow(statement, turn)
+        trails = Trails(self._journal, self.database, self._archive.recall(), self._policy)
+        found = await trails.find(statement, None, conversation, named)
+        if found is None:
+            where = f"{named} of {conversation}" if named else conversation
+            raise MemoryFault(f"looking for {where}: not found in {self.database.path}")
+        return found
 
     async def search(self, text: str, tenant: str, conversation: str, limit: int) -> SearchResult:
         """

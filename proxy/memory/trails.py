@@ -17,11 +17,13 @@ from proxy.core.recall.generosity import DEMANDS
 from proxy.core.recall.trail import Held, Trace
 from proxy.core.recall.utterance import QUESTION_MARKS
 from proxy.domain import BlockKind, Budget, Candidate, Note, Query, Reach, Recalled
-from proxy.memory.archive import Archive
+from proxy.ports import Retriever
 from proxy.settings.policy import Policy
 from proxy.store.branch_heads import head_after, head_of
 from proxy.store.connection import Ask
+from proxy.store.database import Database
 from proxy.store.diffs import message_list
+from proxy.store.journal import Journal
 from proxy.store.statements import (
     Message,
     fulls,
@@ -55,10 +57,35 @@ class _Place:
 class Trails:
     """Follows statements through one archive. The model should be loaded: without it everything is by words alone."""
 
-    def __init__(self, archive: Archive, policy: Policy) -> None:
-        self._archive = archive
+    def __init__(self, journal: Journal, database: Database, retriever: Retriever, policy: Policy) -> None:
+        self._journal = journal
+        self._database = database
+        self._retriever = retriever
         self._policy = policy
-        self._recall = archive.recall()
+
+    async def find(self, statement: str, tenant: str | None, conversation: str, named: str | None) -> Trace | None:
+        """
+        Find out what became of a statement in one turn of a conversation.
+
+        Args:
+            tenant: None: whose conversation it is.
+            named: the turn; None: the newest that asked this, else the conversation's newest.
+
+        Returns:
+            None: there is no such turn in the conversation.
+
+        Raises:
+            MemoryFault: it could not be looked up.
+        """
+        if named:
+            turn = await self._journal.turn_named(tenant, named)
+        else:
+            turn = await self._journal.turn(tenant, conversation, None)
+            if turn is not None and (asked := await self._turn_asking(turn["tenant"], conversation, statement)):
+                turn = await self._journal.turn(turn["tenant"], conversation, asked)
+        if turn is None or turn["conversation"] != conversation:
+            return None
+        return await self.follow(statement, turn)
 
     async def follow(self, statement: str, turn: Mapping[str, Any]) -> Trace:
         """
@@ -73,7 +100,7 @@ class Trails:
         """
         tenant, conversation, explain = turn["tenant"], turn["conversation"], turn["explain"]
         is_question = statement.rstrip().endswith(QUESTION_MARKS)
-        place = await self._archive.database.ask(functools.partial(_place, turn=turn))
+        place = await self._database.ask(functools.partial(_place, turn=turn))
         asked = explain.get("query", {}).get("text", "")
         question = statement if is_question or not asked else asked
         held = [] if is_question else [one for one in place.said if not one.is_erased and holds(one.text, statement)]
@@ -83,15 +110,15 @@ class Trails:
             held = _nearest(place.said, recalled.candidates, is_question)
         if not held:
             elsewhere = () if is_question else await self._elsewhere(tenant, conversation, statement)
-            count = await self._archive.database.ask(lambda ask: set_aside(ask, tenant, conversation))
+            count = await self._database.ask(lambda ask: set_aside(ask, tenant, conversation))
             erased = sum(one.is_erased for one in place.said)
             return Trace(turn["number"], turn["turns"], elsewhere=elsewhere, set_aside=count, erased=erased)
         # what is lost, before what still stands, before what was said later
         first = min(held, key=lambda one: (place.is_later(one, turn), one.occurrence in place.visible))
         kind = BlockKind(explain["kind"]) if explain.get("kind") else BlockKind.RECALL
         standing = [*place.visible]
-        trace = await self._archive.database.ask(
-            functools.partial(_derived, turn=turn["turn"], message=first, standing=standing, model=self._model)
+        trace = await self._database.ask(
+            functools.partial(_derived, turn=turn["turn"], message=first, standing=standing)
         )
         return replace(
             self._judged(trace, recalled, first.occurrence, kind, question, explain),
@@ -107,21 +134,17 @@ class Trails:
             note=Note(explain["note"]) if explain.get("note") and "gate" not in explain else None,
         )
 
-    async def turn_asking(self, tenant: str, conversation: str, question: str) -> int | None:
+    async def _turn_asking(self, tenant: str, conversation: str, question: str) -> int | None:
         """The number of the newest turn in which the user asked this; None: it was never asked."""
-        said = await self._archive.database.ask(lambda ask: messages(ask, tenant, conversation))
+        said = await self._database.ask(lambda ask: messages(ask, tenant, conversation))
         asked = [one.turn for one in said if one.role == "user" and _is_same(one.text, question)]
         return max(asked, default=None)
-
-    @property
-    def _model(self) -> str:
-        return self._archive.embedder.name
 
     async def _asked(self, turn: Mapping[str, Any], question: str, place: _Place, held: Sequence[Message]) -> Recalled:
         """What recall would find for the question, were what is looked for not in the request."""
         sought = frozenset(one.occurrence for one in held)
         seen = place.visible - sought
-        hidden = await self._archive.database.ask(lambda ask: fulls(ask, sorted(sought)))
+        hidden = await self._database.ask(lambda ask: fulls(ask, sorted(sought)))
         query = Query(
             turn["tenant"],
             turn["conversation"],
@@ -129,7 +152,7 @@ class Trails:
             lost=frozenset(one.occurrence for one in place.said) - seen,
             visible_fulls=place.visible_fulls - hidden,
         )
-        return await self._recall.recall(query, CANDIDATES)
+        return await self._retriever.recall(query, CANDIDATES)
 
     def _judged(
         self,
@@ -162,7 +185,7 @@ class Trails:
     async def _elsewhere(self, tenant: str, conversation: str, statement: str) -> tuple[str, ...]:
         """Other conversations that hold it, looked for by its longest word."""
         word = max(statement.lower().split(), key=len, default="")
-        found = await self._archive.database.ask(
+        found = await self._database.ask(
             lambda ask: other_conversations(
                 ask, tenant, conversation, word, lambda text: holds(text, statement), OTHERS
             )
@@ -186,8 +209,8 @@ def _place(ask: Ask, turn: Mapping[str, Any]) -> _Place:
     return _Place(said, visible, fulls(ask, sorted(visible)), lost)
 
 
-def _derived(ask: Ask, turn: int, message: Message, standing: Sequence[int], model: str) -> Trace:
-    count, waiting = passages(ask, message.occurrence, model)
+def _derived(ask: Ask, turn: int, message: Message, standing: Sequence[int]) -> Trace:
+    count, waiting = passages(ask, message.occurrence)
     return Trace(
         passages=count,
         waiting=waiting,

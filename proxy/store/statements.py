@@ -31,7 +31,7 @@ WHERE conversation.public <> ?1 AND conversation.tenant = (SELECT id FROM tenant
 """
 DERIVED = """
 SELECT count(*), count(vector.memory)
-FROM memory LEFT JOIN vector ON vector.memory = memory.id AND +vector.model = ?2 WHERE memory.occurrence = ?1
+FROM memory LEFT JOIN vector ON vector.memory = memory.id WHERE memory.occurrence = ?1
 """
 QUOTING = """
 SELECT block.occurrence, block.occurrences,
@@ -78,9 +78,9 @@ def other_conversations(
     return list(dict.fromkeys(public for public, text in rows if holds(text)))
 
 
-def passages(ask: Ask, occurrence: int, model: str) -> tuple[int, int]:
-    """How many passages a message has, and how many of them wait for a vector of this model."""
-    ((count, embedded),) = ask(DERIVED, (occurrence, model))
+def passages(ask: Ask, occurrence: int) -> tuple[int, int]:
+    """How many passages a message has, and how many of them wait for a vector."""
+    ((count, embedded),) = ask(DERIVED, (occurrence,))
     return count, count - embedded
 
 

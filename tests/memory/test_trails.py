@@ -27,7 +27,7 @@ class Conversation:
 
     def __init__(self, archive: Archive, policy: Policy) -> None:
         self.archive = archive
-        self.trails = Trails(archive, policy)
+        self.trails = Trails(archive.journal, archive.database, archive.recall(), policy)
         self.past = Past(archive.database)
 
     async def tell(self) -> None:
@@ -101,9 +101,31 @@ async def test_a_question_leads_to_what_answers_it_and_not_to_itself(talk: Conve
     assert not trace.asks_otherwise
 
 
-async def test_a_question_finds_the_turn_that_asked_it(talk: Conversation) -> None:
-    assert await talk.trails.turn_asking("acme", "c-1", "which port does the  metrics exporter use?") == 6
-    assert await talk.trails.turn_asking("acme", "c-1", "What is the capital of Peru?") is None
+@pytest.mark.parametrize(
+    ("statement", "named", "turn"),
+    [
+        ("which port does the  metrics exporter use?", None, 6),
+        ("My sister Clara plays the violin in the town orchestra.", None, 3),
+        ("What is the capital of Peru?", None, 6),
+        ("Which port does the metrics exporter use?", "first", 1),
+    ],
+)
+async def test_the_turn_is_the_one_that_is_named_or_asked_this_or_the_newest(
+    talk: Conversation, statement: str, named: str | None, turn: int
+) -> None:
+    key = (await talk.turn(1))["key"] if named else None
+    trace = await talk.trails.find(statement, None, "c-1", key)
+    assert trace is not None
+    assert trace.turn == turn
+
+
+@pytest.mark.parametrize(("tenant", "conversation"), [(None, "c-9"), ("beta", "c-1")])
+async def test_a_conversation_of_nobody_or_of_another_tenant_has_no_trail(
+    talk: Conversation, tenant: str | None, conversation: str
+) -> None:
+    assert await talk.trails.find("port 9417", tenant, conversation, None) is None
+    key = (await talk.turn(1))["key"]
+    assert await talk.trails.find("port 9417", tenant, conversation, key) is None
 
 
 async def test_what_was_said_in_another_conversation_is_found_there(talk: Conversation) -> None:

@@ -30,6 +30,7 @@ from proxy.edge.admin.retire_routes import RetireRoutes
 from proxy.edge.admin.search_routes import SearchRoutes
 from proxy.edge.admin.stats_routes import StatsRoutes
 from proxy.edge.admin.switch_routes import SwitchRoutes
+from proxy.edge.admin.trail_routes import TrailRoutes
 from proxy.edge.admin.turn_routes import TurnRoutes
 from proxy.memory.forgetting import Forgetting
 from proxy.memory.policy_reload import PolicyReload
@@ -69,6 +70,7 @@ def operations(parts: Parts) -> list[Operation[Any]]:
         *TurnRoutes(parts.database, parts.journal).operations(),
         *MemoryRoutes(parts.database).operations(),
         *SearchRoutes(parts.database, parts.journal, parts.retriever, parts.default_tenant).operations(),
+        *TrailRoutes(parts.journal, parts.database, parts.retriever, parts.policies).operations(),
         *ForgetRoutes(parts.forgetting, parts.clock).operations(),
         *RetireRoutes(parts.retiring, parts.clock).operations(),
         *RetentionRoutes(parts.sweeper).operations(),
