@@ -33,12 +33,6 @@ SELECT conversation.id, conversation.public, tenant.name, conversation.role, con
     conversation.scope, conversation.created_at,
     (SELECT created_at FROM turn WHERE turn.conversation = conversation.id ORDER BY id DESC LIMIT 1) AS last_at
 FROM conversation JOIN tenant ON tenant.id = conversation.tenant
-WHERE (?1 = '' OR tenant.name = ?1) AND (?2 = '' OR conversation.public = ?2)
-    AND (?3 = '' OR conversation.user = ?3) AND (?4 = '' OR conversation.scope = ?4)
-    AND (?5 = '' OR conversation.role = ?5)
-    AND (?6 IS NULL OR last_at >= ?6) AND (?7 IS NULL OR conversation.created_at < ?7)
-    AND (?8 = 0 OR conversation.id < ?8)
-ORDER BY conversation.id DESC LIMIT ?9
 """
 TURNS_OF = """
 SELECT turn.conversation, turn.event, turn.model, count(*)
@@ -62,12 +56,7 @@ SELECT turn.id, turn.key, conversation.public, tenant.name, turn.role, turn.even
     turn.messages, turn.prompt_tokens, turn.created_at, turn.explain,
     (SELECT count(*) FROM turn AS other WHERE other.conversation = turn.conversation AND other.id <= turn.id)
 FROM turn JOIN conversation ON conversation.id = turn.conversation JOIN tenant ON tenant.id = conversation.tenant
-WHERE (?1 = '' OR tenant.name = ?1) AND (?2 = '' OR conversation.public = ?2) AND (?3 = '' OR turn.event = ?3)
-    AND (?4 = '' OR turn.role = ?4) AND (NOT ?5 OR EXISTS (SELECT 1 FROM block WHERE block.turn = turn.id))
-    AND (?6 IS NULL OR turn.created_at >= ?6) AND (?7 IS NULL OR turn.created_at < ?7) AND (?8 = '' OR turn.key = ?8)
 """
-OLDEST_FIRST = " AND turn.id > ?9 ORDER BY turn.id LIMIT ?10"
-NEWEST_FIRST = " AND (?9 = 0 OR turn.id < ?9) ORDER BY turn.id DESC LIMIT ?10"
 PROMPTS = f"""
 SELECT occurrence.turn, substr(content.text, 1, {OPENING_CHARS})
 FROM json_each(?) AS asked CROSS JOIN turn ON turn.id = asked.value
@@ -97,23 +86,48 @@ SELECT memory.id, tenant.name, conversation.public, turn.key, memory.occurrence,
 FROM memory JOIN conversation ON conversation.id = memory.conversation JOIN tenant ON tenant.id = memory.tenant
 JOIN occurrence ON occurrence.id = memory.occurrence JOIN turn ON turn.id = occurrence.turn
 JOIN content ON content.id = occurrence.content
-WHERE (?1 = '' OR tenant.name = ?1)
-"""
-FILTERED_MEMORIES = """
-    AND (?2 = '' OR conversation.public = ?2) AND (?3 = '' OR conversation.user = ?3)
-    AND (?4 = '' OR conversation.scope = ?4) AND (?5 = '' OR occurrence.role = ?5)
-    AND (?6 IS NULL OR occurrence.created_at >= ?6) AND (?7 IS NULL OR occurrence.created_at < ?7)
-    AND (?8 = 0 OR memory.id < ?8)
-ORDER BY memory.id DESC LIMIT ?9
 """
 TENANTS = """
 SELECT tenant.id, tenant.name, (SELECT count(*) FROM conversation WHERE conversation.tenant = tenant.id)
-FROM tenant WHERE (?1 = '' OR tenant.name = ?1) AND (?2 = 0 OR tenant.id < ?2) ORDER BY tenant.id DESC LIMIT ?3
+FROM tenant
 """
 TURN_OF = """
 SELECT occurrence.id, turn.key FROM json_each(?) AS asked
 CROSS JOIN occurrence ON occurrence.id = asked.value JOIN turn ON turn.id = occurrence.turn
 """
+
+# Conditions of the filters that are given: of one that is not, none may stand in a question, or no index is used.
+OF_TENANT = "conversation.tenant = (SELECT id FROM tenant WHERE name = ?)"
+OF_CONVERSATION = {
+    "tenant": OF_TENANT,
+    "conversation": "conversation.public = ?",
+    "user": "conversation.user = ?",
+    "scope": "conversation.scope = ?",
+}
+CONVERSATION_FILTERS = OF_CONVERSATION | {
+    "role": "conversation.role = ?",
+    "since": "last_at >= ?",
+    "until": "conversation.created_at < ?",
+}
+# A tenant alone leads to all that it has. So the newest are read in order, of all tenants, until there are enough.
+ALONE = {
+    CONVERSATIONS: f"+{OF_TENANT}",
+    TURNS: f"+{OF_TENANT}",
+    MEMORIES: "memory.tenant = (SELECT id FROM tenant WHERE name = ?)",
+}
+TURN_FILTERS = OF_CONVERSATION | {
+    "turn": "turn.key = ?",
+    "role": "turn.role = ?",
+    "event": "turn.event = ?",
+    "added": "turn.id IN (SELECT turn FROM block WHERE ?)",
+    "since": "turn.created_at >= ?",
+    "until": "turn.created_at < ?",
+}
+MEMORY_FILTERS = OF_CONVERSATION | {
+    "role": "occurrence.role = ?",
+    "since": "occurrence.created_at >= ?",
+    "until": "occurrence.created_at < ?",
+}
 
 Listed = Mapping[str, Any]
 """One thing that is stored, by the names of its fields."""
@@ -150,9 +164,9 @@ def conversations(ask: Ask, which: Filter, after: int, limit: int) -> Page:
 
     In a period are those that have begun before its end, and had a turn after its begin.
     """
-    period = (which.since, which.until)
-    names = (which.tenant, which.conversation, which.user, which.scope, which.role)
-    rows, next = _page(ask(CONVERSATIONS, (*names, *period, after, limit + 1)), limit)
+    rows, next = _page(
+        ask, CONVERSATIONS, "conversation.id", _given(which, CONVERSATION_FILTERS, ALONE[CONVERSATIONS]), after, limit
+    )
     page = ids(row[0] for row in rows)
     events: dict[int, Counter[str]] = defaultdict(Counter)
     models: dict[int, list[str]] = defaultdict(list)
@@ -187,10 +201,9 @@ def turns(ask: Ask, which: Filter, after: int, limit: int, *, newest_first: bool
     `created_at`, `number`, `title` (of the newest message of the user's that came with it), and of the decision `note`,
     `kind` and `added` (tokens).
     """
-    names = (which.tenant, which.conversation, which.event, which.role)
-    order = NEWEST_FIRST if newest_first else OLDEST_FIRST
-    args = (*names, which.added, which.since, which.until, which.turn, after, limit + 1)
-    rows, next = _page(ask(TURNS + order, args), limit)
+    rows, next = _page(
+        ask, TURNS, "turn.id", _given(which, TURN_FILTERS, ALONE[TURNS]), after, limit, newest_first=newest_first
+    )
     prompts: dict[int, list[str]] = defaultdict(list)
     for id, text in ask(PROMPTS, (ids(row[0] for row in rows),)):
         prompts[id].append(text)
@@ -237,20 +250,21 @@ def memories(ask: Ask, which: Filter, after: int, limit: int) -> Page:
     Findable passages, the newest first: `memory` (its id), `tenant`, `conversation`, `turn`, `occurrence`, `position`,
     `role`, `kind`, `tags`, `start`, `stop` (characters of the message), `text`, `created_at`, `is_indexed` by meaning.
     """
-    names = (which.tenant, which.conversation, which.user, which.scope, which.role)
-    args = (*names, which.since, which.until, after, limit + 1)
-    rows, next = _page(ask(MEMORIES + FILTERED_MEMORIES, args), limit)
+    rows, next = _page(ask, MEMORIES, "memory.id", _given(which, MEMORY_FILTERS, ALONE[MEMORIES]), after, limit)
     return Page([_memory(row) for row in rows], next)
 
 
 def memory(ask: Ask, tenant: str, id: int) -> Listed | None:
     """One of them; None: it is not stored."""
-    return next((_memory(row) for row in ask(MEMORIES + " AND memory.id = ?2", (tenant, id))), None)
+    given = _given(Filter(tenant), MEMORY_FILTERS, ALONE[MEMORIES])
+    rows, _ = _page(ask, MEMORIES, "memory.id", [*given, ("memory.id = ?", id)], 0, 1)
+    return next(map(_memory, rows), None)
 
 
 def tenants(ask: Ask, tenant: str, after: int, limit: int) -> Page:
     """Tenants, the newest first: `tenant` and its `conversations`."""
-    rows, next = _page(ask(TENANTS, (tenant, after, limit + 1)), limit)
+    given = [("tenant.name = ?", tenant)] if tenant else []
+    rows, next = _page(ask, TENANTS, "tenant.id", given, after, limit)
     return Page([{"tenant": name, "conversations": count} for _, name, count in rows], next)
 
 
@@ -269,8 +283,35 @@ def first_words(texts: Sequence[str]) -> str:
     return ""
 
 
-def _page(rows: list[Row], limit: int) -> tuple[list[Row], int]:
-    """The rows of a page of which one more than fits was read, and behind which id the next one begins."""
+def _given(which: Filter, conditions: Mapping[str, str], of_tenant: str) -> list[tuple[str, Any]]:
+    """
+    The conditions of those filters that are given, each with its argument.
+
+    Args:
+        of_tenant: that of the tenant where nothing else leads to few rows.
+    """
+    if not (which.conversation or which.user or which.scope or which.turn):
+        conditions = {**conditions, "tenant": of_tenant}
+    given = ((sql, getattr(which, name)) for name, sql in conditions.items())
+    return [(sql, value) for sql, value in given if value not in ("", None, False)]
+
+
+def _page(
+    ask: Ask,
+    sql: str,
+    id: str,
+    given: Sequence[tuple[str, Any]],
+    after: int,
+    limit: int,
+    *,
+    newest_first: bool = True,
+) -> tuple[list[Row], int]:
+    """The rows of a page in the order of their first column, `id`; and behind which of them the next page begins."""
+    if after:
+        given = [*given, (f"{id} {'<' if newest_first else '>'} ?", after)]
+    where = f"WHERE {' AND '.join(condition for condition, _ in given)} " if given else ""
+    order = f"ORDER BY {id} {'DESC' if newest_first else ''} LIMIT ?"
+    rows = ask(f"{sql}{where}{order}", (*(value for _, value in given), limit + 1))
     return rows[:limit], rows[limit - 1][0] if len(rows) > limit else 0
 
 
