@@ -2,7 +2,8 @@
 kill -9 at random moments, of a worker or of all processes at once, while clients are at work.
 
 After each round clients rest, and the ledger of what they received whole is compared with the disk: nothing lost,
-nothing twice, the file undamaged. With `--last-byte`, each kill comes at once after the last byte of an answer instead.
+nothing twice, the file undamaged. Meanwhile backups and erasures are made, and killed as well. With `--last-byte`, each
+kill comes at once after the last byte of an answer instead.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 import orjson
 import psutil
 
+from scripts.endure.chores import Chores
 from scripts.endure.load import Client, Tally, answering, at_work, paused, phrase, seconds_since
 from scripts.endure.table import Table, note
 from tests.ledger import DONE, Audit, Ledger
@@ -55,7 +57,7 @@ def run(arguments: argparse.Namespace) -> bool:
         try:
             if arguments.last_byte:
                 return _after_last_bytes(proxy, arguments.kills)
-            return _at_random(proxy, arguments)
+            return _at_random(proxy, Chores(proxy, Path(temporary)), arguments)
         finally:
             kill_all(proxy)
 
@@ -87,13 +89,13 @@ def _serves(process: psutil.Process) -> bool:
     return False
 
 
-def _at_random(proxy: Proxy, arguments: argparse.Namespace) -> bool:
+def _at_random(proxy: Proxy, chores: Chores, arguments: argparse.Namespace) -> bool:
     chance, ledger, tally, started = random.Random(arguments.seed), Ledger(), Tally(), time.monotonic()
     clients = [Client(proxy, f"client-{n}", ledger, tally) for n in range(arguments.clients)]
     titles = ("kills", "of all", "answered", "cut", "refused", "lost", "twice", "split", "damage", "left", "seconds")
     table, is_clean, of_all, left_over = Table(titles), True, 0, list[psutil.Process]()
     proxy.start()
-    with at_work(clients):
+    with at_work([*clients, chores]):
         for number in range(1, arguments.kills + 1):
             before = len(ledger.entries)
             until(lambda before=before: len(ledger.entries) > before, "an answer since the kill before")
@@ -116,8 +118,10 @@ def _at_random(proxy: Proxy, arguments: argparse.Namespace) -> bool:
             table.line((number, of_all, found.turns, *failures, *_numbers(found), len(orphans), seconds_since(started)))
             is_clean &= found.is_clean and not orphans and not tally.counts["failed"]
             _explain(found)
-    note(f"beside these: {dict(sorted(tally.counts.items()))}")
-    return is_clean
+    note(f"beside these: {dict(sorted((tally.counts + chores.done).items()))}")
+    for failure in chores.failures:
+        note(failure)
+    return is_clean and not chores.failures
 
 
 def _numbers(found: Audit) -> tuple[int, int, int, int]:

@@ -12,10 +12,11 @@ import select
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Protocol
 
 import orjson
 
@@ -65,6 +66,16 @@ class Tally:
     def add(self, what: str, number: int = 1) -> None:
         with self._counting:
             self.counts[what] += number
+
+
+class Worker(Protocol):
+    """A thread that works until it is told that it is over."""
+
+    over: threading.Event
+
+    def start(self) -> None: ...
+
+    def join(self) -> None: ...
 
 
 class Client(threading.Thread):
@@ -195,17 +206,17 @@ class Client(threading.Thread):
 
 
 @contextmanager
-def at_work(clients: list[Client]) -> Iterator[None]:
-    """Let these clients run, and end them."""
-    for client in clients:
-        client.start()
+def at_work(workers: Sequence[Worker]) -> Iterator[None]:
+    """Let these work, and end them."""
+    for worker in workers:
+        worker.start()
     try:
         yield
     finally:
-        for client in clients:
-            client.over.set()
-        for client in clients:
-            client.join()
+        for worker in workers:
+            worker.over.set()
+        for worker in workers:
+            worker.join()
 
 
 @contextmanager
