@@ -216,8 +216,9 @@ def tags(text: str) -> tuple[str, ...]:
     found = {tag for word in set(text.split()) if not (word.isalpha() and word[1:].islower()) for tag in _tags_of(word)}
     if "`" in text or "$ " in text:
         found.update("_".join(command.lower().split()) for command in _COMMAND.findall(text))
-    found.update(name.lower() for name in _DEFINED.findall(text))
-    if speaker := _SPEAKER.search(text):
+    if any(sign in text for sign in "(:{<"):
+        found.update(name.lower() for name in _DEFINED.findall(text))
+    if ": " in text and (speaker := _SPEAKER.search(text)):
         found.add(f"{speaker[1].lower()}:")
     if len(text) <= ASKING_CHARS and "?" in text[-ASKING_END_CHARS:]:
         found.add(ASKS)
@@ -247,7 +248,7 @@ def kind(text: str, role: str) -> str:
     """`procedural` (steps, code), `semantic` (said to hold for long) or `episodic` (what happened): LANTERN 3.1."""
     if role == "tool":
         return "episodic"
-    if _STEPS.search(text):
+    if ("\n" in text or "```" in text) and _STEPS.search(text):
         return "procedural"
     return "semantic" if _LASTING.search(text) else "episodic"
 

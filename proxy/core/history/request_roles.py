@@ -81,7 +81,7 @@ def intent_of(chat: Chat, signals: Signals) -> Intent:
         instructs=instructs,
         defines=bool(defines),
         asks=hits[0] if hits else "",
-        template=_is_template(last, asking, hits, about, _first(signals.forms, ends)),
+        template=bool(hits) and _is_template(last, asking, hits, about, _first(signals.forms, ends)),
         transcript=lone and any(_is_transcript(m) for m in (first, last)),
         prompted=bool(prompt),
         summarises=any(_SUMMARY.search(words) for words in (instructs or orders, *hits)),
@@ -181,7 +181,7 @@ def _first(patterns: Sequence[re.Pattern[str]], text: str) -> str:
 
 def _is_template(last: Message, asking: str, hits: Sequence[str], about: bool, form: str) -> bool:
     """It asks about the conversation in a line that shall be gone on from, at length and twice, or as programs do."""
-    if not hits or last.media:
+    if last.media:
         return False
     *_, line = asking.strip().lower().splitlines()
     if line.endswith(":") and _CONVERSATION.search(line):

@@ -14,6 +14,7 @@ import zlib
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from proxy.wire.pieces import pieces
 
@@ -22,7 +23,7 @@ SAMPLE = 4  # one in four: a text of thirty words keeps one with probability 0.9
 MAX_WORDS = 20_000  # a longer text is read from its start; transcripts repeat their evidence many times
 _TAG = re.compile(r"<[^<>]{1,80}>")  # clients tag, and strip tags, on either side
 _WORD = re.compile(r"[^\W_]+")
-_MASK = np.uint64((1 << 63) - 1)
+_SHIFT, _SAMPLE, _ONE = np.uint64(29), np.uint64(SAMPLE), np.uint64(1)
 
 
 def shingles(text: str, key: bytes) -> list[int]:
@@ -44,19 +45,18 @@ def shingles(text: str, key: bytes) -> list[int]:
     del words[MAX_WORDS:]
     if len(words) < SHINGLE_WORDS:
         return []
-    multiplier, mixer, seed = _constants(key)
-    codes = np.fromiter((zlib.crc32(word.encode(), seed) for word in words), dtype=np.uint64, count=len(words))
-    rolled = np.zeros(len(words) - SHINGLE_WORDS + 1, dtype=np.uint64)
-    for offset in range(SHINGLE_WORDS):
-        rolled = rolled * multiplier + codes[offset : offset + len(rolled)]
-    mixed = rolled * mixer
-    mixed ^= mixed >> np.uint64(29)
-    kept = (mixed[mixed % np.uint64(SAMPLE) == 0] >> np.uint64(1)) & _MASK
+    powers, mixer, seed = _constants(key)
+    codes = np.array([zlib.crc32(word.encode(), seed) for word in words], np.uint64)
+    mixed = np.convolve(codes, powers, "valid") * mixer  # the hash of each run, as of a polynomial
+    mixed ^= mixed >> _SHIFT
+    kept = mixed[mixed % _SAMPLE == 0] >> _ONE
     return list(dict.fromkeys(kept.tolist()))
 
 
 @lru_cache(maxsize=64)
-def _constants(key: bytes) -> tuple[np.uint64, np.uint64, int]:
+def _constants(key: bytes) -> tuple[npt.NDArray[np.uint64], np.uint64, int]:
+    """Powers of an odd number, an odd number, and the seed of the words' hashes."""
     digest = hashlib.blake2b(key, digest_size=20, person=b"shingles").digest()
     odd = [int.from_bytes(digest[start : start + 8], "big") | 1 for start in (0, 8)]
-    return np.uint64(odd[0]), np.uint64(odd[1]), int.from_bytes(digest[16:20], "big")
+    powers = np.array([pow(odd[0], power, 1 << 64) for power in range(SHINGLE_WORDS)], np.uint64)
+    return powers, np.uint64(odd[1]), int.from_bytes(digest[16:20], "big")

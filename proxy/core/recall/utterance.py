@@ -13,11 +13,12 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+import numpy as np
 
 from proxy.core.recall import languages
 
@@ -149,39 +150,34 @@ def read(text: str) -> Utterance:
 
 @lru_cache(CACHED)
 def _read(text: str) -> Utterance:
-    for code, letters in _SCRIPTS:
+    is_ascii = text.isascii()
+    for code, letters in () if is_ascii else _SCRIPTS:
         if letters.search(text):
             return _unspaced(code, text)
     found = words(text)
-    kinds = [_KINDS.get(word, _NO_KINDS) for word in found]
-    votes = dict.fromkeys(languages.FUNCTION, 0.0)
-    for known in kinds:
-        for code, bits in known.items():
-            votes[code] += 1.0 if bits & (FUNCTION | OWN) else 0.5 if bits & SMALL else 0.0
-    lowered = "" if text.isascii() else text.lower()
-    for code, letters_of in _LETTERS.items():
-        votes[code] += sum(letter in lowered for letter in letters_of) if lowered else 0
-    code = max(votes, key=votes.__getitem__)  # the first of several: English
-    kinds_of = [known.get(code, 0) for known in kinds]
+    rows = np.array([_ROWS.get(word, 0) for word in found], np.intp)
+    votes = _VOTES[rows].sum(axis=0)
+    if not is_ascii:
+        lowered = text.lower()
+        for code, letters_of in _LETTERS.items():
+            votes[_CODES.index(code)] += sum(letter in lowered for letter in letters_of)
+    at = int(votes.argmax())  # the first of several: English
+    kinds = _KINDS[rows, at]
+    counted: list[int] = np.count_nonzero(kinds & _COUNTED, axis=1).tolist()
+    own, back, particular, general, wish, go_on, small, function = counted
     count = max(len(found), 1)
-
-    times = Counter(kinds_of)  # a dozen different ones
-
-    def holding(kind: int) -> int:
-        return sum(often for each, often in times.items() if each & kind)
-
     return Utterance(
-        language=code,
+        language=_CODES[at],
         words=len(found),
-        own=holding(OWN),
-        back=holding(BACK),
-        particular=holding(PARTICULAR),
-        general=holding(GENERAL),
-        wish=holding(WISH),
-        go_on=holding(GO_ON),
-        small_share=holding(SMALL | FUNCTION | OWN | GO_ON) / count,
-        function_share=holding(FUNCTION) / count,
-        opens=kinds_of[0] if kinds_of else 0,
+        own=own,
+        back=back,
+        particular=particular,
+        general=general,
+        wish=wish,
+        go_on=go_on,
+        small_share=small / count,
+        function_share=function / count,
+        opens=int(kinds[0]) if found else 0,
     )
 
 
@@ -289,14 +285,24 @@ def _unspaced(code: str, text: str) -> Utterance:
     )
 
 
-_NO_KINDS: Mapping[str, int] = {}
-_KINDS: dict[str, dict[str, int]] = {}
+_OF_WORDS: dict[str, dict[str, int]] = {}  # kinds by language
 for _kind, _table in _TABLES.items():
     for _code, _entries in _table.items():
         for _entry in words(_entries):
-            _of = _KINDS.setdefault(_entry, {})
+            _of = _OF_WORDS.setdefault(_entry, {})
             _of[_code] = _of.get(_code, 0) | _kind
 _FUNCTION_WORDS = {
-    code: frozenset(word for word, known in _KINDS.items() if known.get(code, 0) & (FUNCTION | OWN))
+    code: frozenset(word for word, known in _OF_WORDS.items() if known.get(code, 0) & (FUNCTION | OWN))
     for code in languages.FUNCTION
 }
+# The same as tables of (word, language), summed up over a text at once; row 0 is of words that are not known.
+_CODES = tuple(languages.FUNCTION)
+_ROWS = {word: row for row, word in enumerate(_OF_WORDS, 1)}
+_KINDS = np.zeros((len(_OF_WORDS) + 1, len(_CODES)), np.uint8)
+for _word, _row in _ROWS.items():
+    for _code, _bits in _OF_WORDS[_word].items():
+        _KINDS[_row, _CODES.index(_code)] = _bits
+_COUNTED = np.array(
+    [[OWN], [BACK], [PARTICULAR], [GENERAL], [WISH], [GO_ON], [SMALL | FUNCTION | OWN | GO_ON], [FUNCTION]], np.uint8
+)
+_VOTES = np.where(_KINDS & (FUNCTION | OWN), 1.0, np.where(_KINDS & SMALL, 0.5, 0.0)).astype(np.float32)
