@@ -251,8 +251,13 @@ class Tracer(Protocol):
             parent: W3C trace context; "" begins a trace.
         """
 
-    def later(self, work: Callable[[], None]) -> None:
-        """Complete a span on a thread of the tracer's."""
+    def complete(self, work: Callable[[], None], size_bytes: int) -> None:
+        """
+        Complete a span with what takes time; where it would take long, on a thread of the tracer's.
+
+        Args:
+            size_bytes: of what is to be read.
+        """
 
     async def close(self) -> None: ...
 

@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from proxy.edge.request_id import made
 from proxy.wire.refusal import openai
 
 HEAD_SECONDS = 60.0  # from a connection, or a request's first byte, to the end of its headers; nginx waits as long
@@ -136,7 +137,8 @@ class Connection(HttpToolsProtocol):
         head = (
             b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\nconnection: close\r\n"
         )
-        self.transport.write(head + b"content-length: %d\r\n\r\n" % len(body) + body)
+        id = f"x-request-id: {made()}\r\n".encode()
+        self.transport.write(head + id + b"content-length: %d\r\n\r\n" % len(body) + body)
         self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:

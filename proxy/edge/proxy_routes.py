@@ -103,7 +103,8 @@ class ProxyRoutes:
             await self._answer(scope, path, headers, Upload(receive, self._limit_bytes), relay)
         finally:
             line.write(relay)
-            end(span, relay)
+            if self._tracer.is_on:
+                end(span, relay)
             if relay.status and relay.code in ("", TIMED_OUT, UNREACHABLE):
                 self._answered(relay.status)
 

@@ -29,10 +29,15 @@ def request_id(scope: Scope) -> str:
         id: str = known
         return id
     sent = next((value.decode("latin-1") for name, value in scope["headers"] if name == SENT), "")
-    id = sent if _SANE.fullmatch(sent) else f"r-{secrets.token_hex(RANDOM_BYTES)}"
+    id = sent if _SANE.fullmatch(sent) else made()
     scope[_KEPT] = id
     bind_contextvars(request=id)
     return id
+
+
+def made() -> str:
+    """A new id."""
+    return f"r-{secrets.token_hex(RANDOM_BYTES)}"
 
 
 def labelled(headers: RawHeaders, id: str) -> RawHeaders:

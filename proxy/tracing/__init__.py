@@ -52,7 +52,7 @@ class NoTracer:
     def span(self, kind: SpanKind, name: str, parent: str, attributes: Attributes) -> Span:
         return NO_SPAN
 
-    def later(self, work: Callable[[], None]) -> None:
+    def complete(self, work: Callable[[], None], size_bytes: int) -> None:
         pass
 
     async def close(self) -> None:

@@ -34,6 +34,7 @@ from proxy.ports import Attributes, SpanKind
 
 SERVICE = "palimpsest"
 CLOSE_SECONDS = 3.0  # for what was recorded last; a receiver that does not answer must not hold up a stop
+INLINE_BYTES = 32 * 1024  # read in a tenth of a millisecond: what waking a thread costs as well
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 CAPTURES = ("true", "span_only", "span_and_event")
 HTTP = "http/protobuf"
@@ -92,8 +93,11 @@ class OtelTracer:
             context = _made_here(context)
         return OtelSpan(self._tracer.start_span(name, context, _KINDS[kind], given))
 
-    def later(self, work: Callable[[], None]) -> None:
-        self._later.submit(_guarded, work)
+    def complete(self, work: Callable[[], None], size_bytes: int) -> None:
+        if size_bytes <= INLINE_BYTES and not self.captures_content:
+            _guarded(work)
+        else:
+            self._later.submit(_guarded, work)
 
     async def close(self) -> None:
         """Send what was recorded, and end; a receiver that does not answer is given up."""

@@ -2,7 +2,7 @@
 The client span of a request to a provider, by the GenAI conventions of OpenTelemetry (semantic-conventions-genai).
 
 It is the parent of what the provider traces, and ends where the answer ends. What the answer tells of itself is read
-afterwards, on a thread of the tracer's.
+afterwards.
 """
 
 from __future__ import annotations
@@ -127,14 +127,14 @@ class _Call:
         self._started = perf_counter()
         self._tap: ResponseTap | None = None
         self._status = 0
-        self._has_begun = False
+        self._bytes = 0  # of the answer, so far
         self._ended_ns: int | None = None
         self._has_ended = False
         parent = next((value.decode("latin-1") for name, value in headers if name == TRACEPARENT), "")
         name = method if self._wire is None else "chat"
         self.span = tracer.span("client", name, parent, self._asked(upstream, method))
         if self._wire is not None and self.span.is_recording and isinstance(body, bytes):
-            tracer.later(partial(self._tell_request, self._wire, body))
+            tracer.complete(partial(self._tell_request, self._wire, body), len(body))
 
     def _asked(self, upstream: UpstreamPolicy, method: str) -> Attributes:
         place = urlsplit(upstream.url)
@@ -158,10 +158,9 @@ class _Call:
             self._tap = ResponseTap(answer.headers, ANSWER_BYTES)
 
     def feed(self, data: bytes) -> None:
-        if not self._has_begun:
-            self._has_begun = True
-            if self._wire is not None:
-                self.span.set({"gen_ai.response.time_to_first_chunk": perf_counter() - self._started})
+        if not self._bytes and self._wire is not None:
+            self.span.set({"gen_ai.response.time_to_first_chunk": perf_counter() - self._started})
+        self._bytes += len(data)
         if self._tap is not None and self._tap.feed(data) < len(data):
             self._ended_ns = time.time_ns()
 
@@ -180,7 +179,7 @@ class _Call:
         if failure or self._status >= FIRST_ERROR_STATUS:
             self.span.fail(failure or str(self._status))
         if self.span.is_recording and self._wire is not None:
-            self._tracer.later(lambda: self._complete(at_ns))
+            self._tracer.complete(partial(self._complete, at_ns), self._bytes)
         else:
             self.span.end(at_ns)
 

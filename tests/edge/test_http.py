@@ -131,6 +131,7 @@ async def test_headers_without_end_are_refused(upstream: RawUpstream, port: int)
             await line.send(LISTING[:-2] + header)
             got = await line.message()
             assert got.status == 431 and b'"code":"headers_too_large"' in got.body
+            assert any(name == b"x-request-id" for name, _ in got.headers)
     assert upstream.requests == []
 
 
