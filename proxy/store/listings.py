@@ -199,7 +199,7 @@ def turns(ask: Ask, which: Filter, after: int, limit: int, *, newest_first: bool
     """
     Turns: `turn` (its id), `conversation`, `tenant`, `role`, `event`, `ending`, `model`, `messages`, `prompt_tokens`,
     `created_at`, `number`, `title` (of the newest message of the user's that came with it), and of the decision `note`,
-    `kind` and `added` (tokens).
+    `kind` (of a new block) and `added_tokens`.
     """
     rows, next = _page(
         ask, TURNS, "turn.id", _given(which, TURN_FILTERS, ALONE[TURNS]), after, limit, newest_first=newest_first
@@ -216,8 +216,10 @@ def turns(ask: Ask, which: Filter, after: int, limit: int, *, newest_first: bool
         found = dict(zip(fields, row, strict=True))
         decided = orjson.loads(found.pop("explain"))
         added = (decided.get("added") or {}).get("tokens", 0)
-        told = {"note": decided.get("note") or "", "kind": decided.get("kind") or "", "added_tokens": added}
-        listed.append(found | told | {"title": first_words(prompts[id])})
+        note = decided.get("note") or ""
+        kind = "" if note else decided.get("kind") or ""  # else that of the block that was looked for
+        told = {"note": note, "kind": kind, "added_tokens": added, "title": first_words(prompts[id])}
+        listed.append(found | told)
     return Page(listed, next)
 
 

@@ -41,7 +41,10 @@ class Guard:
     async def answer(self, operation: Operation[Any], request: Request) -> Response:
         caller = self._access.caller(request.scope["headers"])
         if isinstance(caller, Refusal):
-            return error_reply(caller.status, caller.text)
+            response = error_reply(caller.status, caller.text)
+            if caller.status == 401:
+                response.headers["www-authenticate"] = "Bearer"
+            return response
         try:
             if operation.for_operator and caller.tenant:
                 raise Refused(403, ALL_TENANTS)

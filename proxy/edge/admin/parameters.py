@@ -88,5 +88,8 @@ def _words(error: Mapping[str, Any], bounds: Mapping[str, Any]) -> str:
     declared = bounds.get(name, {})
     if "minimum" in declared and "maximum" in declared:
         return f"{name}: must be a number from {declared['minimum']} to {declared['maximum']}"
+    if error["type"] == "string_pattern_mismatch":
+        meant = str(declared.get("description", "")).rstrip(".")
+        return f"{name}: not understood; expected: {meant[:1].lower()}{meant[1:]}"
     text = str(error["msg"]).removeprefix("Value error, ")
     return f"{name}: {text.replace('Input should', 'must', 1)}"

@@ -59,7 +59,11 @@ class RetentionRoutes:
     def operations(self) -> tuple[Operation[Any], ...]:
         return (
             Operation("GET", "/retention", "Show what is due by age", self.due, Nothing, DueByAge, for_operator=True),
-            Operation("POST", "/retention", "Erase what is due, now", self.run, Nothing, Swept, for_operator=True),
+            Operation(
+                *("POST", "/retention", "Erase what is due, now", self.run, Nothing, Swept),
+                for_operator=True,
+                in_turn=False,
+            ),
         )
 
     async def due(self, _call: Call[Nothing]) -> dict[str, Any]:

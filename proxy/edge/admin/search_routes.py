@@ -45,7 +45,6 @@ class Result:
     conversation: Annotated[str, Field(description="Id of the conversation in which it was said.")]
     turn: Annotated[str, Field(description="Id of the turn that brought it.")]
     occurrence: Annotated[int, Field(description="Number of the message in its place.")]
-    position: Annotated[int, Field(description="Its place among all that is stored, rising with time.")]
     role: Annotated[str, Field(description="Who said it.")]
     created_at: Annotated[float, Field(description="When it was stored, Unix seconds.")]
     text: Annotated[str, Field(description="The passage.")]
@@ -135,7 +134,6 @@ def _result(candidate: Candidate, turn: str) -> Result:
         conversation=memory.conversation,
         turn=turn,
         occurrence=memory.occurrence,
-        position=memory.position,
         role=memory.role,
         created_at=memory.created_at,
         text=memory.text,

@@ -81,6 +81,7 @@ async def test_strangers_are_refused_everywhere(home: House, house: House, opera
     stored = await house.conversations()
     assert (await home.ask(target, {"host": "evil.example"}, operation.method, body))[0] == 403
     assert (await house.ask(target, LOCAL, operation.method, body))[0] == 401
+    assert house.headers[b"www-authenticate"] == b"Bearer"
     assert await house.conversations() == stored
 
 

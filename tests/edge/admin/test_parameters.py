@@ -43,6 +43,8 @@ async def test_what_is_asked_wrongly_is_400_and_told_how_it_is_right(house: Hous
         ({"user": "ann", "dry_run": 1}, "dry_run: must be a valid boolean"),
         ({"turn": 1.5}, "turn: must be a valid string"),
         ({}, "nothing is selected"),
+        ({"user": ""}, "user is required"),
+        ({"older_than": "soon"}, "older_than: not understood; expected: age of messages: 90d, 12h, 4w"),
     ],
 )
 async def test_a_body_is_read_as_strictly(house: House, body: Any, words: str) -> None:

@@ -48,6 +48,13 @@ async def test_a_turn_shows_what_was_added_and_from_what_it_was_chosen(house: Ho
     assert list(texts.values()) == ["the port is 7431"]
 
 
+async def test_a_turn_for_which_nothing_was_found_has_no_kind_of_block(house: House) -> None:
+    explain = {"note": "nothing-relevant", "kind": "recall"}
+    asked = await Talk(house.journal, "key:acme", "c-5").say("what?", explain=explain)
+    shown = await house.get(f"turns/{asked.turn.id}")
+    assert (shown["kind"], shown["note"], shown["explain"]["kind"]) == ("", "nothing-relevant", "recall")
+
+
 @pytest.mark.parametrize("path", ["conversations/c-1/turns/3", "conversations/c-7/turns/1", "turns/t-7", "turns/c-1"])
 async def test_a_turn_that_is_not_there_is_404(house: House, path: str) -> None:
     status, said = await house.ask(f"/memory/v1/{path}")
