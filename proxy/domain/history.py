@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from proxy.domain.blocks import StoredBlock
+from proxy.domain.memories import Reach
 
 
 class Role(StrEnum):
@@ -60,6 +61,14 @@ class Speaker:
     parent_ids: tuple[str, ...] = ()  # ids of the conversation that a sub-agent serves, likewise
     subagent_hint: bool = False  # a header says outright that a sub-agent is speaking
     retry_hint: bool = False  # a header says that this is the same request once more
+    farthest: Reach = Reach.TENANT  # how far its key lets it look, whatever the policy allows
+    is_read_only: bool = False  # its key changes nothing
+
+    def reach(self, wanted: Reach) -> Reach:
+        """How far it may look where the policy wants this: a user's other conversations need a user."""
+        order = list(Reach)
+        reach = min(wanted, self.farthest, key=order.index)
+        return Reach.CONVERSATION if reach is Reach.USER and not self.user else reach
 
 
 @dataclass(frozen=True, slots=True)

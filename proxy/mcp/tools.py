@@ -184,8 +184,10 @@ class MemoryTools:
 
         Raises:
             MemoryFault: it was not finished.
-            ToolError: the token does not confirm this, or not any more.
+            ToolError: the token does not confirm this, or not any more, or the speaker's key only reads.
         """
+        if speaker.is_read_only:
+            raise ToolError("this key only reads")
         until, _, seal = confirm.partition(".")
         is_number = until.isdecimal() and len(until) < LONGEST_ID_DIGITS
         if not (is_number and hmac.compare_digest(seal.encode(), self._seal(speaker, given, int(until)).encode())):
@@ -204,8 +206,8 @@ class MemoryTools:
         Raises:
             ToolError: that is nothing outside a conversation.
         """
-        reach = self._policy.memory.reach
-        if reach is Reach.TENANT or (reach is Reach.USER and speaker.user):
+        reach = speaker.reach(self._policy.memory.reach)
+        if reach is not Reach.CONVERSATION:
             return Query(speaker.tenant, "", "", reach=reach, user=speaker.user, scope=speaker.scope)
         raise ToolError(NO_REACH)
 

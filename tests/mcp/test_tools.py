@@ -1,5 +1,5 @@
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -181,3 +181,11 @@ async def test_nothing_meant_is_an_error_and_no_success(house: House) -> None:
     await house.say(PORT)
     with pytest.raises(ToolError, match="nothing"):
         await house.tools().preview_forgetting(ME, {"matching": "zebrafish"})
+
+
+async def test_a_key_that_only_reads_forgets_nothing(house: House) -> None:
+    await house.say(PORT)
+    tools, reader = house.tools(), replace(ME, is_read_only=True)
+    confirm = (await tools.preview_forgetting(reader, {"matching": "9417"}))["confirm"]
+    with pytest.raises(ToolError, match="only reads"):
+        await tools.forget(reader, {"matching": "9417"}, confirm)

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from proxy.core.caller.client_table import Headers, Signals, first, first_named
 from proxy.core.caller.proxy_keys import Key
-from proxy.domain import Json, Speaker
+from proxy.domain import Json, Reach, Speaker
 from proxy.settings.policy import TenantPolicy
 
 _ROTATING = re.compile(
@@ -46,16 +46,20 @@ def identify(
         A speaker whose `tenant` is "" when no credential tells callers apart, or the credential changes by itself.
     """
     user, scope = named_by(headers, body, signals, key)
+    if key is not None:
+        user, scope = user or _only(key.users), scope or _only(key.scopes)
     may_name_conversation = key is None or key.may_name_conversation
     parents = first_named(signals.parent_ids, headers, body) if may_name_conversation else ()
     return Speaker(
         tenant=tenant_of(credentials, policy, secret, key),
-        user=user or _only(key.users if key else ()),
-        scope=scope or _only(key.scopes if key else ()),
+        user=user,
+        scope=scope,
         client_ids=first_named(signals.conversation_ids, headers, body) if may_name_conversation else (),
         parent_ids=parents,
         subagent_hint=bool(parents),
         retry_hint=first(signals.retries, headers, body) not in ("", "0"),
+        farthest=_farthest(key, scope),
+        is_read_only=key is not None and key.read_only,
     )
 
 
@@ -64,6 +68,15 @@ def named_by(headers: Headers, body: Json, signals: Signals, key: Key | None) ->
     if key is not None and not key.may_name_user:
         return "", ""
     return first(signals.user_ids, headers, body), first(signals.scope_ids, headers, body)
+
+
+def _farthest(key: Key | None, scope: str) -> Reach:
+    """A key for some users opens no other's conversations, and one for some projects none of a project not named."""
+    if key is None or not (key.users or key.scopes):
+        return Reach.TENANT
+    if key.scopes and not scope:
+        return Reach.CONVERSATION
+    return Reach.USER if key.users else Reach.TENANT
 
 
 def allows(key: Key, user: str, scope: str) -> bool:

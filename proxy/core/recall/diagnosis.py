@@ -78,7 +78,7 @@ def diagnose(
         return silent(Note.AMBIGUOUS)
     newest = _newest_human(chat)
     human_speaks = _speaks_last(chat, newest)
-    reach = _reach(speaker, policy.memory.reach)
+    reach = speaker.reach(policy.memory.reach)
     lost = lost_occurrences(lineage)
     if lineage.event is Event.RETRY or (reach is Reach.CONVERSATION and not lost):
         return silent(Note.CALM)
@@ -155,11 +155,6 @@ def newly_lost(lineage: Lineage) -> tuple[int, ...]:
         return ()
     replaced = [lineage.kept[at] for at in lineage.changed]
     return tuple(sorted(head.occurrences[index] for index in {*lineage.dropped, *replaced}))
-
-
-def _reach(speaker: Speaker, wanted: Reach) -> Reach:
-    """How far recall may look: a user's other conversations need a user."""
-    return Reach.CONVERSATION if wanted is Reach.USER and not speaker.user else wanted
 
 
 def _within(budget: Budget, demand: Demand) -> Budget:

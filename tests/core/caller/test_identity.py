@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from proxy.core.caller.client_table import ID_CHARS
 from proxy.core.caller.credentials import forwarded, secret_in
 from proxy.core.caller.identity import identify, is_rotating, tenant_key
-from proxy.domain import Json, ProxyKey, Speaker
+from proxy.domain import Json, ProxyKey, Reach, Speaker
 from proxy.settings.policy import KeyPolicy, TenantPolicy
 from tests.core.driving import client_table
 
@@ -159,3 +159,23 @@ def test_a_key_for_several_users_leaves_a_request_that_names_none_without_one():
     key = ProxyKey(id="k", shown="plm_", name="n", tenant="key:acme", users=("ada", "bob"))
     assert who({}, key=key).user == ""
     assert who({"x-palimpsest-user": "bob"}, key=key).user == "bob"
+
+
+@pytest.mark.parametrize(
+    ("users", "scopes", "headers", "farthest"),
+    [
+        ((), (), {}, Reach.TENANT),
+        (("ada", "bob"), (), {"x-palimpsest-user": "bob"}, Reach.USER),
+        (("ada", "bob"), (), {}, Reach.CONVERSATION),
+        (("ada",), (), {}, Reach.USER),
+        ((), ("lab",), {}, Reach.TENANT),
+        ((), ("lab", "home"), {}, Reach.CONVERSATION),
+        (("ada",), ("lab", "home"), {"x-palimpsest-scope": "lab"}, Reach.USER),
+    ],
+)
+def test_a_key_for_some_looks_no_further_than_what_is_theirs(
+    users: tuple[str, ...], scopes: tuple[str, ...], headers: Json, farthest: Reach
+):
+    key = ProxyKey(id="k", shown="plm_", name="n", tenant="key:acme", users=users, scopes=scopes)
+    assert who(headers, key=key).reach(Reach.TENANT) is farthest
+    assert who(headers, key=key).reach(Reach.CONVERSATION) is Reach.CONVERSATION
