@@ -162,7 +162,7 @@ class Recall:
         asked, eligible = _asked(query.text, self._clock(), table, vectors, words), _eligible(table, query, own)
         if not eligible.any():
             return "no stored passage may be used: all are visible, excluded or not lost", None, 0.0
-        if asked.cosines is not None and not asked.cosines[eligible].any():  # none has a vector yet
+        if asked.cosines is not None and not np.logical_and(asked.cosines, eligible).any():  # none has a vector yet
             asked = replace(asked, cosines=None, about=None)
         ranked = rank(table, asked, eligible, self._clock(), self._recipe)
         once = ranked.part(_first_of_equals(table, ranked.rows, max(limit, JUDGED_PASSAGES)))

@@ -348,3 +348,11 @@ def test_words_of_surroundings_count_as_their_weights_say() -> None:
     assert np.allclose(nearby(found, 500, rows, around, weights), expected)
     assert (holds(found, rows) == held[:, rows]).all()
     assert nearby({}, 500, rows, around, weights).shape == (0, len(rows)) == holds({}, rows).shape
+
+
+@pytest.mark.parametrize("scores", [[0.5, 0.9, 0.5, 0.1, 0.9], [0.2, 0.7, 0.4]])
+def test_equal_scores_keep_the_order_of_their_rows(scores: list[float]) -> None:
+    ranked = Ranked(np.arange(len(scores)), np.zeros(len(scores)), {})
+    lengths = WORTH_CHARS * np.ones(len(scores))
+    expected = sorted(range(len(scores)), key=lambda row: (-scores[row], row))
+    assert by_worth(ranked, np.array(scores), lengths).rows.tolist() == expected
