@@ -10,6 +10,9 @@ from urllib.parse import quote, urlencode
 import orjson
 import pytest
 
+from proxy.core.caller.proxy_keys import ProxyKeys, digest_of
+from proxy.domain import ProxyKey
+from proxy.edge.access import Access
 from proxy.edge.admin.operation import PREFIX, OfTenant, Operation
 from proxy.edge.admin.routes import all_operations
 from proxy.store.database import Database
@@ -73,6 +76,23 @@ async def test_a_proxy_key_neither_sees_nor_changes_what_is_another_tenants(
             assert [word for word in FOREIGN_WORDS if word in orjson.dumps(said).decode()] == []
     assert (await house.get("tenants?tenant=key:globex"), await house.get("memories?tenant=key:globex")) == before
     assert {query.tenant for query, _ in house.remembers.asked} <= {"key:acme"}
+
+
+OF_NOBODY = ("/health", "/openapi.json")
+
+
+def test_every_operation_is_within_a_tenant_or_the_operators() -> None:
+    strays = [one for one in all_operations() if not (one.for_operator or issubclass(one.asks, OfTenant))]
+    assert [one.path for one in strays] == list(OF_NOBODY)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+async def test_a_key_that_only_reads_changes_nothing(database: Database, operation: Operation[Any]) -> None:
+    key = ProxyKey("k-2", "plm_", "readers", "key:acme", read_only=True)
+    house = House(database, Access("t0ken", ProxyKeys({}, {digest_of(b"acme-key"): key}), is_loopback=False))
+    target, body = request_to(operation, await names_of_globex(house), with_tenant=False)
+    status, said = await house.ask(target, ACME, operation.method, body)
+    assert status in ((200, 403, 404) if operation.method == "GET" else (403,)), said
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

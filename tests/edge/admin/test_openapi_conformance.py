@@ -23,7 +23,7 @@ from tests.running import Conversation, Proxy, request, until, upstream_on_a_thr
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = 12  # of each operation, as declared and as not declared: all of them in ten seconds
+EXAMPLES = 8  # of each operation, as declared and as not declared: all of them in twenty seconds
 TOKEN = {"Authorization": "Bearer t0ken"}
 
 DOCUMENT = document(all_operations())
