@@ -53,6 +53,7 @@ from proxy.settings.source import Source
 from proxy.settings.source import handed_over as handed_over_source
 from proxy.store import changes
 from proxy.store.secret import load_secret
+from proxy.store.switches import EVERYBODY
 from proxy.tracing import tracer_of
 from proxy.upstream.dispatcher import Upstreams
 from proxy.upstream.via_litellm import Apart
@@ -161,6 +162,8 @@ class _Proxy:
     async def _learn_switches(self) -> None:
         before = self._switches.off_for
         await self._switches.learn()
+        self._metrics.gauge("memory_switched_off", EVERYBODY in self._switches.off_for)
+        self._metrics.gauge("tenants_switched_off", len(self._switches.off_for - {EVERYBODY}))
         if self._switches.off_for != before:
             log.info("memory was switched", reason=self._switches.trouble or "on for everybody")
             self._renew()

@@ -46,6 +46,8 @@ GAUGES: Mapping[str, tuple[str, str]] = {
     "queue_bytes": ("Size of the turns and answers that wait to be written.", "livesum"),
     "archive_lag_seconds": ("How long the oldest of them has waited.", "livemax"),
     "memory_on": ("1 unless memory.mode is off; then nothing is read or written.", "livemin"),
+    "memory_switched_off": ("1 while memory is switched off for everybody (palimpsest disable).", "livemax"),
+    "tenants_switched_off": ("Tenants for whom memory is switched off.", "livemax"),
     "store_up": ("1 while the store works; means nothing while memory is off.", "livemin"),
     "embedder_ready": ("1 while the embedding model is loaded; 0: recall is lexical only.", "livemin"),
     "policy_generation": ("Number of the policy in force; the lowest of all workers.", "livemin"),

@@ -201,7 +201,8 @@ class Preparer(Protocol):
 
 
 SpanKind = Literal["server", "client", "internal"]
-Attributes = Mapping[str, str | bool | int | float | Sequence[str] | None]
+AttributeValue = str | bool | int | float | Sequence[str] | None
+Attributes = Mapping[str, AttributeValue]
 """Of a span, by names of OpenTelemetry's conventions; None: not known."""
 
 

@@ -132,6 +132,7 @@ def main() -> None:
     given = parser.parse_args()
     upstream = free_port()
     command = [sys.executable, "-m", "uvicorn", "upstream:app", "--port", str(upstream), "--log-level", "error"]
+    command += ["--timeout-keep-alive", "75"]  # longer than a proxy waits for its turn
     with Popen(command, cwd=ROOT / "scripts" / "overhead") as provider, receiving() as receiver:
         try:
             while not is_listening(upstream):

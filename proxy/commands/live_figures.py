@@ -68,7 +68,9 @@ class Figures:
     pending: int  # turns to be written and passages to be indexed
     turns_lost: int  # since the proxy's start
     faults: int  # since the proxy's start
-    memory_on: bool
+    memory_on: bool  # memory.mode
+    switched_off: bool  # for everybody
+    tenants_switched_off: int
     store_up: bool
     embedder_ready: bool
     policy_generation: int
@@ -114,6 +116,8 @@ def figures(before: Reading, now: Reading) -> Figures:
         turns_lost=int(now.sum("palimpsest_turns_lost_total")),
         faults=int(now.sum("palimpsest_faults_total")),
         memory_on=bool(now.sum("palimpsest_memory_on")),
+        switched_off=bool(now.sum("palimpsest_memory_switched_off")),
+        tenants_switched_off=int(now.sum("palimpsest_tenants_switched_off")),
         store_up=bool(now.sum("palimpsest_store_up")),
         embedder_ready=bool(now.sum("palimpsest_embedder_ready")),
         policy_generation=int(now.sum("palimpsest_policy_generation")),

@@ -119,6 +119,10 @@ def _rows(said: Figures) -> Iterable[tuple[str, str]]:
     if not said.memory_on:
         yield "store", "memory is off (memory.mode)"
         return
+    if said.switched_off:
+        yield "switched off", "for everybody: palimpsest enable switches it on"
+    elif said.tenants_switched_off:
+        yield "switched off", f"for {said.tenants_switched_off:,} tenants: palimpsest stats names them"
     yield "store", "works" if said.store_up else "fails: /readyz says why"
     yield "model", "loaded" if said.embedder_ready else "not loaded: recall goes by words alone"
     yield "policy", f"generation {said.policy_generation}"

@@ -18,7 +18,7 @@ import orjson
 from proxy.core.redaction.redaction import redact
 from proxy.domain import Json, Message, RawHeaders
 from proxy.errors import NotServed, UpstreamUnreachable, WireError
-from proxy.ports import Attributes, Body, Tracer, UpstreamAnswer, Wire
+from proxy.ports import Attributes, AttributeValue, Body, Tracer, UpstreamAnswer, Wire
 from proxy.settings.policy import UpstreamPolicy
 from proxy.tracing import TRACEPARENT
 from proxy.upstream.upgraded import UpgradedAnswer
@@ -128,11 +128,13 @@ class _Call:
         self._tap: ResponseTap | None = None
         self._status = 0
         self._bytes = 0  # of the answer, so far
+        self._told: dict[str, AttributeValue] = {}  # set at the end, all at once: each setting takes a lock
         self._ended_ns: int | None = None
         self._has_ended = False
         parent = next((value.decode("latin-1") for name, value in headers if name == TRACEPARENT), "")
         name = method if self._wire is None else "chat"
         self.span = tracer.span("client", name, parent, self._asked(upstream, method))
+        self._asked_bytes = len(body) if isinstance(body, bytes) else 0
         if self._wire is not None and self.span.is_recording and isinstance(body, bytes):
             tracer.complete(partial(self._tell_request, self._wire, body), len(body))
 
@@ -159,7 +161,7 @@ class _Call:
 
     def feed(self, data: bytes) -> None:
         if not self._bytes and self._wire is not None:
-            self.span.set({"gen_ai.response.time_to_first_chunk": perf_counter() - self._started})
+            self._told["gen_ai.response.time_to_first_chunk"] = perf_counter() - self._started
         self._bytes += len(data)
         if self._tap is not None and self._tap.feed(data) < len(data):
             self._ended_ns = time.time_ns()
@@ -175,12 +177,14 @@ class _Call:
             return
         self._has_ended = True
         at_ns = self._ended_ns or time.time_ns()
-        self.span.set({"http.response.status_code": self._status or None})
+        self._told["http.response.status_code"] = self._status or None
         if failure or self._status >= FIRST_ERROR_STATUS:
             self.span.fail(failure or str(self._status))
         if self.span.is_recording and self._wire is not None:
-            self._tracer.complete(partial(self._complete, at_ns), self._bytes)
+            # behind what is still being read of the request, if that is on the thread
+            self._tracer.complete(partial(self._complete, at_ns), max(self._bytes, self._asked_bytes))
         else:
+            self.span.set(self._told)
             self.span.end(at_ns)
 
     def _complete(self, at_ns: int) -> None:
@@ -188,6 +192,7 @@ class _Call:
             if self._tap is not None:
                 self._tell_answer(self._tap)
         finally:
+            self.span.set(self._told)
             self.span.end(at_ns)
             self._tap = None
 
@@ -198,41 +203,39 @@ class _Call:
             return
         if isinstance(model := raw.get("model"), str) and model:
             self.span.rename(f"chat {model}")
-            self.span.set({"gen_ai.request.model": model})
-        self.span.set(
-            {known: raw[name] for name, known in ASKED.items() if isinstance(raw.get(name), bool | int | float)}
-        )
+            self._told["gen_ai.request.model"] = model
+        self._told |= {
+            known: raw[name] for name, known in ASKED.items() if isinstance(raw.get(name), bool | int | float)
+        }
         if self._tracer.captures_content:
-            self.span.set({"gen_ai.input.messages": _content(wire.parse(body).messages)})
+            self._told["gen_ai.input.messages"] = _content(wire.parse(body).messages)
 
     def _tell_answer(self, tap: ResponseTap) -> None:
         payloads, streamed = tap.heard()
         account = account_of(payloads, streamed)
-        self.span.set(
-            {
-                "gen_ai.response.id": account.id or None,
-                "gen_ai.response.model": account.model or None,
-                "gen_ai.response.finish_reasons": account.finish_reasons or None,
-                "gen_ai.usage.input_tokens": account.input_tokens,
-                "gen_ai.usage.output_tokens": account.output_tokens,
-                "gen_ai.usage.cache_read.input_tokens": account.cache_read_tokens,
-                "gen_ai.usage.cache_creation.input_tokens": account.cache_write_tokens,
-                "gen_ai.usage.reasoning.output_tokens": account.reasoning_tokens,
-            }
-        )
+        self._told |= {
+            "gen_ai.response.id": account.id or None,
+            "gen_ai.response.model": account.model or None,
+            "gen_ai.response.finish_reasons": account.finish_reasons or None,
+            "gen_ai.usage.input_tokens": account.input_tokens,
+            "gen_ai.usage.output_tokens": account.output_tokens,
+            "gen_ai.usage.cache_read.input_tokens": account.cache_read_tokens,
+            "gen_ai.usage.cache_creation.input_tokens": account.cache_write_tokens,
+            "gen_ai.usage.reasoning.output_tokens": account.reasoning_tokens,
+        }
         if self._tracer.captures_content and self._wire is not None:
             message = self._wire.reply(payloads, streamed).message
             said = () if message is None else (message,)
-            self.span.set({"gen_ai.output.messages": _content(said, account.finish_reasons)})
+            self._told["gen_ai.output.messages"] = _content(said, account.finish_reasons)
 
 
 def _content(messages: tuple[Message, ...], reasons: tuple[str, ...] = ()) -> str:
     """Messages as the conventions write them, without credentials."""
     end = {"finish_reason": reasons[0]} if reasons else {}
-    return orjson.dumps([_told(message) | end for message in messages]).decode()
+    return orjson.dumps([_message(message) | end for message in messages]).decode()
 
 
-def _told(message: Message) -> Json:
+def _message(message: Message) -> Json:
     text = redact(message.text)
     if message.answers_call:
         return {

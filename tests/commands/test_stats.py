@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from proxy.scripted import ScriptedUpstream
-from tests.running import Conversation, Proxy, free_port
+from tests.running import Conversation, Proxy, free_port, until
 
 pytestmark = pytest.mark.slow
 
@@ -62,3 +62,16 @@ def test_what_is_stored_comes_as_json_too(proxy: Proxy, conversation: Conversati
     command = [sys.executable, "-m", "proxy", "stats", "--json", "--data", str(proxy.data)]
     told = orjson.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
     assert told["turns"] >= 1 and told["bytes"] > 0
+
+
+def test_who_watches_sees_that_memory_is_switched_off(own_proxy: Proxy) -> None:
+    proxy = own_proxy.start()
+    switch = [sys.executable, "-m", "proxy", "disable", "--data", str(proxy.data)]
+    for tenant in ([], ["--tenant", "key:team"]):
+        subprocess.run([*switch, *tenant], check=True, timeout=60, capture_output=True)
+    until(lambda: proxy.metric("palimpsest_tenants_switched_off") == 1, "the proxy to learn of it")
+    with watching(proxy.port, "--json") as watch:
+        assert watch.stdout is not None
+        told = orjson.loads(watch.stdout.readline())
+        assert ended(watch) == 0
+    assert (told["switched_off"], told["tenants_switched_off"], told["memory_on"]) == (True, 1, True)

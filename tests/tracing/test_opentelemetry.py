@@ -159,6 +159,14 @@ def test_the_client_span_tells_what_the_provider_told(tmp_path: Path, upstream: 
             assert ("gen_ai.usage.input_tokens" in client) is not stream, "a stream tells them where it is asked to"
 
 
+def test_a_long_request_is_told_as_well(tmp_path: Path, upstream: ScriptedUpstream) -> None:
+    upstream.play("Noted.")
+    with traced(tmp_path, [{"url": upstream.url}]) as proxy:
+        proxy.chat("A line of a log that goes on and on.\n" * 5000)
+        client = told(proxy.spans(*ALL)[CLIENT])
+    assert client.items() >= {"gen_ai.request.model": "gpt-4o", "gen_ai.response.finish_reasons": ("stop",)}.items()
+
+
 def test_a_search_tells_what_was_decided_and_nobodys_words(tmp_path: Path, upstream: ScriptedUpstream) -> None:
     upstream.play("Noted.")
     with traced(tmp_path, [{"url": upstream.url}]) as proxy:
