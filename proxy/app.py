@@ -181,13 +181,14 @@ class _Proxy:
 
     async def _apply(self, policy: Policy, number: int) -> None:
         """Put a policy into force: requests that begin from now on go by it."""
-        before = self._reload.policy
-        if (policy.upstreams, policy.tenants.keys) != (before.upstreams, before.tenants.keys):
-            upstreams = self._upstreams_of(policy)
-            await upstreams.upstreams.__aenter__()
-        else:
-            upstreams = self._upstreams
-        await self._memory.apply(policy)
+        before, upstreams = self._reload.policy, self._upstreams
+        load.admin_token(self._environment)  # refused before anything has changed
+        async with AsyncExitStack() as undone:
+            if (policy.upstreams, policy.tenants.keys) != (before.upstreams, before.tenants.keys):
+                upstreams = self._upstreams_of(policy)
+                await undone.enter_async_context(upstreams.upstreams)
+            await self._memory.apply(policy)
+            undone.pop_all()
         if policy.log != before.log:
             logs.configure(policy.log)
         self._upstreams = upstreams

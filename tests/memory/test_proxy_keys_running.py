@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import orjson
 import pytest
@@ -91,6 +92,7 @@ def test_memory_is_off_in_every_worker_also_after_a_restart_which_knows_all_keys
 
     command(proxy, "disable", "--reason", "incident 7")
     until(lambda: notes() == {"disabled"}, "memory to be off in all workers")
+    assert proxy.metric("palimpsest_memory_switched_off") == 1
     proxy.stop()
     proxy.start()
     assert notes() == {"disabled"}
@@ -101,3 +103,11 @@ def test_memory_is_off_in_every_worker_also_after_a_restart_which_knows_all_keys
     post(proxy, "disable", tenant="acme")
     until(lambda: notes() == {"disabled"}, "memory to be off for this tenant")
     post(proxy, "enable", tenant="acme")
+
+
+def test_while_keys_cannot_be_read_nobody_is_let_in(upstream: ScriptedUpstream, tmp_path: Path) -> None:
+    proxy = Proxy(tmp_path / "data", upstream.url, SETTINGS | {"listen": {"workers": 1}})
+    (proxy.data / "palimpsest.db").write_bytes(b"this is no database " * 500)
+    with proxy:
+        answered = ask(proxy, "plm_whatever")
+    assert (answered.status, answered.json["error"]["code"]) == (503, "keys_unavailable")
