@@ -19,6 +19,7 @@ pytestmark = pytest.mark.slow
         ["kill", "--kills", "3", "--last-byte", "--workers", "1", "--words-only"],
         ["soak", "--minutes", "0.1", "--clients", "6", "--think", "0.3"],
         ["reload", "--reloads", "6", "--clients", "4"],
+        ["forget", "--times", "1", "--clients", "3"],
         ["rolling", "--restarts", "1", "--between", "0.5", "--clients", "4"],
     ],
     ids=lambda arguments: "-".join(word.strip("-") for word in arguments[:4]),

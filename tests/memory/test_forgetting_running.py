@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -15,7 +12,8 @@ import pytest
 from proxy.domain import Json
 from proxy.scripted import ScriptedUpstream
 from tests.commands.test_cli import palimpsest
-from tests.running import Conversation, Proxy, database, memory_in, request, rows, until
+from tests.resending import HABITS, Client, files_with, load, of_tenant
+from tests.running import Conversation, Proxy, memory_in, request, rows, until
 
 pytestmark = pytest.mark.slow
 
@@ -46,70 +44,6 @@ def erase_what_matches(proxy: Proxy, tenant: str) -> Json:
     return answered.json
 
 
-class Client:
-    """Somebody who goes on and on, with the canary in the history that is sent."""
-
-    def __init__(self, proxy: Proxy, key: str, habit: str) -> None:
-        self.habit = habit
-        self.talk = Conversation(proxy, key, headers={"x_palimpsest_user": "ann"})
-        self.statuses: set[int] = set()
-
-    def begin(self) -> None:
-        self.talk.say(f"{CANARY} ({self.habit})")
-        for number in range(3):
-            self.talk.say(f"Please count the {self.habit} crates of shelf {number}.")
-        self.history = list(self.talk.messages)
-
-    def step(self, number: int) -> None:
-        if self.habit == "compacts" and number % 2:
-            self.talk.keep_last(2, "Crates were counted. " * 12)
-        if self.habit == "returns":  # with the whole past, as a conversation that nobody knows
-            self.talk.messages = [*self.history, {"role": "user", "content": f"I am back for the {number}th time."}]
-            self.statuses.add(self.talk.proxy.chat(self.talk.body(), self.talk.key, **self.talk.headers).status)
-            return
-        self.statuses.add(self.talk.say(f"{QUESTION} I ask for the {number}th time.").status)
-
-
-@contextmanager
-def load(clients: list[Client]) -> Iterator[None]:
-    over = threading.Event()
-
-    def work(client: Client) -> None:
-        number = 0
-        while not over.is_set():
-            client.step(number := number + 1)
-            over.wait(0.05)
-
-    threads = [threading.Thread(target=work, args=(client,)) for client in clients]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
-
-
-def files_with(proxy: Proxy, words: str) -> list[str]:
-    files = [*proxy.data.iterdir(), proxy.log]
-    return [file.name for file in files if words.encode() in file.read_bytes()]
-
-
-def of_tenant(data: Path, name: str) -> list[list[tuple[object, ...]]]:
-    """Every row of a tenant's that holds words."""
-    mine = "(SELECT id FROM conversation WHERE tenant = (SELECT id FROM tenant WHERE name = ?1))"
-    asked = (
-        "SELECT * FROM content WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) ORDER BY id",
-        f"SELECT * FROM occurrence WHERE conversation IN {mine} ORDER BY id",
-        f"SELECT * FROM turn WHERE conversation IN {mine} ORDER BY id",
-        f"SELECT * FROM memory WHERE conversation IN {mine} ORDER BY id",
-        "SELECT * FROM term WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) ORDER BY term",
-    )
-    with closing(sqlite3.connect(database(data))) as db:
-        return [db.execute(sql, (name,)).fetchall() for sql in asked]
-
-
 @pytest.mark.parametrize(
     ("workers", "erase"),
     [(1, erase_over_http), (2, erase_over_http), (2, erase_from_the_command_line), (2, erase_what_matches)],
@@ -122,14 +56,14 @@ def test_what_clients_keep_resending_stays_away_from_answers_and_disk(
     with Proxy(tmp_path / "data", upstream.url, settings) as proxy:
         Conversation(proxy, "sk-other", headers={"x_palimpsest_user": "ann"}).say(KEPT)
         (other,) = rows(proxy.data, "SELECT name FROM tenant")[0]
-        clients = [Client(proxy, "sk-mine", habit) for habit in ("grows", "compacts", "returns")]
+        clients = [Client(proxy, "sk-mine", habit) for habit in HABITS]
         for client in clients:
-            client.begin()
+            client.begin(CANARY)
         proxy.settle(vectors=False)
         stranger = of_tenant(proxy.data, other)
         assert "palimpsest.db" in str([*files_with(proxy, CANARY)])
         (mine,) = rows(proxy.data, f"SELECT name FROM tenant WHERE name <> '{other}'")[0]
-        with load(clients):
+        with load(clients, QUESTION):
             until(
                 lambda: any(CANARY in memory_in(got.json) for got in list(upstream.received)), "a block that quotes it"
             )

@@ -1,0 +1,157 @@
+"""
+Forgetting under load, over and over, while clients keep sending what was erased.
+
+Each round's clients have told something unique. It is erased by one of the ways there are, and then must be in no
+block, no answer, no search and no byte on the disk, whatever they send; rows of another tenant must be as they were.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from urllib.parse import quote
+
+import orjson
+
+from proxy.domain import Json
+from proxy.scripted import ScriptedUpstream
+from scripts.endure.load import WORDS
+from scripts.endure.table import Table, note
+from tests.commands.test_cli import palimpsest
+from tests.resending import HABITS, Client, files_with, load, of_tenant
+from tests.running import Conversation, Proxy, memory_in, request, rows, until, upstream_on_a_thread
+
+TIMES = 50
+WORKERS = 2
+CLIENTS = 8
+LOG_CHARS = 5_000  # shown where something failed
+AFTER_SECONDS = 2.0  # of load after each erasure
+WAYS = ("over HTTP", "by command", "by its words", "when retired")
+KEPT = "The lighthouse of Skagen was painted white in 1858, says the plaque."
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--times", type=int, default=TIMES, metavar="N", help=f"erasures ({TIMES})")
+    parser.add_argument("--workers", type=int, default=WORKERS, metavar="N", help=f"of the proxy ({WORKERS})")
+    parser.add_argument("--clients", type=int, default=CLIENTS, metavar="N", help=f"({CLIENTS})")
+
+
+def run(given: argparse.Namespace) -> bool:
+    """Whether nothing of it was ever seen again."""
+    upstream = ScriptedUpstream(
+        lambda body: f"Message {len(body['messages'])} is read, the crates are where they were."
+    )
+    failed = 0
+    table = Table(("round", "erased", "seconds", "requests after", "blocks", "left"))
+    with tempfile.TemporaryDirectory() as folder, upstream_on_a_thread(upstream):
+        settings = {"listen": {"workers": given.workers}, "memory": {"reach": "user"}}
+        with Proxy(Path(folder) / "data", upstream.url, settings) as proxy:
+            Conversation(proxy, "sk-other", headers={"x_palimpsest_user": "ann"}).say(KEPT)
+            proxy.settle(vectors=False)
+            (other,) = rows(proxy.data, "SELECT name FROM tenant")[0]
+            stranger = of_tenant(proxy.data, other)
+            for number in range(given.times):
+                way = WAYS[number % len(WAYS)]
+                round = _Round(proxy, upstream, number, given.clients, other)
+                failures = round.failures(way)
+                if of_tenant(proxy.data, other) != stranger:
+                    failures.append("rows of another tenant changed")
+                failed += len(failures)
+                seen = round.seen
+                table.line((number + 1, way, f"{round.seconds:.1f}", seen["requests"], seen["blocks"], len(failures)))
+                for what in failures:
+                    note(f"  {what}")
+            if failed:
+                lines = (line for line in proxy.log.read_text().splitlines() if "] request " not in line)
+                note("\n".join(lines)[-LOG_CHARS:])
+    return not failed
+
+
+class _Round:
+    """One unique text, told by all clients and then erased."""
+
+    def __init__(self, proxy: Proxy, upstream: ScriptedUpstream, number: int, clients: int, other: str) -> None:
+        self._proxy, self._upstream, self._other = proxy, upstream, other
+        self._user = f"ann-{number}"
+        self._mark = f"zqx{random.Random(number).randrange(16**8):08x}kestrel"
+        about = " ".join(random.Random(number).sample(WORDS, 3))
+        self._canary = f"The wire transfer about the {about} is 48,200 euro, reference {self._mark}"
+        self._question = f"What is the reference of the wire transfer about the {about}?"
+        self._clients = [Client(proxy, "sk-mine", HABITS[at % len(HABITS)], self._user) for at in range(clients)]
+        self.seconds = 0.0
+        self.seen: Counter[str] = Counter()
+
+    def failures(self, way: str) -> list[str]:
+        """What should not have been, in words."""
+        for client in self._clients:
+            client.begin(self._canary)
+        self._proxy.settle(vectors=False)
+        failures = []
+        if not files_with(self._proxy, self._mark):
+            failures.append("it was never stored")
+        with load(self._clients, self._question):
+            until(
+                lambda: any(self._is_shown(got.json) for got in list(self._upstream.received)), "a block that quotes it"
+            )
+            if way == "when retired":
+                failures += self._retired()
+            started = time.monotonic()
+            receipt = self._erase(way)
+            self.seconds = time.monotonic() - started
+            sent, answered = len(self._upstream.received), [len(client.answers) for client in self._clients]
+            if files := files_with(self._proxy, self._mark):
+                failures.append(f"it stands in {', '.join(files)}")
+            if not receipt.get("check", {}).get("clean"):
+                failures.append(f"the receipt is not clean: {orjson.dumps(receipt).decode()[:300]}")
+            time.sleep(AFTER_SECONDS)
+            failures += self._searched()
+        later = [got.json for got in self._upstream.received[sent:]]
+        self.seen.update(requests=len(later), blocks=sum(bool(memory_in(body)) for body in later))
+        if any(self._is_shown(body) for body in later):
+            failures.append("a block quotes it")
+        said = (text for client, at in zip(self._clients, answered, strict=True) for text in client.answers[at:])
+        if any(self._mark in text for text in said):
+            failures.append("an answer holds it")
+        if statuses := {status for client in self._clients for status in client.statuses} - {200}:
+            failures.append(f"clients got {statuses}")
+        self._proxy.settle(vectors=False)
+        if files := files_with(self._proxy, self._mark):
+            failures.append(f"it came back into {', '.join(files)}")
+        del self._upstream.received[:]
+        return failures
+
+    def _is_shown(self, body: Json) -> bool:
+        return self._mark in memory_in(body)
+
+    def _tenant(self) -> str:
+        return str(rows(self._proxy.data, f"SELECT name FROM tenant WHERE name <> '{self._other}'")[0][0])
+
+    def _erase(self, way: str) -> Json:
+        if way == "by command":
+            arguments = ("forget", "--user", self._user, "--yes", "--data", str(self._proxy.data))
+            return dict(orjson.loads(palimpsest(*arguments).stdout or b"{}"))
+        return self._post("forget", {"matching": self._mark.upper()} if way == "by its words" else {"user": self._user})
+
+    def _retired(self) -> list[str]:
+        """What should not have been after a retirement, which leaves all of it on the disk."""
+        self._post("retire", {"user": self._user})
+        sent = len(self._upstream.received)
+        time.sleep(AFTER_SECONDS)
+        shown = any(self._is_shown(got.json) for got in self._upstream.received[sent:])
+        failures = ["a block quotes it after it was retired"] if shown else []
+        return failures + ([] if files_with(self._proxy, self._mark) else ["what was retired is gone from the disk"])
+
+    def _post(self, name: str, body: Json) -> Json:
+        headers = {"content-type": "application/json"}
+        return request(self._proxy.port, "POST", f"/memory/v1/{name}", orjson.dumps(body), headers).json
+
+    def _searched(self) -> list[str]:
+        tenant = quote(self._tenant())
+        found = request(self._proxy.port, "GET", f"/memory/v1/search?tenant={tenant}&q={self._mark}")
+        self.seen["searches"] += 1
+        held = found.status == 200 and self._mark in found.body.decode().replace(quote(self._mark), "")
+        return ["a search finds it"] if held else []
