@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from tests.running import Conversation, Proxy, database
+from tests.running import Conversation, Proxy, database, rows
 
 HABITS = ("grows", "compacts", "returns")
 NOBODY_ANSWERED = 0
@@ -24,7 +24,7 @@ class Client:
         Args:
             habit: one of `HABITS`: repeats its whole history, compacts it now and then, or always begins anew with it.
         """
-        self.habit = habit
+        self.habit, self.user = habit, user
         self.talk = Conversation(proxy, key, headers={"x_palimpsest_user": user})
         self.statuses: set[int] = set()
         self.answers: list[str] = []
@@ -32,7 +32,7 @@ class Client:
     def begin(self, canary: str) -> None:
         self.talk.say(f"{canary} ({self.habit})")
         for number in range(3):
-            self.talk.say(f"Please count the {self.habit} crates of shelf {number}.")
+            self.talk.say(f"Please count the {self.habit} crates of shelf {number} for {self.user}.")
         self.history = list(self.talk.messages)
 
     def step(self, number: int, question: str) -> None:
@@ -90,3 +90,8 @@ def of_tenant(data: Path, name: str) -> list[list[tuple[object, ...]]]:
     )
     with closing(sqlite3.connect(database(data))) as db:
         return [db.execute(sql, (name,)).fetchall() for sql in asked]
+
+
+def tenants(data: Path) -> list[str]:
+    """Names of the tenants, those who came first in front."""
+    return [str(name) for (name,) in rows(data, "SELECT name FROM tenant ORDER BY id")]

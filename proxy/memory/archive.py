@@ -44,6 +44,7 @@ class Archive:
             model_loaded: waits a moment for a model that is being loaded; see `Recall`.
         """
         self._counts = counts
+        self._backups = lambda: policy.retention.backups
         self._clock = clock
         self._model_loaded = model_loaded
         self.embedder = embedder
@@ -83,9 +84,11 @@ class Archive:
         """A worker of the index."""
         return Indexer(self.derived, self.embedder, self._counts, batch_passages, lease_seconds)
 
-    def forgetting(self, secret: bytes, vacuum_bytes: float = VACUUM_BYTES) -> Forgetting:
+    def forgetting(
+        self, secret: bytes, vacuum_bytes: float = VACUUM_BYTES, backups: Callable[[], str] | None = None
+    ) -> Forgetting:
         """The means to erase from this archive; see `Forgetting`."""
-        return Forgetting(self.database, secret, self._clock, vacuum_bytes)
+        return Forgetting(self.database, secret, self._clock, vacuum_bytes, backups or self._backups)
 
     def importing(self, secret: bytes, redacts: bool) -> Importing:
         """The means to write turns from files into this archive; see `Importing`."""

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 import structlog
 
 from proxy.core.archive import chunking, records
-from proxy.core.archive.receipt import NOT_COVERED, signed
+from proxy.core.archive.receipt import not_covered, signed
 from proxy.core.archive.tombstones import scope_print
 from proxy.core.caller.identity import tenant_key
 from proxy.core.history import request_roles
@@ -26,8 +26,9 @@ from proxy.core.recall import utterance
 from proxy.core.redaction import redaction
 from proxy.domain import Json
 from proxy.errors import MemoryFault
-from proxy.memory.targets import Preview, Selection, asked_for, in_parts, scope_prints_of
+from proxy.memory.targets import Preview, Selection, age_seconds, asked_for, in_parts, scope_prints_of
 from proxy.ports import Clock
+from proxy.settings.policy import FOREVER
 from proxy.store.connection import Transaction
 from proxy.store.database import Database
 from proxy.store.erasure import (
@@ -41,7 +42,7 @@ from proxy.store.erasure import (
     mark_messages,
     mark_scopes,
 )
-from proxy.store.remains import Remains, known_words, look, samples
+from proxy.store.remains import Remains, known_words, remains, samples, search
 from proxy.store.selection import Plan, Target
 from proxy.store.terms import merge_some, optimise
 from proxy.wire import fingerprint, storage_codec
@@ -92,11 +93,20 @@ log = structlog.get_logger()
 class Forgetting:
     """Erases from one database; any number of processes may do so beside others that write."""
 
-    def __init__(self, database: Database, secret: bytes, clock: Clock, vacuum_bytes: float = VACUUM_BYTES) -> None:
+    def __init__(
+        self,
+        database: Database,
+        secret: bytes,
+        clock: Clock,
+        vacuum_bytes: float = VACUUM_BYTES,
+        backups: Callable[[], str] = lambda: "",
+    ) -> None:
         """
         Args:
             vacuum_bytes: a file that is no larger is written anew where all else leaves something behind.
+            backups: how long backups are kept, as in `retention.backups`.
         """
+        self._backups = backups
         self._vacuum_bytes = vacuum_bytes
         self._database = database
         self._secret = secret
@@ -155,7 +165,7 @@ class Forgetting:
                 "tombstones": "keyed fingerprints of what was erased, so that a resend is not kept again",
             },
             "check": {**asdict(left), "log_emptied": is_emptied, "clean": left.is_clean and is_emptied},
-            "not_covered": list(NOT_COVERED),
+            "not_covered": not_covered(self._backups_until(at)),
         }
         log.info("erased on request", messages=erased.counts["messages"], left=left.left)
         return signed(body, self._secret)
@@ -175,6 +185,12 @@ class Forgetting:
         if not (left.is_clean and is_emptied):
             raise MemoryFault(f"erasing from {self._database.path}: some of it is still on the disk")
         return dict(erased.counts)
+
+    def _backups_until(self, at: float) -> str:
+        period = self._backups()
+        if not period or period == FOREVER:
+            return ""
+        return datetime.fromtimestamp(at + age_seconds(period), UTC).date().isoformat()
 
     async def finish(self) -> None:
         """
@@ -235,7 +251,8 @@ class Forgetting:
         for clean in (self._merge, self._optimise, self._vacuum):
             await clean()
             is_emptied = await self._database.truncate_log()
-            left = await self._database.ask(functools.partial(look, path, wanted))
+            searched = await search(path, wanted)
+            left = await self._database.ask(functools.partial(remains, searched, wanted))
             if left.is_clean and is_emptied:
                 break
         return left, is_emptied

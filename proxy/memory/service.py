@@ -121,7 +121,7 @@ class MemoryService:
         self._reported: tuple[str, ...] = ()
         self.journal = self._archive.journal
         self.recall = self._archive.recall()
-        self.forgetting = self._archive.forgetting(secret)
+        self.forgetting = self._archive.forgetting(secret, backups=lambda: self._policy.retention.backups)
         self.retiring = self._archive.retiring(secret)
         self.sweeper = self._archive.sweeper(secret, lambda: self._policy.retention)
         self.database = self._archive.database

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from proxy.core.archive.chunking import SCOPE_MARK
+from proxy.core.archive.chunking import SCOPE_MARK, terms
 from proxy.domain import HeadFlag, Reach
 from proxy.store.branch_heads import WIDTH, int64_of
 from proxy.store.connection import Ask, Transaction
@@ -224,6 +224,12 @@ def _take_texts(transaction: Transaction, which: str, erased: Erased) -> None:
     tokens = read(f"SELECT tokens FROM memory_text WHERE rowid {IN}", (passages,))
     erased.take("full_text", tokens)
     erased.words.update(word for (row,) in tokens for word in row.split(" ") if not word.startswith(SCOPE_MARK))
+    retired = read(  # their words left the table before, and may still stand in the index
+        "SELECT content.text FROM retired JOIN occurrence ON occurrence.id = retired.occurrence"
+        f" JOIN content ON content.id = occurrence.content WHERE retired.occurrence {IN}",
+        (which,),
+    )
+    erased.words.update(term for (text,) in retired for term in terms(text))
     erased.take("blocks", read(f"SELECT text FROM block WHERE occurrence {IN}", (which,)))
     ((vectors,),) = read(f"SELECT count(*) FROM vector WHERE memory {IN}", (passages,))
     erased.counts["vectors"] += vectors
@@ -237,15 +243,21 @@ def _overwrite(transaction: Transaction, which: str) -> None:
     space of a page, `secure_delete` or not. A row of the same size is written where it stands; what is moved afterwards
     are zeros.
     """
+    overwrite_passages(transaction, which)
+    _put_zeros(transaction, "block", ("text",), "occurrence IN (SELECT value FROM json_each(?1))", which)
+    _put_zeros(transaction, "content", ("text", "rest"), HELD_ALONE, which)
+
+
+def overwrite_passages(transaction: Transaction, which: str) -> None:
+    """The same with the words of the passages of these occurrences, whose texts may stay."""
     of_passages = "(SELECT id FROM memory WHERE occurrence IN (SELECT value FROM json_each(?1)))"
-    for table, columns, where in (
-        ("memory_text", ("tokens",), f"rowid IN {of_passages}"),
-        ("memory", ("tags",), f"id IN {of_passages}"),
-        ("block", ("text",), "occurrence IN (SELECT value FROM json_each(?1))"),
-        ("content", ("text", "rest"), HELD_ALONE),
-    ):
-        zeros = ", ".join(f"{column} = {_zeros(column)}" for column in columns)
-        transaction.write(f"UPDATE {table} SET {zeros} WHERE {where}", [(which,)])
+    _put_zeros(transaction, "memory_text", ("tokens",), f"rowid IN {of_passages}", which)
+    _put_zeros(transaction, "memory", ("tags",), f"id IN {of_passages}", which)
+
+
+def _put_zeros(transaction: Transaction, table: str, columns: Sequence[str], where: str, which: str) -> None:
+    zeros = ", ".join(f"{column} = {_zeros(column)}" for column in columns)
+    transaction.write(f"UPDATE {table} SET {zeros} WHERE {where}", [(which,)])
 
 
 def _zeros(column: str) -> str:

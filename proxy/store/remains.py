@@ -3,18 +3,27 @@ Erased texts on the disk: bytes of the database's files, searched for samples of
 
 A search in the database proves nothing: MATCH finds nothing while the words still stand in the index's segments. So
 the files themselves are read, the database with its log and whatever else lies beside it.
+
+A process of its own reads them (`python -m proxy.store.remains`). POSIX takes all locks on a file from a process that
+closes it, by whichever descriptor: one that has the database open would lose SQLite's, and the next process to open the
+database would take it for unused and cut off the log's index under everybody else's feet.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
+from proxy.errors import MemoryFault, faults
 from proxy.store.connection import Ask
 from proxy.store.holdings import WORDS
 
@@ -78,13 +87,44 @@ def files_of(database: Path) -> list[Path]:
     return sorted(f for f in beside if f.is_file() and (f.name.startswith(database.name) or f.suffix == ".log"))
 
 
-def look(database: Path, wanted: Sequence[bytes], ask: Ask) -> Remains:
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """Files that were searched, their bytes, and the samples that stand in them, by number."""
+
+    files: int
+    bytes: int
+    found: tuple[int, ...]
+
+
+async def search(database: Path, wanted: Sequence[bytes]) -> Searched:
     """
-    Search the files of a database.
+    Search the files of a database, in a process of its own.
 
     Args:
         wanted: of `samples`.
+
+    Raises:
+        MemoryFault: it did not come to an end.
     """
+    asked = orjson.dumps({"database": str(database), "wanted": [one.hex() for one in wanted]})
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
+    with faults(OSError, f"searching the files of {database}"):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", __name__), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment
+        )
+        try:
+            answer, _ = await process.communicate(asked)
+        except asyncio.CancelledError:
+            process.kill()
+            raise
+    if process.returncode:
+        raise MemoryFault(f"searching the files of {database}: the process ended with status {process.returncode}")
+    told = orjson.loads(answer)
+    return Searched(told["files"], told["bytes"], tuple(told["found"]))
+
+
+def search_files(database: Path, wanted: Sequence[bytes]) -> Searched:
+    """The search itself; never in a process that has the database open."""
     files = files_of(database)
     found: set[int] = set()
     finder = _Finder(wanted)
@@ -93,13 +133,18 @@ def look(database: Path, wanted: Sequence[bytes], ask: Ask) -> Remains:
         for chunk in _chunks(file):
             size += len(chunk)
             found |= finder.found(chunk)
+    return Searched(len(files), size, tuple(sorted(found)))
+
+
+def remains(searched: Searched, wanted: Sequence[bytes], ask: Ask) -> Remains:
+    """What a search means: samples that something stored explains prove nothing."""
     explained: set[int] = set()
-    if found:
-        numbers = sorted(found)
-        stored = _Finder([wanted[number] for number in numbers])
+    if searched.found:
+        stored = _Finder([wanted[number] for number in searched.found])
         for chunk in _rows(ask):
-            explained |= {numbers[at] for at in stored.found(chunk)}
-    return Remains(len(files), size, len(wanted), len(explained), len(found - explained))
+            explained |= {searched.found[at] for at in stored.found(chunk)}
+    left = len(searched.found) - len(explained)
+    return Remains(searched.files, searched.bytes, len(wanted), len(explained), left)
 
 
 class _Finder:
@@ -175,3 +220,13 @@ def _rows(ask: Ask) -> Iterator[bytes]:
         ):
             last = rows[-1][0]
             yield "\0".join(row[1] or "" for row in rows).encode(errors="surrogatepass")
+
+
+def _main() -> None:
+    asked = orjson.loads(sys.stdin.buffer.read())
+    found = search_files(Path(asked["database"]), [bytes.fromhex(one) for one in asked["wanted"]])
+    sys.stdout.buffer.write(orjson.dumps(asdict(found)))
+
+
+if __name__ == "__main__":
+    _main()

@@ -16,7 +16,7 @@ from proxy.domain import HeadFlag, Role
 from proxy.errors import MemoryFault
 from proxy.store.connection import Ask, Row, Transaction
 from proxy.store.derived import REBUILD
-from proxy.store.erasure import conversations_of, mark_heads, numbers_of, quoting
+from proxy.store.erasure import conversations_of, mark_heads, numbers_of, overwrite_passages, quoting
 from proxy.store.messages import OccurrencePassages, forget_passages, forget_terms, ids, last_ids, write_passages
 
 LISTED = """
@@ -84,6 +84,7 @@ def retire_messages(transaction: Transaction, tenant: int, occurrences: Sequence
         [(retirement, which)],
     )
     forget_terms(transaction, tenant, which)
+    overwrite_passages(transaction, which)  # else an erasure later would not know what is left of them
     forget_passages(transaction, which)
     _flag(transaction, occurrences, HeadFlag.RETIRED, 0)
 

@@ -22,8 +22,8 @@ from proxy.scripted import ScriptedUpstream
 from scripts.endure.load import WORDS
 from scripts.endure.table import Table, note
 from tests.commands.test_cli import palimpsest
-from tests.resending import HABITS, Client, files_with, load, of_tenant
-from tests.running import Conversation, Proxy, memory_in, request, rows, until, upstream_on_a_thread
+from tests.resending import HABITS, Client, files_with, load, of_tenant, tenants
+from tests.running import Conversation, Proxy, memory_in, request, until, upstream_on_a_thread
 
 TIMES = 50
 WORKERS = 2
@@ -52,7 +52,7 @@ def run(given: argparse.Namespace) -> bool:
         with Proxy(Path(folder) / "data", upstream.url, settings) as proxy:
             Conversation(proxy, "sk-other", headers={"x_palimpsest_user": "ann"}).say(KEPT)
             proxy.settle(vectors=False)
-            (other,) = rows(proxy.data, "SELECT name FROM tenant")[0]
+            (other,) = tenants(proxy.data)
             stranger = of_tenant(proxy.data, other)
             for number in range(given.times):
                 way = WAYS[number % len(WAYS)]
@@ -128,7 +128,7 @@ class _Round:
         return self._mark in memory_in(body)
 
     def _tenant(self) -> str:
-        return str(rows(self._proxy.data, f"SELECT name FROM tenant WHERE name <> '{self._other}'")[0][0])
+        return next(name for name in tenants(self._proxy.data) if name != self._other)
 
     def _erase(self, way: str) -> Json:
         if way == "by command":

@@ -118,6 +118,18 @@ async def test_rows_that_move_while_others_go_leave_no_copy_behind(database: Dat
     assert receipt["erased"]["messages"] == 1000
 
 
+@pytest.mark.parametrize(
+    ("backups", "until"), [("", "they are deleted"), ("forever", "they are deleted"), ("30d", "2023-12-14")]
+)
+async def test_the_receipt_says_until_when_backups_hold_it(
+    database: Database, journal: Journal, backups: str, until: str
+) -> None:
+    await Talk(journal).say(CANARY)
+    forgetting = Forgetting(database, SECRET, lambda: NOW + 1, backups=lambda: backups)
+    receipt = await erased(forgetting, Target(conversation="c-1"))
+    assert receipt["not_covered"][0].endswith(f"hold it until {until}")
+
+
 async def test_what_is_not_stored_is_never_a_success(journal: Journal, forgetting: Forgetting) -> None:
     await Talk(journal).say(CANARY, user="ann")
     for target in (

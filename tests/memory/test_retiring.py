@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -183,12 +184,20 @@ async def test_what_is_not_in_use_cannot_be_retired_and_what_is_unknown_cannot_b
 async def test_what_is_retired_can_be_erased_and_does_not_come_back(
     database: Database, journal: Journal, retiring: Retiring, clock: Clock
 ) -> None:
+    dice = random.Random(7)
+    words = ["".join(dice.choices("abcdefghijklmnopqrstuvwxyz", k=dice.randint(4, 14))) for _ in range(3000)]
     talk = Talk(journal)
     await talk.say(CANARY)
-    receipt = await retired(retiring, Target(conversation="c-1", number=1))
-    erased = await Forgetting(database, SECRET, clock).erase(Target(conversation="c-1", number=1))
+    for number in range(40):
+        other = Talk(journal, conversation=f"c-{number + 10}")
+        await other.say(" ".join(dice.choices(words, k=dice.choice((8, 30, 100)))))
+        await talk.say(f"the crates of shelf {number} and the kestrel, please", created_at=NOW - 1)
+    receipt = await retired(retiring, Target(conversation="c-1"))
+    without_vacuum = Forgetting(database, SECRET, clock, vacuum_bytes=0)
+    erased = await without_vacuum.erase(Target(conversation="c-1"))
     assert erased is not None
     assert erased["check"]["clean"]
+    assert not any(b"kestrel" in file.read_bytes().lower() for file in database.path.parent.iterdir())
     await retiring.undo(receipt["id"])
     again = said_by("acme", record([*talk.history, user("again?")], conversation="c-2", created_at=LATER))
     await journal.write([again])

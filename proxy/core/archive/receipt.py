@@ -16,8 +16,8 @@ import orjson
 
 from proxy.domain import Json
 
+BACKUPS = "backups and snapshots of the data folder: they hold it until"
 NOT_COVERED = (
-    "backups and snapshots of the data folder: they hold it until they are deleted",
     "the provider: it has seen every request, and keeps them by its own rules",
     "the client's own history: it may send it again, which is recognised and not kept",
     "what was said anew after the erasure, by a model, too, that the client showed the text to",
@@ -25,6 +25,16 @@ NOT_COVERED = (
     "memory of processes, until they use it again",
 )
 SIGNATURE = "signature"
+
+
+def not_covered(backups_until: str = "") -> list[str]:
+    """
+    What an erasure does not reach, in words.
+
+    Args:
+        backups_until: the day after which no backup holds it any more; "": nobody has said how long they are kept.
+    """
+    return [f"{BACKUPS} {backups_until or 'they are deleted'}", *NOT_COVERED]
 
 
 def signed(receipt: Mapping[str, Any], secret: bytes) -> Json:

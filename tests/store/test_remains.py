@@ -1,0 +1,39 @@
+"""The bytes of a database's files are searched without touching the locks that SQLite holds on them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from proxy.store.database import Database
+from proxy.store.remains import remains, samples, search
+
+OPEN_AND_CLOSE = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+connection.execute("SELECT count(*) FROM tenant").fetchone()
+connection.close()
+"""
+
+
+async def test_words_are_found_where_they_stand_and_what_is_stored_explains_them(database: Database) -> None:
+    await database.write([("INSERT INTO tenant(name) VALUES (?)", [("a name of sixteen bytes and more",)])])
+    wanted = samples(["a name of sixteen bytes and more", "nobody ever said anything like this"], ())
+    searched = await search(database.path, wanted)
+    assert {wanted[number] for number in searched.found} == set(samples(["a name of sixteen bytes and more"], ()))
+    found = await database.ask(lambda ask: remains(searched, wanted, ask))
+    assert (found.said_elsewhere, found.left) == (len(searched.found), 0)
+
+
+async def test_another_process_still_sees_that_the_database_is_in_use(database: Database) -> None:
+    """Without our locks, who comes next cuts off the log's index, and who goes last deletes the log."""
+    await database.write([("INSERT INTO tenant(name) VALUES ('acme')", [()])])
+    await search(database.path, [b"sixteen bytes ..", b"and sixteen more"])
+    log = database.path.with_name(f"{database.path.name}-wal")
+    index = database.path.with_name(f"{database.path.name}-shm")
+    before = index.stat().st_ino, log.stat().st_ino
+    beside = await asyncio.create_subprocess_exec(sys.executable, "-c", OPEN_AND_CLOSE, str(database.path))
+    assert await beside.wait() == 0
+    assert (index.stat().st_ino, log.stat().st_ino) == before
+    await database.write([("INSERT INTO tenant(name) VALUES ('globex')", [()])])
+    assert await database.read("SELECT count(*) FROM tenant") == [(2,)]
