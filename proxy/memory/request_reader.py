@@ -10,6 +10,8 @@ import asyncio
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress, count
+from operator import is_not
 
 import structlog
 
@@ -212,8 +214,7 @@ def _known(chat: Chat, before: Read | None) -> int:
     if before is None:
         return 0
     old, new = before.reading.chat.messages, chat.messages
-    pairs = enumerate(zip(old, new, strict=False))
-    return next((at for at, (one, other) in pairs if one is not other), min(len(old), len(new)))
+    return next(compress(count(), map(is_not, old, new)), min(len(old), len(new)))  # thousands, most of them the same
 
 
 def _measured(

@@ -79,6 +79,10 @@ class Parent:
         """Of its listing."""
         return (self.base_bytes + len(self.tail or b"")) // ROW_BYTES
 
+    def flags(self, ask: Ask) -> set[int]:
+        """All different ones in its listing."""
+        return set(int64_of(beginning(ask, self.base) + (self.tail or b""))[3::WIDTH])
+
     def listing(self, ask: Ask) -> dict[int, Listed]:
         """All of it by occurrence, in order."""
         numbers = int64_of(beginning(ask, self.base) + (self.tail or b""))

@@ -73,7 +73,9 @@ def write_requests(transaction: Transaction, records: Sequence[Record]) -> list[
     tenants = _tenants(transaction, turns)
     conversations = _conversations(transaction, turns, tenants)
     parents = parents_of(transaction.read, ids({turn.parent_turn for turn in turns if turn.parent_turn}))
-    going_on = set() if was_erased else {turn.id for turn in turns if _goes_on(turn, parents, tenants[turn.tenant])}
+    going_on = {turn.id for turn in turns if _goes_on(turn, parents, tenants[turn.tenant])}
+    if was_erased:
+        going_on -= {id for id in going_on if _touches_erased(transaction, parents, fresh[id])}
     diffs = [turn for turn in turns if turn.id not in going_on]
     continued = parents.keys() & {turn.parent_turn for turn in diffs}
     listings = {number: parents[number].listing(transaction.read) for number in continued}
@@ -92,12 +94,12 @@ def write_requests(transaction: Transaction, records: Sequence[Record]) -> list[
         parent = parents.get(turn.parent_turn or 0)
         parent = parent if parent and parent.tenant == tenant else None
         if turn.id in going_on:
-            requests.append(_Request(number, tenant, conversation, turn, parent, new, turn.whole))
-            continue
-        listed = listings[parent.number] if parent else {}
-        kept = {at: o for at, o in turn.carried if o in listed or loose.get(o, (0,))[0] == tenant}
-        placed = {at: listed[o] if o in listed else loose[o][1] for at, o in kept.items()}
-        request = _Request(number, tenant, conversation, turn, parent, new, None, listed, kept, placed)
+            request = _Request(number, tenant, conversation, turn, parent, new, turn.whole)
+        else:
+            listed = listings[parent.number] if parent else {}
+            kept = {at: o for at, o in turn.carried if o in listed or loose.get(o, (0,))[0] == tenant}
+            placed = {at: listed[o] if o in listed else loose[o][1] for at, o in kept.items()}
+            request = _Request(number, tenant, conversation, turn, parent, new, None, listed, kept, placed)
         requests.append(_without_erased(transaction, request, record) if was_erased else request)
     return _write(transaction, requests)
 
@@ -119,9 +121,8 @@ class _Request:
 
     @property
     def messages(self) -> int:
-        if self.whole:
-            return self.turn.length
-        return 1 + max([*self.kept, *(s.position for s in self.new)], default=-1)
+        last = self.whole.stop - 1 if self.whole else max(self.kept, default=-1)
+        return 1 + max([last, *(s.position for s in self.new)])
 
     @property
     def encoded_kept(self) -> str:
@@ -148,6 +149,13 @@ def _goes_on(turn: Turn, parents: Mapping[int, Parent], tenant: int) -> bool:
         and not (parent.is_open or turn.lost or turn.kept)
         and parent.messages == len(turn.whole.occurrences)
     )
+
+
+def _touches_erased(transaction: Transaction, parents: Mapping[int, Parent], record: Record) -> bool:
+    """Whether a request repeats, or brings again, something that was erased or retired."""
+    flags = parents[record.turn.parent_turn or 0].flags(transaction.read)
+    is_marked = any(flag & (HeadFlag.ERASED | HeadFlag.RETIRED) for flag in flags)
+    return is_marked or bool(tombstones(transaction.read, (entry.new.print for entry in record.entries)))
 
 
 def _without_erased(transaction: Transaction, r: _Request, record: Record) -> _Request:

@@ -229,6 +229,22 @@ async def test_what_a_long_conversation_lost_is_marked_where_its_listing_begins(
     assert await database.read("SELECT count(*) FROM listing") == [(0,)]
 
 
+async def test_what_others_lost_costs_a_conversation_nothing_and_its_own_words_stay_gone(
+    database: Database, journal: Journal, forgetting: Forgetting
+) -> None:
+    await Talk(journal, conversation="c-2").say(CANARY)
+    await erased(forgetting, Target(conversation="c-2"))
+    talk = Talk(journal)
+    for number in range(40):
+        await talk.say(f"What about harbour {number}?")
+    assert await database.read("SELECT count(*) FROM listing") == [(1,)], "only what is new was written"
+    await talk.say(CANARY, "noted", created_at=LATER)
+    assert [message["content"] for message in await journal.request("acme", "c-1")][-1] == CANARY, "said anew, and kept"
+    await erased(forgetting, Target(conversation="c-1", number=41))
+    await talk.say("good morning")
+    assert not is_on_disk(database)
+
+
 async def test_a_turn_is_erased_by_its_id(database: Database, journal: Journal, forgetting: Forgetting) -> None:
     asked = await Talk(journal).say(CANARY)
     await erased(forgetting, Target(turn=asked.turn.id))
