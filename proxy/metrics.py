@@ -130,9 +130,10 @@ class Metrics:
     ) -> None:
         """Count a request of a memory endpoint; what its headers do not say is ""."""
         self._requests.labels(role, event, note).inc()
-        self._added_tokens.inc(added_tokens)
-        self._own_tokens.inc(own_tokens)
+        if own_tokens:
+            self._own_tokens.inc(own_tokens)
         if added_tokens:
+            self._added_tokens.inc(added_tokens)
             self._tenant_tokens.labels(self._named(tenant)).inc(added_tokens)
 
     def _named(self, tenant: str) -> str:

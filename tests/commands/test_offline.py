@@ -73,9 +73,13 @@ def test_explain_shows_the_newest_turn_of_all_and_any_by_its_name(data: Path) ->
     assert ": 1 of 1 of c-2, " in newest.stdout
     with closing(sqlite3.connect(data / "palimpsest.db")) as db:
         ((number,),) = db.execute("SELECT min(id) FROM turn").fetchall()
-        db.execute("UPDATE turn SET key = 't-first' WHERE id = ?", (number,))
+        db.execute(
+            "UPDATE turn SET key = 't-first', explain = json_set(explain, '$.request', 'app-7') WHERE id = ?", (number,)
+        )
         db.commit()
-    assert "t-first: 1 of 2 of c-1, " in palimpsest("explain", "t-first", "--data", str(data)).stdout
+    for named in ("t-first", "app-7"):
+        told = palimpsest("explain", named, "--data", str(data)).stdout
+        assert "t-first: 1 of 2 of c-1, " in told and "app-7" in told
 
 
 @pytest.mark.parametrize("arguments", [["c-1", "3"], ["c-1", "0"], ["c-9"], ["t-9"]])
