@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,6 +16,9 @@ from proxy.embedding.model import install
 from proxy.errors import MemoryFault
 from proxy.scripted import ScriptedUpstream
 from proxy.settings.policy import ModelPolicy
+from proxy.store.database import Database
+from proxy.store.journal import Journal
+from tests.remembered import Past
 from tests.running import Conversation, Proxy, upstream_on_a_thread
 
 TMPFS_BYTES = 12 << 20
@@ -50,6 +53,25 @@ def proxy(shared_upstream: ScriptedUpstream, tmp_path_factory: pytest.TempPathFa
     """One running proxy with default policy, shared: a key of its own keeps each test apart."""
     with Proxy(tmp_path_factory.mktemp("shared") / "data", shared_upstream.url) as running:
         yield running
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    """An open database that is empty."""
+    database = Database(tmp_path / "palimpsest.db")
+    await database.open()
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+def journal(database: Database) -> Journal:
+    return Journal(database)
+
+
+@pytest.fixture
+def past(database: Database) -> Past:
+    return Past(database)
 
 
 @pytest.fixture

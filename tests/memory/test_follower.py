@@ -53,14 +53,6 @@ async def following(database: Database, **listeners: Listen) -> AsyncIterator[Fo
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database(tmp_path / "journal.db")
-    await database.open()
-    yield database
-    await database.close()
-
-
-@pytest.fixture
 async def beside(database: Database) -> AsyncIterator[Database]:
     """The same file, as another process has it."""
     beside = Database(database.path)

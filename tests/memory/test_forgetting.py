@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,19 +31,6 @@ SECRET = b"a secret of thirty-two bytes ....."
 CANARY = "The wire transfer to Bellerophon Shipping is 48,200 euro, reference ZQX-7741-KESTREL"
 LATER = NOW + 100
 DAY_SECONDS = 86_400
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database(tmp_path / "palimpsest.db")
-    await database.open()
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-def journal(database: Database) -> Journal:
-    return Journal(database)
 
 
 @pytest.fixture

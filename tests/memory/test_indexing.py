@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
@@ -82,11 +81,8 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    database = Database(tmp_path / "journal.db")
-    await database.open()
-    yield House(database)
-    await database.close()
+def house(database: Database) -> House:
+    return House(database)
 
 
 async def test_what_is_written_is_embedded_as_soon_as_it_is_said(house: House) -> None:

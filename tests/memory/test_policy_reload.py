@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -48,14 +47,6 @@ def write(file: Path, text: str | None) -> None:
         file.unlink()
     else:
         file.write_text(text)
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database(tmp_path / "journal.db")
-    await database.open()
-    yield database
-    await database.close()
 
 
 @pytest.fixture

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from proxy.core.caller.proxy_keys import digest_of
@@ -21,14 +18,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database(tmp_path / "journal.db")
-    await database.open()
-    yield database
-    await database.close()
 
 
 async def test_a_key_opens_what_was_said_until_it_is_revoked(database: Database) -> None:

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -51,14 +50,6 @@ class Counts:
 
     def gauge(self, name: str, value: float) -> None:
         raise AssertionError("recall has no state to show")
-
-
-@pytest.fixture
-async def past(tmp_path: Path) -> AsyncIterator[Past]:
-    database = Database(tmp_path / "journal.db")
-    await database.open()
-    yield Past(database)
-    await database.close()
 
 
 @pytest.fixture

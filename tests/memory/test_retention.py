@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,19 +30,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database(tmp_path / "palimpsest.db")
-    await database.open()
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-def journal(database: Database) -> Journal:
-    return Journal(database)
 
 
 @pytest.fixture

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -42,19 +40,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database(tmp_path / "palimpsest.db")
-    await database.open()
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-def journal(database: Database) -> Journal:
-    return Journal(database)
 
 
 @pytest.fixture

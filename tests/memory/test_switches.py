@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from proxy.errors import PolicyError
 from proxy.memory.switches import KnownSwitches, Switchboard
 from proxy.store.database import Database
 from proxy.store.switches import SwitchedOff
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database(tmp_path / "journal.db")
-    await database.open()
-    yield database
-    await database.close()
 
 
 async def test_what_is_off_is_known_elsewhere_until_it_is_on_again(database: Database) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,14 +14,6 @@ from proxy.store.branch_heads import MAX_TAIL_MESSAGES, ROW_BYTES
 from proxy.store.database import Database
 from proxy.store.journal import MAX_HEADS_READ, Journal
 from tests.talking import heard, print_of, record, system, user
-
-
-@pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
-    database = Database(tmp_path / "journal.db")
-    await database.open()
-    yield Journal(database)
-    await database.close()
 
 
 async def say(journal: Journal, asked: Record, answer: str, id: int) -> None:

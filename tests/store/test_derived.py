@@ -37,11 +37,6 @@ def derived(database: Database, clock: Clock) -> Derived:
     return Derived(database, clock)
 
 
-@pytest.fixture
-def journal(database: Database) -> Journal:
-    return Journal(database)
-
-
 async def claim(derived: Derived, limit: int = 10, worker: str = "w", model: str = "m") -> list[str]:
     return [waiting.text for waiting in await derived.claim(limit, worker, LEASE_SECONDS, model)]
 
