@@ -7,12 +7,14 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -54,7 +56,7 @@ def with_values(template: str) -> str:
     """
     A template as YAML of the same outline: lines that only steer are left out, and any other value is `x`.
 
-    Nothing is rendered here, as that takes helm: this shows the parts of a template that do not depend on values.
+    Nothing is rendered here: this shows the parts of a template that do not depend on values.
     """
     kept = [line for line in template.splitlines() if not line.strip().startswith("{{")]
     return "\n".join(re.sub(r"\{\{.*?\}\}", "x", line) for line in kept)
@@ -266,6 +268,63 @@ def test_a_wheel_takes_every_preset_and_no_manifest() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     taken = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     assert set(taken) == {f"config/{file.name}" for file in (ROOT / "config").glob("*.yaml")}
+
+
+# In a process of its own: what renders is Helm itself, a Go library with threads and signals of its own.
+RENDER = """
+import json, sys, helm_python
+chart, values = helm_python.Chart.load(sys.argv[1]), json.loads(sys.argv[2])
+try:
+    chart.validate_schema(values)
+except helm_python.HelmValuesError as refused:
+    sys.exit(f"refused: {refused}")
+json.dump([*chart.render(values, name="palimpsest").values()], sys.stdout)
+"""
+
+
+def rendered(values: Json) -> subprocess.CompletedProcess[str]:
+    pytest.importorskip("helm_python")
+    command = [sys.executable, "-c", RENDER, str(CHART), json.dumps(values)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+OLDEST, NEWEST = "1.29", kubernetes_validate.latest_version()
+IMAGE = {"image": {"repository": "registry.example/palimpsest"}}
+
+
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+@pytest.mark.parametrize(
+    "values",
+    [
+        IMAGE,
+        IMAGE | {"settings": {"memory": {"reach": "user"}}, "envFrom": [{"secretRef": {"name": "keys"}}]},
+    ],
+    ids=["defaults", "settings and secrets"],
+)
+def test_helm_renders_the_chart_to_what_kubernetes_takes(values: Json, version: str) -> None:
+    done = rendered(values)
+    assert done.returncode == 0, done.stderr
+    objects = [each for text in json.loads(done.stdout) for each in yaml.safe_load_all(text) if each]
+    assert {"Service", "StatefulSet"} <= {each["kind"] for each in objects}
+    for each in objects:
+        kubernetes_validate.validate(each, version, strict=True)
+
+
+def test_helm_refuses_values_that_the_chart_does_not_have() -> None:
+    done = rendered(IMAGE | {"replicas": 2})
+    assert done.returncode == 1 and "refused" in done.stderr and "'replicas' not allowed" in done.stderr
+
+
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+@pytest.mark.parametrize("folder", ["base", "example"])
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl, which needs no cluster for this")
+def test_a_kustomization_builds_what_kubernetes_takes(folder: str, version: str) -> None:
+    command = ["kubectl", "kustomize", str(DEPLOY / "kustomize" / folder)]
+    built = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    objects = list(yaml.safe_load_all(built))
+    assert objects
+    for each in objects:
+        kubernetes_validate.validate(each, version, strict=True)
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl, which needs no cluster for this")
