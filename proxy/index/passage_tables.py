@@ -81,6 +81,14 @@ class PassageTables:
     def __repr__(self) -> str:
         return f"<PassageTables [{len(self._growing)} scopes, {sum(map(len, self._growing.values()))} passages]>"
 
+    def forget(self) -> None:
+        """Drop the words that are kept: terms of questions, and tables that know speakers by their names."""
+        with self._choosing:
+            for scope, growing in [*self._growing.items()]:
+                growing.forget_terms()
+                if growing.has_names:
+                    del self._growing[scope]
+
     def table(self, ask: Ask, scope: Scope) -> PassageTable:
         """
         Everything of a scope that is committed now.
@@ -158,6 +166,15 @@ class _GrowingTable:
         self._names: dict[str, int] = {}
         self._known: dict[str, tuple[int, Rows]] = {}  # one for all tables whose rows mean the same
         self.publish()
+
+    @property
+    def has_names(self) -> bool:
+        """Whether texts of its scope name their speakers."""
+        return bool(self._names)
+
+    def forget_terms(self) -> None:
+        """Drop which rows hold which terms; they are looked up again."""
+        self._known.clear()
 
     @property
     def last_id(self) -> int:

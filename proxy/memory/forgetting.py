@@ -67,7 +67,13 @@ CACHES_OF_WORDS = (
 )
 """Functions that keep words of messages in memory to save time: emptied in every worker after an erasure."""
 
-OBJECTS_OF_WORDS = frozenset({"proxy.embedding.embedder.LocalEmbedder", "proxy.memory.recent_readings.RecentReadings"})
+OBJECTS_OF_WORDS = frozenset(
+    {
+        "proxy.embedding.embedder.LocalEmbedder",
+        "proxy.index.passage_tables.PassageTables",
+        "proxy.memory.recent_readings.RecentReadings",
+    }
+)
 """Classes whose objects keep words too: `forget_words` is given the `forget` of each."""
 
 CACHES_WITHOUT_WORDS = frozenset(

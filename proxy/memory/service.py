@@ -298,7 +298,7 @@ class MemoryService:
             log.error("the store cannot be opened, requests pass without memory until it can", reason=str(fault))
 
     async def _forget(self) -> None:
-        forget_words((self._model.forget, self.recent.forget))
+        forget_words((self._model.forget, self.recent.forget, self._archive.tables.forget))
 
     async def _load_tokens(self) -> None:
         try:

@@ -357,3 +357,16 @@ async def test_a_scope_that_becomes_large_keeps_its_vectors_and_gets_signs(past:
     assert large.signs is not None
     cosines = Meanings(large.vectors, large.signs).cosines(meaning("green tree")[None])[0]
     assert cosines.argmax() == len(large) - 1 and cosines.max() == pytest.approx(1.0, abs=1e-3)
+
+
+async def test_words_are_dropped_and_what_is_found_stays_the_same(past: Past) -> None:
+    tables = PassageTables(MODEL, DIMENSIONS)
+    await past.say("the red boat", "Ann: a blue house")
+    table = await look(past.database, tables, await scope(past))
+    table.known["boat"] = (2, np.array([0]))
+    assert table.names
+    tables.forget()
+    again = await look(past.database, tables, await scope(past))
+    assert again is not table
+    assert (table.known, again.known) == ({}, {})
+    assert again.ids.tolist() == table.ids.tolist()

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pkgutil
+from collections.abc import Iterable, Iterator
 from inspect import signature
+from pathlib import Path
+
+import pytest
 
 import proxy
 from proxy.memory.forgetting import CACHES_OF_WORDS, CACHES_WITHOUT_WORDS, OBJECTS_OF_WORDS
@@ -21,9 +26,11 @@ TEXT_WITHOUT_WORDS = {  # columns of text that hold names of ours, keys made by 
 
 
 async def tables(database: Database) -> set[str]:
-    rows = await database.read("SELECT name FROM sqlite_master WHERE type = 'table'")
-    shadows = tuple(f"{name}_" for name in FULL_TEXT)
-    return {name for (name,) in rows if not name.startswith(("sqlite_", *shadows))}
+    """Tables and views, virtual ones too, but not those that a full-text index keeps for itself."""
+    listed = await database.read("SELECT name, type FROM pragma_table_list WHERE schema = 'main'")
+    shadows = {name for name, kind in listed if kind == "shadow"}
+    assert {name.rpartition("_")[0] for name in shadows} == set(FULL_TEXT)
+    return {name for name, _ in listed if name not in shadows and not name.startswith("sqlite_")}
 
 
 async def test_every_table_says_what_it_holds_of_what_people_said(database: Database) -> None:
@@ -63,3 +70,72 @@ def test_every_class_whose_objects_remember_words_is_declared() -> None:
                 parameters = signature(forget).parameters
                 found |= {f"{member.__module__}.{member.__qualname__}"} if set(parameters) == {"self"} else set()
     assert found == OBJECTS_OF_WORDS
+
+
+KEPT_WITHOUT_WORDS = {  # containers that objects keep: numbers, ids, settings, tasks; or words of a request under way
+    "embedding": {"PassageProcess._command", "MiniLMEncoder._inputs", "_Graph.constants", "_Graph.nodes"},
+    "index": {"_GrowingTable._columns", "_GrowingTable._ends"},
+    "memory": {
+        *("Archivist._taken_at", "Archivist._unanswered", "Follower._listeners", "KnownKeys._by_digest"),
+        *("MemoryService.concerns", "Readers._reading", "Readers._results", "Recall._expected", "Sweeper._ages"),
+        *("Sweeper._due", "Supervisor._states", "Supervisor._tasks"),
+    },
+    "pipeline": {"Pipeline._late", "Pipeline._running"},
+    "store": {"Database._errors", "Database._opened"},
+    "tokens": {"TokenCounter._counts", "TokenCounter._ratios", "_loaded", "Windows._learnt", "Windows._table"},
+}
+KEPT_WITH_WORDS = {  # emptied by the `forget` of a class in `OBJECTS_OF_WORDS`
+    "embedding": {"LocalEmbedder._remembered"},
+    "index": {"PassageTables._growing", "_GrowingTable._known", "_GrowingTable._names"},
+    "memory": {"RecentReadings._openings"},
+}
+CONTAINERS = {"dict", "list", "set", "OrderedDict", "deque", "defaultdict", "Counter", "WeakValueDictionary", "Queue"}
+DISPLAYS = (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)
+
+
+def is_container(value: ast.expr | None) -> bool:
+    if isinstance(value, ast.Call):
+        called = value.func.value if isinstance(value.func, ast.Subscript) else value.func
+        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        return name in CONTAINERS
+    return isinstance(value, DISPLAYS)
+
+
+def assigned(body: Iterable[ast.AST]) -> Iterator[ast.expr]:
+    """What containers are assigned to."""
+    for node in body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and is_container(node.value):
+            yield from node.targets if isinstance(node, ast.Assign) else [node.target]
+
+
+def kept_in(source: ast.Module) -> Iterator[str]:
+    """Containers that stay: in a module under a name that is no constant's, or in an object."""
+    yield from (
+        t.id for t in assigned(source.body) if isinstance(t, ast.Name) and not t.id.isupper() and t.id != "__all__"
+    )
+    for defined in ast.walk(source):
+        if isinstance(defined, ast.ClassDef):
+            for target in assigned(ast.walk(defined)):
+                if isinstance(target, ast.Attribute) and getattr(target.value, "id", "") == "self":
+                    yield f"{defined.name}.{target.attr}"
+
+
+@pytest.mark.parametrize("layer", sorted(KEPT_WITHOUT_WORDS))
+def test_every_container_that_stays_says_whether_it_holds_words(layer: str) -> None:
+    root = Path(proxy.__path__[0])
+    files = [*(root / layer).rglob("*.py")] or [root / f"{layer}.py"]
+    found = {name for file in files for name in kept_in(ast.parse(file.read_text()))}
+    assert found == KEPT_WITHOUT_WORDS[layer] | KEPT_WITH_WORDS.get(layer, set())
+
+
+def test_no_cache_hides_in_a_class_or_a_function() -> None:
+    hidden = []
+    for file in Path(proxy.__path__[0]).rglob("*.py"):
+        source = ast.parse(file.read_text())
+        outside = {id(decorator) for node in source.body for decorator in getattr(node, "decorator_list", ())}
+        for node in ast.walk(source):
+            for decorator in getattr(node, "decorator_list", ()):
+                named = ast.unparse(decorator).partition("(")[0].rpartition(".")[2]
+                if named in ("lru_cache", "cache") and id(decorator) not in outside:
+                    hidden.append(f"{file.name}: {ast.unparse(decorator)}")
+    assert hidden == []
