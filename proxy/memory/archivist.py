@@ -348,7 +348,8 @@ class Archivist:
             item.span.fail("set_aside")
         reason = str(failure) if isinstance(failure, MemoryFault) else f"{doing}: {type(failure).__name__}"
         self._counts.fault("quarantine")
-        log.error("a turn cannot be stored and is set aside", reason=reason, turn=turn.id, exc_info=failure)
+        ids = {"turn": turn.id, "request": turn.request or None}
+        log.error("a turn cannot be stored and is set aside", reason=reason, **ids, exc_info=failure)
         self._lose(1)
         said = hashlib.blake2b(key=self._secret[:64], digest_size=DIGEST_BYTES)
         if isinstance(item, RequestItem):
