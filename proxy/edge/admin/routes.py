@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 from proxy.edge.access import Access
 from proxy.edge.admin.conversation_routes import ConversationRoutes
 from proxy.edge.admin.document_routes import DocumentRoutes
+from proxy.edge.admin.export_routes import ExportRoutes
 from proxy.edge.admin.forget_routes import ForgetRoutes
 from proxy.edge.admin.guard import Guard, PathEndpoint, UnknownPath
 from proxy.edge.admin.health_routes import HealthRoutes
@@ -71,6 +72,7 @@ def operations(parts: Parts) -> list[Operation[Any]]:
         *MemoryRoutes(parts.database).operations(),
         *SearchRoutes(parts.database, parts.journal, parts.retriever, parts.default_tenant).operations(),
         *TrailRoutes(parts.journal, parts.database, parts.retriever, parts.policies).operations(),
+        *ExportRoutes(parts.database).operations(),
         *ForgetRoutes(parts.forgetting, parts.clock).operations(),
         *RetireRoutes(parts.retiring, parts.clock).operations(),
         *RetentionRoutes(parts.sweeper).operations(),

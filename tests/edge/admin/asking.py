@@ -94,6 +94,7 @@ class House:
         path, _, query = target.partition("?")
         scope = {
             "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.4"},  # what is streamed need not listen for a disconnect
             "method": method,
             "path": unquote(path),
             "query_string": query.encode(),
