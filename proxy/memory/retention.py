@@ -62,7 +62,8 @@ BUDGET_SECONDS = 0.2  # of one run
 HOLDER_SECONDS = 200.0  # after this another process takes over from one that has died
 LOCK_SECONDS = 30.0  # a step takes milliseconds
 CONVERSATIONS = 20  # looked at in one question, some milliseconds
-MESSAGES = 50  # erased in one transaction: some 10 ms in which requests wait to be journalled
+MESSAGES = 20  # erased in one transaction: some 5 ms in which requests wait to be journalled
+REST_SECONDS = 0.01  # behind each of them: requests go first
 DECISIONS = 200  # the same
 OLDEST = 50  # messages taken at a time where the file is too large
 SPARE_SHARE = 0.05  # of the largest size is made free, so that it is not reached again at once
@@ -307,6 +308,7 @@ class Sweeper:
                     await self._database.transact(functools.partial(self._erase, due, some))
                     sweep.swept[kind] += len(some)
                     self._is_unmerged = True
+                    await asyncio.sleep(REST_SECONDS)
             for start in range(0, len(due.explained), DECISIONS):
                 if perf_counter() > ends:
                     return False
