@@ -37,7 +37,7 @@ class ExportRoutes:
     def operations(self) -> tuple[Operation[Any], ...]:
         return (
             Operation(
-                *("GET", "/export", "Export conversations as JSON lines, byte for byte to import", self.export),
+                *("GET", "/export", "Export conversations as JSON lines", self.export),
                 *(Exported, str),
                 statuses={NOT_FOUND: NOTHING},
                 gives=MEDIA_TYPE,
