@@ -7,14 +7,14 @@ Access first, then the parameters, then the tenant: a proxy key reaches its own 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import structlog
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from proxy.edge.access import Access, Caller, Refusal
@@ -27,6 +27,9 @@ UNKNOWN_PATH = "there is no such path here: /memory/v1/openapi.json lists them a
 ALL_TENANTS = "this covers all tenants: send the admin token"
 READ_ONLY = "this key only reads"
 FOREIGN = "a proxy key opens its own tenant only: leave tenant out, or send the admin token"
+
+UNTRUSTED = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+"""Headers of all answers, streams included: see `json_reply`."""
 
 log = structlog.get_logger()
 
@@ -84,6 +87,10 @@ class PathEndpoint:
                 response = await self._guard.answer(operation, request)
             except ClientDisconnect:
                 return
+            if request.method == "HEAD" and isinstance(response, StreamingResponse):
+                response.body_iterator = _nothing()
+            for name, value in UNTRUSTED.items():
+                response.headers.setdefault(name, value)
         await response(scope, receive, send)
 
 
@@ -92,6 +99,12 @@ class UnknownPath:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await error_reply(404, UNKNOWN_PATH)(scope, receive, send)
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    """A body that ends at once."""
+    for piece in ():
+        yield piece
 
 
 def _within(caller: Caller, asked: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,16 @@ from urllib.parse import quote, urlencode
 
 import orjson
 import pytest
+from starlette.responses import Response, StreamingResponse
 
 from proxy.core.caller.proxy_keys import ProxyKeys, digest_of
 from proxy.domain import ProxyKey
 from proxy.edge.access import Access
-from proxy.edge.admin.operation import PREFIX, OfTenant, Operation
+from proxy.edge.admin.guard import Guard, PathEndpoint
+from proxy.edge.admin.operation import PREFIX, Call, Nothing, OfTenant, Operation
 from proxy.edge.admin.routes import all_operations
 from proxy.store.database import Database
-from tests.edge.admin.asking import ACME, LOCAL, House
+from tests.edge.admin.asking import ACME, AT_HOME, LOCAL, House
 from tests.talking import Talk
 
 OPERATIONS = [pytest.param(one, id=f"{one.method} {one.path}") for one in all_operations()]
@@ -123,6 +126,40 @@ async def test_head_is_answered_as_get(house: House, path: str) -> None:
     status, _ = await house.ask(f"/memory/v1/{path}", method="HEAD")
     assert status == (await house.ask(f"/memory/v1/{path}"))[0]
     assert house.headers[b"content-type"] == b"application/json"
+
+
+async def test_a_stream_is_not_kept_and_head_of_it_reads_nothing() -> None:
+    read: list[int] = []
+
+    async def lines() -> AsyncIterator[bytes]:
+        for number in range(3):
+            read.append(number)
+            yield b"line\n"
+
+    async def run(_call: Call[Nothing]) -> Response:
+        return StreamingResponse(lines(), media_type="application/jsonl")
+
+    endpoint = PathEndpoint(Guard(AT_HOME), [Operation("GET", "/lines", "Lines", run, Nothing, str)])
+
+    async def ask(method: str) -> list[Any]:
+        sent: list[Any] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(name.encode(), value.encode()) for name, value in LOCAL.items()]
+        scope = {"type": "http", "asgi": {"spec_version": "2.4"}, "method": method, "query_string": b""}
+        await endpoint(scope | {"headers": headers}, receive, send)
+        return sent
+
+    head, *body = await ask("HEAD")
+    assert (head["status"], b"".join(one["body"] for one in body), read) == (200, b"", [])
+    head, *body = await ask("GET")
+    assert (b"".join(one["body"] for one in body), read) == (b"line\n" * 3, [0, 1, 2])
+    assert dict(head["headers"])[b"cache-control"] == b"no-store"
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
