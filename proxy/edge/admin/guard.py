@@ -103,7 +103,8 @@ class UnknownPath:
 
 async def _nothing() -> AsyncIterator[bytes]:
     """A body that ends at once."""
-    for piece in ():
+    nothing: tuple[bytes, ...] = ()
+    for piece in nothing:
         yield piece
 
 
