@@ -19,8 +19,8 @@ from proxy.store.answers import write_answers
 from proxy.store.connection import Ask, Row, Transaction
 from proxy.store.diffs import message_list
 from proxy.store.messages import ids
-from proxy.store.requests import write_requests
 from proxy.store.tombstones import has_erasures, tombstones, without_text
+from proxy.store.turns import write_turns
 from proxy.transfer.portable_turn import Place, PortableTurn
 
 KEPT_PARENTS = 1_000  # turns whose listing is remembered: conversations come one behind the other, or a few mixed
@@ -117,9 +117,7 @@ class Arrivals:
         record, heard = replace(arrival.record, turn=turn), arrival.heard
         if was_erased:
             record, heard = _without_erased(read, record, heard)
-        write_requests(transaction, [record])
-        if heard is not None:
-            write_answers(transaction, [heard])
+        write_turns(transaction, [record], [] if heard is None else [heard])
         rows = read(
             "SELECT id, position, flags FROM occurrence WHERE turn = (SELECT id FROM turn WHERE key = ?)"
             " ORDER BY position",

@@ -31,14 +31,13 @@ from proxy.domain import (
     StoredBlock,
 )
 from proxy.errors import MemoryFault
-from proxy.store.answers import write_answers
 from proxy.store.branch_heads import head_after, head_of
-from proxy.store.connection import Ask, Row, Transaction
+from proxy.store.connection import Ask, Row
 from proxy.store.database import Database
 from proxy.store.diffs import message_list
-from proxy.store.messages import ids, write_passages
-from proxy.store.requests import write_requests
+from proxy.store.messages import ids
 from proxy.store.stats import count, usage
+from proxy.store.turns import write_turns
 from proxy.wire.message import read_message
 from proxy.wire.storage_codec import from_stored
 
@@ -231,15 +230,7 @@ class Journal:
             DataFault: something of it can never be written.
             MemoryFault: nothing could be written now.
         """
-
-        def work(transaction: Transaction) -> None:
-            findable = write_requests(transaction, requests)
-            if answers:
-                write_answers(transaction, answers, findable)
-            else:
-                write_passages(transaction, findable)
-
-        await self._database.transact(work)
+        await self._database.transact(lambda transaction: write_turns(transaction, requests, answers))
 
     async def set_aside(self, what: Sequence[SetAside]) -> None:
         """
