@@ -9,7 +9,9 @@ from __future__ import annotations
 import threading
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
+from time import monotonic
 
 from tests.running import Answered, rows
 
@@ -37,6 +39,7 @@ class Entry:
     turn: str
     asked: str
     said: str
+    at: float  # monotonic clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +66,20 @@ class Ledger:
 
     def write(self, talk: str, asked: str, answered: Answered) -> None:
         """Enter an answer; `asked` and the answer's text must each be said once in all of the ledger."""
-        entry = Entry(talk, answered.said("conversation"), answered.said("turn"), asked, answered.text)
+        entry = Entry(talk, answered.said("conversation"), answered.said("turn"), asked, answered.text, monotonic())
         with self._writing:
             self.entries.append(entry)
 
-    def audit(self, data: Path) -> Audit:
-        """Compare with the database of a data folder; whoever writes to it meanwhile disturbs nothing."""
+    def audit(self, data: Path, seconds: float = inf) -> Audit:
+        """
+        Compare with the database of a data folder; whoever writes to it meanwhile disturbs nothing.
+
+        Args:
+            seconds: what was entered longer ago is left out, as it need not be kept.
+        """
+        oldest = monotonic() - seconds
         with self._writing:
-            entries = list(self.entries)
+            entries = [entry for entry in self.entries if entry.at >= oldest]
         answers, said = {}, Counter[tuple[str, str]]()
         for conversation, key, ending, text, is_answer in rows(data, STORED):
             said[conversation, text] += 1
@@ -98,3 +107,8 @@ def damage(data: Path) -> list[str]:
     """What SQLite itself finds wrong with the file; empty: nothing."""
     found = [str(row[0]) for row in rows(data, "PRAGMA integrity_check") if row[0] != "ok"]
     return found + [f"foreign key: {row}" for row in rows(data, "PRAGMA foreign_key_check")]
+
+
+def is_written(data: Path, turn: str) -> bool:
+    """Whether a turn has its answer in the journal."""
+    return rows(data, f"SELECT ending FROM turn WHERE key = '{turn}'") == [("complete",)]

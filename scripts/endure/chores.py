@@ -20,7 +20,7 @@ NICENESS = 5
 
 
 class Chores(threading.Thread):
-    """Backups, which are restored elsewhere and looked through, and erasures of cancelled questions; until `over`."""
+    """Backups, which are restored elsewhere and looked through, erasures of cancelled questions, checks; until `over`."""
 
     def __init__(self, proxy: Proxy, folder: Path) -> None:
         """
@@ -34,7 +34,7 @@ class Chores(threading.Thread):
         self._proxy, self._folder = proxy, folder
 
     def run(self) -> None:
-        for number, chore in enumerate(cycle((self._back_up, self._erase))):
+        for number, chore in enumerate(cycle((self._back_up, self._erase, self._check))):
             if self.over.wait(PAUSE_SECONDS):
                 return
             chore(number)
@@ -51,6 +51,9 @@ class Chores(threading.Thread):
     def _erase(self, _: int) -> None:
         """Of what clients asked and left before it was answered: the ledger does not hold that."""
         self._runs("forget", "--matching", "Never mind number", "--yes", "--data", str(self._proxy.data))
+
+    def _check(self, _: int) -> None:
+        self._runs("check", "--data", str(self._proxy.data))
 
     def _runs(self, *words: str, may_be_killed: bool = True) -> bool:
         """Run a command of the proxy; whether it succeeded. One that fails without having been killed is a failure."""

@@ -33,6 +33,7 @@ CLIENTS = 8
 ROUND_KILLS = 50
 SHARE_OF_ALL = 0.2  # of kills that take every process at once, as the end of a container does
 LONGEST_WAIT_SECONDS = 1.2  # between an answer and a kill
+RETENTION = {"side_requests": "1m", "explain": "1m"}  # nothing that is in the ledger
 ORPHAN_SECONDS = 5.0  # for what a killed process has started, to notice
 
 
@@ -51,7 +52,7 @@ def run(arguments: argparse.Namespace) -> bool:
     with tempfile.TemporaryDirectory(prefix="palimpsest-kill-") as temporary, upstream_on_a_thread() as upstream:
         folder = arguments.keep or Path(temporary)
         answering(upstream)
-        settings = {"listen": {"workers": arguments.workers}, "log": {"level": "warning"}}
+        settings = {"listen": {"workers": arguments.workers}, "log": {"level": "warning"}, "retention": RETENTION}
         env = {"PALIMPSEST_MODEL__CACHE": temporary} if arguments.words_only else {}
         proxy = Proxy(folder / "data", upstream.url, settings, **env)
         try:

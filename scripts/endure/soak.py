@@ -1,5 +1,5 @@
 """
-Mixed load for half an hour: streams, cancels, compactions, side requests, in fifty conversations; a line each minute.
+Mixed load for half an hour: streams, cancels, compactions, side requests, fifty people, retention; a line each minute.
 
 Memory (proportional, of all processes), threads, handles and the write-ahead log have to stay as they are once the run
 is warm: the last third is compared with the second. No answer may be a 5xx, break off, or be lost.
@@ -20,13 +20,15 @@ import psutil
 
 from scripts.endure.load import Client, Tally, answering, at_work, seconds_since
 from scripts.endure.table import Table, note
-from tests.ledger import Ledger
-from tests.running import Proxy, database, upstream_on_a_thread
+from tests.ledger import Ledger, is_written
+from tests.running import Conversation, Proxy, database, until, upstream_on_a_thread
 
 MINUTES = 30.0
 CLIENTS = 50
 THINK_SECONDS = 15.0  # three or four turns a second in all: what a small team does on a busy day
 WORKERS = 2
+RETENTION = "10m"  # then the archive stays as large as it is: what grows after that is a leak
+KEPT_SECONDS = 120.0  # what is this young, no retention takes
 LINE_SECONDS = 60.0
 MOST_GROWTH = 0.1  # of the last third over the second
 MOST_LAG_SECONDS = 5.0  # until what was answered is written
@@ -40,6 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clients", type=int, default=CLIENTS, metavar="N", help=f"({CLIENTS})")
     parser.add_argument("--think", type=float, default=THINK_SECONDS, metavar="SECONDS", help=f"({THINK_SECONDS:g})")
     parser.add_argument("--workers", type=int, default=WORKERS, metavar="N", help=f"of the proxy ({WORKERS})")
+    parser.add_argument("--retention", default=RETENTION, metavar="AGE", help=f"of turns ({RETENTION}); or forever")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="leave data and log there")
 
 
@@ -47,7 +50,9 @@ def run(arguments: argparse.Namespace) -> bool:
     with tempfile.TemporaryDirectory(prefix="palimpsest-soak-") as temporary, upstream_on_a_thread() as upstream:
         answering(upstream)
         folder = arguments.keep or Path(temporary)
-        with Proxy(folder / "data", upstream.url, {"listen": {"workers": arguments.workers}}) as proxy:
+        retention = {"turns": arguments.retention, "explain": arguments.retention}
+        settings = {"listen": {"workers": arguments.workers}, "retention": retention}
+        with Proxy(folder / "data", upstream.url, settings) as proxy:
             return _soaked(proxy, arguments)
 
 
@@ -111,9 +116,11 @@ def _soaked(proxy: Proxy, given: argparse.Namespace) -> bool:
                 )
             )
     proxy.settle(vectors=False)
-    found = ledger.audit(proxy.data)
+    found = ledger.audit(proxy.data, KEPT_SECONDS)
     grown = _growth(samples)
-    note(f"{found.turns} turns: {len(found.lost)} lost, {len(found.duplicated)} twice, {len(found.split)} split")
+    note(
+        f"{found.turns} turns of the last two minutes: {len(found.lost)} lost, {len(found.duplicated)} twice, {len(found.split)} split"
+    )
     note(f"beside these: {dict(sorted(tally.counts.items()))}; longest wait for the archive {lag:.1f} s")
     note("growth of the last third over the second: " + ", ".join(f"{k} {v:+.1%}" for k, v in grown.items()))
     has_failed = any(tally.counts[what] for what in FAILURES)
@@ -129,11 +136,12 @@ def _lines(seconds: float) -> Iterator[None]:
 
 
 def _lag_seconds(proxy: Proxy) -> float:
-    """How long it takes until nothing that was answered before waits to be written."""
-    asked = time.monotonic()
-    while proxy.metric("palimpsest_queued") and time.monotonic() - asked < MOST_LAG_SECONDS:
-        time.sleep(0.05)
-    return time.monotonic() - asked
+    """From the end of an answer until anybody else can read it on the disk."""
+    talk = Conversation(proxy, "sk-probe")
+    turn = talk.say("How long does it take until this is written?").said("turn")
+    answered = time.monotonic()
+    until(lambda: is_written(proxy.data, turn), "an answer to be written")
+    return time.monotonic() - answered
 
 
 def _log_lines(proxy: Proxy) -> int:
