@@ -20,7 +20,7 @@ NICENESS = 5
 
 
 class Chores(threading.Thread):
-    """Backups, which are restored elsewhere and looked through, erasures of cancelled questions, checks; until `over`."""
+    """Backups, restored elsewhere and looked through; erasures of cancelled questions; checks. Until `over`."""
 
     def __init__(self, proxy: Proxy, folder: Path) -> None:
         """

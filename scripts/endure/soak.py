@@ -118,9 +118,7 @@ def _soaked(proxy: Proxy, given: argparse.Namespace) -> bool:
     proxy.settle(vectors=False)
     found = ledger.audit(proxy.data, KEPT_SECONDS)
     grown = _growth(samples)
-    note(
-        f"{found.turns} turns of the last two minutes: {len(found.lost)} lost, {len(found.duplicated)} twice, {len(found.split)} split"
-    )
+    note(f"{found.turns} turns: {len(found.lost)} lost, {len(found.duplicated)} twice, {len(found.split)} split")
     note(f"beside these: {dict(sorted(tally.counts.items()))}; longest wait for the archive {lag:.1f} s")
     note("growth of the last third over the second: " + ", ".join(f"{k} {v:+.1%}" for k, v in grown.items()))
     has_failed = any(tally.counts[what] for what in FAILURES)
