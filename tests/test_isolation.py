@@ -176,3 +176,19 @@ def test_a_credential_of_somebody_else_beside_an_own_one_opens_nothing(
     theirs.act("leave", "")
     theirs.act("ask", "Okapi")
     assert facts_in(upstream.received[-1].json) == {"Okapi"}
+
+
+def test_the_same_words_of_two_users_are_two_conversations(wide: Proxy, key: str) -> None:
+    told = "The spare key of the observatory hangs behind the narwhal poster, as we agreed last Tuesday."
+    ann, bob = (Conversation(wide, key, headers={"x-palimpsest-user": name}) for name in ("ann", "bob"))
+    first = [talk.say(told).said("conversation") for talk in (ann, bob)]
+    then = [talk.say("And where is the ladder of the observatory?") for talk in (ann, bob)]
+    assert first[0] != first[1]
+    assert [answer.said("conversation") for answer in then] == first
+
+
+def test_the_same_id_of_two_users_is_two_conversations(wide: Proxy, key: str) -> None:
+    named = {"x-palimpsest-conversation": "the-same-name"}
+    users = [Conversation(wide, key, headers=named | {"x-palimpsest-user": name}) for name in ("ann", "bob", "ann")]
+    found = [talk.say(f"hello number {at}, and all of you").said("conversation") for at, talk in enumerate(users)]
+    assert found[0] == found[2] != found[1]

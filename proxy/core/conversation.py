@@ -226,15 +226,15 @@ def _conversation(request: Request, rules: Rules, lineage: Lineage) -> str:
         return known
     speaker = request.speaker
     if speaker.client_ids:  # several workers that see it first at once agree
-        named = conversation_named(speaker.tenant, speaker.client_ids[0], rules.secret)
+        named = conversation_named(speaker.tenant, speaker.client_ids[0], rules.secret, speaker.user)
         if named != lineage.parent:  # a sub-agent may share the id of whom it serves
             return named
     return f"c-{request.new_id}"
 
 
-def conversation_named(tenant: str, client_id: str, secret: bytes) -> str:
-    """The public id of a conversation that a client names itself: the same for every worker."""
-    name = f"{tenant}\0{client_id}".encode()
+def conversation_named(tenant: str, client_id: str, secret: bytes, user: str = "") -> str:
+    """The public id of a conversation that a client names itself: the same for every worker, another for each user."""
+    name = f"{tenant}\0{client_id}{user and chr(0)}{user}".encode()
     return "c-" + hashlib.blake2b(name, key=secret[:64], digest_size=8).hexdigest()
 
 

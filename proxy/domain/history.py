@@ -138,10 +138,15 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Clues:
-    """What to look up for one request: fingerprints by kind, all inside one tenant."""
+    """
+    What to look up for one request: fingerprints by kind, all inside one tenant.
+
+    `user`, where it is named, leaves out conversations of other users: two people may send the same words.
+    """
 
     tenant: str
     prints: Mapping[LinkKind, Sequence[int]]
+    user: str = ""
 
 
 @dataclass(frozen=True, slots=True)

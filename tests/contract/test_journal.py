@@ -526,3 +526,19 @@ async def test_occurrences_of_a_conversation_are_its_tenants_alone(journal: Jour
     await other.say("one")
     assert len(await journal.occurrences("acme", "c-1")) == 4
     assert await journal.occurrences("beta", "c-1") == frozenset()
+
+
+async def test_conversations_of_another_user_are_no_continuation_and_those_of_nobody_are(journal: Journal) -> None:
+    for conversation, name in (("c-1", "ann"), ("c-2", "bob"), ("c-3", "")):
+        asked = record(HELLO, conversation=conversation, user=name)
+        await journal.write([asked], [heard(asked, "hi there")])
+    print = print_of("acme", user("hello")).full
+
+    async def linked(name: str) -> set[str]:
+        seen = await journal.seen(Clues("acme", {LinkKind.MESSAGE: (print,)}, name))
+        assert {head.conversation for head in seen.heads} == {link.conversation for link in seen.links}
+        return {link.conversation for link in seen.links}
+
+    assert await linked("ann") == {"c-1", "c-3"}
+    assert await linked("bob") == {"c-2", "c-3"}
+    assert await linked("") == {"c-1", "c-2", "c-3"}

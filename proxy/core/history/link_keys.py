@@ -161,7 +161,8 @@ def clues(
         found[LinkKind.CALL] += [id_print(key, "call", call.id) for call in message.calls if call.id]
         if message.answers_call:
             found[LinkKind.CALL].append(id_print(key, "call", message.answers_call))
-    return Clues(speaker.tenant, {kind: tuple(dict.fromkeys(values)) for kind, values in found.items() if values})
+    wanted = {kind: tuple(dict.fromkeys(values)) for kind, values in found.items() if values}
+    return Clues(speaker.tenant, wanted, speaker.user)
 
 
 def further_clues(chat: Chat, lineage: Lineage, speaker: Speaker, key: bytes) -> Clues | None:
@@ -189,7 +190,7 @@ def further_clues(chat: Chat, lineage: Lineage, speaker: Speaker, key: bytes) ->
     found = {LinkKind.ECHO: echoes, LinkKind.TASK: tasks, LinkKind.CLIENT_ID: parents}
     if lineage.head is None:
         found[LinkKind.PHRASE] = echoes
-    return Clues(speaker.tenant, {kind: values for kind, values in found.items() if values})
+    return Clues(speaker.tenant, {kind: values for kind, values in found.items() if values}, speaker.user)
 
 
 def _is_settled(chat: Chat, lineage: Lineage) -> bool:
