@@ -26,13 +26,12 @@ PIPE_COLUMNS = 200  # where nobody looks: wide enough that tables keep their col
 INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats (direction marks among them), surrogates, separators
 
 
-def console() -> Console:
-    """Standard output, without markup."""
-    out = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
+def console(is_aside: bool = False) -> Console:
+    """Standard output, or standard error for what is said `is_aside` of it, without markup."""
+    file = sys.stderr if is_aside else sys.stdout
+    out = Console(file=file, markup=False, highlight=False, emoji=False)
     return (
-        out
-        if out.is_terminal
-        else Console(file=sys.stdout, markup=False, highlight=False, emoji=False, width=PIPE_COLUMNS)
+        out if out.is_terminal else Console(file=file, markup=False, highlight=False, emoji=False, width=PIPE_COLUMNS)
     )
 
 

@@ -15,8 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from rich.console import Console
-
 from proxy import terminal
 from proxy.commands.arguments import DONE, FAILED, Command, policy_flags, quiet_policy
 from proxy.errors import PolicyError, faults
@@ -24,7 +22,7 @@ from proxy.settings.policy import Policy
 
 if TYPE_CHECKING:
     from proxy.commands.offline import Commands
-    from proxy.memory.importing import Destination, Totals
+    from proxy.memory.importing import Ages, Destination, Totals
     from proxy.transfer.reading import Found
 
 KEY_VARIABLES = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")  # whose values name the tenants of their owner's requests
@@ -76,7 +74,7 @@ def _export(given: argparse.Namespace) -> int:
         return turns
 
     turns = asyncio.run(run(quiet_policy(given)))
-    aside = Console(stderr=True, markup=False, highlight=False)
+    aside = terminal.console(is_aside=True)
     if not turns:
         aside.print("nothing stored matches; the file holds no turns")
         return FAILED
@@ -122,15 +120,23 @@ class _written:
 
 def _import(given: argparse.Namespace) -> int:
     from proxy.commands import offline
+    from proxy.core.archive.retention import is_in_force
+    from proxy.memory.importing import ages
     from proxy.transfer.reading import Found, turns_in
 
     policy, found = quiet_policy(given), Found()
-    aside = Console(stderr=True, markup=False, highlight=False)
+    aside = terminal.console(is_aside=True)
     started = time.monotonic()
 
     async def run() -> tuple[Totals, Destination]:
         async with offline.opened(policy, is_new=True) as archive:
             into = await destination(given, policy, os.environ, archive)
+            if is_in_force(policy.retention):
+                with aside.status("reading how old it is"):
+                    turns = turns_in(given.files, Found())
+                    told = await asyncio.to_thread(ages, turns, into, policy.retention, time.time())
+                if told.too_old:
+                    aside.print(_too_old(told))
             with aside.status("reading") as status:
 
                 def report(totals: Totals) -> None:
@@ -153,6 +159,14 @@ def _import(given: argparse.Namespace) -> int:
         for hint in _hints(policy, into):
             aside.print(hint)
     return DONE if found.kinds else FAILED
+
+
+def _too_old(told: Ages) -> str:
+    return (
+        f"{told.too_old:,} of {told.messages:,} messages are older than retention keeps them: a running proxy soon "
+        "erases them, and importing them again does not bring them back. To keep them, stop this and give their tenant "
+        "longer periods in retention.tenants"
+    )
 
 
 def _summary(totals: Totals, found: Found, broken: int, seconds: float) -> list[tuple[str, str]]:

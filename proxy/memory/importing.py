@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from proxy.core.archive.records import heard_of, record_of
+from proxy.core.archive.retention import SIDE_REQUESTS, TOOL_RESULTS, TURNS, Cutoffs, cutoffs
 from proxy.core.archive.tombstones import scope_print
 from proxy.core.caller.identity import tenant_key
 from proxy.core.conversation import conversation_named
@@ -32,6 +33,7 @@ from proxy.domain import (
     Turn,
 )
 from proxy.errors import DataFault, PolicyError, WireError
+from proxy.settings.policy import RetentionPolicy
 from proxy.store.arrivals import Arrival, Arrivals, Written, known, without_words
 from proxy.store.database import Database
 from proxy.store.tombstones import without_text
@@ -46,6 +48,8 @@ WITHOUT_TENANT = (
     "tenant: cannot be told, because these conversations are another program's: name one (--tenant), or use a "
     "configuration with tenants.static (--config personal)"
 )
+
+TOOL_ROLES = ("tool", "function")  # of messages that are tool results to retention (`store/sweeping.py`)
 
 UNSTORABLE = (DataFault, ValueError, OverflowError)
 """What writing raises where it is the turn itself that cannot be stored."""
@@ -73,6 +77,36 @@ class Totals:
     known: int = 0  # turns that were stored before
     broken: list[str] = field(default_factory=list)  # turns that cannot be stored, and why
     withheld: int = 0  # texts with more possible credentials than can be checked
+
+
+@dataclass(slots=True)
+class Ages:
+    """Messages in files, and how many of them retention erases as soon as they are stored."""
+
+    messages: int = 0
+    too_old: int = 0
+
+
+def ages(turns: Iterable[PortableTurn], into: Destination, policy: RetentionPolicy, now: float) -> Ages:
+    """
+    How many messages of these turns are older than retention keeps them.
+
+    Raises:
+        PolicyError: turns name no tenant, nor is there a default.
+    """
+    found, of_tenant = Ages(), dict[str, Cutoffs]()
+    for turn in turns:
+        tenant = _tenant(turn, into)
+        if tenant not in of_tenant:
+            of_tenant[tenant] = cutoffs(policy, tenant, now)
+        said = [(message, turn.created_at) for message in turn.messages]
+        said += [(turn.answer, turn.answered_at)] if turn.answer else []
+        for message, created_at in said:
+            kind = TOOL_RESULTS if message.raw.get("role") in TOOL_ROLES else TURNS
+            kind = SIDE_REQUESTS if turn.role is Role.SIDE else kind
+            found.messages += 1
+            found.too_old += not message.is_erased and created_at <= getattr(of_tenant[tenant], kind)
+    return found
 
 
 class Importing:
@@ -219,11 +253,15 @@ def _block(source: PortableTurn) -> Block | None:
     return Block(said.text, said.kind, (), said.tokens, said.role) if said else None
 
 
+def _tenant(turn: PortableTurn, into: Destination) -> str:
+    if tenant := into.tenant or turn.tenant or into.default_tenant:
+        return tenant
+    raise PolicyError(WITHOUT_TENANT)
+
+
 def _moved(turn: PortableTurn, into: Destination) -> PortableTurn:
     """The turn as its new owner's. In another tenant it is another turn, so that both can be stored here."""
-    tenant = into.tenant or turn.tenant or into.default_tenant
-    if not tenant:
-        raise PolicyError(WITHOUT_TENANT)
+    tenant = _tenant(turn, into)
     turn = replace(turn, user=into.user or turn.user, scope=into.scope or turn.scope)
     if tenant == turn.tenant:
         return turn

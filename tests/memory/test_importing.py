@@ -14,7 +14,10 @@ from proxy.domain import Ending, Event, Json, LinkKind, Role
 from proxy.errors import PolicyError
 from proxy.memory.exporting import export
 from proxy.memory.forgetting import Forgetting
-from proxy.memory.importing import Destination, Importing, Totals
+from proxy.memory.importing import Destination, Importing, Totals, ages
+from proxy.memory.retention import Sweeper
+from proxy.metrics import Metrics
+from proxy.settings.policy import RetentionPeriods, RetentionPolicy
 from proxy.store.database import Database
 from proxy.store.derived import Derived
 from proxy.store.journal import Journal
@@ -311,6 +314,35 @@ async def test_a_text_with_a_credential_that_was_erased_does_not_come_back(tmp_p
         await forget(database, conversation="c-1")
         await taken(database, read(data))
         assert b"quince" not in await exported(database)
+
+
+def test_messages_older_than_their_tenants_retention_are_counted() -> None:
+    call = {"role": "tool", "tool_call_id": "c", "content": "hive seven"}
+    tool = PortableTurn("t-tool", "c-3", NOW - 50.0, (PortableMessage(0, call),), tenant="static:me")
+    turns = [*talk("old", "and new"), *talk("a title", conversation="c-2", role=Role.SIDE), tool]
+    longer = {"key:*": RetentionPeriods(turns="forever", tool_results="forever", side_requests="forever")}
+
+    def too_old(now: float, into: Destination = ME, **periods: str) -> tuple[int, int]:
+        found = ages(turns, into, RetentionPolicy(tenants=longer, **periods), now)
+        return found.too_old, found.messages
+
+    assert too_old(NOW + 60.0) == (0, 7)
+    assert too_old(NOW + 60.0, turns="1m") == (3, 7)
+    assert too_old(NOW + 60.0, side_requests="1m") == (1, 7)
+    assert too_old(NOW + 60.0, tool_results="1m") == (1, 7)
+    assert too_old(NOW + 600.0, turns="1m") == (7, 7)
+    assert too_old(NOW + 600.0, Destination("key:team"), turns="1m") == (0, 7)
+
+
+async def test_what_retention_erased_does_not_come_back_with_another_import(tmp_path: Path) -> None:
+    turns, policy = talk("a quince tree", "a medlar tree"), RetentionPolicy(turns="1m")
+    async with opened(tmp_path) as database:
+        await taken(database, turns)
+        assert ages(turns, ME, policy, NOW + 600.0).too_old == 4
+        await Sweeper(database, SECRET, lambda: policy, Metrics(), lambda: NOW + 600.0).sweep(30.0)
+        await taken(database, turns)
+        data = await exported(database)
+        assert b"quince" not in data and b"medlar" not in data
 
 
 # --- beside others -------------------------------------------------------------------------------
