@@ -12,7 +12,7 @@ import importlib.util
 from collections.abc import Callable, Sequence
 
 import structlog
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from proxy.domain import RawHeaders, Speaker
 from proxy.edge.replies import error_reply
@@ -54,7 +54,7 @@ class McpEndpoint:
             await error_reply(401, NO_SPEAKER)(scope, receive, send)
         else:
             app = await self._started()
-            await app({**scope, SPEAKER: speaker}, receive, send)
+            await app({**scope, SPEAKER: speaker}, receive, _unkept(send))
 
     async def _started(self) -> ASGIApp:
         """The SDK's application."""
@@ -92,3 +92,15 @@ class McpEndpoint:
         self._ends.set()
         if self._serving is not None:
             await self._serving
+
+
+def _unkept(send: Send) -> Send:
+    """Sends answers that no cache keeps: they quote what was said."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            others = [header for header in message.get("headers", ()) if header[0].lower() != b"cache-control"]
+            message = {**message, "headers": [*others, (b"cache-control", b"no-store")]}
+        await send(message)
+
+    return sending

@@ -116,6 +116,13 @@ async def test_a_wrong_argument_and_an_unknown_id_are_errors_in_words(proxy: Pro
         assert (await client.call_tool("search_memory", {"query": ""})).is_error
 
 
+def test_no_cache_keeps_an_answer(proxy: Proxy) -> None:
+    asked = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
+    sent = {"authorization": f"Bearer {KEY}", "content-type": "application/json", "accept": "application/json"}
+    answered = request(proxy.port, "POST", "/mcp", asked, sent)
+    assert (answered.status, answered.headers["cache-control"]) == (200, "no-store")
+
+
 def test_a_call_without_a_key_is_refused(proxy: Proxy) -> None:
     answered = request(proxy.port, "POST", "/mcp", b"{}", {"content-type": "application/json"})
     assert answered.status == 401

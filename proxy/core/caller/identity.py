@@ -50,12 +50,13 @@ def identify(
         user, scope = user or _only(key.users), scope or _only(key.scopes)
     may_name_conversation = key is None or key.may_name_conversation
     parents = first_named(signals.parent_ids, headers, body) if may_name_conversation else ()
+    conversations = first_named(signals.conversation_ids, headers, body) if may_name_conversation else ()
     return Speaker(
         tenant=tenant_of(credentials, policy, secret, key),
         user=user,
         scope=scope,
-        client_ids=first_named(signals.conversation_ids, headers, body) if may_name_conversation else (),
-        parent_ids=parents,
+        client_ids=_apart(conversations, key, user, scope),
+        parent_ids=_apart(parents, key, user, scope),
         subagent_hint=bool(parents),
         retry_hint=first(signals.retries, headers, body) not in ("", "0"),
         farthest=_farthest(key, scope),
@@ -68,6 +69,16 @@ def named_by(headers: Headers, body: Json, signals: Signals, key: Key | None) ->
     if key is not None and not key.may_name_user:
         return "", ""
     return first(signals.user_ids, headers, body), first(signals.scope_ids, headers, body)
+
+
+def _apart(ids: Sequence[str], key: Key | None, user: str, scope: str) -> tuple[str, ...]:
+    """Ids as a key for some users or projects names them: never a conversation of anybody else in its tenant."""
+    if key is None or not (key.users or key.scopes):
+        return tuple(ids)
+    users = (user,) if user else tuple(sorted(key.users))
+    scopes = (scope,) if scope else tuple(sorted(key.scopes))
+    whose = (users if key.users else (), scopes if key.scopes else ())
+    return tuple(f"{id}\0{whose}" for id in ids)
 
 
 def _farthest(key: Key | None, scope: str) -> Reach:

@@ -38,7 +38,10 @@ async def parse(operation: Operation[P], request: Request) -> P:
         _refuse_unknown(names, ())
         body = await _json_object(request)
         _refuse_unknown(body, outside)
-        given = orjson.dumps(body | in_path)
+        try:
+            given = orjson.dumps(body | in_path)
+        except orjson.JSONEncodeError:  # it is read more deeply nested than it is written
+            raise Refused(400, "the body is nested too deeply") from None
         return _told(operation, lambda: operation.adapter.validate_json(given, strict=True))
     _refuse_unknown(names, outside)
     if twice := next((name for name in names if names.count(name) > 1), None):

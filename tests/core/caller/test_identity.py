@@ -179,3 +179,26 @@ def test_a_key_for_some_looks_no_further_than_what_is_theirs(
     key = ProxyKey(id="k", shown="plm_", name="n", tenant="key:acme", users=users, scopes=scopes)
     assert who(headers, key=key).reach(Reach.TENANT) is farthest
     assert who(headers, key=key).reach(Reach.CONVERSATION) is Reach.CONVERSATION
+
+
+def test_a_key_for_some_names_no_conversation_of_anybody_else():
+    def named(users: tuple[str, ...] = (), scopes: tuple[str, ...] = (), **headers: str) -> tuple[str, ...]:
+        key = ProxyKey(id="k", shown="plm_", name="n", tenant="key:acme", users=users, scopes=scopes)
+        sent = {"x-palimpsest-conversation": "c"} | {f"x-palimpsest-{name}": value for name, value in headers.items()}
+        return who(sent, key=key).client_ids
+
+    of_several = named(("ada", "eve"))
+    apart = [named(), named(("ada",)), named(("bob",)), of_several, named(("bob", "eve")), named(scopes=("lab",))]
+    assert len(set(apart)) == len(apart)
+    assert named(user="ada") == named(user="bob") == ("palimpsest:c",)
+    assert named(("ada",)) == named(("ada",), scope="lab") == named(("ada", "eve"), user="ada") != of_several
+    assert named(("ada",), ("lab", "home"), scope="lab") != named(("ada",), ("lab", "home"), scope="home")
+    assert of_several == named(("eve", "ada"))
+
+
+def test_a_key_for_some_serves_no_conversation_of_anybody_else():
+    def serves(*users: str) -> tuple[str, ...]:
+        key = ProxyKey(id="k", shown="plm_", name="n", tenant="key:acme", users=users)
+        return who({"x-session-id": "child", "x-parent-session-id": "top"}, key=key).parent_ids
+
+    assert serves() != serves("ada") != serves("bob")

@@ -39,6 +39,8 @@ async def test_what_is_asked_wrongly_is_400_and_told_how_it_is_right(house: Hous
         (b"", "nothing is selected"),
         (b"{", "the body must be a JSON object"),
         (b"[]", "the body must be a JSON object"),
+        (b'{"user":' + b"[" * 600 + b"]" * 600 + b"}", "the body is nested too deeply"),
+        (b'{"user":' + b"[" * 5000 + b"]" * 5000 + b"}", "the body must be a JSON object"),
         ({"users": "ann"}, "users: not known here; did you mean user?"),
         ({"user": "ann", "dry_run": 1}, "dry_run: must be a valid boolean"),
         ({"turn": 1.5}, "turn: must be a valid string"),
