@@ -81,7 +81,9 @@ def files_in(paths: Iterable[Path]) -> Iterator[File]:
     for path in paths:
         if not path.exists():
             raise MemoryFault(f"importing {path}: there is no such file")
-        listed = sorted(one for one in path.rglob("*") if one.suffix in NAMES) if path.is_dir() else [path]
+        listed = (
+            sorted(one for one in path.rglob("*") if one.suffix in NAMES and one.is_file()) if path.is_dir() else [path]
+        )
         for file in listed:
             yield from _members(file) if _is_zip(file) else [File(file)]
 

@@ -14,6 +14,7 @@ import orjson
 from proxy.domain import BlockKind, Ending, Event, Json, Role
 from proxy.errors import WireError
 from proxy.transfer.portable_turn import Place, PortableBlock, PortableMessage, PortableTurn, Run
+from proxy.transfer.times import MAX_SECONDS
 from proxy.wire.values import dumps
 
 VERSION = 1
@@ -88,10 +89,10 @@ def from_line(value: Any) -> PortableTurn:
     turn = PortableTurn(
         id=read.text("turn", is_required=True),
         conversation=read.text("conversation", is_required=True),
-        created_at=read.number("created_at"),
+        created_at=read.time("created_at"),
         messages=tuple(_message_of(one) for one in read.listed("messages")),
         answer=_message_of(answer | {"position": 0}) if isinstance(answer, dict) else None,
-        answered_at=_Fields(answer).number("created_at") if isinstance(answer, dict) else read.number("ended_at"),
+        answered_at=_Fields(answer).time("created_at") if isinstance(answer, dict) else read.time("ended_at"),
         ending=None if ending == OPEN else read.one_of("ending", Ending, Ending.COMPLETE),
         parent=read.text("parent"),
         kept=tuple(_run(one) for one in read.listed("kept")),
@@ -195,6 +196,13 @@ class _Fields:
         found = self._value.get(name, 0.0)
         if isinstance(found, bool) or not isinstance(found, int | float):
             raise WireError(f"{name}: not a number")
+        return found
+
+    def time(self, name: str) -> float:
+        """Unix seconds that have a date: what shows them would fail at any other."""
+        found = self.number(name)
+        if not 0 <= found < MAX_SECONDS:
+            raise WireError(f"{name}: not a time from 1970 to 9999, in seconds")
         return found
 
     def listed(self, name: str) -> list[Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from proxy.domain import Json
 from proxy.errors import WireError
+from proxy.transfer.times import MAX_SECONDS
 from proxy.transfer.trees import Node, Tree
 from proxy.wire.message import text_of
 
@@ -69,7 +70,8 @@ def _time(node: Json) -> float:
 
 
 def _seconds(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+    is_time = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < MAX_SECONDS
+    return float(value) if is_time else 0.0
 
 
 def _node(key: str, node: Json, names: dict[str, str]) -> Node:

@@ -22,6 +22,7 @@ from proxy.transfer.portable_turn import PortableTurn
 from proxy.transfer.trees import Tree, turns_of
 
 LOOKED_AT_LINES = 100  # before a file of lines is none that we know: sessions begin with titles and snapshots
+LOOKED_AT_BYTES = 16 << 20  # likewise: a few bytes that are compressed may be gigabytes without a line feed
 GLANCE_BYTES = 4096
 BLANK = b"\xef\xbb\xbf \t\r\n"
 LONGEST_LINE_BYTES = 256 << 20  # a request is smaller, and a line holds one
@@ -80,7 +81,7 @@ def _exported(file: File, stream: BinaryIO, header: Any, found: Found) -> Iterat
     except WireError as wrong:
         found.wrong(file.name, str(wrong))
         return
-    for number, line in enumerate(stream, 2):
+    for number, line in enumerate(iter(lambda: stream.readline(LONGEST_LINE_BYTES), b""), 2):
         if not line.strip():
             continue
         try:
@@ -121,6 +122,7 @@ def _session(file: File, line: bytes, number: int, stream: BinaryIO, found: Foun
     session: claude_code.Session | codex.Session | None = None
     waiting: list[tuple[int, bytes]] = []
     broken: list[tuple[str, str]] = []
+    looked_at = 0
 
     def take(at: int, text: bytes) -> None:
         assert session is not None
@@ -138,10 +140,11 @@ def _session(file: File, line: bytes, number: int, stream: BinaryIO, found: Foun
                 found.kinds[kind.PROGRAM] = found.kinds.get(kind.PROGRAM, 0) + 1
                 for earlier in waiting:
                     take(*earlier)
-            elif number > LOOKED_AT_LINES:
+            elif number > LOOKED_AT_LINES or looked_at > LOOKED_AT_BYTES:
                 break
             elif line.strip():
                 waiting.append((number, line))
+                looked_at += len(line)
         if session is not None and line.strip():
             take(number, line)
         number, line = number + 1, stream.readline(LONGEST_LINE_BYTES)
@@ -162,7 +165,7 @@ def _parsed(data: bytes) -> Any:
             raise WireError(f"not JSON: {cause}") from cause
     try:  # half a surrogate pair, where a program has cut an emoji: nothing else of it is lost
         return orjson.loads(json.dumps(json.loads(data), ensure_ascii=False).encode(errors="replace"))
-    except ValueError as cause:
+    except (ValueError, RecursionError) as cause:
         raise WireError(f"not JSON: {cause}") from cause
 
 

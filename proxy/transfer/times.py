@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+MAX_SECONDS = 253_370_764_800  # the year 9999, the last that has a date
+
 
 def seconds(value: Any) -> float:
     """Unix seconds of an ISO 8601 time; 0 where it is none. Without a zone it is taken for UTC."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from pathlib import Path
 
@@ -44,6 +45,14 @@ def test_folders_and_archives_are_looked_into(tmp_path: Path) -> None:
         archive.writestr("in/conversations.json", b"[]")
         archive.writestr("chat.html", b"<html>")
     assert read(tmp_path) == {"/deep/s.jsonl": b"1", "/export.zip:in/conversations.json": b"[]"}
+
+
+def test_what_is_no_file_in_a_folder_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.json").mkdir()
+    (tmp_path / "a.json" / "s.jsonl").write_bytes(b"1")
+    (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "pipe.json")  # nobody writes to it, so who opened it would wait for good
+    assert [file.path.name for file in files_in([tmp_path])] == ["s.jsonl"]
 
 
 def test_what_is_not_there_or_damaged_is_said(tmp_path: Path) -> None:

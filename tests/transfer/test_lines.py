@@ -75,6 +75,8 @@ def test_an_export_of_a_newer_version_is_refused_in_words() -> None:
         ({"turn": ""}, "turn: missing"),
         ({"turn": 3}, "turn: not a text"),
         ({"created_at": "now"}, "created_at: not a number"),
+        ({"created_at": 1e300}, "created_at: not a time from 1970 to 9999"),
+        ({"ended_at": -1.0}, "ended_at: not a time from 1970 to 9999"),
         ({"messages": {}}, "messages: not a list"),
         ({"messages": [{"position": 0, "message": "secret words"}]}, "messages: one has no position"),
         ({"messages": [{"position": 0, "message": {"role": "user"}}] * 2}, "messages: two stand in one position"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 
 from proxy.transfer.lines import header_line, to_line
 from proxy.transfer.portable_turn import PortableTurn
-from proxy.transfer.reading import Found, turns_in
+from proxy.transfer.reading import LOOKED_AT_BYTES, LOOKED_AT_LINES, Found, turns_in
 from tests.transfer.samples import (
     chatgpt_conversation,
     claude_code_lines,
@@ -108,3 +110,32 @@ def test_an_export_of_a_newer_version_is_not_guessed_at(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_bytes(b'{"palimpsest":"export","version":9}\n' + KINDS["palimpsest"])
     turns, found = read(tmp_path)
     assert turns == [] and "install a newer palimpsest" in found.broken[0]
+
+
+def test_a_line_that_is_nested_too_deeply_is_named_and_the_others_read(tmp_path: Path) -> None:
+    deep = b'{"turn":"\\ud800","messages":' + b"[" * 50_000 + b"]" * 50_000 + b"}\n"
+    (tmp_path / "file").write_bytes(header_line() + deep + KINDS["palimpsest"].partition(b"\n")[2])
+    turns, found = read(tmp_path / "file")
+    assert len(turns) == 1
+    assert [place.partition(": ")[0] for place in found.broken] == [f"{tmp_path / 'file'}:2"]
+
+
+def test_little_is_kept_of_a_file_that_is_none_of_ours(tmp_path: Path) -> None:
+    line = b" " * (LOOKED_AT_BYTES // 20) + b"x\n"
+    with gzip.open(tmp_path / "file.gz", "wb", 1) as packed:
+        for _ in range(LOOKED_AT_LINES - 1):
+            packed.write(line)
+    tracemalloc.start()
+    try:
+        turns, found = read(tmp_path / "file.gz")
+        assert tracemalloc.get_traced_memory()[1] < 2 * LOOKED_AT_BYTES
+    finally:
+        tracemalloc.stop()
+    assert turns == [] and found.unknown == [str(tmp_path / "file.gz")]
+
+
+def test_a_time_that_has_no_date_is_none(tmp_path: Path) -> None:
+    value = orjson.dumps([chatgpt_conversation()]).replace(b'"create_time":1', b'"create_time":1e30,"was":1')
+    (tmp_path / "file").write_bytes(value)
+    turns, found = read(tmp_path / "file")
+    assert len(turns) == 4 and {turn.created_at for turn in turns} == {0.0} and found.broken == []
