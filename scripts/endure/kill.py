@@ -68,13 +68,15 @@ def kill_all(proxy: Proxy) -> list[psutil.Process]:
     assert proxy.process is not None
     if proxy.process.poll() is not None:
         return []
-    family = psutil.Process(proxy.process.pid).children(recursive=True)
-    serving = [proxy.process.pid, *(process.pid for process in family if _serves(process))]
+    supervisor = psutil.Process(proxy.process.pid)
+    supervisor.suspend()  # else it might start another worker meanwhile, and that would keep the port
+    serving = [supervisor.pid, *(child.pid for child in supervisor.children())]
+    others = [process for process in supervisor.children(recursive=True) if process.pid not in serving]
     for pid in serving:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     proxy.process.wait(PATIENCE_SECONDS)
-    return [process for process in family if process.pid not in serving]
+    return others
 
 
 def workers(proxy: Proxy) -> list[int]:
