@@ -23,8 +23,8 @@ from proxy.store.schema import MIGRATIONS
 from proxy.transfer.files import zstd
 from scripts.endure.load import seconds_since
 from scripts.endure.table import Table, note
-from tests.ledger import damage
-from tests.running import ROOT, rows, stored_texts
+from tests.ledger import damage, version_of
+from tests.running import ROOT, stored_texts
 
 KILLS = 500
 STORED = ROOT / "tests" / "store" / "versions"
@@ -63,11 +63,6 @@ def run(arguments: argparse.Namespace) -> bool:
     for failure in failures[:5]:
         note(failure)
     return not failures
-
-
-def version_of(data: Path) -> int:
-    ((version,),) = rows(data, "PRAGMA user_version")
-    return int(version)
 
 
 def _put(data: Path, content: bytes) -> None:
