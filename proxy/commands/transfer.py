@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from proxy import terminal
 from proxy.commands.arguments import DONE, FAILED, Command, policy_flags, quiet_policy
-from proxy.errors import PolicyError, faults
+from proxy.errors import MemoryFault, PolicyError, faults
 from proxy.settings.policy import Policy
 
 if TYPE_CHECKING:
@@ -71,13 +71,12 @@ def _export(given: argparse.Namespace) -> int:
                     turns += lines.count(b"\n")
                     stream.write(lines)
                 stream.flush()
+                if not turns:  # raised here: a file of that name that an earlier export wrote stays
+                    raise MemoryFault(f"exporting from {policy.data}: nothing stored matches")
         return turns
 
     turns = asyncio.run(run(quiet_policy(given)))
     aside = terminal.console(is_aside=True)
-    if not turns:
-        aside.print("nothing stored matches; the file holds no turns")
-        return FAILED
     aside.print(f"{turns:,} turns exported" + (f" to {given.output}" if given.output else ""))
     return DONE
 

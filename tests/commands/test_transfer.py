@@ -69,10 +69,13 @@ def test_an_export_goes_to_standard_output_or_to_a_file_of_its_owner(data: Path,
     assert [line["user"] for line in map(orjson.loads, shown.stdout.splitlines()[1:])] == ["ann", "ben"]
 
 
-def test_an_export_of_nothing_says_so_and_one_that_cannot_be_written_leaves_nothing(data: Path, tmp_path: Path) -> None:
-    none = palimpsest("export", "--data", str(data), "--user", "cid")
-    assert none.returncode == 1
-    assert none.stderr == "nothing stored matches; the file holds no turns\n"
+def test_an_export_of_nothing_or_to_nowhere_fails_and_leaves_what_is_there(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "out.jsonl").write_text("of yesterday")
+    none = palimpsest("export", "--data", str(data), "--user", "cid", "--output", str(tmp_path / "out.jsonl"))
+    assert (none.returncode, none.stdout) == (1, "")
+    assert none.stderr == f"palimpsest: exporting from {data}: nothing stored matches\n"
+    assert (tmp_path / "out.jsonl").read_text() == "of yesterday"
+    assert not [*tmp_path.glob("*.part")]
     lost = palimpsest("export", "--data", str(data), "--output", str(tmp_path / "no" / "out.jsonl"))
     assert (lost.returncode, lost.stdout) == (1, "")
     assert f"writing {tmp_path}/no/out.jsonl: " in lost.stderr and "Traceback" not in lost.stderr
@@ -219,17 +222,29 @@ def test_a_session_that_goes_on_after_its_import_is_one_conversation_without_a_m
         {"role": "assistant", "content": [{"type": "text", "text": "I will look it up."}, read]},
         {"role": "user", "content": [result]},
         {"role": "assistant", "content": [{"type": "text", "text": "Wilhelmina is its queen."}]},
-        {
-            "role": "user",
-            "content": [{"type": "text", "text": "And of hive eight?", "cache_control": {"type": "ephemeral"}}],
-        },
+        {"role": "user", "content": "And of hive eight?"},
     ]
-    body = {"model": "claude-sonnet-4-5", "max_tokens": 99, "system": "You are Claude Code.", "messages": history}
     headers = as_headers("sk-test", {"x_claude_code_session_id": SESSION, "anthropic_version": "2023-06-01"})
-    answered = request(personal.port, "POST", "/v1/messages", orjson.dumps(body), headers)
-    assert answered.status == 200, answered.body
-    personal.settle(vectors=False)
+
+    def goes_on(history: list[Json]) -> str:
+        body = {"model": "claude-sonnet-4-5", "max_tokens": 99, "system": "You are Claude Code.", "messages": history}
+        answered = request(personal.port, "POST", "/v1/messages", orjson.dumps(body), headers)
+        assert answered.status == 200, answered.body
+        personal.settle(vectors=False)
+        return answered.said("event")
+
+    def stored() -> int:
+        ((messages,),) = rows(personal.data, "SELECT count(*) FROM occurrence WHERE role <> 'system'")
+        return int(messages)
+
+    assert goes_on(history) == "append"
+    assert stored() == before + 2  # the question and its answer
+    imported(personal, tmp_path / "s.jsonl")
+    assert stored() == before + 2
     assert rows(personal.data, "SELECT count(*) FROM conversation") == [(1,)]
-    assert answered.said("event") == "append"
-    told = rows(personal.data, "SELECT count(*), count(DISTINCT content) FROM occurrence WHERE role <> 'system'")
-    assert told == [(before + 2, before + 2)]  # the question and its answer
+    notes = {"type": "text", "text": "<system-reminder>\nCLAUDE.md says: be brief.\n</system-reminder>\n"}
+    history[0]["content"] = [notes, {"type": "text", "text": history[0]["content"]}]
+    history += [{"role": "assistant", "content": "Noted."}, {"role": "user", "content": "And of hive nine?"}]
+    assert goes_on(history) == "append"
+    assert stored() == before + 5  # another two, and the message to which the client has added something
+    assert rows(personal.data, "SELECT count(*) FROM conversation") == [(1,)]
