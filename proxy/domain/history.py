@@ -63,6 +63,8 @@ class Speaker:
     retry_hint: bool = False  # a header says that this is the same request once more
     farthest: Reach = Reach.TENANT  # how far its key lets it look, whatever the policy allows
     is_read_only: bool = False  # its key changes nothing
+    is_of_users: bool = False  # its key is for some users: what others said, or nobody by name, is closed to it
+    is_of_scopes: bool = False  # the same of projects
 
     def reach(self, wanted: Reach) -> Reach:
         """How far it may look where the policy wants this: a user's other conversations need a user."""
@@ -141,12 +143,15 @@ class Clues:
     """
     What to look up for one request: fingerprints by kind, all inside one tenant.
 
-    `user`, where it is named, leaves out conversations of other users: two people may send the same words.
+    `user`, where it is named, leaves out conversations of other users: two people may send the same words. Those of
+    nobody are left out only where `is_of_users` says so.
     """
 
     tenant: str
     prints: Mapping[LinkKind, Sequence[int]]
     user: str = ""
+    is_of_users: bool = False
+    scope: str | None = None  # the only project whose conversations are meant; None: all
 
 
 @dataclass(frozen=True, slots=True)

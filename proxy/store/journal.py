@@ -57,7 +57,8 @@ SELECT link.kind, link.print, conversation.id, conversation.public, turn.role, m
 FROM owner CROSS JOIN asked
 CROSS JOIN link ON link.tenant = owner.id AND link.print = asked.print AND link.conversation >= asked.since
 CROSS JOIN turn ON turn.id = link.turn
-CROSS JOIN conversation ON conversation.id = link.conversation AND (?4 = '' OR conversation.user IN ('', ?4))
+CROSS JOIN conversation ON conversation.id = link.conversation
+    AND (conversation.user = ?4 OR NOT ?5 AND '' IN (?4, conversation.user)) AND (?6 IS NULL OR conversation.scope = ?6)
 GROUP BY link.kind, link.print, link.conversation, turn.role
 """
 HEADS = """
@@ -137,7 +138,8 @@ class Journal:
         asked = ids(dict.fromkeys(print for _, print in sorted(wanted)))
 
         def look(ask: Ask) -> tuple[list[Row], list[Row], list[Row]]:
-            rows = ask(LINKS, (asked, clues.tenant, MAX_LINKS_OF_PRINT - 1, clues.user))
+            whose = clues.user, clues.is_of_users, clues.scope
+            rows = ask(LINKS, (asked, clues.tenant, MAX_LINKS_OF_PRINT - 1, *whose))
             rows = [row for row in rows if (row[0], row[1]) in wanted]
             likeliest = ids(_likeliest(rows))
             heads = ask(HEADS, (likeliest, MAX_HEADS_READ))

@@ -542,3 +542,21 @@ async def test_conversations_of_another_user_are_no_continuation_and_those_of_no
     assert await linked("ann") == {"c-1", "c-3"}
     assert await linked("bob") == {"c-2", "c-3"}
     assert await linked("") == {"c-1", "c-2", "c-3"}
+
+
+async def test_whose_key_is_for_some_continues_nothing_of_others(journal: Journal) -> None:
+    for conversation, name, scope in (("c-1", "ann", "lab"), ("c-2", "bob", "web"), ("c-3", "", "")):
+        asked = record(HELLO, conversation=conversation, user=name, scope=scope)
+        await journal.write([asked], [heard(asked, "hi there")])
+    print = print_of("acme", user("hello")).full
+
+    async def linked(name: str, *, is_of_users: bool, scope: str | None) -> set[str]:
+        seen = await journal.seen(Clues("acme", {LinkKind.MESSAGE: (print,)}, name, is_of_users, scope))
+        assert {head.conversation for head in seen.heads} == {link.conversation for link in seen.links}
+        return {link.conversation for link in seen.links}
+
+    assert await linked("ann", is_of_users=True, scope=None) == {"c-1"}
+    assert await linked("", is_of_users=True, scope=None) == {"c-3"}
+    assert await linked("ann", is_of_users=True, scope="web") == set()
+    assert await linked("", is_of_users=False, scope="web") == {"c-2"}
+    assert await linked("ann", is_of_users=False, scope="") == {"c-3"}

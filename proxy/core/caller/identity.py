@@ -61,6 +61,8 @@ def identify(
         retry_hint=first(signals.retries, headers, body) not in ("", "0"),
         farthest=_farthest(key, scope),
         is_read_only=key is not None and key.read_only,
+        is_of_users=key is not None and bool(key.users),
+        is_of_scopes=key is not None and bool(key.scopes),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
 import orjson
@@ -162,7 +162,7 @@ def clues(
         if message.answers_call:
             found[LinkKind.CALL].append(id_print(key, "call", message.answers_call))
     wanted = {kind: tuple(dict.fromkeys(values)) for kind, values in found.items() if values}
-    return Clues(speaker.tenant, wanted, speaker.user)
+    return _clues(wanted, speaker)
 
 
 def further_clues(chat: Chat, lineage: Lineage, speaker: Speaker, key: bytes) -> Clues | None:
@@ -190,7 +190,13 @@ def further_clues(chat: Chat, lineage: Lineage, speaker: Speaker, key: bytes) ->
     found = {LinkKind.ECHO: echoes, LinkKind.TASK: tasks, LinkKind.CLIENT_ID: parents}
     if lineage.head is None:
         found[LinkKind.PHRASE] = echoes
-    return Clues(speaker.tenant, {kind: values for kind, values in found.items() if values}, speaker.user)
+    return _clues({kind: values for kind, values in found.items() if values}, speaker)
+
+
+def _clues(wanted: Mapping[LinkKind, Sequence[int]], speaker: Speaker) -> Clues:
+    """In conversations that the speaker may go on with."""
+    scope = speaker.scope if speaker.is_of_scopes else None
+    return Clues(speaker.tenant, wanted, speaker.user, speaker.is_of_users, scope)
 
 
 def _is_settled(chat: Chat, lineage: Lineage) -> bool:
