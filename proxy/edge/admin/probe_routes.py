@@ -82,11 +82,12 @@ class ProbeRoutes:
         return json_reply(now, 200 if now.ready else 503)
 
     async def metrics(self, request: Request) -> Response:
-        is_here = self._access.is_loopback and is_local(request.scope["headers"])
-        caller = Caller() if is_here else self._access.caller(request.scope["headers"])
+        headers, access = request.scope["headers"], self._access
+        is_here = access.token is None and access.is_loopback and is_local(headers)  # with whatever key
+        caller = Caller() if is_here else access.caller(headers)
         if isinstance(caller, Refusal):
             return error_reply(caller.status, caller.text)
         if caller.tenant:
             return error_reply(403, "these figures cover all tenants: send the admin token")
         await self._readying.now()  # sets the gauges
-        return Response(self._metrics.render(), media_type=CONTENT_TYPE)
+        return Response(self._metrics.render(), headers={"cache-control": "no-store"}, media_type=CONTENT_TYPE)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from proxy.edge.access import Access
 from proxy.memory.service import MemoryState
-from tests.edge.admin.asking import ACME, LOCAL, House
+from proxy.store.database import Database
+from tests.edge.admin.asking import ACME, ADMIN, LOCAL, PUBLIC, House
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez"])
@@ -57,3 +59,11 @@ async def test_metrics_are_open_on_loopback_and_the_operators_elsewhere(home: Ho
     assert (await house.ask("/metrics", {}))[0] == 401
     assert (await house.ask("/metrics", ACME))[0] == 403
     assert "palimpsest_requests" in (await house.ask("/metrics"))[1]
+    assert house.headers[b"cache-control"] == b"no-store"
+
+
+async def test_metrics_need_the_admin_token_where_there_is_one_even_on_loopback(database: Database) -> None:
+    house = House(database, Access("t0ken", PUBLIC.keys, is_loopback=True))
+    assert (await house.ask("/metrics", LOCAL))[0] == 401
+    assert (await house.ask("/metrics", {**ACME, **LOCAL}))[0] == 403
+    assert (await house.ask("/metrics", {**ADMIN, **LOCAL}))[0] == 200
