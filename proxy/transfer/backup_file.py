@@ -20,6 +20,7 @@ import orjson
 
 from proxy.errors import MemoryFault
 from proxy.transfer.files import UNREADABLE, File, packed
+from proxy.transfer.times import MAX_SECONDS
 
 VERSION = 1
 MANIFEST, SECRET, DATABASE = "backup.json", "secret", "palimpsest.db"
@@ -110,7 +111,12 @@ def _manifest(path: Path, value: Any) -> Manifest:
         raise MemoryFault(f"reading {path}: it is no backup")
     if type(value.get("version")) is not int or value["version"] > VERSION:
         raise MemoryFault(f"reading {path}: a newer palimpsest made this backup: install that one")
-    return Manifest(**value)
+    manifest = Manifest(**value)
+    is_dated = type(manifest.made_at) in (int, float) and 0 <= manifest.made_at < MAX_SECONDS
+    counts = manifest.counts.values() if isinstance(manifest.counts, dict) else [None]
+    if not is_dated or any(type(count) is not int for count in counts):
+        raise MemoryFault(f"reading {path}: it is no backup, or damaged: {MANIFEST} holds no date, or no counts")
+    return manifest
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes, at: float) -> None:

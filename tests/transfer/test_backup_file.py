@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import tarfile
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 
 from proxy.errors import MemoryFault
@@ -35,6 +38,10 @@ def test_a_secret_is_known_by_a_print_that_does_not_tell_it() -> None:
     assert print_of(b"one") != print_of(b"other") and "one" not in print_of(b"one")
 
 
+def manifest(**other: Any) -> bytes:
+    return orjson.dumps(asdict(MADE) | other)
+
+
 def archive(folder: Path, members: dict[str, bytes]) -> Path:
     with tarfile.open(folder / "x.tar", "w") as made:
         made.addfile(tarfile.TarInfo("folder/"))
@@ -53,6 +60,10 @@ def archive(folder: Path, members: dict[str, bytes]) -> Path:
         ({MANIFEST: b"[]"}, "it is no backup"),
         ({MANIFEST: b'{"palimpsest":"backup","version":1}'}, "no backup, or damaged"),
         ({MANIFEST: b'{"palimpsest":"backup","version":2}'}, "a newer palimpsest made this backup"),
+        ({MANIFEST: manifest(made_at="today")}, "holds no date, or no counts"),
+        ({MANIFEST: manifest(made_at=1e300)}, "holds no date, or no counts"),
+        ({MANIFEST: manifest(counts=[1])}, "holds no date, or no counts"),
+        ({MANIFEST: manifest(counts={"turn": "3"})}, "holds no date, or no counts"),
         ({"../../etc/passwd": b"x"}, "has no backup.json"),
     ],
 )
