@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from proxy.errors import PolicyError
 from proxy.settings.load import CONFIG_ENV, SOURCE_ENV, TOKEN_FILE_ENV, load, preset_or_file
 from proxy.settings.policy import Policy
 
@@ -30,8 +31,10 @@ class Source:
         The policy as file, environment and flags say now.
 
         Raises:
-            PolicyError: see `load.load`.
+            PolicyError: see `load.load`; or the file has become something else, such as a pipe that nobody writes to.
         """
+        if self.file is not None and self.file.exists() and not self.file.is_file():
+            raise PolicyError(f"{self.file}: is not a regular file any more, and cannot be read again")
         return load(self.file, environment, self.flags)
 
     def content(self, environment: Mapping[str, str]) -> bytes:
@@ -44,7 +47,7 @@ class Source:
         digest = hashlib.sha256()
         for file in files:
             try:
-                digest.update(hashlib.sha256(file.read_bytes()).digest())
+                digest.update(hashlib.sha256(file.read_bytes()).digest() if file.is_file() else MISSING)
             except OSError:
                 digest.update(MISSING)
         return digest.digest()

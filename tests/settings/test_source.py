@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import pytest
+
+from proxy.errors import PolicyError
 from proxy.settings.source import NO_SOURCE, Source, handed_over, source_of
 
 
@@ -43,3 +47,11 @@ def test_content_counts_and_neither_names_nor_times(tmp_path: Path) -> None:
     link.unlink()
     seen.append(source.content(environment))
     assert seen[0] == seen[1] and len(set(seen)) == 4
+
+
+def test_a_file_that_has_become_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "p.yaml")
+    source = Source(tmp_path / "p.yaml")
+    assert source.content({}) == Source(tmp_path / "missing.yaml").content({})
+    with pytest.raises(PolicyError, match="not a regular file"):
+        source.load({})
