@@ -99,11 +99,11 @@ class Trails:
             MemoryFault: it could not be looked up.
         """
         tenant, conversation, explain = turn["tenant"], turn["conversation"], turn["explain"]
-        is_question = statement.rstrip().endswith(QUESTION_MARKS)
-        place = await self._database.ask(functools.partial(_place, turn=turn))
+        is_question = _asks(statement)
+        # to compare a long conversation takes a while: not on the event loop
+        place, held = await self._database.ask(functools.partial(_looked, turn=turn, statement=statement))
         asked = explain.get("query", {}).get("text", "")
         question = statement if is_question or not asked else asked
-        held = [] if is_question else [one for one in place.said if not one.is_erased and holds(one.text, statement)]
         recalled = await self._asked(turn, question, place, held)
         is_near = not held
         if is_near:
@@ -136,9 +136,12 @@ class Trails:
 
     async def _turn_asking(self, tenant: str, conversation: str, question: str) -> int | None:
         """The number of the newest turn in which the user asked this; None: it was never asked."""
-        said = await self._database.ask(lambda ask: messages(ask, tenant, conversation))
-        asked = [one.turn for one in said if one.role == "user" and _is_same(one.text, question)]
-        return max(asked, default=None)
+
+        def look(ask: Ask) -> int | None:
+            said = messages(ask, tenant, conversation)
+            return max((one.turn for one in said if one.role == "user" and _is_same(one.text, question)), default=None)
+
+        return await self._database.ask(look)
 
     async def _asked(self, turn: Mapping[str, Any], question: str, place: _Place, held: Sequence[Message]) -> Recalled:
         """What recall would find for the question, were what is looked for not in the request."""
@@ -199,6 +202,18 @@ def holds(text: str, statement: str) -> bool:
         return True
     wanted = set(query_terms(statement))
     return len(wanted) > 1 and len(wanted.intersection(terms(text))) >= HOLDING_SHARE * len(wanted)
+
+
+def _looked(ask: Ask, turn: Mapping[str, Any], statement: str) -> tuple[_Place, list[Message]]:
+    """How the conversation stood, and the messages of it that hold a statement; none where that asks."""
+    place = _place(ask, turn)
+    if _asks(statement):
+        return place, []
+    return place, [one for one in place.said if not one.is_erased and holds(one.text, statement)]
+
+
+def _asks(statement: str) -> bool:
+    return statement.rstrip().endswith(QUESTION_MARKS)
 
 
 def _place(ask: Ask, turn: Mapping[str, Any]) -> _Place:
