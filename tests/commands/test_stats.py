@@ -16,12 +16,13 @@ from tests.running import Conversation, Proxy, free_port, until
 
 pytestmark = pytest.mark.slow
 
-WATCH = [sys.executable, "-m", "proxy", "stats", "--watch", "0.2", "--port"]
+WATCH = ["stats", "--watch", "0.2", "--port"]
 
 
 def watching(port: int, *options: str, **env: str) -> subprocess.Popen[str]:
-    environment = os.environ | env
-    return subprocess.Popen([*WATCH, str(port), *options], stdout=subprocess.PIPE, text=True, env=environment)
+    program = "import signal, runpy; signal.signal(signal.SIGINT, signal.default_int_handler); runpy.run_module('proxy', run_name='__main__')"
+    command = [sys.executable, "-c", program, *WATCH, str(port), *options]  # a job in the background ignores it else
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | env)
 
 
 def ended(watch: subprocess.Popen[str]) -> int:

@@ -223,7 +223,7 @@ def test_message_that_cannot_be_made_findable_again_holds_up_no_other(
         other.execute("DELETE FROM memory_text")
         other.execute("INSERT INTO task SELECT 'rebuild', 0, max(id) FROM occurrence")
     assert_flows(talk, upstream, LATER)
-    until(lambda: not rows(proxy.data, "SELECT 1 FROM task"), "the rebuild to end")
+    until(lambda: not rows(proxy.data, "SELECT 1 FROM task WHERE name = 'rebuild'"), "the rebuild to end")
     proxy.settle()
     says(proxy, "cannot be made findable and is set aside")
     assert without_vector(proxy) == 0
