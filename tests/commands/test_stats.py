@@ -16,12 +16,16 @@ from tests.running import Conversation, Proxy, free_port, until
 
 pytestmark = pytest.mark.slow
 
+PROGRAM = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # else ignored where the tests run in the background
+runpy.run_module("proxy", run_name="__main__")
+"""
 WATCH = ["stats", "--watch", "0.2", "--port"]
 
 
 def watching(port: int, *options: str, **env: str) -> subprocess.Popen[str]:
-    program = "import signal, runpy; signal.signal(signal.SIGINT, signal.default_int_handler); runpy.run_module('proxy', run_name='__main__')"
-    command = [sys.executable, "-c", program, *WATCH, str(port), *options]  # a job in the background ignores it else
+    command = [sys.executable, "-c", PROGRAM, *WATCH, str(port), *options]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | env)
 
 
