@@ -75,8 +75,13 @@ def test_a_file_that_is_refused_is_said_everywhere_and_changes_nothing(proxy: Pr
     assert answered.status == 422
     assert "memory.reach: 'nowhere' is not allowed; allowed: conversation | user | tenant" in answered.json["reason"]
     assert str(proxy.config) in answered.json["reason"]
-    until(lambda: proxy.metric("palimpsest_policy_last_reload_successful") == 0, "all workers to say so")
-    assert "the configuration was refused" in str(proxy.ready()["reasons"]) and proxy.ready()["ready"]
+    until(lambda: proxy.metric("palimpsest_policy_last_reload_successful") == 0, "the metric to say so")
+
+    def is_said() -> bool:
+        return all("the configuration was refused" in str(proxy.ready()["reasons"]) for _ in range(LOOKS))
+
+    until(is_said, "all workers to say so")
+    assert proxy.ready()["ready"]
     assert {p["generation"] for p in policies(proxy)} == {before}
     write(proxy, good)
     until(lambda: proxy.metric("palimpsest_policy_last_reload_successful") == 1, "it to be forgiven")
