@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from proxy.core.recall.trail import ending, stages
+from proxy.core.recall.trail import as_json
 from proxy.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation, Refused
 from proxy.memory.policy_reload import PolicyReload
 from proxy.memory.trails import Trails
@@ -64,12 +64,5 @@ class TrailRoutes:
         trace = await trails.find(asked.q, asked.tenant or None, asked.conversation, asked.turn or None)
         if trace is None:
             raise Refused(404, "no such conversation, or no such turn in it")
-        told = stages(trace)
-        end = ending(told)
-        return StatementTrail(
-            turn=trace.turn,
-            question=trace.question,
-            stages=[PassedStage(one.name, one.passed, one.told, one.advice) for one in told],
-            lost_at=end.name if end else None,
-            gap=end.gap.value if end else None,
-        )
+        told = as_json(trace)
+        return StatementTrail(**told | {"stages": [PassedStage(**stage) for stage in told["stages"]]})
