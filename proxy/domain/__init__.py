@@ -35,6 +35,7 @@ from proxy.domain.history import (
     Shape,
     Speaker,
 )
+from proxy.domain.items import Item, SourceMessage, Span
 from proxy.domain.keys import ProxyKey
 from proxy.domain.memories import Candidate, Memory, Query, Reach, Recalled
 from proxy.domain.requests import (
