@@ -5,7 +5,8 @@ The errors of this project, by who must act on them.
     ├── PolicyError           the operator: a setting is wrong, the start is refused
     ├── WireError             on proxied paths nobody (passed through, counted); on our own endpoints the caller
     ├── MemoryFault           the operator: a store, index or model could not do its work
-    │   └── DataFault         nobody: a record cannot be stored as it is, now or later
+    │   ├── DataFault         nobody: a record cannot be stored as it is, now or later
+    │   └── AssistFault       nobody: a language model did not help, and what works without one takes over
     ├── NotServed             the client: no upstream serves the request, 404
     └── UpstreamUnreachable   the client retries: 502, or 504 when time ran out
 
@@ -16,6 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
+
+AssistFailure = Literal["capped", "rate_limited", "refused", "malformed", "timeout", "unreachable", "failed"]
 
 
 class PalimpsestError(Exception):
@@ -40,6 +44,20 @@ class MemoryFault(PalimpsestError):
 
 class DataFault(MemoryFault):
     """A record violates a rule of the store. It fails every time; other records can be stored."""
+
+
+class AssistFault(MemoryFault):
+    """
+    A language model did not help memory; what works without one takes over.
+
+    `outcome` says why, as `/metrics` does: `capped` (today's tokens or money are used up), `rate_limited`, `refused`
+    (by the provider, or by the model), `malformed` (not what was asked for, even after a second attempt), `timeout`,
+    `unreachable`, or `failed` (the counters of the database did not answer).
+    """
+
+    def __init__(self, text: str, outcome: AssistFailure) -> None:
+        super().__init__(text)
+        self.outcome = outcome
 
 
 class NotServed(PalimpsestError):

@@ -15,10 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from proxy.domain import (
+    AssistRole,
     Chat,
     Completion,
     Ending,
     Insertion,
+    Json,
     Query,
     RawHeaders,
     Recalled,
@@ -261,6 +263,56 @@ class Tracer(Protocol):
         """
 
     async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """
+    One question to a language model that helps memory.
+
+    `instructions` are ours. `text` is what they are about: quoted messages and other data, which reach the model as
+    data, delimited and escaped, with the instruction that nothing in it is an order. `schema` is the JSON schema of the
+    answer, an object; its `maxLength`, `maxItems` and `enum` are what keeps an answer within what was offered.
+    `most_tokens` bounds the answer.
+    """
+
+    name: str
+    instructions: str
+    text: str
+    schema: Json
+    most_tokens: int = 1000
+
+
+class Assistant(Protocol):
+    """A language model that helps memory in one role; implemented by `assist.model`."""
+
+    async def answer(self, prompt: Prompt, tenant: str) -> Json:
+        """
+        What the model says, as the prompt's schema has it.
+
+        Args:
+            tenant: whose messages these are; it is only counted.
+
+        Raises:
+            AssistFault: there is no such answer. Nothing else is raised, but when this is cancelled.
+        """
+
+
+class Assistants(Protocol):
+    """The models that the policy names; implemented by `assist.assistants`."""
+
+    def of(self, role: AssistRole) -> Assistant | None:
+        """The model in a role, as the policy in force names it; None: what works without a model does the work."""
+
+
+class AssistCounts(Protocol):
+    """The counters of models that help memory; implemented by `metrics.Metrics`."""
+
+    def assisted(self, role: AssistRole, outcome: str, seconds: float) -> None:
+        """Count a call that ended so: `answered`, or an `AssistFailure`."""
+
+    def assist_used(self, role: AssistRole, prompt_tokens: int, completion_tokens: int, dollars: float) -> None:
+        """Count what a provider will charge for."""
 
 
 class Counts(Protocol):

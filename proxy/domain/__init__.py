@@ -18,6 +18,7 @@ from proxy.domain.archive import (
     Turn,
     Whole,
 )
+from proxy.domain.assist import ASSIST_ROLES, AssistRole
 from proxy.domain.blocks import BLOCK_CLOSE, BLOCK_OPEN, Added, Block, BlockKind, Budget, StoredBlock
 from proxy.domain.decisions import Diagnosis, Generosity, Mode, Note, Pressure, Tier
 from proxy.domain.history import (

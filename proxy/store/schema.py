@@ -279,6 +279,21 @@ END;
 """
 
 
+M008 = r"""
+CREATE TABLE assist_usage (                  -- what language models used in each role of memory, by day
+    day TEXT NOT NULL,                       -- UTC, as 2026-11-22
+    role TEXT NOT NULL,
+    tenant INTEGER NOT NULL,                 -- its row's id; 0: nothing of it was archived yet
+    calls INTEGER NOT NULL,
+    failures INTEGER NOT NULL,               -- of the calls
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    dollars REAL NOT NULL,
+    PRIMARY KEY (day, role, tenant)
+) WITHOUT ROWID;
+"""
+
+
 async def m001_journal(run: Run) -> None:
     """The first form."""
     for statement in statements(M001):
@@ -322,6 +337,12 @@ async def m007_listings(run: Run) -> None:
         await run(statement)
 
 
+async def m008_assist_usage(run: Run) -> None:
+    """Daily counters of language models that help memory."""
+    for statement in statements(M008):
+        await run(statement)
+
+
 MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
     m001_journal,
     m002_rounds,
@@ -330,6 +351,7 @@ MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
     m005_retirements,
     m006_operation,
     m007_listings,
+    m008_assist_usage,
 )
 """In order; the number of those applied stands in `PRAGMA user_version`."""
 
