@@ -21,6 +21,15 @@ from proxy.domain.archive import (
 from proxy.domain.assist import ASSIST_ROLES, AssistRole
 from proxy.domain.blocks import BLOCK_CLOSE, BLOCK_OPEN, Added, Block, BlockKind, Budget, StoredBlock
 from proxy.domain.decisions import Diagnosis, Generosity, Mode, Note, Pressure, Tier
+from proxy.domain.facts import (
+    PROJECT_SUBJECT,
+    USER_SUBJECT,
+    Fact,
+    FactCategory,
+    FactOrigin,
+    FactProposal,
+    FactSource,
+)
 from proxy.domain.history import (
     Clues,
     Continuation,

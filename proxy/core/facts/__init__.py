@@ -1,0 +1,1 @@
+"""Facts that messages state, found by patterns alone."""

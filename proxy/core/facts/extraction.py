@@ -1,0 +1,39 @@
+"""
+The extraction of facts from messages, by patterns alone.
+
+A fact is proposed only where its words carry it without a reader: what users say of themselves in the first person,
+what they decide, what they ask to be remembered or to hold from now on (`statements`), and a value under a name in what
+they paste or a tool returns (`assignments`). Nothing is concluded. The extractor has a version: facts are a view of the
+archive, and a better extractor makes them again.
+"""
+
+from __future__ import annotations
+
+from proxy.core.facts.assignments import assigned
+from proxy.core.facts.statements import stated
+from proxy.domain import FactProposal
+
+VERSION = 1  # of the patterns; facts of another version are made again
+
+TOOL_ROLES = frozenset({"tool", "function"})
+
+
+def proposals(text: str, role: str) -> tuple[FactProposal, ...]:
+    """
+    The facts that a message states, in the order in which they stand there; no two of them overlap.
+
+    Args:
+        text: readable text of the message, credentials redacted.
+        role: of the message. Of what an assistant says nothing is taken: it may be wrong, and repeats what it was told.
+    """
+    if role == "user":
+        found = [*stated(text), *assigned(text)]
+    elif role in TOOL_ROLES:
+        found = [*assigned(text)]
+    else:
+        return ()
+    kept: list[FactProposal] = []
+    for one in sorted(found, key=lambda one: (one.start, one.stop)):
+        if not kept or one.start >= kept[-1].stop:
+            kept.append(one)
+    return tuple(kept)

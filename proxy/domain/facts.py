@@ -1,0 +1,85 @@
+"""
+Facts: what a message states that can stand alone, as a value of one slot of one subject.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+USER_SUBJECT = "user"  # of what users say of themselves
+PROJECT_SUBJECT = "project"  # of decisions, instructions, notes and settings
+
+
+class FactCategory(StrEnum):
+    """The kind of thing that a fact states."""
+
+    IDENTITY = "identity"  # who somebody is: name, home, work, numbers under which others know them
+    PREFERENCE = "preference"  # what somebody likes, avoids or cannot have
+    INSTRUCTION = "instruction"  # an order that holds from now on
+    DECISION = "decision"  # what the user settled on
+    NOTE = "note"  # what the user asks to be remembered
+    SETTING = "setting"  # a value under a name: a port, a path, a branch, a deadline
+
+
+@dataclass(frozen=True, slots=True)
+class FactProposal:
+    """
+    A fact as a message states it: text[start:stop] of the message is the statement.
+
+    `subject` is "user", "project" or the person or thing of the user's that is spoken of ("sister"). `is_single`: the
+    slot holds one value at a time, so that a newer one supersedes it; values of other slots stand beside each other.
+    `confidence` is the share of such proposals that were right where they were read, 0 to 1.
+    """
+
+    subject: str
+    slot: str
+    value: str
+    category: FactCategory
+    start: int
+    stop: int
+    is_single: bool
+    confidence: float
+
+
+class FactOrigin(StrEnum):
+    """How a fact came to be stored."""
+
+    MESSAGE = "message"  # found in a message; gone with it
+    TOOL = "tool"  # written by an agent or an operator, in their own words
+
+
+@dataclass(frozen=True, slots=True)
+class FactSource:
+    """Where a fact was stated. Of one that was written by a tool, only what the tool named is there."""
+
+    origin: FactOrigin
+    conversation: str = ""  # public id
+    turn: str = ""  # public id
+    occurrence: int = 0  # of the message, in the journal
+    start: int = 0  # characters of the message's text
+    stop: int = 0
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """
+    A stored fact, valid from `valid_from` until `valid_until` (Unix seconds; None: open).
+
+    `superseded_by` is the id of the fact that took its place in a slot of one value.
+    """
+
+    id: int
+    subject: str
+    slot: str
+    value: str
+    category: FactCategory
+    source: FactSource
+    confidence: float  # 0 to 1
+    said_at: float  # Unix seconds
+    valid_from: float | None = None
+    valid_until: float | None = None
+    is_single: bool = False
+    is_pinned: bool = False
+    superseded_by: int | None = None
