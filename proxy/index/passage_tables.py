@@ -265,6 +265,7 @@ class _GrowingTable:
             wishes=rows["wish"],
             names=self._names,
             vectors=self._vectors[: self._size],
+            embedded=rows["has_vector"],
             signs=None if self._signs is None else self._signs[:, : self._size],
             known=self._known,
         )

@@ -61,4 +61,5 @@ def shelf(
         wishes=np.array([WISHES in judged(text, "user") for text in said], np.bool_),
         names=names,
         vectors=np.zeros((count, DIMENSIONS), np.float32),
+        embedded=np.zeros(count, np.bool_),
     )

@@ -283,6 +283,15 @@ async def test_what_has_no_vector_yet_is_found_by_words(recall: Recall, past: Pa
     assert texts(recalled)[0] == "The zeppelin museum closes on Monday."
 
 
+async def test_what_has_no_vector_yet_stands_behind_none_for_that(
+    recall: Recall, past: Past, lost: frozenset[int]
+) -> None:
+    fresh = await past.say("The zeppelin museum closes on Monday.", conversation="c-2")
+    recalled = await recall.recall(ask(FESTIVAL + " zeppelin", None, reach=Reach.TENANT), 100)
+    meaning = {candidate.memory.occurrence: candidate.signals["meaning"][1] for candidate in recalled.candidates}
+    assert min(meaning.values()) < meaning[fresh[0]] < max(meaning.values())
+
+
 async def test_signals_say_how_each_list_placed_it(recall: Recall, lost: frozenset[int]) -> None:
     best, *others = (await recall.recall(ask(FESTIVAL, lost), 10)).candidates
     assert best.signals["words"][0] == best.signals["meaning"][0] == 1

@@ -75,6 +75,7 @@ class PassageTable:
     wishes: Bools  # a user's wish that holds from now on
     names: Mapping[str, int]
     vectors: Floats  # (n, d), unit length; d is a multiple of 64
+    embedded: Bools  # has its vector
     signs: Signs | None = None  # see `core/recall/similarity.py`
     known: dict[str, tuple[int, Rows]] = field(default_factory=dict)
 
