@@ -13,6 +13,7 @@ import functools
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from time import perf_counter
 
@@ -148,15 +149,20 @@ class Sweeper:
         return f"<Sweeper {self._database!r} [conversation {self._last}]>"
 
     async def run(self) -> None:
-        """Sweep from time to time; forever."""
-        while True:
-            try:
-                is_busy = await self._hold() and await self._run()
-            except MemoryFault as fault:  # the store says so itself; the next run tries again
-                log.warning("what is due could not be erased now", reason=str(fault))
-                is_busy = False
-            pause = BUSY_PAUSE_SECONDS if is_busy else PAUSE_SECONDS
-            await asyncio.sleep(pause * random.uniform(0.9, 1.1))  # workers start together
+        """Sweep from time to time; forever. Who is stopped lets another process take over at once."""
+        try:
+            while True:
+                try:
+                    is_busy = await self._hold() and await self._run()
+                except MemoryFault as fault:  # the store says so itself; the next run tries again
+                    log.warning("what is due could not be erased now", reason=str(fault))
+                    is_busy = False
+                pause = BUSY_PAUSE_SECONDS if is_busy else PAUSE_SECONDS
+                await asyncio.sleep(pause * random.uniform(0.9, 1.1))  # workers start together
+        finally:
+            if self._held_until_ms:
+                with suppress(MemoryFault):
+                    await self._database.transact(functools.partial(release, name=HOLDER, mine=self._held_until_ms))
 
     async def _run(self) -> bool:
         """Sweep once; whether there was something to do."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -180,6 +181,19 @@ async def test_one_process_sweeps_at_a_time(database: Database, journal: Journal
     assert await both[0]._hold()
     clock.now += 1000
     assert await both[1]._hold()
+
+
+async def test_a_process_that_stops_lets_another_one_take_over_at_once(database: Database, clock: Clock) -> None:
+    first, second = (sweeper(database, clock, turns="10d") for _ in range(2))
+    running = asyncio.create_task(first.run())
+    async with asyncio.timeout(5):
+        while not first._held_until_ms:
+            await asyncio.sleep(0.01)
+    assert not await second._hold()
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    assert await second._hold()
 
 
 async def test_what_was_retired_is_erased_when_it_can_no_longer_be_taken_back(
