@@ -31,7 +31,16 @@ from tests.running import free_port, request, until, upstream_on_a_thread  # noq
 from tests.store.versions.dialogue import DIALOGUE, KEY, SECRET, answer  # noqa: E402
 
 FOLDER = ROOT / "tests" / "store" / "versions"
-COMMITS = {1: "deddd6d^", 2: "3b36182^", 3: "15b904f^", 4: "7f0de74^", 5: "0bfbecf^", 6: "103a25b^", 7: "845229b"}
+COMMITS = {
+    1: "deddd6d^",
+    2: "3b36182^",
+    3: "15b904f^",
+    4: "7f0de74^",
+    5: "0bfbecf^",
+    6: "103a25b^",
+    7: "845229b",
+    8: "ba4413f",
+}
 LEVEL = 19  # of the compression: they are made once and kept for good
 
 

@@ -34,7 +34,7 @@ FINGERPRINTS = frozenset(
 )
 """Tables with keyed hashes of messages, and their places. What an erased message leaves stands here."""
 
-PLAIN = frozenset({"task", "erasure", "retirement", "change", "policy", "assist_usage"})
+PLAIN = frozenset({"task", "erasure", "retirement", "change", "policy", "assist_usage", "probe"})
 """Tables with nothing of a conversation in them."""
 
 FULL_TEXT = ("memory_text",)  # their shadow tables, NAME_data and so on, are theirs

@@ -293,6 +293,14 @@ CREATE TABLE assist_usage (                  -- what language models used in eac
 ) WITHOUT ROWID;
 """
 
+M009 = r"""
+CREATE TABLE probe (                         -- questions that memory asked itself, the newest ones
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at REAL NOT NULL,
+    stage TEXT NOT NULL                      -- at which the answer got lost; 'found' it was not
+);
+"""
+
 
 async def m001_journal(run: Run) -> None:
     """The first form."""
@@ -343,6 +351,12 @@ async def m008_assist_usage(run: Run) -> None:
         await run(statement)
 
 
+async def m009_probes(run: Run) -> None:
+    """How many answers get lost in writing and in recall, by questions that memory asks itself."""
+    for statement in statements(M009):
+        await run(statement)
+
+
 MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
     m001_journal,
     m002_rounds,
@@ -352,6 +366,7 @@ MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
     m006_operation,
     m007_listings,
     m008_assist_usage,
+    m009_probes,
 )
 """In order; the number of those applied stands in `PRAGMA user_version`."""
 
