@@ -17,6 +17,13 @@ from proxy.core.archive.chunking import SCOPE_MARK, terms
 from proxy.domain import HeadFlag, Reach
 from proxy.store.branch_heads import WIDTH, int64_of
 from proxy.store.connection import Ask, Transaction
+from proxy.store.item_erasure import (
+    forget_items,
+    forget_progress,
+    items_said_in,
+    places_that_go,
+    words_that_go,
+)
 from proxy.store.messages import contents_of, forget_blocks, forget_passages, forget_terms, forget_unused, ids
 from proxy.store.tombstones import ERASED_DIGEST, ERASED_TURN, without_query
 from proxy.wire.values import dumps
@@ -145,6 +152,7 @@ def erase_messages(
     erased.counts["messages"] += len(occurrences)
     forget_terms(transaction, tenant, which)
     _overwrite(transaction, which)
+    forget_items(transaction, items_said_in(transaction.read, which))
     forget_passages(transaction, which)
     forget_blocks(transaction, which)
     contents = contents_of(transaction, which)
@@ -192,6 +200,7 @@ def erase_conversation(transaction: Transaction, conversation: int, at: float, e
             transaction,
             ids(row[0] for row in transaction.read("SELECT id FROM occurrence WHERE conversation = ?", mine[0])),
         )
+        forget_progress(transaction, conversation)
         for table in ("block", "link", "head", "occurrence"):
             transaction.write(f"DELETE FROM {table} WHERE conversation = ?", mine)
         forget_unused(transaction, contents)
@@ -208,7 +217,7 @@ def erase_tenant_if_empty(transaction: Transaction, tenant: int) -> None:
     """Remove a tenant of whom nothing is stored."""
     if transaction.read("SELECT 1 FROM conversation WHERE tenant = ? LIMIT 1", (tenant,)):
         return
-    for table in ("term", "round", "reinforced", "content"):
+    for table in ("term", "round", "reinforced", "node", "content"):
         transaction.write(f"DELETE FROM {table} WHERE tenant = ?", [(tenant,)])
     transaction.write("DELETE FROM tenant WHERE id = ?", [(tenant,)])
 
@@ -233,6 +242,10 @@ def _take_texts(transaction: Transaction, which: str, erased: Erased) -> None:
     erased.take("blocks", read(f"SELECT text FROM block WHERE occurrence {IN}", (which,)))
     ((vectors,),) = read(f"SELECT count(*) FROM vector WHERE memory {IN}", (passages,))
     erased.counts["vectors"] += vectors
+    items = items_said_in(read, which)
+    if items != "[]":
+        erased.counts["items"] += len(numbers_of(items))
+        erased.texts += [text for row in words_that_go(read, items) for text in row]
 
 
 def _overwrite(transaction: Transaction, which: str) -> None:
@@ -244,6 +257,9 @@ def _overwrite(transaction: Transaction, which: str) -> None:
     are zeros.
     """
     overwrite_passages(transaction, which)
+    items = items_said_in(transaction.read, which)
+    for table, columns, where, held in places_that_go(transaction.read, items) if items != "[]" else ():
+        _put_zeros(transaction, table, columns, where, held)
     _put_zeros(transaction, "block", ("text",), "occurrence IN (SELECT value FROM json_each(?1))", which)
     _put_zeros(transaction, "content", ("text", "rest"), HELD_ALONE, which)
 

@@ -21,20 +21,25 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "tenant": ("name",),  # a keyed hash, or a name that the operator chose
     "round": ("scope",),
     "reinforced": ("scope",),
+    "item": ("text", "question", "topic"),
+    "node": ("name",),
+    "consolidation_step": ("why",),  # the slot whose value was superseded
     "proxy_key": ("name", "tenant", "users", "scopes"),  # what the operator wrote; it stays until the key is deleted
     "switch": ("tenant", "reason"),  # the same
 }
 """Tables with words of a conversation or names of its people, and the columns that hold them."""
 
-DERIVED = frozenset({"vector", "unindexed", "forgotten"})
+DERIVED = frozenset({"vector", "unindexed", "forgotten", "item_vector", "edge", "edge_evidence"})
 """Tables with numbers that follow from words: their rows go with those, or name ids of rows that are gone."""
 
 FINGERPRINTS = frozenset(
-    {"occurrence", "listing", "link", "erased", "erased_scope", "retired", "retired_scope", "quarantine"}
+    {"occurrence", "listing", "link", "erased", "erased_scope", "retired", "retired_scope", "quarantine", "item_source"}
 )
 """Tables with keyed hashes of messages, and their places. What an erased message leaves stands here."""
 
-PLAIN = frozenset({"task", "erasure", "retirement", "change", "policy", "assist_usage", "probe"})
+PLAIN = frozenset(
+    {"task", "erasure", "retirement", "change", "policy", "assist_usage", "probe", "item_progress", "consolidation"}
+)
 """Tables with nothing of a conversation in them."""
 
 FULL_TEXT = ("memory_text",)  # their shadow tables, NAME_data and so on, are theirs

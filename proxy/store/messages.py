@@ -13,6 +13,7 @@ import orjson
 from proxy.core.archive.chunking import SCOPE_MARK, scope_terms
 from proxy.domain import Entry, HeadFlag, Passage
 from proxy.store.connection import Ask, Row, Transaction
+from proxy.store.item_erasure import forget_items, items_said_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +186,8 @@ def forget_unused(transaction: Transaction, contents: str) -> None:
 
 
 def forget_derived(transaction: Transaction, tenant: int, which: str) -> None:
-    """Remove the passages of these occurrences (a JSON list), and the blocks that stand in them."""
+    """Remove the passages and items of these occurrences (a JSON list), and the blocks that stand in them."""
+    forget_items(transaction, items_said_in(transaction.read, which))
     forget_terms(transaction, tenant, which)
     forget_passages(transaction, which)
     forget_blocks(transaction, which)

@@ -1,7 +1,8 @@
 """
 The tables, and how they came about: numbered migrations, to which one may be appended and none changed.
 
-The journal (`tenant` to `block`) is lossless. The rest (`memory` to `forgotten`) is derived from it and can be rebuilt.
+The journal (`tenant` to `block`) is lossless. The rest (`memory` to `forgotten`, and `item` to `edge_evidence`) is
+derived from it and can be made again.
 No id is ever given twice (AUTOINCREMENT): a late reader of a removed row finds nothing, never somebody else's.
 """
 
@@ -301,6 +302,88 @@ CREATE TABLE probe (                         -- questions that memory asked itse
 );
 """
 
+M010 = r"""
+CREATE TABLE item (                          -- what a writer keeps of a conversation: mid-term memory
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant INTEGER NOT NULL REFERENCES tenant(id),
+    conversation INTEGER NOT NULL REFERENCES conversation(id),
+    writer TEXT NOT NULL,                    -- its name and version
+    text TEXT NOT NULL,
+    question TEXT NOT NULL,                  -- what it answers; '' not said
+    topic TEXT NOT NULL,                     -- what it is about; '' not said
+    said_at REAL NOT NULL,                   -- when the newest of its sources was said, Unix seconds
+    created_at REAL NOT NULL,
+    used_at REAL NOT NULL,                   -- when it last led to a passage that was recalled
+    uses INTEGER NOT NULL DEFAULT 0,
+    state TEXT NOT NULL DEFAULT 'current',   -- or 'merged', 'superseded', 'evicted'
+    heir INTEGER NOT NULL DEFAULT 0,         -- the item that stands for this one; 0 none
+    judged INTEGER NOT NULL DEFAULT 0,       -- it was compared with all newer items up to this id
+    related INTEGER NOT NULL DEFAULT 0       -- version of the rules that took relations from it; 0 none did
+);
+CREATE INDEX item_by_conversation ON item(conversation, id);
+CREATE INDEX item_by_tenant ON item(tenant, id);
+CREATE INDEX item_by_heir ON item(heir) WHERE heir <> 0;
+CREATE TABLE item_source (                   -- where it was said
+    item INTEGER NOT NULL REFERENCES item(id),
+    occurrence INTEGER NOT NULL REFERENCES occurrence(id),
+    start INTEGER NOT NULL,                  -- characters into content.text
+    stop INTEGER NOT NULL,
+    PRIMARY KEY (item, occurrence, start, stop)
+) WITHOUT ROWID;
+CREATE INDEX item_source_by_occurrence ON item_source(occurrence);
+CREATE TABLE item_vector (
+    item INTEGER PRIMARY KEY REFERENCES item(id),
+    model TEXT NOT NULL,
+    own BLOB NOT NULL                        -- float16, unit length
+);
+CREATE TABLE item_progress (                 -- how far the writer of items has read a conversation
+    conversation INTEGER PRIMARY KEY REFERENCES conversation(id),
+    through INTEGER NOT NULL,                -- occurrence
+    worker TEXT NOT NULL DEFAULT '',
+    leased_until REAL NOT NULL DEFAULT 0     -- by that worker, Unix seconds
+);
+CREATE TABLE consolidation (                 -- one run that changed something
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    key TEXT NOT NULL UNIQUE,
+    tenant INTEGER NOT NULL,                 -- row; 0: several
+    at REAL NOT NULL,
+    undone_at REAL NOT NULL DEFAULT 0        -- 0: it stands
+);
+CREATE TABLE consolidation_step (            -- what it did to an item, and why
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    run INTEGER NOT NULL REFERENCES consolidation(id),
+    item INTEGER NOT NULL REFERENCES item(id),
+    heir INTEGER NOT NULL,                   -- the item that stands for it from then on; 0 none
+    what TEXT NOT NULL,                      -- 'merged', 'superseded' or 'evicted'
+    why TEXT NOT NULL,
+    at REAL NOT NULL
+);
+CREATE INDEX consolidation_step_by_run ON consolidation_step(run, id);
+CREATE INDEX consolidation_step_by_item ON consolidation_step(item);
+CREATE TABLE node (                          -- long-term memory: what is spoken of, without who spoke
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant INTEGER NOT NULL REFERENCES tenant(id),
+    kind TEXT NOT NULL,                      -- 'entity' or 'concept'
+    name TEXT NOT NULL,
+    UNIQUE (tenant, kind, name)
+);
+CREATE TABLE edge (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant INTEGER NOT NULL REFERENCES tenant(id),
+    source INTEGER NOT NULL REFERENCES node(id),
+    relation TEXT NOT NULL,                  -- 'is-a', 'has-property', 'related-to' or 'implies'
+    target INTEGER NOT NULL REFERENCES node(id),
+    UNIQUE (tenant, source, relation, target)
+);
+CREATE INDEX edge_by_target ON edge(target);
+CREATE TABLE edge_evidence (                 -- the items that an edge follows from
+    edge INTEGER NOT NULL REFERENCES edge(id),
+    item INTEGER NOT NULL REFERENCES item(id),
+    PRIMARY KEY (edge, item)
+) WITHOUT ROWID;
+CREATE INDEX edge_evidence_by_item ON edge_evidence(item);
+"""
+
 
 async def m001_journal(run: Run) -> None:
     """The first form."""
@@ -357,6 +440,12 @@ async def m009_probes(run: Run) -> None:
         await run(statement)
 
 
+async def m010_items(run: Run) -> None:
+    """What writers keep of conversations, what became of it, and the relations that follow from it."""
+    for statement in statements(M010):
+        await run(statement)
+
+
 MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
     m001_journal,
     m002_rounds,
@@ -367,6 +456,7 @@ MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
     m007_listings,
     m008_assist_usage,
     m009_probes,
+    m010_items,
 )
 """In order; the number of those applied stands in `PRAGMA user_version`."""
 

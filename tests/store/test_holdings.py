@@ -21,6 +21,9 @@ TEXT_WITHOUT_WORDS = {  # columns of text that hold names of ours, keys made by 
     "turn": {"key", "role", "event", "kept", "ending"},
     "block": {"kind", "role", "occurrences"},
     "memory": {"kind"},
+    "item": {"writer", "state"},
+    "node": {"kind"},
+    "consolidation_step": {"what"},
     "proxy_key": {"id", "shown"},
 }
 
