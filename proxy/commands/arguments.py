@@ -18,6 +18,9 @@ from proxy.settings.source import Source
 DONE, FAILED, WRONG = 0, 1, 2
 """Exit statuses: done; it could not be done; a setting or an argument is wrong."""
 
+PROVIDER_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+"""Environment variables whose values name the tenants of their owner's requests."""
+
 Command = Callable[[str, object, str], argparse.ArgumentParser]
 """Adds a command: its name, the function that runs it, and what it does in one sentence."""
 

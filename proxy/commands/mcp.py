@@ -10,11 +10,11 @@ import importlib.util
 import os
 from collections.abc import Mapping
 
-from proxy.commands.arguments import DONE, Command, policy_flags, quiet_policy
+from proxy.commands.arguments import DONE, PROVIDER_KEYS, Command, policy_flags, quiet_policy
 from proxy.errors import PolicyError
 from proxy.mcp import NOT_INSTALLED, PATH
 
-KEY_VARIABLES = ("PALIMPSEST_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+KEY_VARIABLES = ("PALIMPSEST_API_KEY", *PROVIDER_KEYS)
 
 
 def add_command(command: Command) -> None:

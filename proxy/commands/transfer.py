@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from proxy import terminal
-from proxy.commands.arguments import DONE, FAILED, Command, policy_flags, quiet_policy
+from proxy.commands.arguments import DONE, FAILED, PROVIDER_KEYS, Command, policy_flags, quiet_policy
 from proxy.errors import MemoryFault, PolicyError, faults
 from proxy.settings.policy import Policy
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from proxy.memory.importing import Ages, Destination, Totals
     from proxy.transfer.reading import Found
 
-KEY_VARIABLES = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")  # whose values name the tenants of their owner's requests
 TENANT = re.compile(r"(static|key|hmac):.+", re.S)
 LISTED = 20  # parts that could not be read, on the terminal: the first show what is wrong with the rest
 FILE_MODE = 0o600  # other people's conversations
@@ -215,7 +214,7 @@ async def destination(
     tenant = given.tenant or static
     if tenant:
         return Destination(tenant, given.user, given.scope)
-    shown = [environment[name].encode() for name in KEY_VARIABLES if environment.get(name)]
+    shown = [environment[name].encode() for name in PROVIDER_KEYS if environment.get(name)]
     likely = () if policy.tenants.keys else tuple(filter(None, (archive.tenant_of(key) for key in shown)))
     names: Sequence[str] = [*dict.fromkeys(likely)] or await archive.tenants()
     return Destination("", given.user, given.scope, names[0] if len(names) == 1 else "")

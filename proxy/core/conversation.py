@@ -34,7 +34,7 @@ from proxy.core.history.request_roles import intent_of
 from proxy.core.history.server_history import inherited
 from proxy.core.reading import Reading
 from proxy.core.recall.diagnosis import diagnose, newest_question
-from proxy.core.redaction.redaction import redacted_name
+from proxy.core.redaction.redaction import stored_name
 from proxy.domain import Clues, Continuation, Follows, Lineage, Note, Query, Role, Seen, Shape, Speaker
 from proxy.errors import MemoryFault
 from proxy.settings.policy import Policy
@@ -79,7 +79,7 @@ class Rules:
 
     def named(self, name: str) -> str:
         """A name in the form in which it is stored, and compared with what is stored."""
-        return redacted_name(name, self.secret) if name and self.policy.archive.redact else name
+        return stored_name(name, self.secret, self.policy.archive.redact)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from proxy.core.caller.client_table import Signals
 from proxy.core.caller.credentials import presented
 from proxy.core.caller.identity import identify
 from proxy.core.caller.proxy_keys import ProxyKeys
-from proxy.core.redaction.redaction import redacted_name
+from proxy.core.redaction.redaction import stored_name
 from proxy.domain import RawHeaders, Speaker
 from proxy.settings.policy import Policy
 
@@ -43,4 +43,4 @@ class Speakers:
 
     def _named(self, name: str) -> str:
         """As it is stored."""
-        return redacted_name(name, self._secret) if name and self._policy.archive.redact else name
+        return stored_name(name, self._secret, self._policy.archive.redact)

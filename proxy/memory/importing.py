@@ -19,7 +19,7 @@ from proxy.core.archive.tombstones import scope_print
 from proxy.core.caller.identity import tenant_key
 from proxy.core.conversation import conversation_named
 from proxy.core.history.link_keys import flags_of, request_links
-from proxy.core.redaction.redaction import is_withheld, redact, redacted_name
+from proxy.core.redaction.redaction import is_withheld, redact, stored_name
 from proxy.domain import (
     Block,
     Completion,
@@ -245,7 +245,7 @@ class Importing:
         return cleaned
 
     def _named(self, name: str) -> str:
-        return redacted_name(name, self._secret) if name and self._redacts else name
+        return stored_name(name, self._secret, self._redacts)
 
 
 def _block(source: PortableTurn) -> Block | None:

@@ -80,6 +80,11 @@ def redacted_name(name: str, key: bytes) -> str:
     return _redacted_name(name, key) if len(name) <= NAME_CHARS else f"[withheld: name {_hash(name, key)}]"
 
 
+def stored_name(name: str, key: bytes, redacts: bool) -> str:
+    """A name in the form in which it is stored, and compared with what is stored; "" stays so."""
+    return redacted_name(name, key) if name and redacts else name
+
+
 @lru_cache(REMEMBERED_NAMES)
 def _redacted_name(name: str, key: bytes) -> str:
     cleaned = redact(name)
