@@ -11,6 +11,7 @@ The map, top down: a file imports only from its own line and from those below (`
     pipeline                the preparation of one request, from its body to what is forwarded
     memory/                 services: reading, recall, archiving, indexing, forgetting, supervised background work
     scripted/               a provider that follows a script, for tests, demo and benchmarks
+    assist/                 language models that help memory, where the policy names some
     index/                  search by words and by meaning, in memory, over what is stored
     store/                  SQLite; all SQL is here
     embedding/ tokens/      the embedding model; token counts and context windows

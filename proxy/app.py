@@ -117,9 +117,11 @@ class _Proxy:
         self._secret = load_secret(policy.data, environment)
         self._signals = read_signals(load.read_yaml(load.shipped("clients.yaml")))
         self._metrics = Metrics()
-        self._memory = MemoryService(policy, self._secret, self._metrics, tracer=tracer)
-        self._draining = Draining(policy.listen.drain_seconds)
         self._litellm = Apart()
+        self._memory = MemoryService(
+            *(policy, self._secret, self._metrics), tracer=tracer, environment=environment, apart=self._litellm
+        )
+        self._draining = Draining(policy.listen.drain_seconds)
         self._upstreams = self._upstreams_of(policy)
         self._keys = KnownKeys(self._memory.database, time.time)
         self._switches = KnownSwitches(self._memory.database)

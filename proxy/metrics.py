@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from proxy import __version__
+from proxy.domain import AssistRole
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -23,6 +24,9 @@ MULTIPROCESS_FOLDER_ENV = "PROMETHEUS_MULTIPROC_DIR"  # the name is prometheus_c
 
 # Dense around what is promised: 3 ms and 6 ms (a request with memory on), 250 ms (the deadline).
 STAGE_EDGES_SECONDS = (0.0005, 0.001, 0.002, 0.003, 0.006, 0.01, 0.015, 0.025, 0.04, 0.1, 0.25, 0.5, 1.0, 5.0)
+
+# Around what recall waits for (250 ms), and up to the longest wait for an answer that anybody sets.
+ASSIST_EDGES_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 TENANTS_NAMED = 50  # in each worker; the rest are `other`, so that no number of tenants fills a Prometheus
 OTHER = "other"
@@ -122,6 +126,19 @@ class Metrics:
         self._rows_swept = Counter(
             "palimpsest_retention_rows_swept", "Rows erased for their age or for room.", ("kind",), registry=own
         )
+        self._assist_seconds = Histogram(
+            "palimpsest_assist_seconds",
+            "How long calls of language models that help memory took, by how they ended; their count is that of calls.",
+            ("role", "outcome"),
+            buckets=ASSIST_EDGES_SECONDS,
+            registry=own,
+        )
+        self._assist_tokens = Counter(
+            "palimpsest_assist_tokens", "Tokens of those calls.", ("role", "kind"), registry=own
+        )
+        self._assist_dollars = Counter(
+            "palimpsest_assist_dollars", "Price of those calls, where it is known.", ("role",), registry=own
+        )
         if not self._shared:
             ProcessCollector(registry=own)
 
@@ -183,6 +200,16 @@ class Metrics:
     def swept(self, kind: str, rows: int) -> None:
         """Count what was erased for its age or for room."""
         self._rows_swept.labels(kind).inc(rows)
+
+    def assisted(self, role: AssistRole, outcome: str, seconds: float) -> None:
+        """Count a call of a model that helps memory; `outcome` is `answered` or an `AssistFailure`."""
+        self._assist_seconds.labels(role, outcome).observe(seconds)
+
+    def assist_used(self, role: AssistRole, prompt_tokens: int, completion_tokens: int, dollars: float) -> None:
+        """Count what a provider will charge for."""
+        self._assist_tokens.labels(role, "prompt").inc(prompt_tokens)
+        self._assist_tokens.labels(role, "completion").inc(completion_tokens)
+        self._assist_dollars.labels(role).inc(dollars)
 
     def render(self) -> bytes:
         """All metrics of all workers in Prometheus' text format (`CONTENT_TYPE`)."""

@@ -315,7 +315,7 @@ class AssistCounts(Protocol):
         """Count what a provider will charge for."""
 
 
-class Counts(Protocol):
+class Counts(AssistCounts, Protocol):
     """The counters that services report to; implemented by `metrics.Metrics`."""
 
     def fault(self, where: str) -> None:

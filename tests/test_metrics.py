@@ -46,6 +46,20 @@ def test_faults_lost_turns_refusals_and_answers_are_counted() -> None:
     assert 'palimpsest_upstream_responses_total{status_class="4xx"} 1.0' in text
 
 
+def test_calls_of_models_are_counted_by_role_and_how_they_ended() -> None:
+    metrics = Metrics()
+    assert not [line for line in lines(metrics) if line.startswith("palimpsest_assist")]
+    metrics.assisted("writer", "answered", 0.3)
+    metrics.assisted("writer", "capped", 0.0)
+    metrics.assist_used("writer", 900, 100, 0.25)
+    text = lines(metrics)
+    assert 'palimpsest_assist_seconds_count{outcome="answered",role="writer"} 1.0' in text
+    assert 'palimpsest_assist_seconds_count{outcome="capped",role="writer"} 1.0' in text
+    assert 'palimpsest_assist_tokens_total{kind="prompt",role="writer"} 900.0' in text
+    assert 'palimpsest_assist_tokens_total{kind="completion",role="writer"} 100.0' in text
+    assert 'palimpsest_assist_dollars_total{role="writer"} 0.25' in text
+
+
 def test_stages_have_an_edge_at_the_deadline() -> None:
     metrics = Metrics()
     metrics.observe("recall", 0.2)

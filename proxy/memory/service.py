@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 import structlog
 
+from proxy.assist.assistants import ModelAssistants
 from proxy.domain import Mode, Turn
 from proxy.embedding.embedder import LocalEmbedder
 from proxy.errors import MemoryFault
@@ -36,6 +38,7 @@ from proxy.tokens import counter
 from proxy.tokens.counter import TokenCounter
 from proxy.tokens.windows import Windows
 from proxy.tracing import NO_TRACER
+from proxy.upstream.via_litellm import Apart
 
 START_SECONDS = 5.0  # requests are served after this even if the store is still being opened, or migrated
 DRAIN_SECONDS = 5.0  # for what was heard last; a store that is slower than that is failing
@@ -103,11 +106,15 @@ class MemoryService:
         model: LocalModel | None = None,
         limits: ArchiveLimits = LIMITS,
         tracer: Tracer = NO_TRACER,
+        environment: Mapping[str, str] = MappingProxyType({}),
+        apart: Apart | None = None,
     ) -> None:
         """
         Args:
             model: None: the one that the policy names.
             limits: of the archive, but for how long an answer waits: that is as the policy says.
+            environment: holds the keys of language models.
+            apart: where LiteLLM runs, if it has to; None: elsewhere.
         """
         self._policy = policy
         self._counts = counts
@@ -125,8 +132,10 @@ class MemoryService:
         self.retiring = self._archive.retiring(secret)
         self.sweeper = self._archive.sweeper(secret, lambda: self._policy.retention)
         self.database = self._archive.database
+        self.assistants = ModelAssistants(self.database, counts, clock, environment, apart)
         self.recent = RecentReadings()
-        self.concerns: list[Callable[[], str]] = []  # what else is wrong, "" where nothing is: said with the rest
+        # what else is wrong, "" where nothing is: said with the rest
+        self.concerns: list[Callable[[], str]] = [lambda: self.assistants.trouble]
         self.follower = Follower(self._archive.database, counts)
         self.follower.listen(changes.ERASURES, "forgetting", self._forget)
         self.tokens = TokenCounter()
@@ -172,6 +181,7 @@ class MemoryService:
         """
         if policy.memory.mode is not Mode.OFF:
             await self._open()
+            await self.assistants.apply(policy)
         if policy.archive.redact is not self._policy.archive.redact:
             self.recent.forget()  # names stand there as they are stored
         self._policy = policy
@@ -185,6 +195,7 @@ class MemoryService:
             return
         refuse_network_file_system(self._policy.data)
         self._is_open = True
+        await self.assistants.apply(self._policy)
         start = self.supervisor.start
         first = (start("tokens", self._load_tokens), start("store", self._open_store))
         await asyncio.wait(first, timeout=START_SECONDS)
@@ -224,6 +235,7 @@ class MemoryService:
             ending.callback(self.executor.shutdown, wait=False, cancel_futures=True)
             ending.push_async_callback(self._archive.close)
             ending.push_async_callback(self._model.close)
+            ending.push_async_callback(self.assistants.close)
             ending.push_async_callback(self.supervisor.stop)
             ending.push_async_callback(self.archivist.drain, DRAIN_SECONDS)
 

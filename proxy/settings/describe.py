@@ -73,11 +73,16 @@ def nearest(location: Location) -> str:
 
 def _model_at(location: Location) -> type[BaseModel] | None:
     model: type[BaseModel] | None = Policy
+    is_key = False  # of a mapping: it names no field
     for part in location:
         if isinstance(part, int) or model is None:
             continue
+        if is_key:
+            is_key = False
+            continue
         annotation = model.model_fields[part].annotation if part in model.model_fields else None
-        inner = get_args(annotation)[0] if get_origin(annotation) is tuple else annotation
+        is_key = get_origin(annotation) is dict
+        inner = get_args(annotation)[-1 if is_key else 0] if get_origin(annotation) in (tuple, dict) else annotation
         model = inner if isinstance(inner, type) and issubclass(inner, BaseModel) else None
     return model
 

@@ -21,6 +21,7 @@ from proxy.errors import PolicyError
 from proxy.settings.describe import Location, allowed, nearest, settings_by_path
 from proxy.settings.embedding_models import embedding_model, mistaken
 from proxy.settings.policy import ENVIRON, KeyPolicy, Policy
+from proxy.settings.prices import price_of
 from proxy.settings.providers import providers
 from proxy.settings.removed import REMOVED, removed_in
 
@@ -110,6 +111,7 @@ def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, 
     policy = _validated(tree, layers)
     _demand_keys(policy, environment, layers)
     _demand_providers(policy, layers)
+    _demand_prices(policy, layers)
     _demand_model(policy, layers)
     return policy
 
@@ -371,15 +373,29 @@ def _shown(location: Location, value: Any) -> str:
 
 def _demand_providers(policy: Policy, layers: Sequence[_Layer]) -> None:
     """Refuse a LiteLLM provider that does not exist, because every request would fail."""
-    for i, upstream in enumerate(policy.upstreams):
-        provider = upstream.litellm.partition("/")[0]
+    named: list[tuple[Location, str]] = [
+        (("upstreams", i, "litellm"), u.litellm) for i, u in enumerate(policy.upstreams)
+    ]
+    named += [(("models", role, "model"), one.model) for role, one in policy.models.items() if not one.upstream]
+    for location, model in named:
+        provider = model.partition("/")[0]
         if provider and (known := providers()) and provider not in known:
             near = get_close_matches(provider, known, 1)
             hint = f"did you mean {near[0]}?" if near else "docs.litellm.ai/docs/providers lists them"
-            location = ("upstreams", i, "litellm")
             raise PolicyError(
-                f"{_origin(location, layers)}: {_dotted(location)}: {upstream.litellm!r} is not allowed; "
+                f"{_origin(location, layers)}: {_dotted(location)}: {model!r} is not allowed; "
                 f"LiteLLM has no provider {provider}; {hint}"
+            )
+
+
+def _demand_prices(policy: Policy, layers: Sequence[_Layer]) -> None:
+    """Refuse a cap of money on a model whose price nobody knows, because it would never be reached."""
+    for role, assistant in policy.models.items():
+        if assistant.dollars_a_day is not None and price_of(assistant) is None:
+            location = ("models", role, "dollars_a_day")
+            raise PolicyError(
+                f"{_origin(location, layers)}: {_dotted(location)}: the price of {assistant.model} is not known; set "
+                "prompt_dollars and answer_dollars, or tokens_a_day alone"
             )
 
 
@@ -396,6 +412,7 @@ def _demand_keys(policy: Policy, environment: Mapping[str, str], layers: Sequenc
     for i, upstream in enumerate(policy.upstreams):
         named += [(("upstreams", i, setting), variable) for setting, variable in upstream.variables]
     named += [(("tenants", "keys", i, "key_env"), key.key_env) for i, key in enumerate(policy.tenants.keys)]
+    named += [(("models", role, "key_env"), one.key_env) for role, one in policy.models.items() if one.key_env]
     for location, variable in named:
         if not environment.get(variable):
             raise PolicyError(

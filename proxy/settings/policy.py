@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from proxy.domain import Generosity, Mode, Reach, Role
+from proxy.domain import AssistRole, Generosity, Mode, Reach, Role
 
 ENVIRON = "os.environ/"  # LiteLLM's notation for the value of an environment variable
 LITELLM_MODEL = r"^([^/*\s]+/([^*\s]+|\*|[^*\s]+/\*))?$"
@@ -42,6 +42,24 @@ Pattern = Annotated[str, Field(min_length=1)]
 def _expanded(path: Path | None) -> Path | None:
     """A path that may begin with ~, the home folder of this user."""
     return path and path.expanduser()
+
+
+def _base_url(url: str) -> str:
+    """A provider's base URL; "" says that it is known elsewhere."""
+    if not url:
+        return url
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must begin with http:// or https:// and name a host")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("must not contain a credential: put it in an environment variable and name that in key_env")
+    if parts.query or parts.fragment:
+        raise ValueError("must not contain a query or a fragment")
+    try:
+        parts.port  # noqa: B018 - reading it judges it
+    except ValueError:
+        raise ValueError("must name a port from 0 to 65535, or none") from None
+    return url
 
 
 class _Part(BaseModel):
@@ -158,25 +176,7 @@ class UpstreamPolicy(_Part):
         """With litellm, neither our default URL nor the client's credential applies."""
         return {"url": "", "auth": "held"} | given if isinstance(given, dict) and given.get("litellm") else given
 
-    @field_validator("url")
-    @classmethod
-    def _is_a_base(cls, url: str) -> str:
-        if not url:
-            return url
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("must begin with http:// or https:// and name a host")
-        if parts.username is not None or parts.password is not None:
-            raise ValueError(
-                "must not contain a credential: put it in an environment variable and name that in key_env"
-            )
-        if parts.query or parts.fragment:
-            raise ValueError("must not contain a query or a fragment")
-        try:
-            parts.port  # noqa: B018 - reading it judges it
-        except ValueError:
-            raise ValueError("must name a port from 0 to 65535, or none") from None
-        return url
+    _is_a_base = field_validator("url")(_base_url)
 
     @model_validator(mode="after")
     def _key_has_a_use(self) -> Self:
@@ -446,6 +446,67 @@ class ModelPolicy(_Part):
     _at_home = field_validator("folder", "cache")(_expanded)
 
 
+class AssistantPolicy(_Part):
+    """A language model that helps memory in one role."""
+
+    model: str = Field(
+        min_length=1,
+        pattern=r"^[^*\s]+$",
+        description="LiteLLM's name of the model, such as openai/gpt-4o-mini; with upstream, its name there. A role "
+        "may also be given this name alone.",
+    )
+    upstream: str = Field(
+        "",
+        description="Name of the upstream that is asked, with its URL and its key. It needs auth held: no client's "
+        "credential is ever used. Empty: LiteLLM asks the provider that model names.",
+    )
+    url: str = Field("", description="Without upstream: LiteLLM's api_base, if the provider needs one.")
+    key_env: str = Field(
+        "",
+        pattern=VARIABLE_NAME,
+        description="Without upstream: environment variable that holds the provider's key. Empty: the one that LiteLLM "
+        "looks for, such as OPENAI_API_KEY.",
+    )
+    tokens_a_day: int | None = Field(
+        1_000_000,
+        ge=0,
+        description="Most tokens, of prompts and answers, in a day (UTC) of all processes. Then what works without a "
+        "model takes over until midnight. null: no cap.",
+    )
+    dollars_a_day: float | None = Field(
+        None, ge=0, description="Most US dollars in a day, likewise. It takes a price: LiteLLM's, or the two below."
+    )
+    prompt_dollars: float | None = Field(
+        None, ge=0, description="Price of a million tokens of prompts. null: as LiteLLM's table has it."
+    )
+    answer_dollars: float | None = Field(None, ge=0, description="Price of a million tokens of answers, likewise.")
+    timeout_seconds: float = Field(
+        60.0, gt=0, description="Longest wait for an answer, further attempts included. Recall waits less: deadline_ms."
+    )
+    retries: int = Field(
+        2, ge=0, le=10, description="Further attempts where a provider is unreachable, overloaded or limits the rate."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_name_alone_is_a_model(cls, given: Any) -> Any:
+        return {"model": given} if isinstance(given, str) else given
+
+    @model_validator(mode="after")
+    def _is_told_once_whom_to_ask(self) -> Self:
+        if self.upstream and (self.url or self.key_env):
+            raise ValueError("url and key_env are those of the upstream: leave them out, or leave upstream out")
+        if not self.upstream and not re.fullmatch(LITELLM_MODEL, self.model):
+            raise ValueError(
+                f"model {self.model} must be provider/model, as LiteLLM names it, unless upstream says who is asked"
+            )
+        if (self.prompt_dollars is None) != (self.answer_dollars is None):
+            raise ValueError("prompt_dollars and answer_dollars belong together: set both, or neither")
+        return self
+
+    _is_a_base = field_validator("url")(_base_url)
+
+
 McpTool = Literal["search_memory", "fetch_memory", "recall_lost", "search", "fetch", "forget_memory"]
 
 
@@ -507,6 +568,11 @@ class Policy(_Part):
         RetentionPolicy(), description="How long what is stored is kept. Nothing goes unless this says so."
     )
     model: ModelPolicy = Field(ModelPolicy(), description="The embedding model.")
+    models: dict[AssistRole, AssistantPolicy] = Field(
+        {},
+        description="Language models that help memory, by role: controller, selector, writer, consolidator. A role "
+        "without one is done without a model, and nothing is sent anywhere.",
+    )
     mcp: McpPolicy = Field(McpPolicy(), description="Memory as tools for agents.")
     limits: LimitPolicy = Field(LimitPolicy(), description="Largest request.")
     log: LogPolicy = Field(
@@ -525,6 +591,7 @@ class Policy(_Part):
                 f"tenants.keys with auth forward would send the proxy's keys to upstream {forwarding[0]}: "
                 "set its auth to held"
             )
+        self._models_are_asked_with_keys_of_ours()
         if self.listen.is_loopback or self.tenants.keys or self.tenants.require_key:
             return self
         if held:
@@ -539,3 +606,24 @@ class Policy(_Part):
                 "127.0.0.1, memory.reach to conversation, or tenants.keys"
             )
         return self
+
+    def _models_are_asked_with_keys_of_ours(self) -> None:
+        upstreams = {upstream.name: upstream for upstream in self.upstreams}
+        for role, assistant in self.models.items():
+            if not assistant.upstream:
+                continue
+            upstream = upstreams.get(assistant.upstream)
+            if upstream is None:
+                raise ValueError(
+                    f"models.{role}: there is no upstream {assistant.upstream}; known: {', '.join(upstreams)}"
+                )
+            if upstream.auth == "forward":
+                raise ValueError(
+                    f"models.{role}: upstream {upstream.name} takes the client's credential, which is never used for "
+                    "this: set its auth to held, or name a LiteLLM model and no upstream"
+                )
+            if upstream.wire == "anthropic" and not upstream.litellm:
+                raise ValueError(
+                    f"models.{role}: upstream {upstream.name} speaks Anthropic's API, and models are asked in "
+                    "OpenAI's: name anthropic/... as model, and no upstream"
+                )

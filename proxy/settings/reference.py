@@ -36,6 +36,12 @@ UPSTREAM_EXAMPLE = """\
   #   settings: {num_retries: 2, fallbacks: [openai/gpt-4o], drop_params: true}
 """
 
+MODELS_EXAMPLE = """\
+# models:
+#   writer: openai/gpt-4o-mini
+#   selector: {model: ollama_chat/llama3, url: "http://127.0.0.1:11434", tokens_a_day: null}
+"""
+
 KEY_EXAMPLES = {"name": "acme", "key_env": "ACME_KEY"}
 
 MARKDOWN_HEAD = """\
@@ -68,7 +74,7 @@ def as_yaml() -> str:
         elif isinstance(default, BaseModel):
             parts.append(f"{name}:\n" + "".join(_settings(default)))
         else:
-            parts.append(f"{name}: {_scalar(default)}\n")
+            parts.append(f"{name}: {_scalar(default)}\n" + (MODELS_EXAMPLE if name == "models" else ""))
     return "".join(parts)
 
 

@@ -9,7 +9,7 @@ from proxy.domain import Mode, Reach
 from proxy.errors import PolicyError
 from proxy.settings.describe import settings_by_path
 from proxy.settings.load import admin_token, hand_over, handed_over, load, proxy_keys, shipped
-from proxy.settings.policy import Policy, RetentionPeriods
+from proxy.settings.policy import AssistantPolicy, Policy, RetentionPeriods
 from proxy.settings.removed import REMOVED
 
 HOME = str(Path.home())
@@ -75,6 +75,7 @@ OTHERWISE = {
     "memory.off_for_roles": ("side", "subagent"),
     "retention.tenants": {"a": RetentionPeriods(turns="9d")},
     "mcp.tools": ("search", "fetch"),
+    "models": {"writer": AssistantPolicy(model="openai/gpt-4o-mini")},
     "model.folder": Path("/x"),
     "model.cache": Path("/x"),
     "model.name": "BAAI/bge-small-en-v1.5",
@@ -84,6 +85,7 @@ AS_TEXT = {
     "memory.off_for_roles": "side,subagent",
     "retention.tenants": "{a: {turns: 9d}}",
     "mcp.tools": "search, fetch",
+    "models": "{writer: openai/gpt-4o-mini}",
     "model.folder": "/x",
     "model.cache": "/x",
     "model.name": "BAAI/bge-small-en-v1.5",
@@ -336,3 +338,40 @@ def test_shipped_files_are_found_from_any_working_folder(tmp_path: Path) -> None
         assert shipped("default.yaml").is_file()
     finally:
         os.chdir(before)
+
+
+MODELS = [
+    ("{writer: gpt-4o-mini}", r"models.writer: model gpt-4o-mini must be provider/model"),
+    ("{writer: openai/*}", r"models.writer.model: 'openai/\*' is not allowed"),
+    ("{wirter: openai/gpt-4o-mini}", "allowed: a mapping of controller | selector | writer | consolidator"),
+    ("{writer: antropic/claude}", "models.writer.model: 'antropic/claude' is not allowed; LiteLLM has no provider"),
+    ("{writer: {model: m, upstream: nowhere}}", "models.writer: there is no upstream nowhere; known: mine, claude"),
+    ("{writer: {model: m, upstream: mine}}", "models.writer: upstream mine takes the client's credential"),
+    ("{writer: {model: m, upstream: claude}}", "models.writer: upstream claude speaks Anthropic's API"),
+    ("{writer: {model: m, upstream: mine, key_env: KEY}}", "url and key_env are those of the upstream"),
+    ("{writer: {model: openai/x, key_env: NO_SUCH_KEY}}", "models.writer.key_env: environment variable NO_SUCH_KEY"),
+    (
+        "{writer: {model: openai/x, dollars_a_day: 1}}",
+        "models.writer.dollars_a_day: the price of openai/x is not known",
+    ),
+    ("{writer: {model: openai/x, prompt_dollars: 1}}", "prompt_dollars and answer_dollars belong together"),
+    ("{writer: {model: openai/x, tokens_a_dya: 1}}", "models.writer.tokens_a_dya: no such setting; did you mean"),
+    ("{writer: {model: openai/x, url: 'http://a?key=1'}}", "models.writer.url: must not contain a query"),
+]
+
+
+@pytest.mark.parametrize(("models", "words"), MODELS, ids=[words for _, words in MODELS])
+def test_models_that_could_not_be_asked_are_refused(tmp_path: Path, models: str, words: str) -> None:
+    upstreams = "[{name: mine}, {name: claude, wire: anthropic, auth: held}]"
+    with pytest.raises(PolicyError) as caught:
+        policy_of(tmp_path, f"upstreams: {upstreams}\nmodels: {models}")
+    assert words.replace("\\", "") in str(caught.value)
+
+
+def test_a_model_is_named_alone_or_with_settings(tmp_path: Path) -> None:
+    models = "{writer: openai/gpt-4o-mini, selector: {model: m, upstream: mine, tokens_a_day: null, dollars_a_day: 2}}"
+    prices = models.replace("dollars_a_day: 2", "dollars_a_day: 2, prompt_dollars: 1, answer_dollars: 2")
+    policy = policy_of(tmp_path, f"upstreams: [{{name: mine, auth: held}}]\nmodels: {prices}")
+    assert policy.models["writer"] == AssistantPolicy(model="openai/gpt-4o-mini")
+    assert (policy.models["selector"].tokens_a_day, policy.models["selector"].dollars_a_day) == (None, 2.0)
+    assert handed_over(hand_over(policy)).models == policy.models

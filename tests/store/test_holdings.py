@@ -76,6 +76,7 @@ def test_every_class_whose_objects_remember_words_is_declared() -> None:
 
 
 KEPT_WITHOUT_WORDS = {  # containers that objects keep: numbers, ids, settings, tasks; or words of a request under way
+    "assist": {"ModelAssistants._models", "ModelAssistants._senders"},
     "embedding": {"PassageProcess._command", "MiniLMEncoder._inputs", "_Graph.constants", "_Graph.nodes"},
     "index": {"_GrowingTable._columns", "_GrowingTable._ends"},
     "memory": {

@@ -1,0 +1,19 @@
+import pytest
+
+from proxy.settings.policy import AssistantPolicy
+from proxy.settings.prices import price_of
+
+
+def test_the_price_of_the_policy_comes_first() -> None:
+    price = price_of(AssistantPolicy(model="openai/gpt-4o-mini", prompt_dollars=1.0, answer_dollars=2.0))
+    assert price is not None and price.of(1_000_000, 500_000) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-4o-mini", "openrouter/openai/gpt-4o-mini"])
+def test_litellms_table_knows_prices(model: str) -> None:
+    price = price_of(AssistantPolicy(model=model))
+    assert price is not None and 0 < price.prompt < price.answer < 1e-5
+
+
+def test_a_model_that_nobody_sells_has_no_price() -> None:
+    assert price_of(AssistantPolicy(model="openai/my-own")) is None
