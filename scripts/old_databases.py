@@ -41,6 +41,7 @@ COMMITS = {
     7: "845229b",
     8: "ba4413f",
     9: "d002e45",
+    10: "17a4fc6",
 }
 LEVEL = 19  # of the compression: they are made once and kept for good
 

@@ -28,7 +28,9 @@ from proxy.domain.facts import (
     FactCategory,
     FactOrigin,
     FactProposal,
+    FactScope,
     FactSource,
+    ToldFact,
 )
 from proxy.domain.history import (
     Clues,

@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from proxy.domain.memories import Reach
+
 USER_SUBJECT = "user"  # of what users say of themselves
 PROJECT_SUBJECT = "project"  # of decisions, instructions, notes and settings
 
@@ -51,7 +53,11 @@ class FactOrigin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FactSource:
-    """Where a fact was stated. Of one that was written by a tool, only what the tool named is there."""
+    """
+    Where a fact was stated.
+
+    Of a message: its place, where text[start:stop] is the statement. Of a tool: its name, and which program called it.
+    """
 
     origin: FactOrigin
     conversation: str = ""  # public id
@@ -60,6 +66,8 @@ class FactSource:
     start: int = 0  # characters of the message's text
     stop: int = 0
     role: str = ""
+    tool: str = ""
+    who: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +75,15 @@ class Fact:
     """
     A stored fact, valid from `valid_from` until `valid_until` (Unix seconds; None: open).
 
-    `superseded_by` is the id of the fact that took its place in a slot of one value.
+    What was said several times is one fact: its source is the newest place, `repeats` counts all. `superseded_by` is
+    the id of the fact that took its place in a slot of one value, "" where none did; `is_current` is False also of what
+    is not valid any more, or not yet.
     """
 
-    id: int
+    id: str
+    tenant: str
+    user: str
+    scope: str
     subject: str
     slot: str
     value: str
@@ -82,4 +95,44 @@ class Fact:
     valid_until: float | None = None
     is_single: bool = False
     is_pinned: bool = False
-    superseded_by: int | None = None
+    repeats: int = 1
+    superseded_by: str = ""
+    is_current: bool = True
+    number: int = 0  # of its row: rises with each that is stored
+
+
+@dataclass(frozen=True, slots=True)
+class FactScope:
+    """
+    Whose facts may be seen: those of one user in one project, as conversations have them.
+
+    Where nobody is named (`user` ""), or no farther is looked (`reach` conversation), they are those that the messages
+    of `conversation` state; with reach tenant those of all who are not named.
+    """
+
+    tenant: str
+    user: str = ""
+    scope: str | None = ""  # project; None: each of them
+    conversation: str = ""  # public id
+    reach: Reach = Reach.USER
+
+
+@dataclass(frozen=True, slots=True)
+class ToldFact:
+    """A fact in the words of an agent or an operator, ready to store. Times in Unix seconds."""
+
+    id: str
+    tenant: str
+    user: str
+    scope: str
+    subject: str
+    slot: str
+    value: str
+    category: FactCategory
+    said_at: float
+    tool: str
+    who: str = ""
+    is_single: bool = True
+    is_pinned: bool = False
+    valid_from: float | None = None
+    valid_until: float | None = None

@@ -526,6 +526,28 @@ class McpPolicy(_Part):
     )
 
 
+class FactsPolicy(_Part):
+    """Facts that messages state: names, preferences, decisions, settings."""
+
+    policy: Literal["off", "suggest", "use"] = Field(
+        "off",
+        description="off: none are kept. suggest: they are taken from what users and tools say, and can be listed, "
+        "searched and told by tools; requests stay as they are. use: those of the user's project also go into "
+        "requests.",
+    )
+    tokens: int = Field(300, ge=1, description="The most tokens of facts in one request.")
+
+    @field_validator("policy", mode="before")
+    @classmethod
+    def _yaml_reads_off_as_a_boolean(cls, policy: object) -> object:
+        return "off" if policy is False else policy
+
+    @property
+    def is_on(self) -> bool:
+        """Whether facts are kept."""
+        return self.policy != "off"
+
+
 class LimitPolicy(_Part):
     """Largest request."""
 
@@ -573,6 +595,7 @@ class Policy(_Part):
         description="Language models that help memory, by role: controller, selector, writer, consolidator. A role "
         "without one is done without a model, and nothing is sent anywhere.",
     )
+    facts: FactsPolicy = Field(FactsPolicy(), description="Facts that messages state.")
     mcp: McpPolicy = Field(McpPolicy(), description="Memory as tools for agents.")
     limits: LimitPolicy = Field(LimitPolicy(), description="Largest request.")
     log: LogPolicy = Field(

@@ -154,6 +154,7 @@ def erase_messages(
     _overwrite(transaction, which)
     forget_items(transaction, items_said_in(transaction.read, which))
     forget_passages(transaction, which)
+    transaction.write(f"DELETE FROM fact WHERE occurrence {IN}", [(which,)])
     forget_blocks(transaction, which)
     contents = contents_of(transaction, which)
     digest = f"CAST('{ERASED_DIGEST.decode()}' || role AS BLOB)"
@@ -215,8 +216,9 @@ def erase_conversation(transaction: Transaction, conversation: int, at: float, e
 
 def erase_tenant_if_empty(transaction: Transaction, tenant: int) -> None:
     """Remove a tenant of whom nothing is stored."""
-    if transaction.read("SELECT 1 FROM conversation WHERE tenant = ? LIMIT 1", (tenant,)):
-        return
+    for table in ("conversation", "fact"):
+        if transaction.read(f"SELECT 1 FROM {table} WHERE tenant = ? LIMIT 1", (tenant,)):
+            return
     for table in ("term", "round", "reinforced", "node", "content"):
         transaction.write(f"DELETE FROM {table} WHERE tenant = ?", [(tenant,)])
     transaction.write("DELETE FROM tenant WHERE id = ?", [(tenant,)])
@@ -240,6 +242,7 @@ def _take_texts(transaction: Transaction, which: str, erased: Erased) -> None:
     )
     erased.words.update(term for (text,) in retired for term in terms(text))
     erased.take("blocks", read(f"SELECT text FROM block WHERE occurrence {IN}", (which,)))
+    erased.take("facts", read(f"SELECT subject, slot, value FROM fact WHERE occurrence {IN}", (which,)))
     ((vectors,),) = read(f"SELECT count(*) FROM vector WHERE memory {IN}", (passages,))
     erased.counts["vectors"] += vectors
     items = items_said_in(read, which)
@@ -259,21 +262,25 @@ def _overwrite(transaction: Transaction, which: str) -> None:
     overwrite_passages(transaction, which)
     items = items_said_in(transaction.read, which)
     for table, columns, where, held in places_that_go(transaction.read, items) if items != "[]" else ():
-        _put_zeros(transaction, table, columns, where, held)
-    _put_zeros(transaction, "block", ("text",), "occurrence IN (SELECT value FROM json_each(?1))", which)
-    _put_zeros(transaction, "content", ("text", "rest"), HELD_ALONE, which)
+        put_zeros(transaction, table, columns, where, held)
+    put_zeros(transaction, "block", ("text",), "occurrence IN (SELECT value FROM json_each(?1))", which)
+    put_zeros(
+        transaction, "fact", ("subject", "slot", "value"), "occurrence IN (SELECT value FROM json_each(?1))", which
+    )
+    put_zeros(transaction, "content", ("text", "rest"), HELD_ALONE, which)
 
 
 def overwrite_passages(transaction: Transaction, which: str) -> None:
     """The same with the words of the passages of these occurrences, whose texts may stay."""
     of_passages = "(SELECT id FROM memory WHERE occurrence IN (SELECT value FROM json_each(?1)))"
-    _put_zeros(transaction, "memory_text", ("tokens",), f"rowid IN {of_passages}", which)
-    _put_zeros(transaction, "memory", ("tags",), f"id IN {of_passages}", which)
+    put_zeros(transaction, "memory_text", ("tokens",), f"rowid IN {of_passages}", which)
+    put_zeros(transaction, "memory", ("tags",), f"id IN {of_passages}", which)
 
 
-def _put_zeros(transaction: Transaction, table: str, columns: Sequence[str], where: str, which: str) -> None:
+def put_zeros(transaction: Transaction, table: str, columns: Sequence[str], where: str, *args: object) -> None:
+    """Put as many zeros in the place of every text of some rows; the condition is in SQL. See `_overwrite`."""
     zeros = ", ".join(f"{column} = {_zeros(column)}" for column in columns)
-    transaction.write(f"UPDATE {table} SET {zeros} WHERE {where}", [(which,)])
+    transaction.write(f"UPDATE {table} SET {zeros} WHERE {where}", [args])
 
 
 def _zeros(column: str) -> str:

@@ -26,6 +26,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "consolidation_step": ("why",),  # the slot whose value was superseded
     "proxy_key": ("name", "tenant", "users", "scopes"),  # what the operator wrote; it stays until the key is deleted
     "switch": ("tenant", "reason"),  # the same
+    "fact": ("user", "scope", "who", "subject", "slot", "value"),
 }
 """Tables with words of a conversation or names of its people, and the columns that hold them."""
 
@@ -33,7 +34,18 @@ DERIVED = frozenset({"vector", "unindexed", "forgotten", "item_vector", "edge", 
 """Tables with numbers that follow from words: their rows go with those, or name ids of rows that are gone."""
 
 FINGERPRINTS = frozenset(
-    {"occurrence", "listing", "link", "erased", "erased_scope", "retired", "retired_scope", "quarantine", "item_source"}
+    {
+        "occurrence",
+        "listing",
+        "link",
+        "erased",
+        "erased_scope",
+        "retired",
+        "retired_scope",
+        "quarantine",
+        "fact_forgotten",
+        "item_source",
+    }
 )
 """Tables with keyed hashes of messages, and their places. What an erased message leaves stands here."""
 

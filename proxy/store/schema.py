@@ -384,6 +384,42 @@ CREATE TABLE edge_evidence (                 -- the items that an edge follows f
 CREATE INDEX edge_evidence_by_item ON edge_evidence(item);
 """
 
+M011 = r"""
+CREATE TABLE fact (                          -- what a message states, or a tool was told; never superseded here
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant INTEGER NOT NULL REFERENCES tenant(id),
+    public TEXT NOT NULL,                    -- what names it outside
+    conversation INTEGER REFERENCES conversation(id) ON DELETE CASCADE,  -- of its source; NULL: told by a tool
+    occurrence INTEGER REFERENCES occurrence(id) ON DELETE CASCADE,      -- its source, likewise
+    start INTEGER NOT NULL DEFAULT 0,        -- characters into content.text
+    stop INTEGER NOT NULL DEFAULT 0,
+    extractor INTEGER NOT NULL DEFAULT 0,    -- its version
+    user TEXT NOT NULL DEFAULT '',           -- of one that was told; others are their conversation's
+    scope TEXT NOT NULL DEFAULT '',          -- likewise
+    tool TEXT NOT NULL DEFAULT '',           -- that it was told with
+    who TEXT NOT NULL DEFAULT '',            -- the program that did
+    subject TEXT NOT NULL,
+    slot TEXT NOT NULL,
+    value TEXT NOT NULL,
+    category TEXT NOT NULL,
+    single INTEGER NOT NULL,                 -- the slot has one value at a time
+    confidence REAL NOT NULL,
+    said_at REAL NOT NULL,
+    valid_from REAL,                         -- NULL: since ever
+    valid_until REAL,                        -- NULL: until further notice
+    pinned INTEGER NOT NULL DEFAULT 0,
+    retirement INTEGER NOT NULL DEFAULT 0    -- that took one out of use that was told; 0 none
+);
+CREATE INDEX fact_by_conversation ON fact(conversation);
+CREATE INDEX fact_by_occurrence ON fact(occurrence);
+CREATE INDEX fact_by_person ON fact(tenant, user, scope) WHERE occurrence IS NULL;
+CREATE INDEX fact_by_public ON fact(tenant, public);
+CREATE TABLE fact_forgotten (                -- facts that no message states any more: see core/facts/marks.py
+    mark INTEGER PRIMARY KEY,                -- keyed hash
+    at REAL NOT NULL
+);
+"""
+
 
 async def m001_journal(run: Run) -> None:
     """The first form."""
@@ -446,6 +482,12 @@ async def m010_items(run: Run) -> None:
         await run(statement)
 
 
+async def m011_facts(run: Run) -> None:
+    """Facts that messages state and tools were told."""
+    for statement in statements(M011):
+        await run(statement)
+
+
 MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
     m001_journal,
     m002_rounds,
@@ -457,6 +499,7 @@ MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
     m008_assist_usage,
     m009_probes,
     m010_items,
+    m011_facts,
 )
 """In order; the number of those applied stands in `PRAGMA user_version`."""
 

@@ -25,6 +25,7 @@ TEXT_WITHOUT_WORDS = {  # columns of text that hold names of ours, keys made by 
     "node": {"kind"},
     "consolidation_step": {"what"},
     "proxy_key": {"id", "shown"},
+    "fact": {"public", "tool", "category"},
 }
 
 

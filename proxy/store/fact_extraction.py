@@ -1,0 +1,204 @@
+"""
+The extraction of facts as rows: how far it has come, and what it found.
+
+One number says up to which message facts were extracted. A batch of the messages behind it is claimed by lease, so that
+several workers share the work and one that dies holds it up for no longer than that. To make all facts again, the
+number goes back to the beginning; until a message has its turn again, it keeps the facts that it had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from proxy.core.archive.records import is_findable
+from proxy.core.facts.extraction import TOOL_ROLES
+from proxy.core.facts.marks import Statement, fact_id, marks
+from proxy.domain import FactProposal, HeadFlag, Role
+from proxy.store.connection import Ask, Row, Transaction
+from proxy.store.erasure import put_zeros
+from proxy.store.messages import ids
+from proxy.store.sweeping import lease, release
+
+EXTRACTION = "facts"  # name of the task: the last message whose facts are there
+LEASE = "facts run"  # ... and who works on it
+VERSION = "facts version"  # ... and of which extractor they are
+BATCH_MESSAGES = 50  # read and extracted at a time, some 20 ms; a tool's answer may be a megabyte
+
+NEXT = """
+SELECT occurrence.id, conversation.id, conversation.public, conversation.user, conversation.scope, tenant.id,
+    tenant.name, turn.role, occurrence.role, occurrence.flags, occurrence.full, occurrence.created_at, turn.key,
+    iif(occurrence.role IN ('user', 'tool', 'function'), content.text, '')
+FROM occurrence JOIN turn ON turn.id = occurrence.turn JOIN conversation ON conversation.id = occurrence.conversation
+JOIN tenant ON tenant.id = conversation.tenant JOIN content ON content.id = occurrence.content
+WHERE occurrence.id > ? ORDER BY occurrence.id LIMIT ?
+"""
+WAITING = f"""
+SELECT occurrence.id, occurrence.created_at FROM occurrence
+WHERE occurrence.id > ifnull((SELECT next FROM task WHERE name = '{EXTRACTION}'), 0) ORDER BY occurrence.id LIMIT 1
+"""
+STORE = """
+INSERT INTO fact(tenant, public, conversation, occurrence, start, stop, extractor, subject, slot, value, category,
+    single, confidence, said_at, pinned)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+SET_ASIDE = """
+INSERT INTO quarantine(turn, part, reason, chars, digest, created_at)
+SELECT turn.key, 'facts', ?, length(content.text), CAST(occurrence.full AS BLOB), ?
+FROM occurrence JOIN turn ON turn.id = occurrence.turn JOIN content ON content.id = occurrence.content
+WHERE occurrence.id = ? AND NOT EXISTS (SELECT 1 FROM quarantine WHERE part = 'facts' AND quarantine.turn = turn.key
+    AND quarantine.digest = CAST(occurrence.full AS BLOB))
+"""
+IN_RANGE = "occurrence > ?1 AND occurrence <= ?2"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stored message, as the extraction reads it."""
+
+    occurrence: int
+    conversation: int
+    public: str
+    user: str
+    scope: str
+    tenant: int
+    tenant_name: str
+    request: str  # role of the request that brought it
+    role: str
+    flags: int
+    full: int
+    created_at: float
+    turn: str
+    text: str
+
+    @property
+    def may_state(self) -> bool:
+        """Whether people or tools say it: no instruction, no summary, nothing that one agent tells another."""
+        flags = self.flags & ~HeadFlag.RETIRED
+        if flags & HeadFlag.ERASED or not is_findable(Role(self.request), self.role, flags):
+            return False
+        return self.role in TOOL_ROLES or (self.role == "user" and self.request == Role.MAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Messages that one worker was given: behind `after`, up to the last of `sources`; its lease ends at `until_ms`."""
+
+    after: int
+    until_ms: int
+    sources: tuple[Source, ...]
+
+
+def begin(transaction: Transaction, version: int) -> bool:
+    """Note that facts are extracted by this version; True: they were by another, and are all made again."""
+    known = transaction.read("SELECT next FROM task WHERE name = ?", (VERSION,))
+    if known == [(version,)]:
+        return False
+    transaction.write("INSERT OR REPLACE INTO task(name, next, stop) VALUES (?, ?, 0)", [(VERSION, version)])
+    start_over(transaction)
+    return bool(known)
+
+
+def start_over(transaction: Transaction) -> None:
+    """Make all facts of messages again."""
+    transaction.write("INSERT OR REPLACE INTO task(name, next, stop) VALUES (?, 0, 0)", [(EXTRACTION,)])
+
+
+def waiting(ask: Ask) -> float:
+    """When the oldest message came that waits for its extraction, Unix seconds; 0: none waits."""
+    return next((float(row[1]) for row in ask(WAITING)), 0.0)
+
+
+def claim(transaction: Transaction, now_ms: int, until_ms: int) -> Claim | None:
+    """The next messages; None: there are none, or another worker has them."""
+    after = _after(transaction)
+    if not transaction.read("SELECT 1 FROM occurrence WHERE id > ? LIMIT 1", (after,)):
+        return None
+    if not lease(transaction, LEASE, 0, now_ms, until_ms):
+        return None
+    rows = transaction.read(NEXT, (after, BATCH_MESSAGES))
+    return Claim(after, until_ms, tuple(Source(*row) for row in rows))
+
+
+def save(
+    transaction: Transaction,
+    claimed: Claim,
+    found: Mapping[int, Sequence[FactProposal]],
+    broken: Mapping[int, str],
+    version: int,
+    key_of: Callable[[str], bytes],
+    now: float,
+) -> int | None:
+    """
+    Put what was found in the place of what these messages stated before; how many facts that are.
+
+    What was erased or forgotten since they were read is left out. None: another worker took over, or all is made again.
+
+    Args:
+        found: proposals by occurrence.
+        broken: why the extraction of a message failed, by occurrence.
+        key_of: the key of a tenant, by its name.
+    """
+    if not _is_mine(transaction, claimed):
+        return None
+    last = claimed.sources[-1].occurrence
+    there = {
+        row[0]
+        for row in transaction.read(
+            "SELECT occurrence.id FROM json_each(?) AS asked JOIN occurrence ON occurrence.id = asked.value"
+            f" WHERE occurrence.flags & {HeadFlag.ERASED} = 0",
+            (ids(found),),
+        )
+    }
+    pinned = {
+        row[0]
+        for row in transaction.read(f"SELECT public FROM fact WHERE {IN_RANGE} AND pinned", (claimed.after, last))
+    }
+    put_zeros(transaction, "fact", ("subject", "slot", "value"), IN_RANGE, claimed.after, last)
+    transaction.write(f"DELETE FROM fact WHERE {IN_RANGE}", [(claimed.after, last)])
+    rows = [
+        row
+        for source in claimed.sources
+        if source.occurrence in there
+        for row in _rows(transaction, source, found[source.occurrence], version, key_of(source.tenant_name), pinned)
+    ]
+    transaction.write(STORE, rows)
+    transaction.write(SET_ASIDE, [(reason, now, occurrence) for occurrence, reason in broken.items()])
+    transaction.write("INSERT OR REPLACE INTO task(name, next, stop) VALUES (?, ?, 0)", [(EXTRACTION, last)])
+    release(transaction, LEASE, claimed.until_ms)
+    return len(rows)
+
+
+def _after(transaction: Transaction) -> int:
+    """The last message whose facts are there."""
+    return next((int(row[0]) for row in transaction.read("SELECT next FROM task WHERE name = ?", (EXTRACTION,))), 0)
+
+
+def _is_mine(transaction: Transaction, claimed: Claim) -> bool:
+    held = transaction.read("SELECT stop FROM task WHERE name = ?", (LEASE,))
+    return held == [(claimed.until_ms,)] and _after(transaction) == claimed.after
+
+
+def _rows(
+    transaction: Transaction,
+    source: Source,
+    proposals: Sequence[FactProposal],
+    version: int,
+    key: bytes,
+    pinned: set[str],
+) -> list[Row]:
+    rows: dict[str, Row] = {}
+    for one in proposals:
+        statement = Statement(source.full, one.subject, one.slot, one.value, one.is_single)
+        forbidding = marks(key, source.public, source.user, source.scope, statement)
+        if transaction.read(
+            "SELECT 1 FROM fact_forgotten WHERE mark IN (SELECT value FROM json_each(?)) LIMIT 1", (ids(forbidding),)
+        ):
+            continue
+        id = fact_id(key, source.occurrence, one.subject, one.slot, one.value)
+        rows[id] = (
+            *(source.tenant, id, source.conversation, source.occurrence, one.start, one.stop, version),
+            *(one.subject, one.slot, one.value, one.category.value, one.is_single, one.confidence),
+            *(source.created_at, id in pinned),
+        )
+    return list(rows.values())
