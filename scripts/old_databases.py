@@ -42,6 +42,7 @@ COMMITS = {
     8: "ba4413f",
     9: "d002e45",
     10: "17a4fc6",
+    11: "d97cd09",
 }
 LEVEL = 19  # of the compression: they are made once and kept for good
 

@@ -35,6 +35,12 @@ class Block:
     occurrences: tuple[int, ...]  # packed, in order of appearance
     tokens: int = 0
     role: str = ""  # "": inside the message that carries it; else a message of its own, of this role, in front of it
+    facts: tuple[tuple[str, int], ...] = ()  # told in it: id, and the occurrence that states it, 0 where none does
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """All messages that it holds words of: with one of them it goes."""
+        return tuple(dict.fromkeys((*self.occurrences, *(source for _, source in self.facts if source))))
 
 
 @dataclass(frozen=True, slots=True)

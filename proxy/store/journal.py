@@ -82,7 +82,8 @@ WHERE link.tenant = ?1 AND link.print = ?2 AND link.kind IN ('{LinkKind.ANSWER}'
 LIMIT {MAX_LINKS_OF_PRINT}
 """
 BLOCKS = """
-SELECT conversation.public, block.occurrence, block.text, block.kind, block.occurrences, block.tokens, block.role
+SELECT conversation.public, block.occurrence, block.text, block.kind, block.occurrences, block.tokens, block.role,
+    block.facts
 FROM json_each(?) AS asked CROSS JOIN conversation ON conversation.id = asked.value
 JOIN block ON block.conversation = conversation.id AND block.shed = 0 AND block.retired = 0
 ORDER BY block.turn
@@ -313,9 +314,11 @@ def _turn(rows: Sequence[Row]) -> Mapping[str, Any] | None:
 def _seen(rows: Sequence[Row], heads: Sequence[Row], blocks: Sequence[Row]) -> Seen:
     links = tuple(Link(LinkKind(kind), print, public, Role(role), turn) for kind, print, _, public, role, turn in rows)
     said: dict[str, list[StoredBlock]] = defaultdict(list)
-    for conversation, anchor, text, kind, packed, tokens, role in blocks:
-        block = Block(text, BlockKind(kind), tuple(orjson.loads(packed)), tokens, role)
-        said[conversation].append(StoredBlock(anchor, block))
+    for conversation, anchor, text, kind, packed, tokens, role, told in blocks:
+        facts = tuple((id, source) for id, source in orjson.loads(told)) if told != "[]" else ()
+        of_facts = {source for _, source in facts}
+        quoted = (occurrence for occurrence in orjson.loads(packed) if occurrence not in of_facts)
+        said[conversation].append(StoredBlock(anchor, Block(text, BlockKind(kind), tuple(quoted), tokens, role, facts)))
     return Seen(links, tuple(head_of(head, tuple(said[head[0]])) for head in heads))
 
 

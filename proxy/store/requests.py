@@ -177,7 +177,7 @@ def _without_erased(transaction: Transaction, r: _Request, record: Record) -> _R
             turn = replace(turn, explain=without_query(turn.explain, texts))
         occurrences = [replace(s, entry=without_text(s.entry)) if s.position in gone else s for s in r.new]
     occurrences = _retired(transaction, replace(r, new=occurrences), record, [s for s in stones if s.retirement])
-    if turn.block is not None and not _all_stand(transaction, turn.block.occurrences):
+    if turn.block is not None and not _all_stand(transaction, turn.block.sources):
         turn = replace(turn, block=None)
     return replace(r, turn=turn, new=occurrences)
 
@@ -235,7 +235,7 @@ def _sent(new: NewOccurrence | None, kept: Listed | None, flag: int) -> Sent:
 
 
 def _all_stand(transaction: Transaction, occurrences: Sequence[int]) -> bool:
-    """Whether all of what a block quotes is still there, and in use."""
+    """Whether all messages that a block holds words of are still there, and in use."""
     ((count,),) = transaction.read(
         "SELECT count(*) FROM json_each(?) AS quoted JOIN occurrence ON occurrence.id = quoted.value"
         f" WHERE occurrence.flags & {HeadFlag.ERASED | HeadFlag.RETIRED} = 0",
@@ -429,11 +429,11 @@ def _write_blocks(transaction: Transaction, requests: Sequence[_Request]) -> Non
         block = r.turn.block
         anchor = r.occurrence_at(r.turn.anchor) if block else None
         if block is not None and anchor is not None:
-            said = (block.kind, block.text, block.role, block.tokens, ids(block.occurrences))
+            said = (block.kind, block.text, block.role, block.tokens, ids(block.sources), dumps(block.facts))
             rows.append((anchor, r.conversation, r.number, *said))
     transaction.write(
-        "INSERT OR REPLACE INTO block(occurrence, conversation, turn, kind, text, role, tokens, occurrences)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO block(occurrence, conversation, turn, kind, text, role, tokens, occurrences, facts)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         rows,
     )
     transaction.write(

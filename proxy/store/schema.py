@@ -421,6 +421,11 @@ CREATE TABLE fact_forgotten (                -- facts that no message states any
 """
 
 
+M012 = r"""
+ALTER TABLE block ADD COLUMN facts TEXT NOT NULL DEFAULT '[]';  -- JSON: told in it, [id, message that states it or 0]
+"""
+
+
 async def m001_journal(run: Run) -> None:
     """The first form."""
     for statement in statements(M001):
@@ -488,6 +493,12 @@ async def m011_facts(run: Run) -> None:
         await run(statement)
 
 
+async def m012_facts_of_blocks(run: Run) -> None:
+    """Which facts a block tells, so that it goes with them."""
+    for statement in statements(M012):
+        await run(statement)
+
+
 MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
     m001_journal,
     m002_rounds,
@@ -500,6 +511,7 @@ MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
     m009_probes,
     m010_items,
     m011_facts,
+    m012_facts_of_blocks,
 )
 """In order; the number of those applied stands in `PRAGMA user_version`."""
 

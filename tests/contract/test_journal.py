@@ -246,6 +246,14 @@ async def test_blocks_are_replayed_in_order_until_a_restore_sheds_them(journal: 
     assert [s.block.text for s in (await newest(journal, talk.history)).blocks] == ["restored"]
 
 
+async def test_block_is_read_with_the_facts_that_it_tells_apart_from_what_it_quotes(journal: Journal) -> None:
+    talk = Talk(journal)
+    told = replace(block("told", 7), facts=(("f-1", 5), ("f-2", 0)))
+    await talk.say("one", block=told, anchor=0)
+    ((stored,),) = ((await newest(journal, talk.history)).blocks,)
+    assert stored.block == told and stored.block.sources == (7, 5)
+
+
 async def test_block_of_a_refused_request_is_gone_and_what_it_shed_is_back(journal: Journal) -> None:
     talk = Talk(journal)
     await talk.say("one", block=block("first"), anchor=0)

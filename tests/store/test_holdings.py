@@ -19,7 +19,7 @@ from proxy.store.holdings import DERIVED, FINGERPRINTS, FULL_TEXT, PLAIN, WORDS
 TEXT_WITHOUT_WORDS = {  # columns of text that hold names of ours, keys made by chance, keyed hashes
     "conversation": {"public", "role", "parent"},
     "turn": {"key", "role", "event", "kept", "ending"},
-    "block": {"kind", "role", "occurrences"},
+    "block": {"kind", "role", "occurrences", "facts"},
     "memory": {"kind"},
     "item": {"writer", "state"},
     "node": {"kind"},
