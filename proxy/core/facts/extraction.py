@@ -20,7 +20,9 @@ TOOL_ROLES = frozenset({"tool", "function"})
 
 def proposals(text: str, role: str) -> tuple[FactProposal, ...]:
     """
-    The facts that a message states, in the order in which they stand there; no two of them overlap.
+    The facts that a message states, in the order in which they stand there.
+
+    Those of one statement share its place; apart from them no two overlap.
 
     Args:
         text: readable text of the message, credentials redacted.
@@ -34,6 +36,6 @@ def proposals(text: str, role: str) -> tuple[FactProposal, ...]:
         return ()
     kept: list[FactProposal] = []
     for one in sorted(found, key=lambda one: (one.start, one.stop)):
-        if not kept or one.start >= kept[-1].stop:
+        if not kept or one.start >= kept[-1].stop or (one.start, one.stop) == (kept[-1].start, kept[-1].stop):
             kept.append(one)
     return tuple(kept)

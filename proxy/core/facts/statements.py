@@ -1,188 +1,136 @@
 """
 Statements in users' own prose that carry a fact: what they say of themselves, decide, order or ask to be remembered.
 
-A statement begins at its head ("I", "my", "we", "the", "always"), where a clause may begin. What stands in front of it
-and behind it must not make it a question, a supposition, somebody else's words or a part of another clause.
+A statement begins at its head, where a clause may begin. What stands in front of it and behind it must not make it a
+question, a supposition, somebody else's words or a part of another clause.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
+from proxy.core.facts.contexts import beginning, is_presupposed, is_supposed, is_taken_back
+from proxy.core.facts.forms import FORMS, Form
 from proxy.core.facts.sentences import Sentence, sentences
-from proxy.domain import PROJECT_SUBJECT, USER_SUBJECT, FactCategory, FactProposal
+from proxy.core.redaction.redaction import redact
+from proxy.domain import USER_SUBJECT, FactCategory, FactProposal
 
 CONFIDENCE = 0.95
-MOST_VALUE_CHARS = 160  # a longer clause says more than one thing
+MOST_VALUE_CHARS = 170  # a longer clause says more than one thing
 LEAST_VALUE_CHARS = 2
 
-IDENTITY, PREFERENCE, INSTRUCTION, DECISION, NOTE, SETTING = FactCategory
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """
-    One form of statement. The group `value` is the fact's value.
-
-    `slot` and `subject` are named by the groups of these names where they are empty.
-    """
-
-    pattern: re.Pattern[str]
-    category: FactCategory
-    subject: str
-    slot: str
-    is_single: bool
-
-
-# A clause ends at a stop that is no part of a word, and where another clause begins.
-_END = (
-    r"(?=\s*(?:[.!?;:](?:[\s)\"'*]|$)|$|\)|\(| [-\u2013\u2014] "
-    r"|,? (?:but|so|because|since|which|who|when|while|although|though|however|as (?:I|it|we|you|they)|if|unless|or)\b"
-    r"|,? and (?:I|I'm|we|my|our|it|this|that|he|she|they|you|there|then|want|need|am|was|have|had|can|could|would"
-    r"|will)\b"
-    r"|, (?:I|I'm|we|my|please|it|that|this|they|he|she|you|maybe|also|then|can|could|do|does|did|is|are|what|how"
-    r"|where)\b))"
-)
-_CLAUSE = rf"(?P<value>[^\n]{{2,160}}?){_END}"
-_NAME = r"[A-Z][\w'-]+(?: (?:de |van |von |of |the )?[A-Z][\w'-]+){0,3}"
-_PLACE = r"[A-Z][\w.'-]+(?:,? (?:de |del |of |the |la )?[A-Z][\w.'-]+){0,3}"
-_THING = r"[A-Z0-9`][\w.@+/:-]*`?"
-_AM = r"(?:I'm|I am)"
-_PERSON = (
-    r"(?:wife|husband|partner|spouse|girlfriend|boyfriend|fianc[\u00e9e]e?|mother|mom|mum|father|dad|sister|brother|son"
-    r"|daughter|grandmother|grandma|grandfather|grandpa|aunt|uncle|cousin|nephew|niece|best friend|boss|manager"
-    r"|roommate|flatmate|neighbou?r|dog|cat|puppy|kitten|horse|parrot|rabbit|hamster)"
-)
-_ORDER = (
-    r"add|address|answer|apply|ask|avoid|call|check|cite|commit|create|delete|do|ensure|explain|follow|format|give"
-    r"|include|keep|make|mention|name|prefer|provide|push|put|read|refer|reply|respond|return|run|say|send|show|sort"
-    r"|speak|start|state|suggest|tell|test|translate|treat|use|validate|verify|warn|wrap|write"
-)
-
-
-def _rule(
-    pattern: str, category: FactCategory, slot: str = "", is_single: bool = False, subject: str = USER_SUBJECT
-) -> Rule:
-    is_own = category in (IDENTITY, PREFERENCE)
-    return Rule(re.compile(pattern), category, subject if is_own else PROJECT_SUBJECT, slot, is_single)
-
-
-_OF_MY = (
-    _rule(rf"[Mm]y (?:full )?name(?: is|'s) (?P<value>{_NAME}){_END}", IDENTITY, "name", True),
-    _rule(
-        rf"[Mm]y (?P<subject>{_PERSON})(?:'s name is| is called| is named|, named) (?P<value>{_NAME}){_END}",
-        *(IDENTITY, "name", False, ""),
-    ),
-    _rule(rf"[Mm]y (?P<slot>favou?rite(?: [\w-]+){{1,3}}?) (?:is|are) {_CLAUSE}", PREFERENCE, "", True),
-)
-_OF_I = (
-    _rule(rf"(?:{_AM} (?:based|living)|I live) in (?P<value>{_PLACE}){_END}", IDENTITY, "home", True),
-    _rule(rf"I work (?:at|for) (?P<value>{_NAME}){_END}", IDENTITY, "employer", True),
-    _rule(rf"{_AM} allergic to {_CLAUSE}", PREFERENCE, "allergic to"),
-    _rule(rf"I (?:decided|agreed) (?P<value>(?:to|on|against|that) .{{4,160}}?){_END}", DECISION, "decided"),
-)
-_OF_WE = (
-    _rule(
-        rf"[Ww]e(?:'ve| have)? (?:finally |just )?(?:decided|agreed) "
-        rf"(?P<value>(?:to|on|against|that) .{{4,160}}?){_END}",
-        *(DECISION, "decided"),
-    ),
-)
-_ORDERS = (
-    _rule(r"(?:[Ff]rom now on|[Gg]oing forward),? (?P<value>.{8,200}?)(?=[.!]|$)", INSTRUCTION, "always"),
-    _rule(
-        rf"(?:[Pp]lease )?(?P<value>(?:[Aa]lways|[Nn]ever) (?:{_ORDER}) .{{4,200}}?)(?=[.!]|$)", INSTRUCTION, "always"
-    ),
-    _rule(r"(?:[Pp]lease )?[Rr]emember(?: that|:) (?P<value>.{8,200}?)(?=[.!]|$)", NOTE, "note"),
-)
-_OF_THE = (
-    _rule(
-        rf"(?:[Tt]he |[Oo]ur )(?P<slot>(?:[\w-]+ ){{0,2}}(?:port|host|database|branch|version|region))"
-        rf" is (?P<value>{_THING})(?=[\s.,;]|$)",
-        *(SETTING, "", True),
-    ),
-)
-_RULES: Mapping[str, Sequence[Rule]] = {
-    "my": _OF_MY,
-    "i": _OF_I,
-    "i'm": _OF_I,
-    "we": _OF_WE,
-    "we've": _OF_WE,
-    "the": _OF_THE,
-    "our": _OF_THE,
-    **dict.fromkeys(("from", "going", "always", "never", "please", "remember"), _ORDERS),
-}
-_HEAD = re.compile(rf"(?<![\w'-])(?:{'|'.join(_RULES)})(?![\w'-])", re.IGNORECASE)
-_MAY_LEAD = re.compile(
-    r"(?:[,;:\u2014\u2013-]|\b(?:and|but|so|because|since|as|now|way|remember that|that's|well|ok|yes))\s*$",
+_GROUPS = frozenset({"subject", "slot", "value"})  # of a form; others are slots themselves
+_SENTENCES = frozenset({FactCategory.INSTRUCTION, FactCategory.NOTE})  # whole ones, in whatever words
+_HEAD = re.compile(rf"(?<![\w'/.-])(?:{'|'.join(sorted(FORMS, key=len, reverse=True))})(?![\w'/])", re.IGNORECASE)
+_ASKED_FOR = re.compile(r"(?:can|could) you\b", re.IGNORECASE)
+_DEICTIC = re.compile(
+    r"\b(?:this|those|these|them|it|you|your|yours|above|below|the latter|the former|the same|here|there|that one|he"
+    r"|she"
+    r"|him|that (?:they|it|you|he|she)|(?:to|of|in|at|with|for|on|from) that|one of my|following|each other|the two"
+    r"|the other|the others)\b|\bthat$|^(?:that|which|what|how|why)\b",
     re.IGNORECASE,
 )
-_UNSURE = re.compile(
-    r"\b(?:if|suppose|supposing|imagine|pretend|assume|assuming|unless|whether|wish|would|could|might|may|maybe|perhaps"
-    r"|probably|thinking|considering|wondering|wonder|said|says|told|asked|example|e\.g|let's say|hypothetically"
-    r"|used to|in case)\b",
+_POINTING = re.compile(
+    r"(?:this|that|it|these|those|they|he|she|there)\b|.*\b(?:above|below|following)\b", re.IGNORECASE
+)
+_REMOVED = re.compile(r"\[(?:redacted|withheld)\b")  # what stood there was a credential
+_CREDENTIAL = re.compile(
+    r"\b(?:password|passwd|passcode|passphrase|pin|secret|api[ -]?key|access key|private key|token|credentials?)\b"
+    r"(?: \w+){0,4} (?:is|are|to|=|:)",
     re.IGNORECASE,
 )
-_ASKING = re.compile(
-    r"\s*(?:do|does|did|is|are|am|was|were|can|could|will|would|should|what|which|who|how|why|when|where)"
-    r"\b",
-    re.IGNORECASE,
-)
-_DEICTIC = re.compile(r"\b(?:this|those|these|them|it|you|your|above|below|latter|former|same)\b", re.IGNORECASE)
 _NO_VALUE = re.compile(
-    r"(?:not|no|a|an|the|one|ones|so|something|anything|nothing|everything|what|whatever|here|there|as|on|to|very|too"
-    r"|\[redacted.*|\[withheld.*)$|(?:not|never|what|so|too|very|going|getting|being) ",
+    r"(?:not|no|a|an|the|one|ones|so|something|anything|nothing|everything|what|whatever|as|on|to|very|too|also|both"
+    r"|option \w+|to do so|him|her|us|me|dr|prof)$|(?:not sure|never|so|too|very|going|getting|being) ",
     re.IGNORECASE,
 )
+_ELLIPTICAL = re.compile(  # of what, was said before
+    r"(?:decided|agreed) (?:on|to) (?:a |an )?[$\u20ac\u00a3]?\d|(?:decided|agreed|chose|chosen|picked)(?: to"
+    r"| on)?(?: \w+)? the \w+$"
+    r"|(?:decided|agreed) to (?:wait|try|do|go|continue|proceed|start|stop|stay|help)(?: for an? \w+)?$",
+    re.IGNORECASE,
+)
+_TOO = re.compile(r",? (?:too|as well|though|again|anyway|right now|you know|now)$")
+_PAIRS = {'"': '"', "'": "'", "`": "`", "*": "*", "_": "_", "\u201c": "\u201d", "\u2018": "\u2019"}
 
 
 def stated(text: str) -> Iterator[FactProposal]:
-    """The facts that a user's text states."""
+    """The facts that a user's text states; those of one statement share its place."""
     for sentence in sentences(text):
         stop = 0
         for head in _HEAD.finditer(sentence.text):
-            if head.start() < stop or not _may_begin(sentence, head.start()):
+            at = head.start()
+            if is_supposed(sentence.text[:at]):
+                break
+            if at < stop or sentence.is_quoted(at):
                 continue
-            for rule in _RULES[head[0].lower()]:
-                match = rule.pattern.match(sentence.text, head.start())
-                if match is not None and _holds(sentence, match, rule):
-                    stop = match.end()
-                    yield _proposal(text, sentence, match, rule)
-                    break
+            allowed = beginning(sentence.text[:at])
+            for form in FORMS[head[0].lower()]:
+                if form.is_presupposed or allowed.allows(form.category):
+                    match = form.pattern.match(sentence.text, at)
+                    if match is not None and _holds(sentence, match, form):
+                        inner = [*_inner(text, sentence, match)] if form.category is FactCategory.NOTE else []
+                        yield from inner or _facts(text, sentence, match, form)
+                        stop = match.end()
+                        break
 
 
-def _may_begin(sentence: Sentence, at: int) -> bool:
-    """Whether a statement may begin there."""
-    leading = sentence.text[:at]
-    if sentence.is_quoted(at) or _UNSURE.search(leading) or _ASKING.match(leading):
-        return False
-    return not leading.strip(" -*\u2022\"'(") or _MAY_LEAD.search(leading) is not None
+def _inner(text: str, sentence: Sentence, match: re.Match[str]) -> Iterator[FactProposal]:
+    """The exact fact that a note consists of ("remember that my name is Ada")."""
+    at = match.start("value")
+    head = _HEAD.match(sentence.text, at)
+    for form in FORMS[head[0].lower()] if head is not None else ():
+        found = form.pattern.match(sentence.text, at)
+        if found is not None and sentence.text[found.end() :].strip(" .!?") == "" and _holds(sentence, found, form):
+            yield from _facts(text, sentence, found, form)
+            return
 
 
-def _holds(sentence: Sentence, match: re.Match[str], rule: Rule) -> bool:
+def _holds(sentence: Sentence, match: re.Match[str], form: Form) -> bool:
+    """Whether a match is a statement, for what stands behind it, and its value names something."""
     value, trailing = match["value"].strip(" ,.;:'\"*_`"), sentence.text[match.end() :]
-    if not len(value) >= LEAST_VALUE_CHARS:
+    if len(value) < LEAST_VALUE_CHARS or _REMOVED.search(value) or _CREDENTIAL.search(match[0]):
         return False
-    if sentence.is_question and not trailing.strip(" ?"):
+    if redact(sentence.text) != sentence.text:
         return False
-    if re.match(r",? (?:if|unless|or|when)\b", trailing):
+    if form.is_presupposed:
+        return not _NO_VALUE.match(value)
+    if is_taken_back(trailing):
         return False
-    is_free = rule.category in (INSTRUCTION, NOTE)  # a sentence of its own, in whatever words
-    return is_free or (len(value) <= MOST_VALUE_CHARS and not _NO_VALUE.match(value) and not _DEICTIC.search(value))
+    if form.category in _SENTENCES:
+        return not _POINTING.match(value) and (not sentence.is_question or _ASKED_FOR.match(match[0]) is not None)
+    is_asked = sentence.is_question and not trailing.strip(" ?!\"')*")
+    if is_asked and not is_presupposed(sentence.text[: match.start()]):
+        return False
+    if _NO_VALUE.match(value) or (form.category is FactCategory.DECISION and _ELLIPTICAL.match(value)):
+        return False
+    return len(value) <= MOST_VALUE_CHARS and (form.category is FactCategory.IDENTITY or not _DEICTIC.search(value))
 
 
-def _proposal(text: str, sentence: Sentence, match: re.Match[str], rule: Rule) -> FactProposal:
-    first, last = match.span("value")
-    value = text[sentence.start + first : sentence.start + last].strip(" ,.;:'\"*_`")
-    return FactProposal(
-        subject=rule.subject or match["subject"].lower(),
-        slot=rule.slot or " ".join(match["slot"].lower().split()),
-        value=value,
-        category=rule.category,
-        start=sentence.start + match.start(),
-        stop=sentence.start + match.end(),
-        is_single=rule.is_single,
-        confidence=CONFIDENCE,
-    )
+def _facts(text: str, sentence: Sentence, match: re.Match[str], form: Form) -> Iterator[FactProposal]:
+    groups = match.groupdict()
+    subject = form.subject or " ".join(match["subject"].lower().split())
+    slot = form.slot or " ".join(match["slot"].lower().split())
+    for group, said in groups.items():
+        if said is not None and (group == "value" or group not in _GROUPS):
+            first, last = match.span(group)
+            is_of_named = group == "age" and subject != USER_SUBJECT  # a user has several friends, of several ages
+            yield FactProposal(
+                subject=f"{subject} {match['value']}" if is_of_named else subject,
+                slot=slot if group == "value" else group.replace("_", " "),
+                value=_trimmed(text[sentence.start + first : sentence.start + last]),
+                category=form.category,
+                start=sentence.start + match.start(),
+                stop=sentence.start + match.end(),
+                is_single=form.is_single or group != "value",
+                confidence=CONFIDENCE,
+            )
+
+
+def _trimmed(value: str) -> str:
+    """A value without the signs around it; quotation marks go where they enclose all of it."""
+    value = _TOO.sub("", value.strip(" ,;:").rstrip("."))
+    while len(value) > 1 and _PAIRS.get(value[0]) == value[-1]:
+        value = value[1:-1].strip()
+    return value

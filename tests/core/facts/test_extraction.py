@@ -1,25 +1,33 @@
-"""Facts are taken from what users state, and from nothing else."""
+"""Facts are taken from what users say and from what tools return, and from nothing else."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from proxy.core.facts.extraction import proposals
 
+TEXT = "My name is Ada Young, and I live in Graz.\n\nDATABASE_PORT=5433\n"
 
-def taken(text: str, role: str = "user") -> list[tuple[str, str, str]]:
+
+def taken(text: str, role: str) -> list[tuple[str, str, str]]:
     return [(one.subject, one.slot, one.value) for one in proposals(text, role)]
 
 
-def test_what_users_say_of_themselves_is_a_fact() -> None:
-    assert taken("My name is Ada Young, and I live in Graz.") == [
-        ("user", "name", "Ada Young"),
-        ("user", "home", "Graz"),
-    ]
-
-
-def test_what_an_assistant_says_is_no_fact() -> None:
-    assert taken("My name is Ada Young.", "assistant") == []
+def test_a_user_states_and_pastes_facts() -> None:
+    own = [("user", "name", "Ada Young"), ("user", "home", "Graz")]
+    assert taken(TEXT, "user") == [*own, ("project", "DATABASE_PORT", "5433")]
 
 
 def test_a_tool_states_settings_only() -> None:
-    text = "DATABASE_PORT=5433\nMy name is Ada Young."
-    assert taken(text, "tool") == [("project", "DATABASE_PORT", "5433")]
+    assert taken(TEXT, "tool") == taken(TEXT, "function") == [("project", "DATABASE_PORT", "5433")]
+
+
+def test_what_anybody_else_says_is_no_fact() -> None:
+    assert [*map(lambda role: taken(TEXT, role), ("assistant", "system", "developer", ""))] == [[], [], [], []]
+
+
+def test_facts_of_one_statement_share_its_place_and_others_do_not_overlap() -> None:
+    found = proposals("I'm 52 and living in Aarhus. Remember that my cat Juno sleeps until nine.", "user")
+    places = sorted({(one.start, one.stop) for one in found})
+    assert len(found) > len(places) > 1
+    assert all(stop <= start for (_, stop), (start, _) in pairwise(places))

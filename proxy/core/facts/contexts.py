@@ -1,0 +1,104 @@
+"""
+The words around a statement: where in a sentence one may begin, and what behind it takes it back.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+from proxy.domain import FactCategory
+
+# Before a statement: nothing, a greeting, the end of another clause.
+_MAY_LEAD = re.compile(
+    r"(?:^[\s*\u2022(-]*(?:\d+[.)]\s*)?|[,;:\u2014\u2013(]\s*|\s-+\s*)"
+    r"(?:(?:and|but|so|also|plus|well|ok|okay|yes|yeah|no|nope|actually|because|since|as|though|although|while|btw|fyi"
+    r"|by the way|for the record|just so you know|hi|hello|hey|hi there|hello there|hey there|oh|anyway|now|currently"
+    r"|right now|thanks|especially|considering|given|given that|now that|remember that|note that|i think|today"
+    r"|as of [\w ,]{4,20})[,!]?\s+){0,3}$"
+    r"|\b(?:and|but|so|because|since|considering|given that|now that|the fact that|although|that's why"
+    r"|remember that)\s+$",
+    re.IGNORECASE,
+)
+_PRESUPPOSING = re.compile(r"\b(?:because|since|considering|given(?: that)?|now that|although|the fact that)\s+$", re.I)
+_OPENED = re.compile(
+    r"^\s*(?:after|in|for|at|on|last|this|yesterday|today)\b[\w' -]{0,60}\s$", re.IGNORECASE
+)  # a decision
+_ADDED = re.compile(
+    r"\b(?:and|but|because|since|as|that)\s+$", re.IGNORECASE
+)  # goes on about what something always does
+_PARTED = re.compile(
+    r"[;:]|\b(?:but|so|because|since|though|although|while|plus|also|by the way|btw)\b", re.IGNORECASE
+)  # from the clause before it
+_SUPPOSED = re.compile(  # holds for the whole sentence
+    r"\b(?:if|suppose|supposing|imagine|pretend|assume|assuming|unless|whether|hypothetically|let's say|say that"
+    r"|in case"
+    r"|said|says|told|claims?|claimed|wrote|asked|thinks|thought|believes|e\.g|for example|for instance|such as"
+    r"|like when"
+    r"|as if|as though|once said|dream(?:ed|t)?|quote)\b",
+    re.IGNORECASE,
+)
+_UNSURE = re.compile(  # holds for its clause
+    r"\b(?:wish|would|could|might|may|maybe|perhaps|probably|possibly|wondering|wonder|used to|not sure|unsure|doubt"
+    r"|not"
+    r"|never|don't|doesn't|isn't|wasn't|can't|won't|nobody|no one|when|where|how|what|which|who|why|hope|hoping)\b",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[,;:(]|\s-+\s|[\u2013\u2014]|\b(?:but|and|so)\s")
+_ASKING = re.compile(
+    r"\s*(?:so |and |but |hmm,? )?(?:do|does|did|is|are|am|was|were|can|could|will|would|should|shall|what|what's"
+    r"|which|who"
+    r"|how|how's|why|when|where|have|has)\b",
+    re.IGNORECASE,
+)
+_CONDITION = re.compile(
+    r",? (?:if|unless|or|when|whenever|until|except|isn't|aren't|don't I)\b|,? (?:right|correct)\?", re.I
+)
+
+
+class Beginning(Enum):
+    """What may begin at a place, for what stands before it in its sentence."""
+
+    NOTHING = "a part of a clause"
+    DECISION = "a statement behind 'after the outage'"
+    ORDER = "a clause beside one that is not certain"
+    STATEMENT = "a clause that goes on from another one"
+    ANYTHING = "a sentence"
+
+    def allows(self, category: FactCategory) -> bool:
+        """Whether a statement of this kind may."""
+        if category is FactCategory.INSTRUCTION:
+            return self in (Beginning.ANYTHING, Beginning.ORDER)
+        if category is FactCategory.DECISION and self is Beginning.DECISION:
+            return True
+        return self in (Beginning.ANYTHING, Beginning.STATEMENT)
+
+
+def beginning(leading: str) -> Beginning:
+    """What may begin behind these words of a sentence."""
+    lead = _MAY_LEAD.search(leading)
+    if lead is None:
+        return Beginning.DECISION if _OPENED.search(leading) else Beginning.NOTHING
+    if _PRESUPPOSING.search(leading):
+        return Beginning.STATEMENT
+    if _ASKING.match(leading):
+        return Beginning.NOTHING
+    goes_on = _ADDED.search(leading) is not None
+    if not _PARTED.search(lead[0]) and _UNSURE.search(_CLAUSE.split(leading[: lead.start()])[-1]):
+        return Beginning.NOTHING if goes_on else Beginning.ORDER
+    return Beginning.STATEMENT if goes_on else Beginning.ANYTHING
+
+
+def is_supposed(leading: str) -> bool:
+    """Whether these words make the rest of their sentence a supposition, an example or somebody else's words."""
+    return _SUPPOSED.search(leading) is not None
+
+
+def is_presupposed(leading: str) -> bool:
+    """Whether what follows these words holds in a question too."""
+    return _PRESUPPOSING.search(leading) is not None
+
+
+def is_taken_back(trailing: str) -> bool:
+    """Whether what follows a statement makes it hold sometimes, or leaves its value to a list."""
+    return _CONDITION.match(trailing) is not None or trailing.lstrip().startswith(":")

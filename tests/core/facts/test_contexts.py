@@ -1,0 +1,36 @@
+"""The words before a statement say whether one begins there at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.core.facts.contexts import Beginning, beginning, is_supposed, is_taken_back
+
+
+@pytest.mark.parametrize(
+    ("leading", "allowed"),
+    [
+        ("", Beginning.ANYTHING),
+        ("Thanks, ", Beginning.ANYTHING),
+        ("The tests pass, and ", Beginning.STATEMENT),
+        ("What should I cook, considering ", Beginning.STATEMENT),
+        ("After last week's outage ", Beginning.DECISION),
+        ("Nobody pushes to main, ", Beginning.ORDER),
+        ("Maybe it rains, and ", Beginning.NOTHING),
+        ("Do you know what ", Beginning.NOTHING),
+        ("The dog of ", Beginning.NOTHING),
+    ],
+)
+def test_what_may_begin_depends_on_the_words_before_it(leading: str, allowed: Beginning) -> None:
+    assert beginning(leading) is allowed
+
+
+@pytest.mark.parametrize("leading", ["If ", "Suppose that ", "He said, ", "For example, "])
+def test_a_supposition_and_others_words_hold_for_the_rest_of_a_sentence(leading: str) -> None:
+    assert is_supposed(leading)
+
+
+@pytest.mark.parametrize("trailing", [" if it rains", " unless you object", ", right?", ": one, two"])
+def test_a_condition_behind_a_statement_takes_it_back(trailing: str) -> None:
+    assert is_taken_back(trailing)
+    assert not is_taken_back(", can you help")

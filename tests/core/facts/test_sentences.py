@@ -1,0 +1,56 @@
+"""Only sentences that users say in their own name are read."""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.core.facts.sentences import sentences
+
+
+def read(text: str) -> list[str]:
+    return [one.text.strip() for one in sentences(text)]
+
+
+def test_sentences_end_at_stops_and_lines_and_know_their_place() -> None:
+    text = "Dr. Okonkwo came. Did v2.4 ship?\nYes!"
+    assert read(text) == ["Dr. Okonkwo came.", "Did v2.4 ship?", "Yes!"]
+    assert [one.is_question for one in sentences(text)] == [False, True, False]
+    assert [text[one.start : one.start + len(one.text)] for one in sentences(text)] == [
+        one.text for one in sentences(text)
+    ]
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        "```\nI live in Ghent.\n```",
+        "> I live in Ghent.",
+        "| I live in Ghent. |",
+        "Bram: I live in Ghent.",
+        "assistant: I live in Ghent.",
+    ],
+)
+def test_code_quotes_tables_and_lines_of_others_are_left_out(foreign: str) -> None:
+    assert read(f"Hello.\n{foreign}\nBye.") == ["Hello.", "Bye."]
+
+
+def test_labels_of_a_users_own_lines_are_kept() -> None:
+    assert read("Update: the port changed.") == ["Update: the port changed."]
+
+
+@pytest.mark.parametrize("task", ["Translate this.", "Please rewrite:", "Act as a judge.", "Here is my letter:"])
+def test_a_text_to_work_on_is_left_out(task: str) -> None:
+    assert read(f"Hello.\n{task}\nI live in Ghent.")[0] == "Hello."
+    assert "I live in Ghent." not in read(f"Hello.\n{task}\nI live in Ghent.")
+
+
+def test_what_stands_between_quotation_marks_is_known() -> None:
+    (one,) = sentences('She wrote "my name is Bram" today.')
+    assert one.is_quoted(one.text.index("my")) and not one.is_quoted(one.text.index("today"))
+
+
+def test_a_joke_a_long_text_and_a_long_sentence_say_nothing() -> None:
+    assert read("I am the king, just kidding.") == []
+    assert read("Hello. " * 300) == []
+    assert read("word " * 100) == []
+    assert read("x" * 30_000) == []
