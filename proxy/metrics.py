@@ -40,6 +40,11 @@ COUNTERS: Mapping[str, str] = {
     "cache_read_tokens": "Of these, tokens that providers read from their prefix caches.",
     "passages_shown": "Passages of new blocks, where the answer to them was read.",
     "passages_quoted": "Of these, passages that the answer quotes.",
+    "items_written": "Items that writers of mid-term memory kept.",
+    "items_merged": "Items that were merged into one that says the same.",
+    "items_superseded": "Items whose value a newer one replaced.",
+    "items_evicted": "Items that gave way because their user has too many.",
+    "items_related": "Items that relations were taken from.",
 }
 
 # Name: (help, how the workers' values become one). `pending` counts rows of the shared database, so the newest reading
@@ -54,6 +59,8 @@ GAUGES: Mapping[str, tuple[str, str]] = {
     "tenants_switched_off": ("Tenants for whom memory is switched off.", "livemax"),
     "store_up": ("1 while the store works; means nothing while memory is off.", "livemin"),
     "embedder_ready": ("1 while the embedding model is loaded; 0: recall is lexical only.", "livemin"),
+    "items": ("Items of mid-term memory that are in use; known while consolidation is on.", "livemostrecent"),
+    "graph_edges": ("Relations of the long-term graph; known while consolidation is on.", "livemostrecent"),
     "policy_generation": ("Number of the policy in force; the lowest of all workers.", "livemin"),
     "policy_last_reload_successful": (
         "1 while the configuration is accepted; 0: an earlier one is in force.",

@@ -175,7 +175,7 @@ def write_items(
         transaction.write(
             "INSERT INTO item(tenant, conversation, writer, text, question, topic, said_at, created_at, used_at)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [(tenant, conversation, writer, item.text, item.question, item.topic, said_at, now, now)],
+            [(tenant, conversation, writer, item.text, item.question, item.topic, said_at, now, said_at)],
         )
         ((id,),) = transaction.read("SELECT last_insert_rowid()")
         transaction.write(
@@ -237,6 +237,11 @@ def mark_judged(transaction: Transaction, items: Iterable[int], newest: int) -> 
     transaction.write(
         "UPDATE item SET judged = ? WHERE id = ? AND judged < ?", [(newest, item, newest) for item in items]
     )
+
+
+def mark_related(transaction: Transaction, items: Iterable[int], version: int) -> None:
+    """Note that relations were taken from these items by that version of the rules."""
+    transaction.write("UPDATE item SET related = ? WHERE id = ?", [(version, item) for item in items])
 
 
 def count_uses(transaction: Transaction, items: Iterable[int], now: float) -> None:

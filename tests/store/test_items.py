@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import pytest
 
 from proxy.domain.items import Item, Span
@@ -13,16 +11,15 @@ from proxy.store.connection import Transaction
 from proxy.store.database import Database
 from proxy.store.items import (
     Group,
-    StoredItem,
     claim,
     groups,
-    items_of,
     sources_of,
     unread,
     waiting_conversations,
     write_items,
 )
 from proxy.store.selection import Target
+from tests.kept_items import keep, texts
 from tests.remembered import Past
 from tests.talking import NOW
 
@@ -33,27 +30,6 @@ ARCHIVE = "the archive of the lighthouse stands in building 14"
 
 def clock() -> float:
     return NOW + 100
-
-
-async def keep(database: Database, occurrences: tuple[int, ...], *items: Item, worker: str = "w") -> list[int]:
-    """Write these items as what a worker made of a conversation up to the last of these occurrences."""
-    ((conversation,),) = await database.read("SELECT conversation FROM occurrence WHERE id = ?", (occurrences[-1],))
-
-    def work(transaction: Transaction) -> list[int]:
-        assert claim(transaction, conversation, worker, NOW, NOW + 60)
-        return write_items(transaction, conversation, worker, occurrences[-1], items, "test/1", NOW)
-
-    return await database.transact(work)
-
-
-async def in_use(database: Database) -> list[StoredItem]:
-    """All items that are in use."""
-    found = await database.ask(groups)
-    return [item for group in found for item in await database.ask(functools.partial(items_of, group=group))]
-
-
-async def texts(database: Database) -> list[str]:
-    return [item.text for item in await in_use(database)]
 
 
 def item(text: str, *occurrences: int) -> Item:

@@ -1,0 +1,429 @@
+"""
+Consolidation: mid-term memory is tidied, bounded and abstracted, off the request path.
+
+For each group of items (of one user in one project): update queues, then relations; for each user: the bound. What is
+done is committed batch by batch, so that a run can end at any moment and the next one goes on; a run that finds nothing
+to do writes nothing. Every action is logged and can be taken back. The journal is never touched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import random
+import secrets
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Protocol, TypeVar
+
+import numpy as np
+import structlog
+
+from proxy.core.consolidation import relations
+from proxy.core.consolidation.capacity import CAPACITY_ITEMS, Use, evicted
+from proxy.core.consolidation.queues import (
+    Entry,
+    Floats,
+    Verdict,
+    entry_of,
+    key_text,
+    queues,
+    same_slot,
+    verdict,
+    word_vector,
+)
+from proxy.core.consolidation.relations import Edge, names_of
+from proxy.domain import Json
+from proxy.errors import MemoryFault
+from proxy.ports import Clock, Counts, Embedder, Vectors
+from proxy.store import consolidations, graph
+from proxy.store.connection import Ask, Transaction
+from proxy.store.consolidations import Action
+from proxy.store.database import Database
+from proxy.store.items import (
+    Group,
+    StoredItem,
+    groups,
+    items_of,
+    mark_judged,
+    mark_related,
+    save_item_vectors,
+    vectors_of_items,
+)
+from proxy.store.sweeping import lease, release
+
+BATCH_ITEMS = 256  # judged, and committed, at a time: some 20 ms in which requests wait to be journalled
+EMBEDDED_ITEMS = 32  # at a time: more save little, and hold up a stop
+REST_SECONDS = 0.01  # between batches: requests go first
+LOCK = "consolidation"  # name of the task: who consolidates at this moment
+LOCK_SECONDS = 60.0  # renewed with each batch; after this another process takes over from one that has died
+SPENT_SECONDS = 30 * 86_400.0  # for which what gave way for room can be taken back: a month, as with what is retired
+SPENT_ITEMS = 1_000  # removed at a time
+SLOT_LIKENESS = 0.0  # of items that state the same slot, however little alike they are
+
+T = TypeVar("T")
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Whose items are meant; "" all. `tenant` is a name."""
+
+    tenant: str = ""
+    user: str | None = None
+    scope: str | None = None
+
+    def means(self, group: Group) -> bool:
+        """Whether a group is among them."""
+        return (
+            self.tenant in ("", group.tenant_name)
+            and self.user in (None, group.user)
+            and self.scope in (None, group.scope)
+        )
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run did: actions by kind, items it looked at, relations; its key, "" where it changed nothing."""
+
+    key: str = ""
+    items: int = 0
+    done: Counter[str] = field(default_factory=Counter)
+    edges: int = 0  # that are new, or gone, as evidence of single items
+    spent: int = 0  # items that gave way for room a month ago, and are gone now
+    was_alone: bool = True  # else another process consolidates at this moment, and this one did nothing
+    actions: list[Action] = field(default_factory=list)  # of a dry run
+
+    def told(self) -> Json:
+        """As JSON."""
+        return {
+            "run": self.key,
+            "items": self.items,
+            **{what: self.done[what] for what in ("merged", "superseded", "evicted", "related")},
+            "removed": self.spent,
+            "alone": self.was_alone,
+            "would": [asdict(action) for action in self.actions],
+        }
+
+
+class Judge(Protocol):
+    """Judges what rules leave; implemented by `assist.consolidator`."""
+
+    async def judge(self, older: StoredItem, queue: Sequence[StoredItem], tenant: str) -> Verdict | None:
+        """What becomes of an item beside the newer ones of its queue; None: it is left, or nobody could say."""
+
+    async def relate(self, items: Sequence[StoredItem], tenant: str) -> Mapping[int, Sequence[Edge]]:
+        """What items relate, by item, each checked against the words of that item."""
+
+
+class Consolidator:
+    """Consolidates one database. Any number of processes may; one does at a time."""
+
+    def __init__(
+        self,
+        database: Database,
+        embedder: Embedder,
+        counts: Counts,
+        clock: Clock,
+        judge: Callable[[], Judge | None] = lambda: None,
+        capacity_items: int = CAPACITY_ITEMS,
+    ) -> None:
+        """
+        Args:
+            judge: the model that judges what rules leave, as the policy in force names it; None: nobody does.
+            capacity_items: that one user has at most.
+        """
+        self._database = database
+        self._embedder = embedder
+        self._counts = counts
+        self._clock = clock
+        self._judge = judge
+        self._capacity_items = capacity_items
+        self._held_until_ms = 0
+
+    def __repr__(self) -> str:
+        return f"<Consolidator {self._database!r}>"
+
+    async def run(self, which: Which = Which(), dry_run: bool = False) -> Outcome:
+        """
+        Consolidate what is meant.
+
+        Args:
+            dry_run: only say what would be done.
+
+        Raises:
+            MemoryFault: it was not finished; what is done by then stays so, and the next run goes on.
+        """
+        await self._database.open()
+        outcome = Outcome()
+        if not dry_run and not await self._hold():
+            outcome.was_alone = False
+            return outcome
+        try:
+            meant = [group for group in await self._database.ask(groups) if which.means(group)]
+            for group in meant:
+                await self._queues(group, outcome, dry_run)
+            for tenant, user in dict.fromkeys((group.tenant, group.user) for group in meant if group.user):
+                await self._bound(tenant, user, outcome, dry_run)
+            for group in meant:
+                await self._relate(group, outcome, dry_run)
+            if not dry_run:
+                await self._clean(outcome)
+        finally:
+            if not dry_run:
+                await self._release()
+        if outcome.key:
+            log.info("consolidated", name=outcome.key, rows=sum(outcome.done.values()))
+        return outcome
+
+    async def undo(self, key: str, tenant: str = "") -> Json | None:
+        """
+        Take back what a run did; None: there is no such run, or it was taken back before.
+
+        Args:
+            key: of the run.
+            tenant: whose it must be; "": anybody's.
+        """
+        await self._database.open()
+        step = functools.partial(consolidations.undo, key=key, tenant=tenant, at=self._clock())
+        count = await self._database.transact(step)
+        return None if count is None else {"run": key, **count}
+
+    async def runs(self, tenant: str = "", limit: int = 20) -> list[Json]:
+        """The newest runs that changed something. `tenant` "": of all."""
+        await self._database.open()
+        found = await self._database.ask(functools.partial(consolidations.runs, tenant=tenant, limit=limit))
+        return [
+            {
+                "run": run.key,
+                "tenant": run.tenant,
+                "at": _time(run.at),
+                "undone_at": _time(run.undone_at) if run.undone_at else None,
+                "merged": run.merged,
+                "superseded": run.superseded,
+                "evicted": run.evicted,
+                "related": run.related,
+            }
+            for run in found
+        ]
+
+    async def _queues(self, group: Group, outcome: Outcome, dry_run: bool) -> None:
+        """The update queues of a group, oldest item first."""
+        items = await self._database.ask(functools.partial(items_of, group=group))
+        newest = max((item.id for item in items), default=0)
+        outcome.items += len(items)
+        if all(item.judged >= newest for item in items):
+            return
+        entries = await asyncio.to_thread(lambda: [entry_of(item.id, item.text, item.role) for item in items])
+        vectors = await self._vectors(items, entries, dry_run)
+        slots, kept_apart = same_slot(entries), await self._undone(items)
+        row_of = {item.id: row for row, item in enumerate(items)}
+        gone: set[int] = set()
+        for start in range(0, len(items), BATCH_ITEMS):
+            stop = min(start + BATCH_ITEMS, len(items))
+            if all(item.judged >= newest for item in items[start:stop]):
+                continue
+            near = await asyncio.to_thread(queues, vectors, start, stop)
+            verdicts: list[Verdict] = []
+            for row, queue in zip(range(start, stop), near, strict=True):
+                at = {following: likeness for following, likeness in queue}
+                if row in slots:
+                    at.setdefault(slots[row], SLOT_LIKENESS)
+                left = {
+                    other: likeness
+                    for other, likeness in at.items()
+                    if items[other].id > items[row].judged
+                    and (items[row].id, items[other].id) not in kept_apart
+                    and items[other].id not in gone
+                }
+                found = _by_rules(entries, row, left) or await self._by_model(items, row, left, group, dry_run)
+                if found is not None and found.heir in row_of:
+                    verdicts.append(found)
+                    gone.add(found.item)
+            actions = [Action(one.item, one.heir, one.what, one.why) for one in verdicts]
+            await self._commit(group, actions, outcome, dry_run, [item.id for item in items[start:stop]], newest)
+
+    async def _by_model(
+        self, items: Sequence[StoredItem], row: int, queue: Mapping[int, float], group: Group, dry_run: bool
+    ) -> Verdict | None:
+        judge = self._judge()
+        if judge is None or dry_run or not queue:
+            return None
+        found = await judge.judge(items[row], [items[other] for other in queue], group.tenant_name)
+        return found if found is not None and found.heir in {items[other].id for other in queue} else None
+
+    async def _bound(self, tenant: int, user: str, outcome: Outcome, dry_run: bool) -> None:
+        """Let a user have no more items than the bound."""
+
+        def used(ask: Ask) -> tuple[Group | None, list[Use]]:
+            theirs = [group for group in groups(ask) if (group.tenant, group.user) == (tenant, user)]
+            found = [item for group in theirs for item in items_of(ask, group)]
+            return (theirs[0] if theirs else None), [
+                Use(item.id, item.said_at, item.used_at, item.uses) for item in found
+            ]
+
+        group, uses = await self._database.ask(used)
+        if group is None:
+            return
+        going = evicted(uses, self._capacity_items, self._clock())
+        for start in range(0, len(going), BATCH_ITEMS):
+            some = going[start : start + BATCH_ITEMS]
+            why = f"more than {self._capacity_items:,} items"
+            actions = [Action(use.id, 0, "evicted", f"{why}; used {use.uses} times") for use in some]
+            await self._commit(group, actions, outcome, dry_run)
+
+    async def _relate(self, group: Group, outcome: Outcome, dry_run: bool) -> None:
+        """Take relations from the items of a group, where one of them was not read yet."""
+        items = await self._database.ask(functools.partial(items_of, group=group))
+        if all(item.related >= relations.VERSION for item in items):
+            return
+        people = await self._database.ask(functools.partial(_people, tenant=group.tenant))
+        kept_apart = {item for item, heir in await self._undone(items) if not heir}
+        stored = await self._database.ask(functools.partial(graph.edges_of_items, items=[item.id for item in items]))
+        found = await asyncio.to_thread(_relations, items, people)
+        found = {item: edges for item, edges in found.items() if item not in kept_apart}
+        unread = [item for item in items if item.related < relations.VERSION and item.id not in kept_apart]
+        if (judge := self._judge()) is not None and not dry_run:
+            for start in range(0, len(unread), EMBEDDED_ITEMS):
+                more = await judge.relate(unread[start : start + EMBEDDED_ITEMS], group.tenant_name)
+                for item, edges in more.items():
+                    hidden = [edge for edge in edges if any(relations.is_hidden(n, people) for n in edge.nodes)]
+                    found[item] = frozenset({*found.get(item, ()), *edges}.difference(hidden))
+        # words get more common, so that they relate less; what a sentence or a model states stays
+        stated = {item: frozenset(e for e in edges if e.relation != "related-to") for item, edges in stored.items()}
+        whole = {item.id: found.get(item.id, frozenset()) | stated.get(item.id, frozenset()) for item in items}
+        changed = [item for item, edges in whole.items() if edges != stored.get(item, frozenset())]
+        for start in range(0, max(len(changed), 1), BATCH_ITEMS):
+            some = changed[start : start + BATCH_ITEMS]
+            outcome.edges += sum(len(whole[item] ^ stored.get(item, frozenset())) for item in some)
+            actions = [Action(item, 0, "related", f"{len(whole[item])} relations") for item in some]
+            if dry_run:
+                outcome.done["related"] += len(actions)
+                continue
+
+            def work(transaction: Transaction, actions: Sequence[Action] = actions) -> None:
+                for action in self._act(transaction, group, actions, outcome):
+                    graph.relate(transaction, group.tenant, action.item, whole[action.item])
+                graph.forget_unused(transaction, group.tenant)
+
+            if actions:
+                await self._transact(work)
+        if not dry_run:
+            read = functools.partial(
+                mark_related, items=[item.id for item in items if item.related < relations.VERSION],
+                version=relations.VERSION,
+            )  # fmt: skip
+            await self._transact(read)
+
+    async def _clean(self, outcome: Outcome) -> None:
+        """Remove what gave way for room so long ago that nobody will take it back."""
+        before = self._clock() - SPENT_SECONDS
+        spent = functools.partial(consolidations.forget_spent, before=before, limit=SPENT_ITEMS)
+        while await self._database.ask(functools.partial(consolidations.has_spent, before=before)):
+            outcome.spent += await self._transact(spent)
+
+    async def _vectors(self, items: Sequence[StoredItem], entries: Sequence[Entry], dry_run: bool) -> Floats:
+        """Unit vectors, (n, d): by the model, which embeds those that have none; without one, of their words."""
+        if not self._embedder.ready:
+            return np.array([word_vector(entry) for entry in entries])
+        known = dict(
+            await self._database.ask(
+                functools.partial(vectors_of_items, items=[item.id for item in items], model=self._embedder.name)
+            )
+        )
+        lacking = [item for item in items if item.id not in known]
+        for start in range(0, len(lacking), EMBEDDED_ITEMS):
+            some = lacking[start : start + EMBEDDED_ITEMS]
+            vectors = await self._embedder.embed_passages([key_text(item.text, item.question) for item in some])
+            made: dict[int, Vectors] = {item.id: v for item, v in zip(some, vectors, strict=True)}
+            known |= made
+            if not dry_run:
+                await self._transact(functools.partial(save_item_vectors, model=self._embedder.name, vectors=made))
+        return np.array([known[item.id] for item in items])
+
+    async def _undone(self, items: Sequence[StoredItem]) -> frozenset[tuple[int, int]]:
+        return await self._database.ask(
+            functools.partial(consolidations.undone_pairs, items=[item.id for item in items])
+        )
+
+    async def _commit(
+        self,
+        group: Group,
+        actions: Sequence[Action],
+        outcome: Outcome,
+        dry_run: bool,
+        judged: Sequence[int] = (),
+        newest: int = 0,
+    ) -> None:
+        if dry_run:
+            outcome.actions += actions
+            outcome.done.update(action.what for action in actions)
+            return
+
+        def work(transaction: Transaction) -> None:
+            self._act(transaction, group, actions, outcome)
+            mark_judged(transaction, judged, newest)
+
+        await self._transact(work)
+
+    def _act(
+        self, transaction: Transaction, group: Group, actions: Sequence[Action], outcome: Outcome
+    ) -> Sequence[Action]:
+        if not actions:
+            return ()
+        at = self._clock()
+        outcome.key = outcome.key or f"k-{secrets.token_hex(8)}"
+        run = consolidations.begin(transaction, outcome.key, group.tenant, at)
+        done = consolidations.act(transaction, run, actions, at)
+        outcome.done.update(action.what for action in done)
+        for action in done:
+            self._counts.add(f"items_{action.what}", 1)
+        return done
+
+    async def _transact(self, work: Callable[[Transaction], T]) -> T:
+        """One batch, while this process still is the one that consolidates; then a rest."""
+        if not await self._hold():
+            raise MemoryFault("consolidating: another process has taken over")
+        result = await self._database.transact(work)
+        await asyncio.sleep(REST_SECONDS)
+        return result
+
+    async def _hold(self) -> bool:
+        """Whether this process is the one that consolidates; it stays so for a while."""
+        now_ms = int(self._clock() * 1000)
+        until_ms = now_ms + int(LOCK_SECONDS * 1000) + random.randrange(1000)
+        if self._held_until_ms - now_ms > LOCK_SECONDS * 500:  # more than half of it is left
+            return True
+        step = functools.partial(lease, name=LOCK, mine=self._held_until_ms, now_ms=now_ms, until_ms=until_ms)
+        is_mine = await self._database.transact(step)
+        self._held_until_ms = until_ms if is_mine else 0
+        return is_mine
+
+    async def _release(self) -> None:
+        mine, self._held_until_ms = self._held_until_ms, 0
+        await self._database.transact(functools.partial(release, name=LOCK, mine=mine))
+
+
+def _by_rules(entries: Sequence[Entry], row: int, queue: Mapping[int, float]) -> Verdict | None:
+    """The first verdict of a queue, the most similar items first."""
+    judged = (verdict(entries[row], entries[other], likeness) for other, likeness in queue.items())
+    return next((found for found in judged if found is not None), None)
+
+
+def _people(ask: Ask, tenant: int) -> frozenset[str]:
+    """Words that name a tenant's users, and whoever is named as a speaker."""
+    named = (*graph.users_of(ask, tenant), *graph.speakers_of(ask, tenant))
+    return frozenset(part for name in named for part in names_of(name))
+
+
+def _relations(items: Sequence[StoredItem], people: frozenset[str]) -> dict[int, frozenset[Edge]]:
+    """What the items of a group relate, by rules."""
+    frequencies = Counter(word for item in items for word in relations.words(item.text))
+    return {item.id: frozenset(relations.relations(item.text, people, frequencies, len(items))) for item in items}
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

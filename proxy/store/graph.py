@@ -1,0 +1,114 @@
+"""
+The graph of long-term memory as rows: nodes and edges of a tenant, and the items that each edge follows from.
+
+An edge says nothing of whose items these are; who asks for edges is given their evidence to decide what may be seen.
+Evidence that is retired, or superseded by a newer value, does not count; what was evicted for room does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+import orjson
+
+from proxy.core.consolidation.relations import Edge, Node
+from proxy.core.consolidation.strength import Evidence
+from proxy.store.connection import Ask, Row, Transaction
+from proxy.store.items import HIDDEN
+from proxy.store.messages import ids
+
+EDGE = """
+SELECT edge.id FROM edge JOIN node AS a ON a.id = edge.source JOIN node AS b ON b.id = edge.target
+WHERE edge.tenant = ? AND edge.relation = ? AND a.kind = ? AND a.name = ? AND b.kind = ? AND b.name = ?
+"""
+ADD_NODE = "INSERT OR IGNORE INTO node(tenant, kind, name) VALUES (?, ?, ?)"
+ADD_EDGE = """
+INSERT OR IGNORE INTO edge(tenant, source, relation, target)
+SELECT a.tenant, a.id, ?2, b.id FROM node AS a JOIN node AS b ON b.tenant = a.tenant
+WHERE a.tenant = ?1 AND a.kind = ?3 AND a.name = ?4 AND b.kind = ?5 AND b.name = ?6
+"""
+EVIDENCE = f"""
+SELECT edge.id, edge.relation, a.kind, a.name, b.kind, b.name,
+    json_group_array(json_array(conversation.user, conversation.id, item.said_at))
+FROM edge JOIN node AS a ON a.id = edge.source JOIN node AS b ON b.id = edge.target
+JOIN edge_evidence ON edge_evidence.edge = edge.id JOIN item ON item.id = edge_evidence.item
+JOIN conversation ON conversation.id = item.conversation
+WHERE edge.tenant = ?1 AND item.state <> 'superseded' AND NOT {HIDDEN.format(item="item.id")}
+GROUP BY edge.id ORDER BY edge.id
+"""
+OF_ITEMS = """
+SELECT edge_evidence.item, edge.relation, a.kind, a.name, b.kind, b.name
+FROM json_each(?) AS asked CROSS JOIN edge_evidence ON edge_evidence.item = asked.value
+JOIN edge ON edge.id = edge_evidence.edge JOIN node AS a ON a.id = edge.source JOIN node AS b ON b.id = edge.target
+"""
+UNUSED_EDGES = "DELETE FROM edge WHERE tenant = ? AND NOT EXISTS (SELECT 1 FROM edge_evidence WHERE edge = edge.id)"
+UNUSED_NODES = """
+DELETE FROM node WHERE tenant = ? AND NOT EXISTS (SELECT 1 FROM edge WHERE source = node.id)
+    AND NOT EXISTS (SELECT 1 FROM edge WHERE target = node.id)
+"""
+PEOPLE = "SELECT DISTINCT user FROM conversation WHERE tenant = ? AND user <> ''"
+SPEAKERS = "SELECT DISTINCT tags FROM memory WHERE tenant = ? AND (tags LIKE '%: %' OR tags LIKE '%:')"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEdge:
+    """An edge and what speaks for it."""
+
+    id: int
+    edge: Edge
+    evidence: tuple[Evidence, ...]
+
+
+def edges_of_tenant(ask: Ask, tenant: int) -> list[StoredEdge]:
+    """All edges of a tenant that anything speaks for now."""
+    return [
+        StoredEdge(id, _edge(*told), tuple(Evidence(*one) for one in orjson.loads(evidence)))
+        for id, *told, evidence in ask(EVIDENCE, (tenant,))
+    ]
+
+
+def edges_of_items(ask: Ask, items: Iterable[int]) -> Mapping[int, frozenset[Edge]]:
+    """By item, the edges that it speaks for; items without any are left out."""
+    found: dict[int, set[Edge]] = {}
+    for item, *told in ask(OF_ITEMS, (ids(items),)):
+        found.setdefault(item, set()).add(_edge(*told))
+    return {item: frozenset(edges) for item, edges in found.items()}
+
+
+def relate(transaction: Transaction, tenant: int, item: int, edges: Collection[Edge]) -> None:
+    """Let an item speak for these edges of its tenant, and for no others."""
+    transaction.write("DELETE FROM edge_evidence WHERE item = ?", [(item,)])
+    for edge in edges:
+        named = (tenant, edge.relation, edge.source.kind, edge.source.name, edge.target.kind, edge.target.name)
+        transaction.write(ADD_NODE, [(tenant, node.kind, node.name) for node in (edge.source, edge.target)])
+        transaction.write(ADD_EDGE, [named])
+        ((id,),) = transaction.read(EDGE, named)
+        transaction.write("INSERT OR IGNORE INTO edge_evidence(edge, item) VALUES (?, ?)", [(id, item)])
+
+
+def forget_unused(transaction: Transaction, tenant: int) -> None:
+    """Remove edges that no item speaks for, and nodes without edges."""
+    transaction.write(UNUSED_EDGES, [(tenant,)])
+    transaction.write(UNUSED_NODES, [(tenant,)])
+
+
+def users_of(ask: Ask, tenant: int) -> list[str]:
+    """Names or ids of a tenant's users."""
+    return [user for (user,) in ask(PEOPLE, (tenant,))]
+
+
+def speakers_of(ask: Ask, tenant: int) -> list[str]:
+    """Names that messages of a tenant open with, as transcripts do, in small letters."""
+    found = {tag for (tags,) in ask(SPEAKERS, (tenant,)) for tag in tags.split() if tag.endswith(":")}
+    return sorted(tag.removesuffix(":") for tag in found)
+
+
+def _edge(relation: str, *ends: str) -> Edge:
+    kind, name, other_kind, other_name = ends
+    return Edge(Node(kind, name), relation, Node(other_kind, other_name))  # type: ignore[arg-type]
+
+
+def counts(ask: Ask) -> Row:
+    """How many nodes and edges there are, of all tenants."""
+    return ask("SELECT (SELECT count(*) FROM node), (SELECT count(*) FROM edge)")[0]

@@ -1,0 +1,99 @@
+"""Relations are taken from few forms of sentence, and name no person, secret, number or contact."""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.core.consolidation.relations import Edge, Node, is_hidden, names_of, relations, words
+
+
+def stated(text: str, *people: str) -> list[str]:
+    """Relations that a sentence states, without those of words that stand together."""
+    return [told(edge) for edge in relations(text, people, {}, 100)]
+
+
+def told(edge: Edge) -> str:
+    return f"{edge.source.name} {edge.relation} {edge.target.name}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Oscar is a guinea pig.", ["Oscar is-a guinea pig"]),
+        ("Ann: And you know that Leith is a harbour town in the north", ["Leith is-a harbour town"]),
+        (
+            "We do crafts such as pottery, painting and weaving.",
+            ["pottery is-a crafts", "painting is-a crafts", "weaving is-a crafts"],
+        ),
+        ("We grow medlars and other fruits", ["medlars is-a fruits"]),
+        ("Postgres supports a window function.", ["Postgres has-property window function"]),
+        ("Leith is beautiful.", ["Leith has-property beautiful"]),
+    ],
+)
+def test_a_sentence_that_states_a_kind_or_a_property_is_taken(text: str, expected: list[str]) -> None:
+    assert stated(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Paris is a bit of a way off",
+        "It is a nice day.",
+        "Oscar is a great joke",
+        "Is Oscar a guinea pig?",
+        "John read a book about Apple",
+        "She was a teacher in Leith",
+    ],
+)
+def test_nothing_else_is(text: str) -> None:
+    assert stated(text) == []
+
+
+def test_words_that_stand_together_in_several_items_are_related_and_common_ones_are_not() -> None:
+    frequencies = {"medlars": 3, "pottery": 2, "garden": 40, "single": 1}
+    found = relations("the medlars, the pottery, a garden and a single thing", (), frequencies, 100)
+    assert [told(edge) for edge in found] == ["medlars related-to pottery"]
+    assert {"medlars", "pottery", "garden"} <= words("Ann: the medlars, the pottery, a garden")
+    assert "ann" not in words("Ann: the medlars")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My sister Wilma is a pilot and Wilma loves Leith",
+        "Wilma: Wilma is a pilot.",
+        "I'm Wilma, and Wilma is a pilot.",
+        "Ms Wilma is a pilot.",
+    ],
+)
+def test_a_person_is_no_node(text: str) -> None:
+    assert not any(
+        "wilma" in edge.source.name.lower() for edge in relations(text, (), dict.fromkeys(words(text), 2), 100)
+    )
+
+
+def test_users_are_no_nodes_by_any_part_of_their_names() -> None:
+    people = names_of("wilma.okonkwo-brandt@example.com")
+    assert {"wilma", "okonkwo", "brandt"} <= people
+    assert stated("Wilma is a pilot.", *people) == []
+    assert stated("Okonkwo is a harbour.", *people) == []
+    assert stated("Leith is a harbour.", *people) == ["Leith is-a harbour"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The password of the medlars is the pottery",
+        "Leith is a harbour, write to ann@example.com",
+        "Leith is a harbour, https://example.com/leith",
+        "Leith is a harbour, my phone number is the usual",
+        r"Leith is a harbour in C:\secrets",
+    ],
+)
+def test_nothing_is_taken_from_what_holds_a_secret_or_leads_to_somebody(text: str) -> None:
+    assert relations(text, (), dict.fromkeys(words(text), 2), 100) == ()
+
+
+@pytest.mark.parametrize("name", ["ann7", "a_b", "4111 1111", "ann@example.com", "x" * 41, "ignore\nall"])
+def test_only_plain_words_are_names(name: str) -> None:
+    assert is_hidden(Node("concept", name), ())
