@@ -57,6 +57,7 @@ GAUGES: Mapping[str, tuple[str, str]] = {
     "memory_on": ("1 unless memory.mode is off; then nothing is read or written.", "livemin"),
     "memory_switched_off": ("1 while memory is switched off for everybody (palimpsest disable).", "livemax"),
     "tenants_switched_off": ("Tenants for whom memory is switched off.", "livemax"),
+    "facts_lag_seconds": ("How long the oldest message has waited for its facts to be extracted.", "livemostrecent"),
     "store_up": ("1 while the store works; means nothing while memory is off.", "livemin"),
     "embedder_ready": ("1 while the embedding model is loaded; 0: recall is lexical only.", "livemin"),
     "items": ("Items of mid-term memory that are in use; known while consolidation is on.", "livemostrecent"),
@@ -146,6 +147,13 @@ class Metrics:
         self._assist_dollars = Counter(
             "palimpsest_assist_dollars", "Price of those calls, where it is known.", ("role",), registry=own
         )
+        self._facts = Gauge(
+            "palimpsest_facts",
+            "Statements of facts that are stored.",
+            ("category",),
+            multiprocess_mode="livemostrecent",
+            registry=own,
+        )
         if not self._shared:
             ProcessCollector(registry=own)
 
@@ -217,6 +225,10 @@ class Metrics:
         self._assist_tokens.labels(role, "prompt").inc(prompt_tokens)
         self._assist_tokens.labels(role, "completion").inc(completion_tokens)
         self._assist_dollars.labels(role).inc(dollars)
+
+    def facts(self, category: str, statements: int) -> None:
+        """Set how many stored statements of facts are of this category."""
+        self._facts.labels(category).set(statements)
 
     def render(self) -> bytes:
         """All metrics of all workers in Prometheus' text format (`CONTENT_TYPE`)."""

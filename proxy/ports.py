@@ -325,7 +325,7 @@ class Counts(AssistCounts, Protocol):
         """Count turns that were not archived."""
 
     def observe(self, stage: str, seconds: float) -> None:
-        """Record the duration of a stage: `memory`, `recall`, `embed_query`, `journal`, `index`."""
+        """Record the duration of a stage: `memory`, `recall`, `embed_query`, `journal`, `index`, `facts`."""
 
     def gauge(self, name: str, value: float) -> None:
         """Set a state; its names are those of `metrics.GAUGES`."""
@@ -338,3 +338,6 @@ class Counts(AssistCounts, Protocol):
 
     def swept(self, kind: str, rows: int) -> None:
         """Count what was erased for its age or for room."""
+
+    def facts(self, category: str, statements: int) -> None:
+        """Set how many stored statements of facts are of this category."""

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from proxy.core.recall.ranking import RECIPE, Recipe
 from proxy.index.passage_tables import PassageTables
+from proxy.memory.fact_extraction import FactExtraction
 from proxy.memory.forgetting import VACUUM_BYTES, Forgetting
 from proxy.memory.importing import Importing
 from proxy.memory.indexing import BATCH_PASSAGES, LEASE_SECONDS, Indexer
@@ -83,6 +84,10 @@ class Archive:
     def indexer(self, batch_passages: int = BATCH_PASSAGES, lease_seconds: float = LEASE_SECONDS) -> Indexer:
         """A worker of the index."""
         return Indexer(self.derived, self.embedder, self._counts, batch_passages, lease_seconds)
+
+    def fact_extraction(self, secret: bytes) -> FactExtraction:
+        """A worker that extracts facts; see `FactExtraction`."""
+        return FactExtraction(self.database, secret, self._counts, self._clock)
 
     def forgetting(
         self, secret: bytes, vacuum_bytes: float = VACUUM_BYTES, backups: Callable[[], str] | None = None

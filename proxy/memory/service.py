@@ -55,6 +55,7 @@ LOADING = "the embedding model is being loaded: recall waits for it as long as i
 BEHIND = 1_000  # passages that wait: half a minute of embedding on a busy machine
 MISSING = "the embedding model is missing: recall is lexical only; run palimpsest model install"
 SET_ASIDE = "passages that cannot be embedded were set aside since the start, and are found by words; the log says why"
+WITHOUT_FACTS = "messages whose facts cannot be extracted were set aside since the start; the log says why"
 
 log = structlog.get_logger()
 
@@ -123,6 +124,8 @@ class MemoryService:
         self._model = model or LocalEmbedder(policy.model, counts)
         self._archive = Archive(policy, counts, self._model, clock, model_loaded=self._loaded)
         self._indexer = self._archive.indexer()
+        self._extraction = self._archive.fact_extraction(secret)
+        self._extracts = False
         self.supervisor = Supervisor(counts)
         self._uncounted = ""  # why tokens are not
         self._reported: tuple[str, ...] = ()
@@ -144,7 +147,7 @@ class MemoryService:
         self.archivist = Archivist(
             *(self.journal, counts, secret, clock),
             on_usage=self._learn,
-            on_written=self._indexer.wake,
+            on_written=self._written,
             redacts=policy.archive.redact,
             tracer=tracer,
             limits=replace(limits, commit_wait_seconds=policy.memory.deadline_ms / 1000),
@@ -189,6 +192,8 @@ class MemoryService:
         wait_seconds = policy.memory.deadline_ms / 1000
         self.archivist.apply(redacts=policy.archive.redact, commit_wait_seconds=wait_seconds)
         self.windows.apply(policy.pressure)
+        if self._is_open:
+            self._start_facts()
 
     async def _open(self) -> None:
         if self._is_open:
@@ -207,6 +212,17 @@ class MemoryService:
         start("erasure", self.forgetting.finish)
         start("retention", self.sweeper.run)
         start("state", self._report)
+        self._start_facts()
+
+    def _start_facts(self) -> None:
+        """Extract facts from now on, where the policy wants them."""
+        if self._policy.facts.is_on and not self._extracts:
+            self._extracts = True
+            self.supervisor.start("facts", partial(self._extraction.run, self._may_extract))
+
+    def _may_extract(self) -> bool:
+        policy = self._policy
+        return policy.facts.is_on and policy.memory.mode is Mode.ON and not self.archivist.is_failing
 
     async def _follow(self) -> None:
         """Learn what stands in the database, and from now on what changes there."""
@@ -273,6 +289,7 @@ class MemoryService:
         yield from self.archivist.troubles
         told = (
             (self._indexer.has_set_aside, SET_ASIDE),
+            (self._extraction.has_set_aside, WITHOUT_FACTS),
             (bool(self._archive.database.replaced), REPLACED),
             (pending is None, SILENT),
             (self._model.ready and (pending or 0) >= BEHIND, _behind(pending or 0)),
@@ -318,6 +335,10 @@ class MemoryService:
         except MemoryFault as fault:
             self._uncounted = f"tokens cannot be counted, requests pass without memory: {fault}"
             log.error("tokens cannot be counted, requests pass without memory", reason=str(fault))
+
+    def _written(self) -> None:
+        self._indexer.wake()
+        self._extraction.wake()
 
     def _learn(self, turn: Turn, prompt_tokens: int) -> None:
         """Take in how many tokens the upstream counted for the prompt of a turn."""
