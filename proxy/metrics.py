@@ -117,6 +117,19 @@ class Metrics:
         }
         build = Gauge("palimpsest_build_info", "1.", ("version",), multiprocess_mode="livemax", registry=own)
         build.labels(__version__).set(1)
+        self._probes = Counter(
+            "palimpsest_probes",
+            "Questions that memory asked itself, by the stage at which the answer got lost; found: it was not.",
+            ("stage",),
+            registry=own,
+        )
+        self._gaps = Gauge(
+            "palimpsest_gap",
+            "Share of their answers, among the newest, that is lost in writing (write) or in recall (retrieval).",
+            ("gap",),
+            multiprocess_mode="livemostrecent",
+            registry=own,
+        )
         self._rows_remaining = Gauge(
             "palimpsest_retention_rows_remaining",
             "Rows that are older than retention allows, and not erased yet.",
@@ -206,6 +219,14 @@ class Metrics:
     def gauge(self, name: str, value: float) -> None:
         """Set a state; `name` is one of `GAUGES`."""
         self._gauges[name].set(value)
+
+    def probed(self, stage: str) -> None:
+        """Count a question that memory asked itself, by where its answer got lost."""
+        self._probes.labels(stage).inc()
+
+    def gap(self, name: str, share: float) -> None:
+        """Set the estimate of a gap, `write` or `retrieval`: 0..1."""
+        self._gaps.labels(name).set(share)
 
     def retention(self, kind: str, rows: int, oldest_seconds: float) -> None:
         """Set what of a kind is due to be erased for its age, and how old the oldest of it is; 0: nothing is."""

@@ -90,6 +90,7 @@ class Pipeline:
         self._keyring = keyring
         self._rules = Rules(policy, signals, secret, memory.tokens.text, generation, off_for)
         self._archivist = memory.archivist
+        self._traffic = memory.traffic
         self._windows = ModelWindows(policy, memory.windows)
         self._metrics = metrics
         self._clock = clock
@@ -161,6 +162,8 @@ class Pipeline:
         running = asyncio.create_task(self._guarded(attempt))
         self._running.add(running)
         running.add_done_callback(self._running.discard)
+        self._traffic.begin()
+        running.add_done_callback(self._traffic.end)
         try:
             await asyncio.wait((running,), timeout=max(attempt.deadline + GRACE_SECONDS - now, 0))
         except asyncio.CancelledError:  # nobody will send it

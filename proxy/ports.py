@@ -315,23 +315,33 @@ class AssistCounts(Protocol):
         """Count what a provider will charge for."""
 
 
-class Counts(AssistCounts, Protocol):
-    """The counters that services report to; implemented by `metrics.Metrics`."""
+class LookupCounts(Protocol):
+    """The counters of look-ups; implemented by `metrics.Metrics`."""
 
     def fault(self, where: str) -> None:
         """Count a fault of memory; the request went on."""
 
-    def turns_lost(self, turns: int) -> None:
-        """Count turns that were not archived."""
-
     def observe(self, stage: str, seconds: float) -> None:
         """Record the duration of a stage: `memory`, `recall`, `embed_query`, `journal`, `index`, `facts`."""
+
+
+class Counts(LookupCounts, AssistCounts, Protocol):
+    """The counters that services report to; implemented by `metrics.Metrics`."""
+
+    def turns_lost(self, turns: int) -> None:
+        """Count turns that were not archived."""
 
     def gauge(self, name: str, value: float) -> None:
         """Set a state; its names are those of `metrics.GAUGES`."""
 
     def add(self, name: str, amount: float) -> None:
         """Count so many more; its names are those of `metrics.COUNTERS`."""
+
+    def probed(self, stage: str) -> None:
+        """Count a question that memory asked itself; `stage` is where its answer got lost, a `ProbeStage`."""
+
+    def gap(self, name: str, share: float) -> None:
+        """Set the estimate of a gap: `write` or `retrieval`."""
 
     def retention(self, kind: str, rows: int, oldest_seconds: float) -> None:
         """Set what of a kind is due to be erased for its age, and how old the oldest of it is."""

@@ -129,8 +129,18 @@ def numbers(stats: Mapping[str, Any], now: float) -> RenderableType:
                 if stats["searches"]
                 else "none",
             ),
+            ("probes", gaps(stats["gaps"]) if stats["gaps"] else ""),
         ]
     )
+
+
+def gaps(found: Mapping[str, Any]) -> str:
+    """An estimate of what gets lost (`core/recall/gaps.as_json`), in one sentence."""
+    write, retrieval = (
+        f"{100 * found[f'{gap}_gap']:.0f} ±{100 * found[f'{gap}_error']:.0f}" for gap in ("write", "retrieval")
+    )
+    more = {"write": "more in writing", "retrieval": "more in recall"}.get(found["verdict"], "alike")
+    return f"of {found['probes']} answers {write} % got lost in writing, {retrieval} % in recall: {more}"
 
 
 def _switch(off: Mapping[str, Any]) -> str:

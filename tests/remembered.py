@@ -49,6 +49,9 @@ class WordEmbedder:
         self.asked += texts
         return np.array([meaning(text) for text in texts])
 
+    async def embed_aside(self, texts: Sequence[str]) -> Vectors:
+        return np.array([meaning(text) for text in texts])
+
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         return np.array([meaning(text) for text in texts])
 

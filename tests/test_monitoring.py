@@ -34,6 +34,8 @@ def known() -> dict[str, set[str]]:
     metrics.refused("origin")
     metrics.retention("turns", 1, 1.0)
     metrics.observe("memory", 0.1)
+    metrics.probed("found")
+    metrics.gap("write", 0.0)
     found: dict[str, set[str]] = {}
     for line in metrics.render().decode().splitlines():
         name, labels = re.fullmatch(r"(\w+)(?:\{(.*)\})? \S+", line).groups() if line[0] != "#" else ("", "")  # type: ignore[union-attr]

@@ -19,7 +19,20 @@ from pathlib import Path
 from rich.console import Console
 
 from proxy import __version__, terminal
-from proxy.commands import backup, check, forgetting, key, mcp, openapi, retention, stats, switch, transfer, why_not
+from proxy.commands import (
+    backup,
+    check,
+    forgetting,
+    gaps,
+    key,
+    mcp,
+    openapi,
+    retention,
+    stats,
+    switch,
+    transfer,
+    why_not,
+)
 from proxy.commands.arguments import (
     DONE,
     FAILED,
@@ -193,6 +206,7 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     policy_flags(explain)
 
     why_not.add_command(command)
+    gaps.add_command(command)
     transfer.add_commands(command)
     backup.add_commands(command)
     check.add_command(command)

@@ -26,6 +26,11 @@ class Reading:
         wanted = set(labels.items())
         return sum(value for (known, told), value in self.samples.items() if known == name and wanted <= told)
 
+    def value(self, name: str, **labels: str) -> float | None:
+        """Of one sample; None: it is not there."""
+        found = self.samples.get((name, frozenset(labels.items())))
+        return None if found is None else round(found, 4)
+
     def buckets(self, stage: str) -> dict[float, float]:
         """Of one stage's histogram: counts by upper edge in seconds."""
         found: dict[float, float] = {}
@@ -62,6 +67,8 @@ class Figures:
     memory_p95_ms: float | None
     recall_p50_ms: float | None
     recall_p95_ms: float | None
+    write_gap: float | None  # of the newest probes, where there are any
+    retrieval_gap: float | None
     archive_lag_seconds: float
     queued_turns: int
     queue_bytes: int
@@ -109,6 +116,8 @@ def figures(before: Reading, now: Reading) -> Figures:
         memory_p95_ms=memory[1],
         recall_p50_ms=recall[0],
         recall_p95_ms=recall[1],
+        write_gap=now.value("palimpsest_gap", gap="write"),
+        retrieval_gap=now.value("palimpsest_gap", gap="retrieval"),
         archive_lag_seconds=round(now.sum("palimpsest_archive_lag_seconds"), 1),
         queued_turns=int(now.sum("palimpsest_queued")),
         queue_bytes=int(now.sum("palimpsest_queue_bytes")),

@@ -10,9 +10,11 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from math import inf
+from random import Random
 from typing import Any
 
 from proxy.core.caller.identity import tenant_of
+from proxy.core.recall.gaps import GapEstimate
 from proxy.core.recall.generosity import DEMANDS
 from proxy.core.recall.trail import Trace
 from proxy.domain import TURN_PREFIX, BlockKind, Json, Query, Reach, Recalled
@@ -29,6 +31,7 @@ from proxy.memory.trails import Trails
 from proxy.metrics import Metrics
 from proxy.settings.policy import Policy
 from proxy.store.data_dir import make_folder
+from proxy.store.probes import live_estimate
 from proxy.store.secret import load_secret
 from proxy.store.selection import Target
 from proxy.store.transcript import Selection
@@ -108,6 +111,15 @@ class Commands:
             where = f"{named} of {conversation}" if named else conversation
             raise MemoryFault(f"looking for {where}: not found in {self.database.path}")
         return found
+
+    async def gaps(self, probes: int, chance: Random) -> GapEstimate:
+        """What becomes of so many questions that memory asks itself now; see `Prober`. Nothing of it is kept."""
+        await self._embedder.warm()
+        return await self._archive.prober(self._embedder, lambda: self._policy, chance).some(probes)
+
+    async def live_gaps(self) -> GapEstimate:
+        """What became of those that a running proxy asked itself."""
+        return await self.database.ask(live_estimate)
 
     async def search(self, text: str, tenant: str, conversation: str, limit: int) -> SearchResult:
         """

@@ -109,6 +109,8 @@ def _rows(said: Figures) -> Iterable[tuple[str, str]]:
     yield "cache", _of(said.cache_read_share, "of prompt tokens read from it", "")
     yield "memory", _times(said.memory_p50_ms, said.memory_p95_ms)
     yield "recall", _times(said.recall_p50_ms, said.recall_p95_ms)
+    lost = _of(said.write_gap, "of answers lost in writing", "") + _of(said.retrieval_gap, "in recall")
+    yield "probes", lost
     yield (
         "archive",
         f"{said.archive_lag_seconds:g} s behind; {said.queued_turns:,} turns wait, {_bytes(said.queue_bytes)}",

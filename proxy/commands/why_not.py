@@ -13,7 +13,9 @@ from rich.text import Text
 
 from proxy import terminal
 from proxy.commands.arguments import DONE, FAILED, Command, model_flag, policy_flags, quiet_policy
+from proxy.core.recall import gaps
 from proxy.core.recall.trail import Trace, as_json, ending, stages
+from proxy.domain import Json
 from proxy.settings.policy import Policy
 
 MARKS = {True: "yes", False: "no", None: ""}
@@ -33,16 +35,17 @@ def add_command(command: Command) -> None:
 def _why_not(given: argparse.Namespace) -> int:
     from proxy.commands import offline
 
-    async def run(policy: Policy) -> Trace:
+    async def run(policy: Policy) -> tuple[Trace, Json | None]:
         async with offline.opened(policy) as archive:
-            return await archive.trail(" ".join(given.statement), given.conversation, given.turn)
+            trace = await archive.trail(" ".join(given.statement), given.conversation, given.turn)
+            return trace, gaps.as_json(await archive.live_gaps())
 
-    trace = asyncio.run(run(quiet_policy(given)))
+    trace, live = asyncio.run(run(quiet_policy(given)))
     told = stages(trace)
     end = ending(told)
     out = terminal.console()
     if given.json:
-        out.print(json.dumps(as_json(trace), ensure_ascii=False), soft_wrap=True)
+        out.print(json.dumps(as_json(trace) | {"gaps": live}, ensure_ascii=False), soft_wrap=True)
     else:
         out.print(f"turn {trace.turn} of {trace.turns} of {given.conversation}")
         table = Table("stage", "passed", "found", box=None, padding=(0, 2, 0, 0))
@@ -53,4 +56,6 @@ def _why_not(given: argparse.Namespace) -> int:
         out.print(Text("it was said" if end is None else f"lost at: {end.name}", style="bold"))
         if end is not None and end.advice:
             out.print(terminal.safe(f"to change it: {end.advice}"))
+        if live is not None:
+            out.print(f"in general: {terminal.gaps(live)}")
     return DONE if end is None else FAILED

@@ -102,6 +102,19 @@ class LocalEmbedder:
             if not question.waiting and question.work.cancel() and self._remembered.get(forms) is question:
                 del self._remembered[forms]
 
+    async def embed_aside(self, texts: Sequence[str]) -> Vectors:
+        """
+        As `embed_queries`, for questions that nobody waits for: they are neither kept nor counted.
+
+        Raises:
+            MemoryFault: there is no model.
+        """
+        encoder = self._encoder
+        if encoder is None:
+            raise MemoryFault(f"embedding a question: {self.status}")
+        forms = tuple(map(gist, texts))
+        return await asyncio.get_running_loop().run_in_executor(self._question_thread, encoder.embed, forms)
+
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """
         Unit vectors, shape (n, dimensions). Takes its time.

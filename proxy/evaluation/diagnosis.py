@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from proxy.core.recall.gaps import verdict
 from proxy.evaluation.facts import holds
 from proxy.evaluation.facts import normalised as normalised_text
 from proxy.evaluation.score import normalised
 
-MARGIN = 0.02  # WhenLoss 3.4: closer gaps do not tell
 SAME_SHARE = 0.5  # WhenLoss 6.3: of a turn's words and its closest segment's, together
 CONDITIONS = ("TFC", "OE", "CSM", "RM")
 
@@ -34,9 +34,7 @@ class Gaps:
 
     @property
     def verdict(self) -> str:
-        if self.write > self.retrieval + MARGIN:
-            return "write"
-        return "retrieval" if self.retrieval > self.write + MARGIN else "mixed"
+        return verdict(self.write, self.retrieval)
 
 
 def gaps(oracle: float, stored: float, retrieved: float) -> Gaps:

@@ -81,6 +81,15 @@ class PassageTables:
     def __repr__(self) -> str:
         return f"<PassageTables [{len(self._growing)} scopes, {sum(map(len, self._growing.values()))} passages]>"
 
+    def holds(self, scope: Scope) -> bool:
+        """Whether a scope was asked about lately, so that its passages are in memory."""
+        with self._choosing:
+            return scope in self._growing
+
+    def empty(self) -> PassageTables:
+        """Others of the same model, with nothing in them."""
+        return PassageTables(self._model, self._dimensions)
+
     def forget(self) -> None:
         """Drop the words that are kept: terms of questions, and tables that know speakers by their names."""
         with self._choosing:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from random import Random
 
 from proxy.core.recall.ranking import RECIPE, Recipe
 from proxy.index.passage_tables import PassageTables
@@ -15,6 +16,7 @@ from proxy.memory.fact_extraction import FactExtraction
 from proxy.memory.forgetting import VACUUM_BYTES, Forgetting
 from proxy.memory.importing import Importing
 from proxy.memory.indexing import BATCH_PASSAGES, LEASE_SECONDS, Indexer
+from proxy.memory.probing import Aside, Prober, QuietModel, Uncounted
 from proxy.memory.recall import Recall
 from proxy.memory.retention import Sweeper
 from proxy.memory.retiring import Retiring
@@ -80,6 +82,14 @@ class Archive:
             recipe,
             self._model_loaded,
         )
+
+    def prober(self, model: QuietModel, policy: Callable[[], Policy], chance: Random | None = None) -> Prober:
+        """What asks this archive for what it holds; see `Prober`."""
+
+        def recall(tables: PassageTables) -> Recall:
+            return Recall(self.database, tables, Aside(model), Uncounted(), self._clock)
+
+        return Prober(self.database, self.tables, recall, policy, self._clock, chance)
 
     def indexer(self, batch_passages: int = BATCH_PASSAGES, lease_seconds: float = LEASE_SECONDS) -> Indexer:
         """A worker of the index."""

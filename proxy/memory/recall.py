@@ -40,7 +40,7 @@ from proxy.domain import Candidate, Memory, Query, Recalled
 from proxy.errors import MemoryFault
 from proxy.index.full_text import Found, find
 from proxy.index.passage_tables import PassageTables
-from proxy.ports import Clock, Counts, Embedder, Vectors
+from proxy.ports import Clock, Embedder, LookupCounts, Vectors
 from proxy.store.connection import Ask, Row
 from proxy.store.database import Database
 from proxy.store.passages import passages_of, texts_of
@@ -65,7 +65,7 @@ class Recall:
         database: Database,
         tables: PassageTables,
         embedder: Embedder,
-        counts: Counts,
+        counts: LookupCounts,
         clock: Clock,
         recipe: Recipe = RECIPE,
         model_loaded: Callable[[], Awaitable[bool]] | None = None,

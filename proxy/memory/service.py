@@ -27,10 +27,12 @@ from proxy.memory.archive import Archive
 from proxy.memory.archivist import Archivist
 from proxy.memory.follower import Follower
 from proxy.memory.forgetting import forget_words
+from proxy.memory.probing import QuietModel
 from proxy.memory.queue_room import LIMITS, ArchiveLimits
 from proxy.memory.recent_readings import RecentReadings
 from proxy.memory.supervision import Supervisor
-from proxy.ports import Clock, Counts, Embedder, Tracer
+from proxy.memory.traffic import Traffic
+from proxy.ports import Clock, Counts, Tracer
 from proxy.settings.policy import Policy
 from proxy.store import changes
 from proxy.store.data_dir import refuse_network_file_system
@@ -60,7 +62,7 @@ WITHOUT_FACTS = "messages whose facts cannot be extracted were set aside since t
 log = structlog.get_logger()
 
 
-class LocalModel(Embedder, Protocol):
+class LocalModel(QuietModel, Protocol):
     """An embedder that is loaded, and may have to be fetched, while the service runs."""
 
     @property
@@ -139,6 +141,9 @@ class MemoryService:
         self.recent = RecentReadings()
         # what else is wrong, "" where nothing is: said with the rest
         self.concerns: list[Callable[[], str]] = [lambda: self.assistants.trouble]
+        self.traffic = Traffic()
+        self._prober = self._archive.prober(self._model, lambda: self._policy)
+        self._probing: asyncio.Task[None] | None = None
         self.follower = Follower(self._archive.database, counts)
         self.follower.listen(changes.ERASURES, "forgetting", self._forget)
         self.tokens = TokenCounter()
@@ -194,6 +199,7 @@ class MemoryService:
         self.windows.apply(policy.pressure)
         if self._is_open:
             self._start_facts()
+        self._probe()
 
     async def _open(self) -> None:
         if self._is_open:
@@ -213,6 +219,7 @@ class MemoryService:
         start("retention", self.sweeper.run)
         start("state", self._report)
         self._start_facts()
+        self._probe()
 
     def _start_facts(self) -> None:
         """Extract facts from now on, where the policy wants them."""
@@ -223,6 +230,16 @@ class MemoryService:
     def _may_extract(self) -> bool:
         policy = self._policy
         return policy.facts.is_on and policy.memory.mode is Mode.ON and not self.archivist.is_failing
+
+    def _probe(self) -> None:
+        """Begin to probe, where the policy asks for it; the task ends when it no longer does."""
+        if self._is_open and self._policy.gaps.probes_per_hour and (self._probing is None or self._probing.done()):
+            run = partial(self._prober.run, self.traffic, self._counts, self._may_probe)
+            self._probing = self.supervisor.start("probes", run)
+
+    def _may_probe(self) -> bool:
+        """Not while memory is off or fails, nor while a model is coming that would answer better."""
+        return not (self._is_off or self.archivist.is_failing or self._model.is_loading)
 
     async def _follow(self) -> None:
         """Learn what stands in the database, and from now on what changes there."""

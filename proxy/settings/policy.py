@@ -548,6 +548,18 @@ class FactsPolicy(_Part):
         return self.policy != "off"
 
 
+class GapsPolicy(_Part):
+    """How much memory loses, by questions that it asks itself."""
+
+    probes_per_hour: int = Field(
+        0,
+        ge=0,
+        le=3600,
+        description="How many questions an hour memory asks itself about what it has stored, to estimate how much gets "
+        "lost in writing and in recall (palimpsest stats, metrics). 0: none. They give way to requests.",
+    )
+
+
 class LimitPolicy(_Part):
     """Largest request."""
 
@@ -597,6 +609,7 @@ class Policy(_Part):
     )
     facts: FactsPolicy = Field(FactsPolicy(), description="Facts that messages state.")
     mcp: McpPolicy = Field(McpPolicy(), description="Memory as tools for agents.")
+    gaps: GapsPolicy = Field(GapsPolicy(), description="How much memory loses, by questions that it asks itself.")
     limits: LimitPolicy = Field(LimitPolicy(), description="Largest request.")
     log: LogPolicy = Field(
         LogPolicy(), description="The log on standard error. It never holds message text, credentials or query strings."

@@ -9,7 +9,9 @@ from dataclasses import asdict
 from math import ceil
 from typing import Any
 
+from proxy.core.recall.gaps import as_json
 from proxy.store.connection import Ask
+from proxy.store.probes import live_estimate
 from proxy.store.switches import switched_off
 
 COUNTS = {
@@ -45,6 +47,7 @@ def usage(ask: Ask) -> Mapping[str, Any]:
     Counts of rows by name, `bytes` of the database, and
     `oldest_pending_at`: Unix seconds of the message that has waited longest to be indexed, 0 where none waits;
     `switched_off`: for whom memory is (`tenant`, "" everybody; `reason`; `at`);
+    `gaps`: what memory loses, as its probes say (`core/recall/gaps.as_json`), None where it asked nothing;
     `searches`, `search_ms_p50`, `search_ms_p95`: of the newest 2,000 turns those that searched, and how long they took.
     """
     found: dict[str, Any] = {name: count(ask, name) for name in COUNTS}
@@ -53,6 +56,7 @@ def usage(ask: Ask) -> Mapping[str, Any]:
     return found | {
         "switched_off": [asdict(off) for off in switched_off(ask)],
         "oldest_pending_at": oldest[0][0] if oldest else 0,
+        "gaps": as_json(live_estimate(ask)),
         "searches": len(times),
         "search_ms_p50": _percentile(times, 50),
         "search_ms_p95": _percentile(times, 95),

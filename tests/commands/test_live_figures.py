@@ -28,10 +28,12 @@ def test_rates_and_shares_are_of_what_happened_between_two_readings() -> None:
     metrics.add("passages_shown", 4)
     metrics.add("passages_quoted", 1)
     metrics.gauge("archive_lag_seconds", 3)
+    metrics.gap("retrieval", 0.125)
     told = figures(before, read(metrics, 102.0))
     assert (told.seconds, told.requests_per_second, told.failed_share, told.block_share) == (2, 2, 0.25, 0.5)
     assert (told.added_tokens_per_second, told.added_share) == (25, 0.025)
     assert (told.cache_read_share, told.quoted_share) == (0.75, 0.25)
+    assert (told.write_gap, told.retrieval_gap) == (None, 0.125)
     assert (told.archive_lag_seconds, told.store_up, told.memory_on) == (3, True, False)
 
 

@@ -1,6 +1,7 @@
 import pytest
 
-from proxy.evaluation.diagnosis import MARGIN, Segments, contains_match, gaps, spans, token_f1
+from proxy.core.recall.gaps import MARGIN
+from proxy.evaluation.diagnosis import Segments, contains_match, gaps, spans, token_f1
 
 TURN = "I'm planning to move to Seattle around mid-March."
 

@@ -192,3 +192,16 @@ async def test_erasure_elsewhere_that_this_process_cannot_follow_is_said_and_tri
             elsewhere.execute("INSERT INTO erasure(at) VALUES (0)")
         await house.state_with("forgetting failed (RuntimeError)")
         assert (await service.state()).is_ready
+
+
+async def test_memory_asks_itself_nothing_unless_the_policy_says_so(house: House) -> None:
+    async with house.running() as service:
+        assert "probes" not in repr(service.supervisor)
+        await Talk(service.journal).say("The metrics exporter of the home server listens on port 9417.", "Noted.")
+        often = Policy.model_validate({"data": house.data, "gaps": {"probes_per_hour": 3600}})
+        assert (await service.database.read("SELECT count(*) FROM probe"))[0][0] == 0
+        await service.apply(often)
+        assert "probes" in repr(service.supervisor)
+        await house.until(lambda state: "palimpsest_gap{" in house.metrics.render().decode())
+        assert (await service.database.read("SELECT count(*) FROM probe"))[0][0] > 0
+        assert 'palimpsest_stage_seconds_count{stage="recall"}' not in house.metrics.render().decode()

@@ -127,7 +127,7 @@ def diagnose(
         now,
         kind,
         None,
-        _within(budget, demand) if asks else budget,
+        answering(budget, demand) if asks else budget,
         query,
         anchor=newest,
         ask_journal=ask_journal,
@@ -157,7 +157,7 @@ def newly_lost(lineage: Lineage) -> tuple[int, ...]:
     return tuple(sorted(head.occurrences[index] for index in {*lineage.dropped, *replaced}))
 
 
-def _within(budget: Budget, demand: Demand) -> Budget:
+def answering(budget: Budget, demand: Demand) -> Budget:
     """A budget for what answers a question: each passage must be worth its room, and none fills the block."""
     return replace(budget, passage_chars=min(budget.passage_chars, ANSWER_CHARS), least_worth=demand.least_worth)
 

@@ -19,6 +19,7 @@ from proxy.edge.admin.conversation_routes import ConversationRoutes
 from proxy.edge.admin.document_routes import DocumentRoutes
 from proxy.edge.admin.export_routes import ExportRoutes
 from proxy.edge.admin.forget_routes import ForgetRoutes
+from proxy.edge.admin.gap_routes import GapRoutes
 from proxy.edge.admin.guard import Guard, PathEndpoint, UnknownPath
 from proxy.edge.admin.health_routes import HealthRoutes
 from proxy.edge.admin.key_routes import KeyRoutes
@@ -80,6 +81,7 @@ def operations(parts: Parts) -> list[Operation[Any]]:
         *KeyRoutes(KeyDesk(parts.database, parts.clock)).operations(),
         *SwitchRoutes(Switchboard(parts.database, parts.clock)).operations(),
         *StatsRoutes(parts.journal).operations(),
+        *GapRoutes(parts.database).operations(),
         *HealthRoutes(parts.readying).operations(),
     ]
     table += DocumentRoutes(lambda: table).operations()

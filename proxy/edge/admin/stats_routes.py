@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from proxy.edge.admin.gap_routes import Gaps, told
 from proxy.edge.admin.operation import Call, Nothing, Operation
 from proxy.edge.admin.switch_routes import Off
 from proxy.store.journal import Journal
@@ -31,6 +32,7 @@ class Stats:
     oldest_pending_at: Annotated[
         float, Field(description="When the longest waiting was stored, Unix seconds; 0: none.")
     ]
+    gaps: Annotated[Gaps | None, Field(description="What gets lost in writing and in recall; null: it was not asked.")]
     searches: Annotated[int, Field(description="Of the newest 2,000 turns, those that searched.")]
     search_ms_p50: Annotated[float, Field(description="How long half of them took at most, milliseconds.")]
     search_ms_p95: Annotated[float, Field(description="How long 95 % of them took at most.")]
@@ -47,4 +49,4 @@ class StatsRoutes:
 
     async def stats(self, _call: Call[Nothing]) -> Stats:
         found = await self._journal.stats()
-        return Stats(**{field.name: found[field.name] for field in fields(Stats)})
+        return Stats(**{field.name: found[field.name] for field in fields(Stats)} | {"gaps": told(found["gaps"])})

@@ -1,0 +1,57 @@
+"""
+Traffic: whether requests are being prepared, for background work that gives way to them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from time import monotonic
+from typing import Any, TypeVar
+
+QUIET_SECONDS = (
+    0.1  # since the last request was prepared: ten look-ups follow one another at once, then there is a pause
+)
+
+T = TypeVar("T")
+
+
+class Traffic:
+    """Call `begin` and `end` around each request, on the event loop."""
+
+    def __init__(self) -> None:
+        self._under_way = 0
+        self._ended_at = 0.0
+        self._giving_way: set[asyncio.Task[Any]] = set()
+
+    def __repr__(self) -> str:
+        return f"<Traffic [{self._under_way} under way, {len(self._giving_way)} give way]>"
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no request is being prepared, and none was a moment ago."""
+        return not self._under_way and monotonic() - self._ended_at >= QUIET_SECONDS
+
+    def begin(self) -> None:
+        """A request is there: what gives way to it stops."""
+        self._under_way += 1
+        for task in self._giving_way:
+            task.cancel()
+
+    def end(self, _done: object = None) -> None:
+        self._under_way -= 1
+        self._ended_at = monotonic()
+
+    async def beside(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """What work returns, or None where a request stopped it: at its next step, some milliseconds at most."""
+        task = asyncio.create_task(work)
+        self._giving_way.add(task)
+        try:
+            await asyncio.wait((task,))
+            with suppress(asyncio.CancelledError):
+                return task.result()
+            return None
+        finally:
+            self._giving_way.discard(task)
+            task.cancel()
