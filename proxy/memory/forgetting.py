@@ -45,6 +45,7 @@ from proxy.store.erasure import (
 from proxy.store.remains import Remains, known_words, remains, samples, search
 from proxy.store.selection import Plan, Target
 from proxy.store.terms import merge_some, optimise
+from proxy.store.told_facts import erase_telling, erase_told
 from proxy.wire import fingerprint, storage_codec
 
 MERGE_PAGES = 200  # of the full-text index at a time, 800 KB: some 20 ms
@@ -231,6 +232,7 @@ class Forgetting:
                 chosen = None if conversation in whole else plan.messages[conversation]
                 mark_messages(transaction, conversation, scope_print(key, "conversation", public), at, chosen)
             erase_quotes(transaction, plan.tenant, plan.occurrences, erased)
+            erase_telling(transaction, plan.tenant, plan.facts, erased)
 
         await self._database.transact(mark)
 
@@ -243,6 +245,11 @@ class Forgetting:
         await self._database.transact(
             functools.partial(erase_quotes, tenant=plan.tenant, occurrences=plan.occurrences, erased=erased)
         )
+        if plan.facts:
+            key = tenant_key(self._secret, plan.name)
+            await self._database.transact(
+                functools.partial(erase_told, key=key, tenant=plan.tenant, rows=plan.facts, at=at, erased=erased)
+            )
         for conversation, _ in plan.conversations:
             await self._database.transact(
                 functools.partial(erase_conversation, conversation=conversation, at=at, erased=erased)

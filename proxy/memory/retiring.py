@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import secrets
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -37,11 +38,12 @@ from proxy.store.retirement import (
     take_back,
 )
 from proxy.store.selection import Plan, Target
+from proxy.store.told_facts import retire_telling, retire_told, take_back_told
 
 DAYS = 30  # in which it can be undone: a month, as bins of mail and files have it
 DAY_SECONDS = 86_400
 TAKEN_BACK = 100  # messages at a time: their passages are cut and written in some 50 ms
-COUNTED = ("conversations", "turns", "messages", "passages", "blocks")  # of a preview
+COUNTED = ("conversations", "turns", "messages", "passages", "blocks", "facts")  # of a preview
 
 log = structlog.get_logger()
 
@@ -67,7 +69,7 @@ class Retiring:
             PolicyError: several tenants could be meant.
         """
         found = await self._selection.preview(target, self._clock())
-        return found and replace(found, counts={name: found.counts[name] for name in COUNTED})
+        return found and replace(found, counts=_counted(found.counts))
 
     async def retire(self, target: Target) -> Json | None:
         """
@@ -100,7 +102,7 @@ class Retiring:
             "until": _time(until),
             "asked": asked,
             "tenants": len(found),
-            "retired": {name: counted[name] for name in COUNTED},
+            "retired": _counted(counted),
             "stays": "everything, and it is not recalled, found or repeated; after `until` it is erased",
         }
         log.info("retired on request", messages=counted["messages"])
@@ -127,6 +129,7 @@ class Retiring:
             while rows := await self._database.ask(functools.partial(next_retired, retirement=row, limit=TAKEN_BACK)):
                 cuts = await asyncio.to_thread(cut, rows)
                 messages += await self._database.transact(functools.partial(take_back, retirement=row, cuts=cuts))
+            await self._database.transact(functools.partial(take_back_told, retirement=row))
             await self._database.transact(functools.partial(end, retirement=row))
         log.info("what was retired is taken back", messages=messages)
         return {"id": key, "what": "undone retirement", "at": _time(self._clock()), "messages": messages}
@@ -158,6 +161,8 @@ class Retiring:
                 chosen = None if conversation in whole else messages
                 mark_messages(transaction, conversation, print, at, chosen, retirement)
             retire_quotes(transaction, plan.tenant, plan.occurrences, retirement)
+            retire_telling(transaction, plan.tenant, plan.facts, retirement)
+            retire_told(transaction, plan.facts, retirement)
 
         await self._database.transact(mark)
 
@@ -170,6 +175,10 @@ class Retiring:
             retire_quotes, tenant=plan.tenant, occurrences=plan.occurrences, retirement=retirement
         )
         await self._database.transact(quotes)
+
+
+def _counted(counts: Mapping[str, int]) -> dict[str, int]:
+    return {name: counts[name] for name in COUNTED if name in counts}
 
 
 def _time(at: float) -> str:

@@ -137,7 +137,7 @@ class Selection:
         read = functools.partial(plans, target=target, until=until, without=self._without)
         found = await self._database.ask(read)
         if self._without & HeadFlag.RETIRED:  # conversations as such are only erased
-            found = [plan for plan in found if plan.messages]
+            found = [plan for plan in found if plan.messages or plan.facts]
         named = target.conversation or target.user or target.scope
         if len(found) > 1 and named and not target.tenant:
             names = ", ".join(plan.name for plan in found[:TENANTS_NAMED])

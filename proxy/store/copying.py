@@ -18,7 +18,7 @@ from proxy.store.schema import APPLICATION_ID, MIGRATIONS
 STEP_PAGES = 2_048  # 8 MB: some 10 ms of the disk
 STEP_PAUSE_SECONDS = 0.002  # between them, for others who read and write
 BUSY_SECONDS = 5.0
-COUNTED = ("tenant", "conversation", "turn", "occurrence", "content", "memory", "vector", "erased")
+COUNTED = ("tenant", "conversation", "turn", "occurrence", "content", "memory", "vector", "erased", "fact")
 """Tables whose rows are counted, so that two copies can be compared."""
 
 

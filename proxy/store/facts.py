@@ -7,7 +7,10 @@ the newer one is erased, retired or no longer valid. What was said several times
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import orjson
 
 from proxy.domain import Fact, FactCategory, FactOrigin, FactScope, FactSource, HeadFlag, Reach
 from proxy.store.connection import Ask, Row
@@ -79,20 +82,33 @@ class FactFilter:
     category: FactCategory | None = None
     subject: str = ""
     pattern: str = ""
-    id: str = ""
+    ids: Sequence[str] = ()
     has_history: bool = False
     reach: Reach = Reach.USER
 
 
-def current(ask: Ask, whose: FactScope, now: float, limit: int = MOST) -> list[Fact]:
+def current(
+    ask: Ask,
+    whose: FactScope,
+    now: float,
+    limit: int = MOST,
+    pattern: str = "",
+    category: FactCategory | None = None,
+) -> list[Fact]:
     """
     The facts that hold now in a scope, pinned ones first, then the newest.
 
     Args:
         now: Unix seconds.
+        pattern, category: that they must have; as of `FactFilter`.
     """
     found = _visible_to(whose)
-    return [] if found is None else _facts(ask, found, now, "WHERE told.is_current", "told.is_pinned DESC, ", limit)
+    if found is None:
+        return []
+    conditions, args = _conditions(category, pattern)
+    sql, reach, own = found
+    where = " AND ".join(("told.is_current", *conditions))
+    return _facts(ask, (sql, reach, own | args), now, where, "told.is_pinned DESC, ", limit)
 
 
 def listed(ask: Ask, wanted: FactFilter, now: float, limit: int, after: tuple[int, int] = (0, 0)) -> list[Fact]:
@@ -103,24 +119,19 @@ def listed(ask: Ask, wanted: FactFilter, now: float, limit: int, after: tuple[in
         now: Unix seconds.
         after: where the page before ended: `place_of` its last fact.
     """
-    conditions, args = ["1"], dict[str, object]()
-    if not wanted.has_history:
-        conditions.append("told.is_current")
-    for name in ("category", "id"):
-        if value := getattr(wanted, name):
-            conditions.append(f"told.{'public' if name == 'id' else name} = :{name}")
-            args[name] = value
+    conditions, args = _conditions(wanted.category, wanted.pattern)
+    conditions.append("1" if wanted.has_history else "told.is_current")
+    if wanted.ids:
+        conditions.append("told.public IN (SELECT value FROM json_each(:ids))")
+        args["ids"] = orjson.dumps(wanted.ids).decode()
     if wanted.subject:
         conditions.append("lower(told.subject) GLOB lower(:subject)")
         args["subject"] = wanted.subject
-    if wanted.pattern:
-        conditions.append("lower(told.subject || ' ' || told.slot || ' ' || told.value) GLOB lower(:pattern)")
-        args["pattern"] = wanted.pattern
     if any(after):
         conditions.append("(told.said_us, told.id) < (:after_us, :after_id)")
         args |= {"after_us": after[0], "after_id": after[1]}
     sql, own = _meant_by(wanted)
-    return _facts(ask, (sql, wanted.reach, own | args), now, f"WHERE {' AND '.join(conditions)}", "", limit)
+    return _facts(ask, (sql, wanted.reach, own | args), now, " AND ".join(conditions), "", limit)
 
 
 def place_of(fact: Fact) -> tuple[int, int]:
@@ -131,6 +142,17 @@ def place_of(fact: Fact) -> tuple[int, int]:
 def count_by_category(ask: Ask) -> dict[str, int]:
     """Stored statements of facts, superseded and repeated ones too."""
     return dict(ask("SELECT category, count(*) FROM fact GROUP BY category ORDER BY category"))
+
+
+def _conditions(category: FactCategory | None, pattern: str) -> tuple[list[str], dict[str, object]]:
+    conditions, args = [], dict[str, object]()
+    if category:
+        conditions.append("told.category = :category")
+        args["category"] = category.value
+    if pattern:
+        conditions.append("lower(told.subject || ' ' || told.slot || ' ' || told.value) GLOB lower(:pattern)")
+        args["pattern"] = pattern
+    return conditions, args
 
 
 def _visible_to(whose: FactScope) -> tuple[str, Reach, dict[str, object]] | None:
@@ -178,7 +200,7 @@ def _facts(
 ) -> list[Fact]:
     facts, reach, args = found
     judged = JUDGED.format(owner=OWNER[reach], facts=facts)
-    sql = f"{judged}{CHOSEN}{where} ORDER BY {first}told.said_at DESC, told.id DESC LIMIT :limit"
+    sql = f"{judged}{CHOSEN}WHERE {where} ORDER BY {first}told.said_at DESC, told.id DESC LIMIT :limit"
     return [_fact(row) for row in ask(sql, args | {"now": now, "limit": limit})]
 
 

@@ -19,6 +19,7 @@ from proxy.domain import HeadFlag
 from proxy.errors import faults
 from proxy.store.connection import Ask, Row, Transaction
 from proxy.store.selection import Plan
+from proxy.store.told_facts import covered_facts
 
 KeyOf = Callable[[str], bytes]
 """The key of a tenant, by its name."""
@@ -26,6 +27,7 @@ KeyOf = Callable[[str], bytes]
 IS_THERE = "SELECT count(*) FROM sqlite_master WHERE name = ?"
 SCOPES = "SELECT print, at FROM erased_scope"
 RETIRED_SCOPES = "SELECT print, at FROM retired_scope"
+FACTS = "SELECT mark, at FROM fact_forgotten"
 STONES = "SELECT full, after, conversation, opening, at FROM erased"
 CONVERSATIONS = """
 SELECT conversation.id, tenant.id, tenant.name, public, parent, user, scope
@@ -38,16 +40,17 @@ SELECT id, full, created_at FROM occurrence WHERE conversation = ? AND flags & {
 
 @dataclass(frozen=True, slots=True)
 class Erasures:
-    """Tombstones (full, after, conversation, opening, at), and whose past was erased (print, at)."""
+    """Tombstones (full, after, conversation, opening, at), whose past was erased (print, at), and facts (mark, at)."""
 
     stones: tuple[Row, ...] = ()
     scopes: tuple[Row, ...] = ()
+    facts: tuple[Row, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.stones or self.scopes)
+        return bool(self.stones or self.scopes or self.facts)
 
     def __add__(self, other: Erasures) -> Erasures:
-        return Erasures(self.stones + other.stones, self.scopes + other.scopes)
+        return Erasures(self.stones + other.stones, self.scopes + other.scopes, self.facts + other.facts)
 
 
 def recorded_in(path: Path) -> Erasures:
@@ -67,7 +70,7 @@ def recorded_in(path: Path) -> Erasures:
             return tuple(database.execute(sql)) if is_there else ()
 
         scopes = rows("erased_scope", SCOPES) + rows("retired_scope", RETIRED_SCOPES)
-        return Erasures(rows("erased", STONES), scopes)
+        return Erasures(rows("erased", STONES), scopes, rows("fact_forgotten", FACTS))
 
 
 def record(transaction: Transaction, erasures: Erasures, at: float) -> None:
@@ -80,6 +83,10 @@ def record(transaction: Transaction, erasures: Erasures, at: float) -> None:
     transaction.write(
         "INSERT INTO erased_scope(print, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
         erasures.scopes,
+    )
+    transaction.write(
+        "INSERT INTO fact_forgotten(mark, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
+        erasures.facts,
     )
     transaction.write("INSERT INTO erasure(at) VALUES (?)", [(at,)])
 
@@ -107,15 +114,48 @@ def covered(ask: Ask, erasures: Erasures, key_of: KeyOf) -> list[Plan]:
         plan.messages[conversation] = gone
         if until and len(gone) == len(messages):
             whole[tenant].append((conversation, public))
-    return [Plan(plan.tenant, plan.name, tuple(whole[id]), plan.messages, plan.publics) for id, plan in found.items()]
+    facts = _covered_facts(ask, erasures, scopes, key_of)
+    for tenant, name in facts:
+        found.setdefault(tenant, Plan(tenant, name, (), {}, {}))
+    return [
+        Plan(
+            *(plan.tenant, plan.name, tuple(whole[id]), plan.messages, plan.publics),
+            facts=tuple(facts.get((plan.tenant, plan.name), ())),
+        )
+        for id, plan in found.items()
+    ]
+
+
+def _covered_facts(
+    ask: Ask, erasures: Erasures, scopes: Mapping[int, float], key_of: KeyOf
+) -> Mapping[tuple[int, str], Sequence[int]]:
+    """Rows of facts, by the row and the name of their tenant."""
+    marked = {mark for mark, _ in erasures.facts}
+    found = {}
+    for tenant, name in ask("SELECT id, name FROM tenant WHERE id IN (SELECT tenant FROM fact)"):
+        key = key_of(name)
+
+        def until(user: str, scope: str, key: bytes = key) -> float:
+            return max(scopes.get(print, 0.0) for print in _persons(key, user, scope))
+
+        if rows := covered_facts(ask, tenant, key, marked, until):
+            found[tenant, name] = rows
+    return found
 
 
 def _prints(key: bytes, public: str, parent: str, user: str, scope: str) -> Sequence[int]:
     """All that a conversation belongs to, its own print first."""
     named: Iterable[tuple[str, ...]] = [
         ("conversation", public),
-        ("tenant", ""),
         *([("conversation", parent)] if parent else []),
+    ]
+    return [*(scope_print(key, *names) for names in named), *_persons(key, user, scope)]
+
+
+def _persons(key: bytes, user: str, scope: str) -> Sequence[int]:
+    """What a user's past in a project belongs to, beside its conversations."""
+    named: Iterable[tuple[str, ...]] = [
+        ("tenant", ""),
         *([("user", user)] if user else []),
         *([("scope", scope)] if scope else []),
         *([("user+scope", user, scope)] if user and scope else []),

@@ -13,6 +13,7 @@ import orjson
 from proxy.domain import HeadFlag
 from proxy.store.connection import Ask
 from proxy.store.messages import ids
+from proxy.store.told_facts import told_by
 
 CONTENTS_AT_A_TIME = 5_000  # read and searched between two looks at whether somebody else wants the reader
 
@@ -66,6 +67,7 @@ class Plan:
     conversations: tuple[tuple[int, str], ...]  # that go as a whole: row, public id
     messages: dict[int, tuple[int, ...]]  # by conversation
     publics: dict[int, str]  # public ids of those conversations
+    facts: tuple[int, ...] = ()  # rows of facts that go, beside those of the messages: told by tools
 
     @property
     def occurrences(self) -> list[int]:
@@ -82,7 +84,7 @@ def plans(ask: Ask, target: Target, until: float, without: int = HeadFlag.ERASED
     """
     tenants = ask("SELECT id, name FROM tenant WHERE ?1 = '' OR name = ?1 ORDER BY id", (target.tenant,))
     found = (_plan(ask, id, name, target, until, without) for id, name in tenants)
-    return [plan for plan in found if plan.conversations or plan.messages]
+    return [plan for plan in found if plan.conversations or plan.messages or plan.facts]
 
 
 def last_occurrence(ask: Ask) -> int:
@@ -150,7 +152,9 @@ def counts(ask: Ask, plan: Plan) -> dict[str, int]:
         "SELECT count(*) FROM turn WHERE conversation IN (SELECT value FROM json_each(?))",
         (ids(id for id, _ in plan.conversations),),
     )
-    return {
+    ((stated,),) = ask(f"SELECT count(*) FROM fact WHERE occurrence IN ({said})", (which,))
+    facts = {"facts": stated + len(plan.facts)} if stated or plan.facts else {}
+    return facts | {
         "conversations": len(plan.conversations),
         "turns": turns,
         "messages": len(gone),
@@ -187,7 +191,12 @@ def _plan(ask: Ask, tenant: int, name: str, target: Target, until: float, withou
     messages: dict[int, list[int]] = {}
     for conversation, occurrence in rows:
         messages.setdefault(conversation, []).append(occurrence)
-    return Plan(tenant, name, tuple(whole), {id: tuple(listed) for id, listed in messages.items()}, publics)
+    facts: list[int] = []
+    if not (target.conversation or target.is_turn):
+        is_all = not without & HeadFlag.RETIRED
+        facts = told_by(ask, tenant, target.user, target.scope, before, target.matching, with_retired=is_all)
+    listed = {id: tuple(occurrences) for id, occurrences in messages.items()}
+    return Plan(tenant, name, tuple(whole), listed, publics, tuple(facts))
 
 
 def _named(ask: Ask, key: str) -> int:

@@ -6,13 +6,15 @@ A told fact stands on its own and survives what is made again. It belongs to a u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 
-from proxy.core.facts.marks import Statement, marks_left, told_mark
+import orjson
+
+from proxy.core.facts.marks import Statement, marks, marks_left, told_mark
 from proxy.domain import Reach, ToldFact
 from proxy.store.connection import Ask, Row, Transaction
-from proxy.store.erasure import Erased, put_zeros
+from proxy.store.erasure import Erased, erase_blocks, put_zeros
 from proxy.store.facts import OWNER
 from proxy.store.messages import ids
 
@@ -51,6 +53,20 @@ WHERE :same_value = 0 OR lower(owned.value) = lower(named.value)
 OF_TOOLS = """
 SELECT fact.id FROM fact WHERE occurrence IS NULL AND tenant = ?1 AND (?2 = '' OR user = ?2) AND (?3 = '' OR scope = ?3)
     AND said_at <= ?4 AND (?5 OR retirement = 0) ORDER BY id
+"""
+
+
+TELLING = """
+SELECT DISTINCT block.occurrence FROM block JOIN conversation ON conversation.id = block.conversation
+CROSS JOIN json_each(block.facts) AS told
+WHERE conversation.tenant = ? AND block.facts <> '[]'
+    AND json_extract(told.value, '$[0]') IN (SELECT value FROM json_each(?))
+"""
+STATED = """
+SELECT fact.id, fact.public, ifnull(conversation.user, fact.user), ifnull(conversation.scope, fact.scope),
+    ifnull(conversation.public, ''), ifnull(occurrence.full, 0), fact.occurrence, said_at, subject, slot, value, single
+FROM fact LEFT JOIN conversation ON conversation.id = fact.conversation
+LEFT JOIN occurrence ON occurrence.id = fact.occurrence WHERE fact.tenant = ?
 """
 
 
@@ -141,10 +157,18 @@ def forget(transaction: Transaction, tenant: str, id: str, reach: Reach, key: by
             is_shared = reach is Reach.TENANT
             left.update(marks_left(key, one.conversation, one.user, one.scope, one.statement, is_shared))
     _mark(transaction, left, now)
+    for number in {row[0] for row in transaction.read("SELECT id FROM tenant WHERE name = ?", (tenant,))}:
+        erase_telling(transaction, number, [one.number for one in rows], Erased())
     _remove(transaction, [one.number for one in rows])
     if rows:
         transaction.write("INSERT INTO erasure(at) VALUES (?)", [(now,)])  # every worker empties its caches
     return len(rows)
+
+
+def tenants_of(ask: Ask, id: str) -> list[str]:
+    """Tenants that have a fact of this id."""
+    sql = "SELECT DISTINCT tenant.name FROM fact JOIN tenant ON tenant.id = fact.tenant WHERE public = ? ORDER BY 1"
+    return [row[0] for row in ask(sql, (id,))]
 
 
 def pin(transaction: Transaction, tenant: str, id: str, reach: Reach, is_pinned: bool) -> bool:
@@ -178,8 +202,24 @@ def told_by(
     return [id for id, *said in rows if words in " ".join(" ".join(said).casefold().split())]
 
 
-def erase_told(transaction: Transaction, key: bytes, rows: Sequence[int], at: float, erased: Erased) -> None:
+def erase_telling(transaction: Transaction, tenant: int, rows: Sequence[int], erased: Erased) -> None:
+    """Remove every block of the tenant that tells one of these facts (by row), wherever it was said."""
+    erase_blocks(transaction, _telling(transaction.read, tenant, rows), erased)
+
+
+def retire_telling(transaction: Transaction, tenant: int, rows: Sequence[int], retirement: int) -> None:
+    """Repeat no block of the tenant that tells one of these facts, by row."""
+    blocks = _telling(transaction.read, tenant, rows)
+    transaction.write(
+        "UPDATE block SET retired = ? WHERE occurrence = ? AND retired = 0", [(retirement, block) for block in blocks]
+    )
+
+
+def erase_told(
+    transaction: Transaction, key: bytes, tenant: int, rows: Sequence[int], at: float, erased: Erased
+) -> None:
     """Take away facts by row, with marks of those that were told: an import does not bring them back."""
+    erase_telling(transaction, tenant, rows, erased)
     which = ids(rows)
     named = transaction.read(f"SELECT public FROM fact WHERE {THESE} AND occurrence IS NULL", (which,))
     _mark(transaction, (told_mark(key, id) for (id,) in named), at)
@@ -188,16 +228,63 @@ def erase_told(transaction: Transaction, key: bytes, rows: Sequence[int], at: fl
 
 
 def retire_told(transaction: Transaction, rows: Sequence[int], retirement: int) -> None:
-    """Take told facts out of use; 0 brings them back."""
+    """Take told facts out of use."""
     transaction.write("UPDATE fact SET retirement = ? WHERE id = ?", [(retirement, row) for row in rows])
 
 
+def take_back_told(transaction: Transaction, retirement: int) -> None:
+    """Bring the told facts of a retirement back into use."""
+    transaction.write("UPDATE fact SET retirement = 0 WHERE retirement = ? AND occurrence IS NULL", [(retirement,)])
+
+
 def told_of_retirement(ask: Ask, retirement: int) -> list[Row]:
-    """Row and tenant's name of the told facts that a retirement holds."""
+    """Tenant, its name, and row of each told fact that a retirement holds."""
     return ask(
-        "SELECT fact.id, tenant.name FROM fact JOIN tenant ON tenant.id = fact.tenant WHERE retirement = ?",
+        "SELECT tenant.id, tenant.name, fact.id FROM fact JOIN tenant ON tenant.id = fact.tenant"
+        " WHERE retirement = ? AND occurrence IS NULL",
         (retirement,),
     )
+
+
+def told_until(ask: Ask, cutoff_of: Callable[[str], float], limit: int) -> list[Row]:
+    """Tenant, its name, and row of some told facts that are older than they are kept, by the name of their tenant."""
+    found: list[Row] = []
+    for tenant, name in ask(
+        "SELECT id, name FROM tenant WHERE id IN (SELECT tenant FROM fact WHERE occurrence IS NULL)"
+    ):
+        if cutoff := cutoff_of(name):
+            found += ((tenant, name, row) for row in told_by(ask, tenant, "", "", cutoff))
+    return found[:limit]
+
+
+def covered_facts(
+    ask: Ask, tenant: int, key: bytes, marked: Container[int], until: Callable[[str, str], float]
+) -> list[int]:
+    """
+    Rows of a tenant's facts that were forgotten or erased elsewhere.
+
+    Args:
+        marked: the marks that were left there.
+        until: what was told of a user and project by then was erased there, Unix seconds.
+    """
+    found = []
+    for row in ask(STATED, (tenant,)):
+        number, public, user, scope, conversation, full, occurrence, said_at, subject, slot, value, single = row
+        if occurrence is None:
+            is_gone = told_mark(key, public) in marked or said_at <= until(user, scope)
+        else:
+            statement = Statement(full, subject, slot, value, bool(single))
+            is_gone = any(mark in marked for mark in marks(key, conversation, user, scope, statement))
+        if is_gone:
+            found.append(number)
+    return found
+
+
+def _telling(ask: Ask, tenant: int, rows: Sequence[int]) -> list[int]:
+    named = [row[0] for row in ask(f"SELECT public FROM fact WHERE {THESE}", (ids(rows),))] if rows else []
+    if not named:
+        return []
+    return [row[0] for row in ask(TELLING, (tenant, orjson.dumps(named).decode()))]
 
 
 def _mark(transaction: Transaction, left: Iterable[int], at: float) -> None:
