@@ -99,7 +99,9 @@ class Pipeline:
         self._reader = RequestReader(
             self._rules, keyring, memory.journal, memory.recent, memory.tokens, metrics, self._work
         )
-        self._decider = Decider(self._rules, memory.journal, memory.recall, metrics, self._work)
+        self._decider = Decider(
+            *(self._rules, memory.journal, memory.recall, memory.controller, memory.selector, metrics, self._work)
+        )
         self._needs_model = needs_model(policy.upstreams)
         self._running: set[asyncio.Task[Prepared]] = set()
         self._late: dict[LateTurn, memoryview] = {}  # that are not read yet, with how their requests begin

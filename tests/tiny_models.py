@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
+from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
@@ -60,6 +61,41 @@ def build_tiny_model(model: EmbeddingModel, folder: Path, seed: int = 7) -> Path
     for name in model.files[1:]:
         if not (folder / name).exists():
             (folder / name).write_bytes(b"weights that a larger graph would keep outside itself")
+    return folder
+
+
+def build_tiny_cross_encoder(folder: Path, best: str) -> Path:
+    """
+    Everything that fastembed wants of a cross-encoder. It scores a pair by how often one word stands in it.
+
+    Args:
+        best: that word.
+    """
+    (folder / "onnx").mkdir(parents=True)
+    words = {word: at for at, word in enumerate([*SPECIAL, best])}
+    tokenizer = Tokenizer(models.WordLevel(words, "[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"model_max_length": 64, "pad_token": "[PAD]"}))
+    (folder / "special_tokens_map.json").write_text(json.dumps({"pad_token": "[PAD]"}))
+    (folder / "config.json").write_text(json.dumps({"pad_token_id": 0}))
+    weights = np.zeros((len(words), 1), np.float32)
+    weights[words[best]] = 1
+    graph = helper.make_graph(
+        [
+            helper.make_node("Gather", ["weights", "input_ids"], ["each"]),
+            helper.make_node("ReduceSum", ["each", "along"], ["logits"], keepdims=0),
+        ],
+        "counts",
+        [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["pairs", "tokens"])],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["pairs", 1])],
+        [numpy_helper.from_array(weights, "weights"), numpy_helper.from_array(np.array([1]), "along")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (folder / "onnx" / "model.onnx").write_bytes(model.SerializeToString())
     return folder
 
 

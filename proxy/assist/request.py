@@ -86,7 +86,8 @@ FORMS: tuple[Callable[[Prompt], Json], ...] = (structured, newer, plain, bare)
 
 def _quoted(text: str) -> str:
     """A text that cannot end the material, nor look like a turn of the conversation."""
-    return _TAG.sub("&lt;", escaped(text))
+    whole = text.encode(errors="replace").decode()  # half a character has no JSON
+    return _TAG.sub("&lt;", escaped(whole))
 
 
 def _structure(schema: Any) -> Any:

@@ -49,7 +49,7 @@ from proxy.domain.history import (
 )
 from proxy.domain.items import Item, SourceMessage, Span
 from proxy.domain.keys import ProxyKey
-from proxy.domain.memories import Candidate, Memory, Query, Reach, Recalled
+from proxy.domain.memories import Candidate, Memory, Plan, Query, Reach, Recalled, Teller
 from proxy.domain.requests import (
     REQUEST_HEADER,
     Chat,

@@ -17,6 +17,31 @@ class Reach(StrEnum):
     TENANT = "tenant"
 
 
+class Teller(StrEnum):
+    """Who said what a question is about."""
+
+    ANYONE = "anyone"
+    USER = "user"
+    OTHERS = "others"
+    TOOLS = "tools"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """
+    How a question is looked up: what else is asked for it, and what is preferred among what may come.
+
+    `questions` share the candidates with the question itself. `periods` are when it was told, Unix seconds, first and
+    last. A plan says nothing of whose memory is looked at: it can bring up nothing that the query itself could not.
+
+    Source: LightMem-SLM 3.3 (hypothetical queries and constraints under a fixed budget).
+    """
+
+    questions: tuple[str, ...] = ()
+    periods: tuple[tuple[float, float], ...] = ()
+    teller: Teller = Teller.ANYONE
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """
@@ -26,6 +51,7 @@ class Query:
     of it; None: all of it.
     `named` is there where nobody asks for anything: tags of what the new messages say. What was lost comes by what else
     it names then, and there is nothing to admit; `with_prose` also what neither tells nor names anything.
+    `plan` is how it is looked up; None: as it is asked.
     `least_help` is the probability that memory helps, below which nothing comes; `wishes` is how many of the user's
     lasting wishes come with it, asked for or not.
     """
@@ -43,6 +69,7 @@ class Query:
     with_prose: bool = True
     least_help: float = 0.0
     wishes: int = 0
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True)

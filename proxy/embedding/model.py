@@ -39,10 +39,15 @@ def chosen(policy: ModelPolicy) -> EmbeddingModel:
     raise PolicyError(f"model.name: {mistaken(policy.name)}")
 
 
+def models_folder(policy: ModelPolicy) -> Path:
+    """Where models are kept, a folder each."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    return (policy.cache or home / "palimpsest").expanduser() / "models"
+
+
 def cache_folder(policy: ModelPolicy) -> Path:
     """Where a fetched model is kept."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
-    return (policy.cache or home / "palimpsest").expanduser() / "models" / _folder_name(policy)
+    return models_folder(policy) / _folder_name(policy)
 
 
 def missing(policy: ModelPolicy, folder: Path) -> list[str]:

@@ -11,8 +11,10 @@ from proxy.core.conversation import FAILED, Foreseen, Lookup, Request, Rules, St
 from proxy.core.decision import Decision
 from proxy.domain import Clues, Continuation, Note, Query
 from proxy.memory.off_loop import OffLoop
+from proxy.memory.query_controller import QueryController
 from proxy.memory.recall import Recall
 from proxy.memory.request_reader import skipped
+from proxy.memory.selector import Selector
 from proxy.ports import Counts
 from proxy.store.journal import Journal
 
@@ -23,10 +25,21 @@ RECALL_LIMIT = 100  # candidates that packing may choose from; a block holds som
 class Decider:
     """Decides on requests; one per policy."""
 
-    def __init__(self, rules: Rules, journal: Journal, recall: Recall, counts: Counts, work: OffLoop) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        journal: Journal,
+        recall: Recall,
+        controller: QueryController,
+        selector: Selector,
+        counts: Counts,
+        work: OffLoop,
+    ) -> None:
         self._rules = rules
         self._journal = journal
         self._recall = recall
+        self._controller = controller
+        self._selector = selector
         self._counts = counts
         self._work = work
 
@@ -72,4 +85,6 @@ class Decider:
                 case StoredMessages():
                     return await self._journal.messages(lookup.tenant, lookup.occurrences)
                 case Query():
-                    return await self._recall.recall(lookup, RECALL_LIMIT)
+                    query = await self._controller.planned(lookup, deadline)
+                    recalled = await self._recall.recall(query, RECALL_LIMIT)
+                    return await self._selector.selected(query, recalled, deadline)

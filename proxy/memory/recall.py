@@ -20,6 +20,7 @@ import structlog
 from proxy.core.archive.chunking import WISHES, identifiers, names, query_terms, tells, tells_time, terms, without_names
 from proxy.core.recall.coverage import LostPassage, by_coverage
 from proxy.core.recall.dates import QUESTION_CHARS, periods
+from proxy.core.recall.query_plan import interleaved, preferred
 from proxy.core.recall.ranking import (
     PROBABILITY,
     RECIPE,
@@ -101,20 +102,27 @@ class Recall:
     async def _recall(self, query: Query, limit: int) -> Recalled:
         if query.named is not None:
             return await self._recall_lost(query, query.named, limit)
-        wanted = query_terms(query.text)
+        questions = (query.text, *(query.plan.questions if query.plan else ()))
+        wanted = [query_terms(question) for question in questions]
         try:
             async with asyncio.TaskGroup() as looking:
-                embedding = looking.create_task(self._vectors(query.text))
+                embedding = [looking.create_task(self._vectors(question)) for question in questions]
                 reading = looking.create_task(self._database.ask(functools.partial(self._look, query, wanted)))
         except ExceptionGroup as group:
             raise group.exceptions[0] from None
-        found, vectors = reading.result(), embedding.result()
+        found, (vectors, *more_vectors) = reading.result(), [task.result() for task in embedding]
         if found is None:
             return Recalled((), False, NOTHING_STORED)
-        own, table, words = found
+        own, table, (words, *more_words) = found
 
         def choose(ask: Ask) -> Recalled:
             reason, best, helps = self._judge(query, own, table, vectors, words, limit)
+            if best is not None and more_words and helps >= query.least_help:  # the question itself admits, or nothing
+                others = [
+                    self._judge(replace(query, text=text, least_help=0.0, wishes=0), own, table, near, held, limit)[1]
+                    for text, near, held in zip(questions[1:], more_vectors, more_words, strict=True)
+                ]
+                best = interleaved([best, *filter(None, others)], limit)
             candidates = () if best is None else _candidates(ask, query.tenant, table, best)
             return Recalled(candidates, bool(candidates), reason, vectors is None, helps=helps)
 
@@ -140,14 +148,16 @@ class Recall:
         candidates = await self._database.ask(choose)
         return Recalled(candidates, bool(candidates), "nothing is asked: what the compaction removed, by what it names")
 
-    def _look(self, query: Query, wanted: Sequence[str], ask: Ask) -> tuple[int, PassageTable, Found] | None:
-        """The conversation's row, what its scope holds, and where the question's words stand in it."""
+    def _look(
+        self, query: Query, wanted: Sequence[Sequence[str]], ask: Ask
+    ) -> tuple[int, PassageTable, list[Found]] | None:
+        """The conversation's row, what its scope holds, and where the words of each question stand in it."""
         found = scope_of(ask, query)
         if found is None:
             return None
         scope, own = found
         table = self._tables.table(ask, scope)
-        return own, table, find(ask, scope, table, wanted)
+        return own, table, [find(ask, scope, table, each) for each in wanted]
 
     def _judge(
         self,
@@ -159,7 +169,7 @@ class Recall:
         limit: int,
     ) -> tuple[str, Ranked | None, float]:
         """Why something comes, what, best first, and how probably it helps; or why nothing does, and None."""
-        asked, eligible = _asked(query.text, self._clock(), table, vectors, words), _eligible(table, query, own)
+        asked, eligible = _asked(query, self._clock(), table, vectors, words), _eligible(table, query, own)
         if not eligible.any():
             return "no stored passage may be used: all are visible, excluded or not lost", None, 0.0
         asked = _estimated(asked, table.embedded, eligible)
@@ -172,7 +182,8 @@ class Recall:
         reason = f"helps with a probability of {judged.helps:.2f}; {query.least_help:.2f} is required"
         if judged.helps < query.least_help:
             return reason, wishes, judged.helps
-        best = by_worth(once, judged.passages, table.lengths[once.rows])
+        probabilities = preferred(table, once, judged.passages, query.plan)
+        best = by_worth(once, probabilities, table.lengths[once.rows])
         best = diversified(best, table.vectors, self._recipe.mmr_lambda).part(slice(limit))
         return reason, best if wishes is None else _in_front(wishes, best), judged.helps
 
@@ -271,8 +282,9 @@ def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: i
     return [*((one, most) for one in wishes), *covering][:limit]
 
 
-def _asked(text: str, now: float, table: PassageTable, vectors: Vectors | None, words: Found) -> Asked:
+def _asked(query: Query, now: float, table: PassageTable, vectors: Vectors | None, words: Found) -> Asked:
     """The question, looked up: how near each passage is, which hold its words, and whom it names that nobody knows."""
+    text, meant = query.text, query.plan.periods if query.plan else ()
     absent = [term for term in words.absent if not tells_time(term)]
     strange = [not set(terms(name)).isdisjoint(absent) for name in names(text)]
     cosines, about = (None, None) if vectors is None else Meanings(table.vectors, table.signs).cosines(vectors)
@@ -284,7 +296,7 @@ def _asked(text: str, now: float, table: PassageTable, vectors: Vectors | None, 
         absent=tuple(absent),
         identifiers=identifiers(text, words.rows),
         words=frozenset(re.findall(r"\w+", text.lower())),
-        periods=periods(text, now),
+        periods=(*periods(text, now), *meant),
         strangers=sum(strange) / max(len(strange), 1),
     )
 

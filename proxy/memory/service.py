@@ -28,8 +28,10 @@ from proxy.memory.archivist import Archivist
 from proxy.memory.follower import Follower
 from proxy.memory.forgetting import forget_words
 from proxy.memory.probing import QuietModel
+from proxy.memory.query_controller import QueryController
 from proxy.memory.queue_room import LIMITS, ArchiveLimits
 from proxy.memory.recent_readings import RecentReadings
+from proxy.memory.selector import Selector
 from proxy.memory.supervision import Supervisor
 from proxy.memory.traffic import Traffic
 from proxy.ports import Clock, Counts, Tracer
@@ -144,6 +146,9 @@ class MemoryService:
         self.traffic = Traffic()
         self._prober = self._archive.prober(self._model, lambda: self._policy)
         self._probing: asyncio.Task[None] | None = None
+        self.controller = QueryController(lambda: self._policy.recall, self.assistants, clock)
+        self.selector = Selector(lambda: self._policy, self.assistants, counts)
+        self.concerns.append(lambda: self.selector.trouble)
         self.follower = Follower(self._archive.database, counts)
         self.follower.listen(changes.ERASURES, "forgetting", self._forget)
         self.tokens = TokenCounter()
@@ -193,6 +198,7 @@ class MemoryService:
         if policy.archive.redact is not self._policy.archive.redact:
             self.recent.forget()  # names stand there as they are stored
         self._policy = policy
+        self.selector.prepare()
         self._counts.gauge("memory_on", not self._is_off)
         wait_seconds = policy.memory.deadline_ms / 1000
         self.archivist.apply(redacts=policy.archive.redact, commit_wait_seconds=wait_seconds)
@@ -207,6 +213,7 @@ class MemoryService:
         refuse_network_file_system(self._policy.data)
         self._is_open = True
         await self.assistants.apply(self._policy)
+        self.selector.prepare()
         start = self.supervisor.start
         first = (start("tokens", self._load_tokens), start("store", self._open_store))
         await asyncio.wait(first, timeout=START_SECONDS)
@@ -269,6 +276,7 @@ class MemoryService:
             ending.push_async_callback(self._archive.close)
             ending.push_async_callback(self._model.close)
             ending.push_async_callback(self.assistants.close)
+            ending.push_async_callback(self.selector.close)
             ending.push_async_callback(self.supervisor.stop)
             ending.push_async_callback(self.archivist.drain, DRAIN_SECONDS)
 

@@ -507,6 +507,29 @@ class AssistantPolicy(_Part):
     _is_a_base = field_validator("url")(_base_url)
 
 
+class RecallPolicy(_Part):
+    """How recall is helped by rules and models that take longer."""
+
+    controller: Literal["off", "rules", "model"] = Field(
+        "off",
+        description="Who plans what is looked for. off: what is asked, as it is asked. rules: compound questions are "
+        "also taken apart, and who asks about themselves gets what they said. model: models.controller plans; see "
+        "docs/assist.md.",
+    )
+    selector: Literal["score", "cross-encoder", "model"] = Field(
+        "score",
+        description="Who orders the 60 best candidates. score: recall itself. cross-encoder: a model on this "
+        "machine, which recall.cross_encoder names. model: models.selector. Who is too late for memory.deadline_ms is "
+        "not heard.",
+    )
+    cross_encoder: str = Field(
+        "Xenova/ms-marco-MiniLM-L-6-v2",
+        pattern=r"^[\w.-]+(/[\w.-]+)?$",
+        description="One of fastembed's cross-encoders. Nothing fetches it: docs/assist.md says where its files "
+        "belong.",
+    )
+
+
 McpTool = Literal["search_memory", "fetch_memory", "recall_lost", "search", "fetch", "forget_memory"]
 
 
@@ -608,6 +631,9 @@ class Policy(_Part):
         "without one is done without a model, and nothing is sent anywhere.",
     )
     facts: FactsPolicy = Field(FactsPolicy(), description="Facts that messages state.")
+    recall: RecallPolicy = Field(
+        RecallPolicy(), description="How recall is helped by rules and models that take longer."
+    )
     mcp: McpPolicy = Field(McpPolicy(), description="Memory as tools for agents.")
     gaps: GapsPolicy = Field(GapsPolicy(), description="How much memory loses, by questions that it asks itself.")
     limits: LimitPolicy = Field(LimitPolicy(), description="Largest request.")
@@ -645,6 +671,13 @@ class Policy(_Part):
 
     def _models_are_asked_with_keys_of_ours(self) -> None:
         upstreams = {upstream.name: upstream for upstream in self.upstreams}
+        wanted: tuple[tuple[str, AssistRole], ...] = (
+            (self.recall.controller, "controller"),
+            (self.recall.selector, "selector"),
+        )
+        for chosen, role in wanted:
+            if chosen == "model" and role not in self.models:
+                raise ValueError(f"recall.{role} model needs a model: name one in models.{role}, or choose another")
         for role, assistant in self.models.items():
             if not assistant.upstream:
                 continue

@@ -88,8 +88,8 @@ async def test_processes_share_a_cap_and_a_restart_keeps_it(tmp_path: Path) -> N
 
 
 async def test_what_cannot_be_counted_is_not_asked(tmp_path: Path) -> None:
-    (tmp_path / "palimpsest.db").write_bytes(b"no database" * 1000)
-    broken = Database(tmp_path / "palimpsest.db")
+    (tmp_path / "file").touch()
+    broken = Database(tmp_path / "file" / "palimpsest.db")
     with pytest.raises(AssistFault) as caught:
         await budget(broken, Clock()).book(TENANT, 1, 0)
     assert caught.value.outcome == "failed"

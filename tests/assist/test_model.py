@@ -255,7 +255,13 @@ async def test_many_calls_at_once_are_all_counted(database: Database) -> None:
 
 async def test_a_bug_is_a_fault_too(database: Database) -> None:
     async with helped(database) as (_, assistant):
-        assert (await fault_of(assistant, Prompt("colour", "", "\ud800", SCHEMA))).outcome == "failed"
+        assert (await fault_of(assistant, Prompt("colour", "", "", {"enum": {1, 2}}))).outcome == "failed"
+
+
+async def test_half_a_character_is_asked_about_as_what_can_be_sent(database: Database) -> None:
+    async with helped(database) as (upstream, assistant):
+        upstream.play(BLUE)
+        assert await assistant.answer(Prompt("colour", "", "half \ud83d", SCHEMA), TENANT) == {"colour": "blue"}
 
 
 async def test_nobody_there_is_a_fault(database: Database) -> None:
