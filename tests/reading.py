@@ -18,6 +18,8 @@ import proxy.core
 import proxy.wire
 from proxy.core.archive.chunking import digest, identifiers, names, query_terms, tags
 from proxy.core.caller.client_table import Signals
+from proxy.core.facts.extraction import proposals
+from proxy.core.facts.forms import FORMS
 from proxy.core.history.link_keys import clues, further_clues, request_links
 from proxy.core.history.request_roles import intent_of
 from proxy.core.history.shingles import shingles
@@ -74,6 +76,10 @@ def rules() -> Iterator[Rule]:
     for reader in (tags, names, query_terms, identifiers):
         yield Rule(reader.__name__, reader, told)
     yield Rule("digest", lambda text: digest(text, "user"), told)
+    stated = frozenset().union(*(fragments(form.pattern) for forms in FORMS.values() for form in forms)) | FORMS.keys()
+    stated |= of_module["proxy.core.facts.sentences"] | of_module["proxy.core.facts.contexts"]
+    yield Rule("facts of a user", lambda text: proposals(text, "user"), stated)
+    yield Rule("facts of a tool", lambda text: proposals(text, "tool"), of_module["proxy.core.facts.assignments"])
     wire = of_module["proxy.wire.fingerprint"] | of_module["proxy.wire.message"]
     wire |= {"</a>", "<a>", "\n\n<a>y</a>", "\n\n<a></a> ", "1:00", "10:30:00.1 am", BLOCK_OPEN, BLOCK_CLOSE}
     fresh = count()

@@ -38,6 +38,7 @@ BENCHMARKS: Mapping[str, str] = {
     "calmem": "CALMem's own experiments.",
     "updates": "Whether a block holds the newest of several statements, and shows that it is.",
     "answers": "Answers of a real language model with memory, without, and at best.",
+    "facts": "Facts that patterns take from messages, against judgements.",
     "growth": "Recall, time and memory as the store grows.",
 }
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from proxy.core.redaction.redaction import redact
 from proxy.domain import PROJECT_SUBJECT, FactCategory, FactProposal
 
 CONFIDENCE = 0.95
@@ -37,9 +36,8 @@ _HIDDEN = re.compile(
     re.IGNORECASE,
 )
 
-_FENCED = re.compile(
-    r"```(?:json|ya?ml|toml|ini|env|dotenv|conf|properties)[ \t]*\n(?P<body>.*?)\n[ \t]*```", re.DOTALL
-)
+_FENCED = re.compile(r"```(?P<kind>\w*)[ \t]*\n?(?P<body>.*?)(?:\n[ \t]*```|```|\Z)", re.DOTALL)
+_KINDS = frozenset(("json", "yaml", "yml", "toml", "ini", "env", "dotenv", "conf", "properties"))
 _SECTION = re.compile(r"\[\[?(?P<path>[\w.\"-]{1,80})\]\]?[ \t]*(?:#.*)?$")
 _LEAF = re.compile(
     r"(?P<indent>[ \t]*)(?P<dash>- )?(?P<quote>\"?)(?P<key>[A-Za-z_][\w.-]{0,60})(?P=quote)[ \t]*(?P<sign>[:=])"
@@ -61,7 +59,9 @@ def assigned(text: str) -> Iterator[FactProposal]:
         return
     found = [(match["slot"], match.span("value"), match.span()) for match in _ASSIGNMENT.finditer(text) if "=" in text]
     found = [one for one in found if not _PASSING.search(one[0])]
-    bodies = [match.span("body") for match in _FENCED.finditer(text)] if "```" in text else [(0, len(text))]
+    bodies = [match.span("body") for match in _FENCED.finditer(text) if match["kind"] in _KINDS]
+    if "```" not in text:
+        bodies = [(0, len(text))]
     found += [leaf for start, stop in bodies for leaf in _leaves(text, start, stop)]
     if len(found) > MOST_SETTINGS:
         return
@@ -69,8 +69,7 @@ def assigned(text: str) -> Iterator[FactProposal]:
         value = text[first:last].strip().strip("\"'")
         if not value or len(value) > MOST_VALUE_CHARS or _SECRET.search(slot) or _HIDDEN.search(value):
             continue
-        if redact(text[start:stop]) == text[start:stop]:
-            yield FactProposal(PROJECT_SUBJECT, slot, value, FactCategory.SETTING, start, stop, True, CONFIDENCE)
+        yield FactProposal(PROJECT_SUBJECT, slot, value, FactCategory.SETTING, start, stop, True, CONFIDENCE)
 
 
 def _leaves(text: str, start: int, stop: int) -> Iterator[tuple[str, tuple[int, int], tuple[int, int]]]:

@@ -14,7 +14,7 @@ _MAY_LEAD = re.compile(
     r"(?:^[\s*\u2022(-]*(?:\d+[.)]\s*)?|[,;:\u2014\u2013(]\s*|\s-+\s*)"
     r"(?:(?:and|but|so|also|plus|well|ok|okay|yes|yeah|no|nope|actually|because|since|as|though|although|while|btw|fyi"
     r"|by the way|for the record|just so you know|hi|hello|hey|hi there|hello there|hey there|oh|anyway|now|currently"
-    r"|right now|thanks|especially|considering|given|given that|now that|remember that|note that|i think|today"
+    r"|right now|thanks|especially|considering|given|given that|now that|remember that|note that|today"
     r"|as of [\w ,]{4,20})[,!]?\s+){0,3}$"
     r"|\b(?:and|but|so|because|since|considering|given that|now that|the fact that|although|that's why"
     r"|remember that)\s+$",
@@ -100,5 +100,5 @@ def is_presupposed(leading: str) -> bool:
 
 
 def is_taken_back(trailing: str) -> bool:
-    """Whether what follows a statement makes it hold sometimes, or leaves its value to a list."""
-    return _CONDITION.match(trailing) is not None or trailing.lstrip().startswith(":")
+    """Whether what follows a statement makes it hold sometimes, or goes on with a list."""
+    return _CONDITION.match(trailing) is not None or trailing.lstrip().startswith((":", "..", "\u2026"))

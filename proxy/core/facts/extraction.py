@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from proxy.core.facts.assignments import assigned
 from proxy.core.facts.statements import stated
+from proxy.core.redaction.redaction import redact
 from proxy.domain import FactProposal
 
 VERSION = 1  # of the patterns; facts of another version are made again
@@ -25,7 +26,7 @@ def proposals(text: str, role: str) -> tuple[FactProposal, ...]:
     Those of one statement share its place; apart from them no two overlap.
 
     Args:
-        text: readable text of the message, credentials redacted.
+        text: readable text of the message. What redaction would take from it is no value of a fact.
         role: of the message. Of what an assistant says nothing is taken: it may be wrong, and repeats what it was told.
     """
     if role == "user":
@@ -34,6 +35,9 @@ def proposals(text: str, role: str) -> tuple[FactProposal, ...]:
         found = [*assigned(text)]
     else:
         return ()
+    cleaned = redact(text) if found else text
+    if cleaned != text:
+        found = [one for one in found if one.value in cleaned]
     kept: list[FactProposal] = []
     for one in sorted(found, key=lambda one: (one.start, one.stop)):
         if not kept or one.start >= kept[-1].stop or (one.start, one.stop) == (kept[-1].start, kept[-1].stop):

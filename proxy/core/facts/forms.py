@@ -57,7 +57,8 @@ def _one(pattern: str, category: FactCategory, slot: str = "", subject: str | No
 _BREAK = (
     r"I|I'm|I've|I'd|I'll|we|my|our|please|it|it's|that|that's|this|they|he|she|you|maybe|also|then|can|could|would"
     r"|will"
-    r"|should|do|does|did|is|are|was|were|what|what's|how|where|when|why|any|so|but|because|since|which|who|whose|while"
+    r"|should|do|does|did|is|are|was|were|what|what's|how|where|when|why|any|kindly|so|but|because|since|which|who"
+    r"|whose|while"
     r"|although|though|however|given|considering|especially|right|even|if|unless|like|you know|kinda|sorta|not|now"
     r"|by far"
 )
@@ -68,7 +69,7 @@ _STOP = (
     r"|,? (?:and|plus) (?:I|I'm|I've|I'd|I'll|we|my|our|it|it's|this|that|he|she|they|you|there|then|now|want|need|am"
     r"|was"
     r"|have|had|can|could|would|will|wondering|how|what|do|does|is|are|not|the (?:\w+ ){1,2}(?:is|are|was|were))\b"
-    r"|,? '?cause\b"
+    r"|,? '?cause\b|, the (?:[\w]+ ){1,4}(?:is|are|was|sounds|seems|looks|has)\b"
 )
 _END = rf"(?={_STOP}|,? (?:and|who|when|while|as|if|unless|or|for|with|at|where)\b|,))"  # of a name or number
 _CLAUSE_END = rf"(?={_STOP}))"
@@ -239,15 +240,13 @@ _OF_MY = (
         rf" (?:is|are|has always been|is still|is probably) {_CLAUSE}",
         PREFERENCE,
     ),
-    _one(
-        r"[Mm]y (?:(?:total|overall|monthly|weekly) )?(?P<slot>budget(?: for (?:the |my |our "
-        r"|this )?[\w' -]{3,40}?)?) is "
-        r"(?:around |about |set at |limited to |capped at |now |roughly )?(?P<value>[$\u20ac\u00a3]?\d[\d.,]*\d?k?"
-        r"(?: ?(?:dollars|euros?|pounds|EUR|USD|GBP|bucks|francs)\b)?)(?![\w%])",
-        SETTING,
-    ),
 )
 _OF_I = (
+    _one(
+        rf"{_AM} an? (?P<value>(?:gold|silver|bronze|platinum|diamond|premium|regular|lifetime|Gold|Silver|Bronze"
+        rf"|Platinum|Diamond|Premium|Regular|Lifetime) (?:member|cardholder|subscriber|customer))\b",
+        *(IDENTITY, "membership"),
+    ),
     _form(
         rf"{_AM} (?:a|an) (?P<age>\d{{2}})[- ]years?[- ]old (?:{_job('value')})(?: (?:(?:living|based) )?(?:in|from) "
         rf"(?P<home>{_PLACE}){_END})?",
@@ -332,6 +331,14 @@ _OF_I = (
     _form(rf"I (?:really |absolutely )?(?:hate|dislike|can't stand|detest) {_LIKED}{_CLAUSE}", PREFERENCE, "dislikes"),
     _form(rf"{_AM} (?:such )?an? (?:huge|big|massive|great|total|real) fan of {_CLAUSE}", PREFERENCE, "likes"),
 )
+_VERSIONED = r"[A-Z][\w.+#-]*(?: [A-Z][\w.+#-]*){0,2} v?\d+(?:\.\d+)+\w*"
+_USES = (
+    _form(
+        rf"(?:(?:I'm|I am|[Ww]e're|[Ww]e are) (?:currently |now |already )?using|(?:I|[Ww]e) (?:currently |now )?use)"
+        rf" (?P<value>{_VERSIONED}(?:(?:,|,? and) {_VERSIONED}){{0,4}}){_VALUE_END}",
+        *(SETTING, "uses"),
+    ),
+)
 _ADVERB = r"(?:(?:finally|just|both|already|also|all|actually|now|recently|eventually) ){0,2}"
 _DECISIONS = (
     _form(
@@ -380,9 +387,10 @@ _LETS = (
 )
 _ORDERS = (
     _form(
-        r"(?:[Ff]rom now on|[Gg]oing forward|[Ff]rom here on(?: out)?|[Ff]rom this point on(?:wards?)?"
-        r"|[Ii]n (?:the )?future),? "
-        rf"(?!(?:I|we|I'm|I'll|we'll|my|our|he|she|they|it)\b){_REST}{_ENDING}",
+        r"(?:(?:[Ff]rom now on|[Gg]oing forward|[Ff]rom here on(?: out)?|[Ff]rom this point on(?:wards?)?),?"
+        r"|[Ii]n (?:the )?future,) "
+        rf"(?!(?:I|we|I'm|I'll|we'll|my|our|he|she|they|it)\b)(?!.*, I(?:'ll| will)\b)"
+        rf"{_REST}{_ENDING}",
         *(INSTRUCTION, "always"),
     ),
     _form(
@@ -403,9 +411,17 @@ _ORDERS = (
         *(INSTRUCTION, "always"),
     ),
 )
+_CONSENT = (
+    _form(
+        rf"(?:[Pp]lease )?(?P<value>(?:[Dd]on't|[Dd]o not|[Nn]ever) {_ORDER}\b .{{4,120}}? without (?:asking|telling"
+        r"|checking"
+        rf"|confirming|my)\b.{{0,60}}?){_ENDING}",
+        *(INSTRUCTION, "always"),
+    ),
+)
 _NOTES = (
     _form(
-        r"(?:(?:[Pp]lease|[Aa]lso|[Aa]nd|[Aa]lways|[Cc]an you|[Cc]ould you|I (?:want|need) you to),? (?:please )?)?"
+        r"(?:(?:[Pp]lease|[Aa]lso|[Aa]lways|[Cc]an you|[Cc]ould you|I (?:want|need) you to),? (?:please )?)?"
         r"(?:[Rr]emember|[Kk]eep in mind|[Dd]on't forget|[Dd]o not forget|[Mm]ake a note|[Tt]ake note"
         r"|[Bb]ear in mind)(?: that|:) "
         rf"(?=(?:I|I'm|I've|I'll|my|we|we're|our|the|all|every|The|My|Our|We|[A-Z][a-z]+|\d+)\b){_REST}(?=[.!?]*\s*$)",
@@ -431,11 +447,10 @@ _OF_THE = (
         SETTING,
     ),
     _one(
-        rf"(?:[Tt]he|[Oo]ur|[Mm]y) (?P<slot>{_NOUNS}{{1,4}}?)(?:now )?(?:listens|is listening|runs|is running|is|lives"
-        r"|is served"
-        r"|is hosted|is reachable) (?:now )?(?:on|at|under) (?:the )?(?:port |host |address |url )?`?(?P<value>\d{4,5}"
-        r"|(?<=port )\d{2,5}|(?<=host )[\w.-]+|[\w.-]+:\d{2,5}|https?://[^\s,]+[\w/]"
-        rf"|\d+\.\d+\.\d+\.\d+(?::\d+)?)`?{_VALUE_END}"
+        rf"(?:[Tt]he|[Oo]ur|[Mm]y) (?P<slot>{_NOUNS}{{1,4}}?)(?:now )?(?:listens|runs|lives"
+        r"|is(?: (?:currently )?(?:listening|running|served|hosted|reachable))?) (?:now )?(?:on|at|under) "
+        r"(?:the )?(?:address |url )?`?(?P<value>(?:port )?\d{4,5}|port \d{2,3}|host [\w.-]+|[\w.-]+:\d{2,5}"
+        rf"|https?://[^\s,]+[\w/]|\d+\.\d+\.\d+\.\d+(?::\d+)?)`?{_VALUE_END}"
         r"(?! (?:o'clock|am|pm|%|percent|years|items|points))",
         SETTING,
     ),
@@ -469,8 +484,8 @@ _OF_THE = (
         SETTING,
     ),
     _one(
-        rf"(?:[Tt]he|[Oo]ur) (?P<slot>{_NOUNS}?budget{_OF_IT}) is (?:around |about |set at |limited to |capped at "
-        rf"|now )?{_SUM}",
+        rf"(?:[Tt]he|[Oo]ur|[Mm]y) (?P<slot>{_NOUNS}{{0,2}}budget{_OF_IT}) is "
+        rf"(?:around |about |set at |limited to |capped at |now |roughly )?{_SUM}",
         SETTING,
     ),
     _one(
@@ -486,7 +501,8 @@ _AS = (
         *(IDENTITY, "age", None, True, True),
     ),
     _form(
-        rf"[Aa]s an? {_job('value')}(?: (?:(?:living|based) )?(?:in|from) (?P<home>{_PLACE}))?(?=, (?:I|I'm|my)\b)",
+        rf"As an? {_job('value')}(?: (?:(?:living|based) )?(?:in|from) (?P<home>{_PLACE}))?"  # no user story
+        r"(?=, (?:I'm|I've|my|I (?!want|need|can|should|would|must|may|will|expect)\w+)\b)",
         *(IDENTITY, "occupation", None, True, True),
     ),
 )
@@ -500,8 +516,8 @@ _CALL = (
 
 _BY_HEAD: Mapping[str, Sequence[Form]] = {
     "my": (*_OF_MY, *_OF_THE),
-    "i": (*_OF_I, *_DECISIONS, *_NOTES),
-    "we": (*_DECISIONS, *_OF_I),
+    "i": (*_OF_I, *_USES, *_DECISIONS, *_NOTES),
+    "we": (*_USES, *_DECISIONS, *_OF_I),
     "our": (*_OF_MY, *_OF_THE),
     "the": _OF_THE,
     "as": _AS,
@@ -510,14 +526,30 @@ _BY_HEAD: Mapping[str, Sequence[Form]] = {
     "you": _CALL,
     **dict.fromkeys(("let's", "lets", "let"), _LETS),
     "going": (*_ORDERS, *_LETS),
-    "please": (*_CALL, *_ORDERS, *_NOTES),
+    "please": (*_CALL, *_ORDERS, *_CONSENT, *_NOTES),
     **dict.fromkeys(
-        ("from", "always", "never", "don't", "do", "when", "whenever", "in", "use", "write", "answer"),
-        (*_ORDERS, *_NOTES),
+        ("from", "always", "never", "don't", "do", "when", "whenever", "in", "keep", "make"),
+        (*_ORDERS, *_CONSENT, *_NOTES),
     ),
     **dict.fromkeys(
-        ("remember", "keep", "make", "take", "bear", "can", "could", "for", "fyi", "note", "also", "and"), _NOTES
+        (
+            "use",
+            "write",
+            "answer",
+            "reply",
+            "respond",
+            "speak",
+            "talk",
+            "give",
+            "put",
+            "include",
+            "add",
+            "format",
+            "stop",
+        ),
+        _ORDERS,
     ),
+    **dict.fromkeys(("remember", "take", "bear", "can", "could", "for", "fyi", "note", "also"), _NOTES),
 }
 FORMS: Mapping[str, Sequence[Form]] = {
     **_BY_HEAD,

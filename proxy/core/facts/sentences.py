@@ -12,15 +12,18 @@ MOST_PROSE_CHARS = 1_500  # of a message, code apart; a longer one is mostly pas
 MOST_TEXT_CHARS = 20_000  # of a message, code and all
 MOST_SENTENCE_CHARS = 400  # a longer one is no statement; and no rule reads further
 
+ABBREVIATED_CHARS = 8  # of the longest abbreviation, with what stands around it
+
 _STRAIGHT = str.maketrans({"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _FOREIGN_LINE = re.compile(
     r"^[ \t]*(?:>|\||#|\d+[:\u2192]).*$", re.MULTILINE
 )  # quoted mail, tables, comments, listings
 _QUOTED = re.compile(
-    r'"[^"\n]{1,400}"|\u00ab[^\u00bb\n]{1,400}\u00bb|(?<!\w)\'[^\'\n]{1,200}(?:\'\w[^\'\n]{0,200})*\'(?!\w)'
-    r"|`[^`\n]{1,200}`"
+    r'"[^"\n]{1,400}"|\u00ab[^\u00bb\n]{1,400}\u00bb|`[^`\n]{1,200}`'
+    r"|(?<!\w)'[^'\n]{1,200}(?:'\w[^'\n]{0,200})*'(?!\w)"
 )
+_MARK = re.compile("[\"'`\u00ab]")
 _SENTENCE = re.compile(r"[^\n.!?;]+(?:[.!?;]+(?=[^\s\"')*])[^\n.!?;]*)*(?P<end>[.!?;]*)")
 _ABBREVIATED = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St|Mt|vs|e\.g|i\.e|etc|approx|No|Inc|Ltd|Jr|Sr|[A-Z])$")
 _SPEAKER = re.compile(r"\s*[*_]{0,2}(?P<who>[A-Za-z][\w.-]*)(?: [A-Z][\w.-]*){0,2}[*_]{0,2}:\s")
@@ -33,16 +36,19 @@ _OWN_LABELS = frozenset(
 )
 
 # What follows is a text to work on, and says nothing of its user.
-_MATERIAL = re.compile(
-    r"\b(?:translat(?:e|ing|ion)|rewrite|re-write|rephrase|paraphrase|proofread|reword|summari[sz]e|grammar|role-?play"
-    r"|pretend|act as|acting as|persona|fictional|hypothetical(?:ly)?|character named|in the voice of"
-    r"|first[- ]person|the following|[Ii]magine|[Ss]uppose|lyrics|word problem)\b"
-    r"|\b(?:[Hh]ere(?:'s| is| are)|[Tt]his is) (?:the|my|an?|what|some)\b[^.:\n]{0,80}:"
-    r"|\b(?:text|sentence|paragraph|email|e-mail|letter|essay|draft|message|prompt|bio|transcript|log|output|error|says"
-    r"|said|like this|as follows|example)\s*:",
-    re.IGNORECASE,
+# In lower case, which a search reads faster than either case.
+_TASK = re.compile(
+    r"\b(?:translat(?:e|ing|ion)|re-?write|rephrase|paraphrase|proofread|reword|summari[sz]e|grammar|role-?play|pretend"
+    r"|act as|acting as|persona|fictional|hypothetical(?:ly)?|character named"
+    r"|in the voice of|first[- ]person"
+    r"|the following|imagine|suppose|lyrics|word problem)\b"
 )
-_JOKING = re.compile(r"\b(?:just |only )?(?:kidding|joking)\b|\bjk\b|(?<!\w)/s\b|\bsarcas", re.IGNORECASE)
+_HEADING = re.compile(
+    r"\b(?:(?:here(?:'s| is| are)|this is) (?:the|my|an?|what|some)\b[^.:\n]{0,80}|text|sentence|paragraph"
+    r"|e-?mail|letter|essay|draft|message|prompt|bio|transcript|log|output|error|says|said|like this|as follows"
+    r"|example)\s{0,3}:"
+)
+_JOKES = ("kidding", "joking", "sarcas", " jk", " /s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +74,21 @@ def sentences(text: str) -> Iterator[Sentence]:
         return
     prose = text.translate(_STRAIGHT)
     prose = _FOREIGN_LINE.sub(_blank, _FENCED.sub(_blank, prose) if "```" in prose else prose)
-    if len(prose) - prose.count("\0") > MOST_PROSE_CHARS or _JOKING.search(prose):
+    lower = prose.lower()
+    if len(prose) - prose.count("\0") > MOST_PROSE_CHARS or any(joke in lower for joke in _JOKES):
         return
-    material = _MATERIAL.search(prose)
-    limit = len(prose) if material is None else material.start()
+    materials = (_TASK.search(lower), _HEADING.search(lower) if ":" in lower else None)
+    limit = min((found.start() for found in materials if found is not None), default=len(prose))
     start = -1
     for found in _SENTENCE.finditer(prose):
         start = found.start() if start < 0 else start
         if start >= limit:
             return
         piece = prose[start : found.end()]
-        if found["end"] == "." and _ABBREVIATED.search(piece[:-1]):
+        if found["end"] == "." and _ABBREVIATED.search(piece, max(0, len(piece) - ABBREVIATED_CHARS), len(piece) - 1):
             continue
         if len(piece) <= MOST_SENTENCE_CHARS and "\0" not in piece and not _is_of_another(piece):
-            quoted = tuple(one.span() for one in _QUOTED.finditer(piece))
+            quoted = tuple(one.span() for one in _QUOTED.finditer(piece)) if _MARK.search(piece) else ()
             yield Sentence(piece, start, piece.rstrip(" )*_\"'").endswith("?"), quoted)
         start = -1
 

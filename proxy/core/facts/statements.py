@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from proxy.core.facts.contexts import beginning, is_presupposed, is_supposed, is_taken_back
 from proxy.core.facts.forms import FORMS, Form
 from proxy.core.facts.sentences import Sentence, sentences
-from proxy.core.redaction.redaction import redact
 from proxy.domain import USER_SUBJECT, FactCategory, FactProposal
 
 CONFIDENCE = 0.95
@@ -24,16 +23,16 @@ _GROUPS = frozenset({"subject", "slot", "value"})  # of a form; others are slots
 _SENTENCES = frozenset({FactCategory.INSTRUCTION, FactCategory.NOTE})  # whole ones, in whatever words
 _HEAD = re.compile(rf"(?<![\w'/.-])(?:{'|'.join(sorted(FORMS, key=len, reverse=True))})(?![\w'/])", re.IGNORECASE)
 _ASKED_FOR = re.compile(r"(?:can|could) you\b", re.IGNORECASE)
-_DEICTIC = re.compile(
+_DEICTIC = re.compile(  # stands for what was said elsewhere
     r"\b(?:this|those|these|them|it|you|your|yours|above|below|the latter|the former|the same|here|there|that one|he"
-    r"|she"
-    r"|him|that (?:they|it|you|he|she)|(?:to|of|in|at|with|for|on|from) that|one of my|following|each other|the two"
-    r"|the other|the others)\b|\bthat$|^(?:that|which|what|how|why)\b",
+    r"|she|him|her|his|each other|one of my|following|the two|the other|the others|that (?:they|it|you|he|she)"
+    r"|(?:to|of|in|at|with|within|for|on|from) that)\b|\bthat$|^(?:that|which|what|how|why)\b",
     re.IGNORECASE,
 )
 _POINTING = re.compile(
     r"(?:this|that|it|these|those|they|he|she|there)\b|.*\b(?:above|below|following)\b", re.IGNORECASE
 )
+_CUT = re.compile(r"\\|\.\.\.?$|\u2026$")  # formulas have stops of their own
 _REMOVED = re.compile(r"\[(?:redacted|withheld)\b")  # what stood there was a credential
 _CREDENTIAL = re.compile(
     r"\b(?:password|passwd|passcode|passphrase|pin|secret|api[ -]?key|access key|private key|token|credentials?)\b"
@@ -42,16 +41,23 @@ _CREDENTIAL = re.compile(
 )
 _NO_VALUE = re.compile(
     r"(?:not|no|a|an|the|one|ones|so|something|anything|nothing|everything|what|whatever|as|on|to|very|too|also|both"
-    r"|option \w+|to do so|him|her|us|me|dr|prof)$|(?:not sure|never|so|too|very|going|getting|being) ",
+    r"|option \w+|to do so|him|her|us|me|dr|prof|.* instead)$"
+    r"|(?:tip|option|number|point|version|idea|question|step|design|answer)s? (?:number )?#?\d|(?:not sure|never|so"
+    r"|too|very|going|getting|being) ",
     re.IGNORECASE,
-)
+)  # "the market instead": instead of what was said before
 _ELLIPTICAL = re.compile(  # of what, was said before
-    r"(?:decided|agreed) (?:on|to) (?:a |an )?[$\u20ac\u00a3]?\d|(?:decided|agreed|chose|chosen|picked)(?: to"
-    r"| on)?(?: \w+)? the \w+$"
-    r"|(?:decided|agreed) to (?:wait|try|do|go|continue|proceed|start|stop|stay|help)(?: for an? \w+)?$",
-    re.IGNORECASE,
+    r"(?:decided|agreed) (?:on|to) (?:a |an )?(?:[$\u20ac\u00a3`]|\d)"
+    r"|(?:decided|agreed|chose|chosen|picked)(?: to| on)?(?: \w+)? the \w+$"
+    r"|(?:chose|chosen|picked|dropped) \S+$"
+    r"|(?:decided|agreed) to (?:wait|try|do|go|continue|proceed|start|stop|stay|help|reassess|revisit|meet|talk"
+    r"|discuss)"
+    r"(?: (?:for an? \w+|(?:in|on|at) .*))?$"
+    r"|(?:decided|agreed) to \w+,"
+    r"|(?:use|go with|stick (?:with|to)|switch to|settle on|stay (?:with|on)|keep using) (?:the [a-z]|(?:an? )?\d"
+    r"|.* first$)"
 )
-_TOO = re.compile(r",? (?:too|as well|though|again|anyway|right now|you know|now)$")
+_TOO = re.compile(r",? (?:and|too|as well|though|again|anyway|right now|you know|now)$")
 _PAIRS = {'"': '"', "'": "'", "`": "`", "*": "*", "_": "_", "\u201c": "\u201d", "\u2018": "\u2019"}
 
 
@@ -60,20 +66,23 @@ def stated(text: str) -> Iterator[FactProposal]:
     for sentence in sentences(text):
         stop = 0
         for head in _HEAD.finditer(sentence.text):
-            at = head.start()
-            if is_supposed(sentence.text[:at]):
-                break
-            if at < stop or sentence.is_quoted(at):
+            if head.start() < stop:
                 continue
-            allowed = beginning(sentence.text[:at])
             for form in FORMS[head[0].lower()]:
-                if form.is_presupposed or allowed.allows(form.category):
-                    match = form.pattern.match(sentence.text, at)
-                    if match is not None and _holds(sentence, match, form):
-                        inner = [*_inner(text, sentence, match)] if form.category is FactCategory.NOTE else []
-                        yield from inner or _facts(text, sentence, match, form)
-                        stop = match.end()
-                        break
+                match = form.pattern.match(sentence.text, head.start())
+                if match is not None and _begins(sentence, head.start(), form) and _holds(sentence, match, form):
+                    inner = [*_inner(text, sentence, match)] if form.category is FactCategory.NOTE else []
+                    yield from inner or _facts(text, sentence, match, form)
+                    stop = match.end()
+                    break
+
+
+def _begins(sentence: Sentence, at: int, form: Form) -> bool:
+    """Whether a statement of this form may begin there, for what stands before it."""
+    leading = sentence.text[:at]
+    if sentence.is_quoted(at) or is_supposed(leading):
+        return False
+    return form.is_presupposed or beginning(leading).allows(form.category)
 
 
 def _inner(text: str, sentence: Sentence, match: re.Match[str]) -> Iterator[FactProposal]:
@@ -90,9 +99,9 @@ def _inner(text: str, sentence: Sentence, match: re.Match[str]) -> Iterator[Fact
 def _holds(sentence: Sentence, match: re.Match[str], form: Form) -> bool:
     """Whether a match is a statement, for what stands behind it, and its value names something."""
     value, trailing = match["value"].strip(" ,.;:'\"*_`"), sentence.text[match.end() :]
-    if len(value) < LEAST_VALUE_CHARS or _REMOVED.search(value) or _CREDENTIAL.search(match[0]):
+    if _CUT.search(value) or value.count("(") != value.count(")"):
         return False
-    if redact(sentence.text) != sentence.text:
+    if len(value) < LEAST_VALUE_CHARS or _REMOVED.search(value) or _CREDENTIAL.search(match[0]):
         return False
     if form.is_presupposed:
         return not _NO_VALUE.match(value)
@@ -103,7 +112,7 @@ def _holds(sentence: Sentence, match: re.Match[str], form: Form) -> bool:
     is_asked = sentence.is_question and not trailing.strip(" ?!\"')*")
     if is_asked and not is_presupposed(sentence.text[: match.start()]):
         return False
-    if _NO_VALUE.match(value) or (form.category is FactCategory.DECISION and _ELLIPTICAL.match(value)):
+    if (_ELLIPTICAL if form.category is FactCategory.DECISION else _NO_VALUE).match(value):
         return False
     return len(value) <= MOST_VALUE_CHARS and (form.category is FactCategory.IDENTITY or not _DEICTIC.search(value))
 

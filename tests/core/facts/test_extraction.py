@@ -31,3 +31,9 @@ def test_facts_of_one_statement_share_its_place_and_others_do_not_overlap() -> N
     places = sorted({(one.start, one.stop) for one in found})
     assert len(found) > len(places) > 1
     assert all(stop <= start for (_, stop), (start, _) in pairwise(places))
+
+
+def test_what_redaction_takes_out_is_no_value() -> None:
+    token = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    assert proposals(f"Remember that the deploy bot uses {token} here. I live in Ghent.", "user")[0].value == "Ghent"
+    assert taken(f"DEPLOY_BOT={token}\nAPP_PORT=80", "tool") == [("project", "APP_PORT", "80")]

@@ -105,7 +105,7 @@ NOTE = {
     "Remember that my name is Ada.": user("name", "Ada"),  # the exact fact, and no note of it
 }
 SETTING = {
-    "The metrics exporter listens on port 9417.": project("metrics exporter", "9417"),
+    "The metrics exporter listens on port 9417.": project("metrics exporter", "port 9417"),
     "The staging database host is db-2.internal.": project("staging database host", "db-2.internal"),
     "The port is 5433, not 5432.": project("port", "5433"),
     "Our API runs on http://localhost:8091.": project("api", "http://localhost:8091"),
@@ -209,7 +209,6 @@ NOTHING = {
     ],
     "a credential": [
         "My password is hunter2-Seagull.",
-        "The api token is ghp_16C7e42F292c6912E7710c838347Ae178B4a.",
         "Remember that the password is Seagull-42-xx.",
         "The database is [redacted:password].",
         "My name is [redacted:name].",
