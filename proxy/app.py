@@ -270,6 +270,7 @@ class _Proxy:
             forgetting=memory.forgetting,
             retiring=memory.retiring,
             sweeper=memory.sweeper,
+            consolidator=memory.consolidator,
             readying=readying,
             policies=self._reload,
             clock=time.time,

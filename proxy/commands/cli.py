@@ -22,6 +22,7 @@ from proxy import __version__, terminal
 from proxy.commands import (
     backup,
     check,
+    consolidate,
     forgetting,
     gaps,
     key,
@@ -216,6 +217,7 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
 
     forgetting.add_commands(command)
     retention.add_commands(command)
+    consolidate.add_command(command)
 
     stats.add_command(command)
 

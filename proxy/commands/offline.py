@@ -21,9 +21,11 @@ from proxy.domain import TURN_PREFIX, BlockKind, Json, Query, Reach, Recalled
 from proxy.embedding.embedder import LocalEmbedder
 from proxy.errors import MemoryFault, PolicyError
 from proxy.memory.archive import Archive
+from proxy.memory.consolidation import Consolidator
 from proxy.memory.exporting import export
 from proxy.memory.forgetting import VACUUM_BYTES, Forgetting
 from proxy.memory.importing import Destination, Totals
+from proxy.memory.item_writing import writer_of
 from proxy.memory.retention import Sweeper
 from proxy.memory.retiring import Retiring
 from proxy.memory.targets import Preview
@@ -163,6 +165,15 @@ class Commands:
     def retiring(self) -> Retiring:
         """The means to retire, and to undo that."""
         return self._archive.retiring(self._secret())
+
+    async def write_items(self) -> int:
+        """Keep items of all that no writer has read yet, by the writer that the policy names; returns how many."""
+        return await self._archive.item_keeper(lambda: writer_of(self._policy.consolidation)).catch_up(may_be_open=True)
+
+    async def consolidator(self) -> Consolidator:
+        """What tidies items; by meaning where the model is here."""
+        await self._embedder.warm()
+        return self._archive.consolidator()
 
     def sweeper(self) -> Sweeper:
         """What erases by age and for room."""

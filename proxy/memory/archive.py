@@ -12,10 +12,12 @@ from random import Random
 
 from proxy.core.recall.ranking import RECIPE, Recipe
 from proxy.index.passage_tables import PassageTables
+from proxy.memory.consolidation import Consolidator, Judge
 from proxy.memory.fact_extraction import FactExtraction
 from proxy.memory.forgetting import VACUUM_BYTES, Forgetting
 from proxy.memory.importing import Importing
 from proxy.memory.indexing import BATCH_PASSAGES, LEASE_SECONDS, Indexer
+from proxy.memory.item_writing import ItemKeeper, ItemWriter
 from proxy.memory.probing import Aside, Prober, QuietModel, Uncounted
 from proxy.memory.recall import Recall
 from proxy.memory.retention import Sweeper
@@ -116,6 +118,14 @@ class Archive:
     def sweeper(self, secret: bytes, policy: Callable[[], RetentionPolicy]) -> Sweeper:
         """What erases from this archive by itself; see `Sweeper`."""
         return Sweeper(self.database, secret, policy, self._counts, self._clock)
+
+    def consolidator(self, judge: Callable[[], Judge | None] = lambda: None) -> Consolidator:
+        """What tidies the items of this archive; see `Consolidator`."""
+        return Consolidator(self.database, self.embedder, self._counts, self._clock, judge)
+
+    def item_keeper(self, writer: Callable[[], ItemWriter | None]) -> ItemKeeper:
+        """What keeps items of what this archive holds; see `ItemKeeper`."""
+        return ItemKeeper(self.database, self._counts, self._clock, writer)
 
     async def close(self) -> None:
         """Close the database."""

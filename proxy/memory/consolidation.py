@@ -15,7 +15,6 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -87,24 +86,25 @@ class Which:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run did: actions by kind, items it looked at, relations; its key, "" where it changed nothing."""
+    """What a run did: actions by kind, items it looked at; its keys by tenant, where it changed something."""
 
-    key: str = ""
+    keys: dict[int, str] = field(default_factory=dict)
     items: int = 0
     done: Counter[str] = field(default_factory=Counter)
-    edges: int = 0  # that are new, or gone, as evidence of single items
     spent: int = 0  # items that gave way for room a month ago, and are gone now
+    is_complete: bool = True  # else its time was over
     was_alone: bool = True  # else another process consolidates at this moment, and this one did nothing
     actions: list[Action] = field(default_factory=list)  # of a dry run
 
     def told(self) -> Json:
         """As JSON."""
         return {
-            "run": self.key,
+            "runs": [*self.keys.values()],
             "items": self.items,
             **{what: self.done[what] for what in ("merged", "superseded", "evicted", "related")},
             "removed": self.spent,
             "alone": self.was_alone,
+            "complete": self.is_complete,
             "would": [asdict(action) for action in self.actions],
         }
 
@@ -147,12 +147,13 @@ class Consolidator:
     def __repr__(self) -> str:
         return f"<Consolidator {self._database!r}>"
 
-    async def run(self, which: Which = Which(), dry_run: bool = False) -> Outcome:
+    async def run(self, which: Which = Which(), dry_run: bool = False, seconds: float | None = None) -> Outcome:
         """
         Consolidate what is meant.
 
         Args:
             dry_run: only say what would be done.
+            seconds: at most for so long.
 
         Raises:
             MemoryFault: it was not finished; what is done by then stays so, and the next run goes on.
@@ -163,20 +164,15 @@ class Consolidator:
             outcome.was_alone = False
             return outcome
         try:
-            meant = [group for group in await self._database.ask(groups) if which.means(group)]
-            for group in meant:
-                await self._queues(group, outcome, dry_run)
-            for tenant, user in dict.fromkeys((group.tenant, group.user) for group in meant if group.user):
-                await self._bound(tenant, user, outcome, dry_run)
-            for group in meant:
-                await self._relate(group, outcome, dry_run)
-            if not dry_run:
-                await self._clean(outcome)
+            async with asyncio.timeout(seconds):
+                await self._all(which, outcome, dry_run)
+        except TimeoutError:
+            outcome.is_complete = False
         finally:
             if not dry_run:
                 await self._release()
-        if outcome.key:
-            log.info("consolidated", name=outcome.key, rows=sum(outcome.done.values()))
+        if outcome.keys:
+            log.info("consolidated", rows=sum(outcome.done.values()))
         return outcome
 
     async def undo(self, key: str, tenant: str = "") -> Json | None:
@@ -193,15 +189,15 @@ class Consolidator:
         return None if count is None else {"run": key, **count}
 
     async def runs(self, tenant: str = "", limit: int = 20) -> list[Json]:
-        """The newest runs that changed something. `tenant` "": of all."""
+        """The newest runs that changed something, times in Unix seconds. `tenant` "": of all."""
         await self._database.open()
         found = await self._database.ask(functools.partial(consolidations.runs, tenant=tenant, limit=limit))
         return [
             {
                 "run": run.key,
                 "tenant": run.tenant,
-                "at": _time(run.at),
-                "undone_at": _time(run.undone_at) if run.undone_at else None,
+                "at": run.at,
+                "undone_at": run.undone_at or None,
                 "merged": run.merged,
                 "superseded": run.superseded,
                 "evicted": run.evicted,
@@ -209,6 +205,17 @@ class Consolidator:
             }
             for run in found
         ]
+
+    async def _all(self, which: Which, outcome: Outcome, dry_run: bool) -> None:
+        meant = [group for group in await self._database.ask(groups) if which.means(group)]
+        for group in meant:
+            await self._queues(group, outcome, dry_run)
+        for tenant, user in dict.fromkeys((group.tenant, group.user) for group in meant if group.user):
+            await self._bound(tenant, user, outcome, dry_run)
+        for group in meant:
+            await self._relate(group, outcome, dry_run)
+        if not dry_run:
+            await self._clean(outcome)
 
     async def _queues(self, group: Group, outcome: Outcome, dry_run: bool) -> None:
         """The update queues of a group, oldest item first."""
@@ -287,10 +294,11 @@ class Consolidator:
         found = {item: edges for item, edges in found.items() if item not in kept_apart}
         unread = [item for item in items if item.related < relations.VERSION and item.id not in kept_apart]
         if (judge := self._judge()) is not None and not dry_run:
+            named = people.union(*(relations.people_in(item.text) for item in items))
             for start in range(0, len(unread), EMBEDDED_ITEMS):
                 more = await judge.relate(unread[start : start + EMBEDDED_ITEMS], group.tenant_name)
                 for item, edges in more.items():
-                    hidden = [edge for edge in edges if any(relations.is_hidden(n, people) for n in edge.nodes)]
+                    hidden = [edge for edge in edges if any(relations.is_hidden(node, named) for node in edge.nodes)]
                     found[item] = frozenset({*found.get(item, ()), *edges}.difference(hidden))
         # words get more common, so that they relate less; what a sentence or a model states stays
         stated = {item: frozenset(e for e in edges if e.relation != "related-to") for item, edges in stored.items()}
@@ -298,7 +306,6 @@ class Consolidator:
         changed = [item for item, edges in whole.items() if edges != stored.get(item, frozenset())]
         for start in range(0, max(len(changed), 1), BATCH_ITEMS):
             some = changed[start : start + BATCH_ITEMS]
-            outcome.edges += sum(len(whole[item] ^ stored.get(item, frozenset())) for item in some)
             actions = [Action(item, 0, "related", f"{len(whole[item])} relations") for item in some]
             if dry_run:
                 outcome.done["related"] += len(actions)
@@ -375,8 +382,8 @@ class Consolidator:
         if not actions:
             return ()
         at = self._clock()
-        outcome.key = outcome.key or f"k-{secrets.token_hex(8)}"
-        run = consolidations.begin(transaction, outcome.key, group.tenant, at)
+        key = outcome.keys.setdefault(group.tenant, f"k-{secrets.token_hex(8)}")
+        run = consolidations.begin(transaction, key, group.tenant, at)
         done = consolidations.act(transaction, run, actions, at)
         outcome.done.update(action.what for action in done)
         for action in done:
@@ -422,8 +429,5 @@ def _people(ask: Ask, tenant: int) -> frozenset[str]:
 def _relations(items: Sequence[StoredItem], people: frozenset[str]) -> dict[int, frozenset[Edge]]:
     """What the items of a group relate, by rules."""
     frequencies = Counter(word for item in items for word in relations.words(item.text))
-    return {item.id: frozenset(relations.relations(item.text, people, frequencies, len(items))) for item in items}
-
-
-def _time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+    named = people.union(*(relations.people_in(item.text) for item in items))
+    return {item.id: frozenset(relations.relations(item.text, named, frequencies, len(items))) for item in items}

@@ -25,8 +25,10 @@ from proxy.embedding.embedder import LocalEmbedder
 from proxy.errors import MemoryFault
 from proxy.memory.archive import Archive
 from proxy.memory.archivist import Archivist
+from proxy.memory.consolidation_schedule import Schedule
 from proxy.memory.follower import Follower
 from proxy.memory.forgetting import forget_words
+from proxy.memory.item_writing import writer_of
 from proxy.memory.probing import QuietModel
 from proxy.memory.query_controller import QueryController
 from proxy.memory.queue_room import LIMITS, ArchiveLimits
@@ -35,7 +37,7 @@ from proxy.memory.selector import Selector
 from proxy.memory.supervision import Supervisor
 from proxy.memory.traffic import Traffic
 from proxy.ports import Clock, Counts, Tracer
-from proxy.settings.policy import Policy
+from proxy.settings.policy import ConsolidationPolicy, Policy
 from proxy.store import changes
 from proxy.store.data_dir import refuse_network_file_system
 from proxy.tokens import counter
@@ -138,7 +140,10 @@ class MemoryService:
         self.forgetting = self._archive.forgetting(secret, backups=lambda: self._policy.retention.backups)
         self.retiring = self._archive.retiring(secret)
         self.sweeper = self._archive.sweeper(secret, lambda: self._policy.retention)
+        self.consolidator = self._archive.consolidator()
+        self._items = self._archive.item_keeper(lambda: writer_of(self._consolidation))
         self.database = self._archive.database
+        self._schedule = Schedule(*(self.consolidator, self.database, lambda: self._consolidation, counts, clock))
         self.assistants = ModelAssistants(self.database, counts, clock, environment, apart)
         self.recent = RecentReadings()
         # what else is wrong, "" where nothing is: said with the rest
@@ -169,6 +174,11 @@ class MemoryService:
     @property
     def _is_off(self) -> bool:
         return self._policy.memory.mode is Mode.OFF
+
+    @property
+    def _consolidation(self) -> ConsolidationPolicy:
+        """As the policy has it; nothing is written beside the archive while the archive is not."""
+        return self._policy.consolidation if self._policy.memory.mode is Mode.ON else ConsolidationPolicy()
 
     async def open(self) -> None:
         """
@@ -224,6 +234,8 @@ class MemoryService:
         start("index", partial(self._indexer.run, lambda: not self.archivist.is_failing))
         start("erasure", self.forgetting.finish)
         start("retention", self.sweeper.run)
+        start("items", self._items.run)
+        start("consolidation", self._schedule.run)
         start("state", self._report)
         self._start_facts()
         self._probe()

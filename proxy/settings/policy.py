@@ -372,6 +372,36 @@ class ArchivePolicy(_Part):
     )
 
 
+CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
+
+
+class ConsolidationPolicy(_Part):
+    """Shorter forms of memory beside the archive: items, and relations between what they speak of."""
+
+    writer: Literal["off", "epc"] = Field(
+        "off",
+        description="Who keeps items of what is said, in the background. off: nobody. epc: what will be asked for, by "
+        "rule.",
+    )
+    when: str = Field(
+        "off",
+        pattern=f"^(off|idle|{CLOCK})$",
+        description="When items are merged, bounded and related: off (palimpsest consolidate does it), idle (when "
+        "nothing was said for ten minutes), or a time of day such as 03:30.",
+    )
+    share_between_users: bool = Field(
+        False,
+        description="Whether a user's recall may go by relations that at least three users of the tenant spoke of.",
+    )
+
+    @field_validator("writer", "when", mode="before")
+    @classmethod
+    def _yaml_reads_off_as_false_and_times_as_minutes(cls, given: object) -> object:
+        if given is False:
+            return "off"
+        return f"{given // 60:02}:{given % 60:02}" if isinstance(given, int) and not isinstance(given, bool) else given
+
+
 class RetentionPeriods(_Part):
     """How long a tenant's messages are kept."""
 
@@ -623,6 +653,10 @@ class Policy(_Part):
     archive: ArchivePolicy = Field(ArchivePolicy(), description="What is written, and how safely.")
     retention: RetentionPolicy = Field(
         RetentionPolicy(), description="How long what is stored is kept. Nothing goes unless this says so."
+    )
+    consolidation: ConsolidationPolicy = Field(
+        ConsolidationPolicy(),
+        description="Shorter forms of memory beside the archive: items, and relations between what they speak of.",
     )
     model: ModelPolicy = Field(ModelPolicy(), description="The embedding model.")
     models: dict[AssistRole, AssistantPolicy] = Field(

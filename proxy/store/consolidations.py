@@ -25,7 +25,8 @@ GROUP BY consolidation.id ORDER BY consolidation.id DESC LIMIT ?2
 STEPS = """
 SELECT consolidation_step.item, item.text, consolidation_step.heir, what, why, consolidation_step.at
 FROM consolidation_step JOIN consolidation ON consolidation.id = consolidation_step.run
-JOIN item ON item.id = consolidation_step.item WHERE consolidation.key = ? ORDER BY consolidation_step.id LIMIT ?
+JOIN item ON item.id = consolidation_step.item JOIN tenant ON tenant.id = item.tenant
+WHERE consolidation.key = ?1 AND (?2 = '' OR tenant.name = ?2) ORDER BY consolidation_step.id LIMIT ?3
 """
 # What gave way for room is kept until then, with all that it stood for.
 SPENT = """
@@ -40,7 +41,7 @@ SELECT json_group_array(id) FROM (SELECT id FROM spent LIMIT ?2)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run that changed something. Times in Unix seconds; `undone_at` 0: it stands. `tenant` "": of several."""
+    """One run that changed something. Times in Unix seconds; `undone_at` 0: it stands."""
 
     key: str
     tenant: str
@@ -75,12 +76,7 @@ class Action:
 
 
 def begin(transaction: Transaction, key: str, tenant: int, at: float) -> int:
-    """
-    A run that changes something, and its row; the same one for the same key.
-
-    Args:
-        tenant: its row; 0: several.
-    """
+    """The row of a run that changes something of a tenant; the same one for the same key."""
     transaction.write("INSERT OR IGNORE INTO consolidation(key, tenant, at) VALUES (?, ?, ?)", [(key, tenant, at)])
     ((run,),) = transaction.read("SELECT id FROM consolidation WHERE key = ?", (key,))
     return int(run)
@@ -125,9 +121,9 @@ def runs(ask: Ask, tenant: str, limit: int) -> list[Run]:
     return [Run(*row) for row in ask(RUNS, (tenant, limit))]
 
 
-def steps(ask: Ask, key: str, limit: int) -> list[Step]:
-    """What a run did, in order; at most so much."""
-    return [Step(*row) for row in ask(STEPS, (key, limit))]
+def steps(ask: Ask, key: str, tenant: str, limit: int) -> list[Step]:
+    """What a run did to items of a tenant ("": of any), in order; at most so much."""
+    return [Step(*row) for row in ask(STEPS, (key, tenant, limit))]
 
 
 def undo(transaction: Transaction, key: str, tenant: str, at: float) -> dict[str, int] | None:

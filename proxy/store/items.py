@@ -25,7 +25,7 @@ NOT_FOUND = HeadFlag.ERASED | HeadFlag.RETIRED
 SEGMENT_MESSAGES = 400  # read at a time; a segment has some twenty
 
 WAITING = f"""
-SELECT conversation.id, tenant.name, max(occurrence.created_at), sum(length(content.text))
+SELECT conversation.id, tenant.id, tenant.name, max(occurrence.created_at), sum(length(content.text))
 FROM conversation JOIN tenant ON tenant.id = conversation.tenant
 LEFT JOIN item_progress ON item_progress.conversation = conversation.id
 JOIN occurrence ON occurrence.conversation = conversation.id AND occurrence.id > ifnull(item_progress.through, 0)
@@ -84,7 +84,8 @@ class Waiting:
     """A conversation with messages that no writer has read: when the newest was said, and how long they are."""
 
     conversation: int
-    tenant: str
+    tenant: int
+    tenant_name: str
     newest_at: float
     chars: int
 
@@ -132,6 +133,11 @@ def claim(transaction: Transaction, conversation: int, worker: str, now: float, 
     transaction.write(CLAIM, [(conversation, worker, until, now)])
     rows = transaction.read("SELECT worker FROM item_progress WHERE conversation = ?", (conversation,))
     return rows == [(worker,)]
+
+
+def passages_in(ask: Ask, tenant: int) -> int:
+    """How many passages of a tenant are stored."""
+    return int(ask("SELECT count(*) FROM memory WHERE tenant = ?", (tenant,))[0][0])
 
 
 def unread(ask: Ask, conversation: int) -> list[SourceMessage]:
@@ -247,3 +253,20 @@ def mark_related(transaction: Transaction, items: Iterable[int], version: int) -
 def count_uses(transaction: Transaction, items: Iterable[int], now: float) -> None:
     """Note that these items led to passages that were recalled."""
     transaction.write("UPDATE item SET uses = uses + 1, used_at = ? WHERE id = ?", [(now, item) for item in items])
+
+
+def has_unjudged(ask: Ask) -> bool:
+    """Whether an item was kept that no run of consolidation has seen."""
+    rows = ask("SELECT EXISTS (SELECT 1 FROM item WHERE state = 'current' AND (judged = 0 OR related = 0))")
+    return bool(rows[0][0])
+
+
+def in_use(ask: Ask) -> int:
+    """How many items of all tenants are in use; those with a retired source are counted."""
+    return int(ask("SELECT count(*) FROM item WHERE state = 'current'")[0][0])
+
+
+def newest_turn_at(ask: Ask) -> float:
+    """When the newest request was written, Unix seconds; 0: there is none."""
+    rows = ask("SELECT created_at FROM turn ORDER BY id DESC LIMIT 1")
+    return float(rows[0][0]) if rows else 0.0

@@ -58,9 +58,9 @@ class Model(WordEmbedder):
 class House:
     """A service with a data folder and a model of its own."""
 
-    def __init__(self, data: Path, mode: str = "on") -> None:
+    def __init__(self, data: Path, mode: str = "on", **consolidation: str) -> None:
         self.data, self.model, self.metrics = data, Model(), Metrics()
-        policy = Policy.model_validate({"data": data, "memory": {"mode": mode}})
+        policy = Policy.model_validate({"data": data, "memory": {"mode": mode}, "consolidation": consolidation})
         self.service = MemoryService(policy, SECRET, self.metrics, model=self.model)
 
     @asynccontextmanager
@@ -128,6 +128,29 @@ async def test_without_the_store_it_is_not_ready_tells_no_path_and_comes_back(ho
         await house.state_with("turns cannot be written")
         house.data.unlink()
         await house.until(lambda state: state.store == "ready" and state.pending == 0)
+
+
+@pytest.mark.parametrize(("mode", "writer"), [("on", "epc"), ("on", "off"), ("read-only", "epc")])
+async def test_items_are_kept_and_consolidated_only_where_the_policy_says_so(
+    tmp_path: Path, mode: str, writer: str
+) -> None:
+    is_on = (mode, writer) == ("on", "epc")
+    house = House(tmp_path / "data", mode, writer=writer, when="idle" if writer == "epc" else "off")
+    past = House(tmp_path / "data")
+    async with past.running() as service:
+        service.archivist.note(record((user("The harbour of Leith opens at 9 on Sundays."),), user="ann").turn)
+        await past.until(lambda state: state.pending == 0)
+    async with house.running() as service:
+        await service.state()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while is_on and not await service.database.read("SELECT 1 FROM item"):  # noqa: ASYNC110 - it knows nothing of us
+                await asyncio.sleep(0.01)
+        written = await service.database.read(
+            "SELECT (SELECT count(*) FROM item), (SELECT count(*) FROM item_progress),"
+            " (SELECT count(*) FROM task WHERE name = 'consolidation')"
+        )
+    assert (written[0][0] > 0, written[0][1] > 0) == (is_on, is_on)
+    assert is_on or written == [(0, 0, 0)]
 
 
 async def test_memory_that_is_off_opens_nothing_and_is_no_failure(tmp_path: Path) -> None:

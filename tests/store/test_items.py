@@ -41,7 +41,7 @@ async def test_items_are_kept_with_their_sources_and_what_was_read_is_not_read_a
 ) -> None:
     said = await past.say(HARBOUR, "noted", user="ann", scope="sea")
     (waiting,) = await database.ask(lambda ask: waiting_conversations(ask, NOW))
-    assert (waiting.tenant, waiting.chars) == ("acme", len(HARBOUR) + len("noted"))
+    assert (waiting.tenant_name, waiting.chars) == ("acme", len(HARBOUR) + len("noted"))
     assert [message.occurrence for message in await database.ask(lambda ask: unread(ask, waiting.conversation))] == [
         *said
     ]

@@ -26,6 +26,7 @@ QUEUE_ITEMS = 10  # k; LightMem measures 5 to 20 alike
 LEAST_LIKENESS = 0.5  # cosine: what is less alike is about something else
 SHARED_TERMS = 0.85  # of two texts that say the same in a few other words
 SAME_MEANING = 0.9  # cosine, for those
+LEAST_WORDS = 3  # of meaning, for texts that are not the very same: "thanks, Mel" and "that's great, Mel" are not
 HASHED_TERMS = 512  # dimensions of a vector of words, where no model gives one
 ROWS_AT_ONCE = 256  # compared with all newer ones: 10 MB of 10,000
 
@@ -38,11 +39,12 @@ class Entry:
     """
     An item as it is compared.
 
-    `words` are its terms of meaning; `exact` what must be the same in a repeat: numbers, names, negations, and who says
-    it; `slots` the values that it states, by subject and slot, of slots that hold one value.
+    `said` are all its terms, `words` those of meaning; `exact` what must be the same in a repeat: numbers, names,
+    negations, and who says it; `slots` the values that it states, by subject and slot, of slots that hold one value.
     """
 
     id: int
+    said: frozenset[str]
     words: frozenset[str]
     exact: frozenset[str]
     slots: Mapping[tuple[str, str], str]
@@ -72,7 +74,8 @@ def entry_of(id: int, text: str, role: str) -> Entry:
         for fact in proposals(said, role)
         if fact.is_single and fact.slot
     }
-    return Entry(id, frozenset(query_terms(said)), frozenset(exact | {speaker}), slots)
+    every = frozenset(terms(said))
+    return Entry(id, every, frozenset(query_terms(said)), frozenset(exact | {speaker}), slots)
 
 
 def key_text(text: str, question: str) -> str:
@@ -142,6 +145,10 @@ def verdict(older: Entry, newer: Entry, likeness: float) -> Verdict | None:
 def is_repeat(older: Entry, newer: Entry, likeness: float) -> bool:
     """Whether two items say the same: in the same words, or in nearly the same with the same meaning."""
     if older.exact != newer.exact or not older.words:
+        return False
+    if older.said == newer.said:
+        return True
+    if min(len(older.words), len(newer.words)) < LEAST_WORDS:
         return False
     if older.words == newer.words:
         return True

@@ -24,6 +24,7 @@ NodeKind = Literal["entity", "concept"]
 Relation = Literal["is-a", "has-property", "related-to", "implies"]
 
 NAME_CHARS = 40
+SHORT_FORM_CHARS = 3  # of a person's name
 WORD_CHARS = 4  # shorter words say little of what an item is about
 MOST_NODES = 5  # of an item that are related to each other, the rarest: ten pairs
 LEAST_ITEMS = 2  # a word that stands in no other item relates nothing
@@ -43,6 +44,7 @@ _KIN = (
 _PERSON = re.compile(  # names that are said to be a person's
     rf"\b{_KIN},? (?:(?:is|was) (?:called|named) |named |called )?({_SOMEBODY})"
     rf"|\b({_SOMEBODY}),? (?:is |was )?(?:my|our|his|her|their) (?:\w+ )?{_KIN}\b"
+    rf"|, ({_SOMEBODY})[!?.]"
     rf"|\b(?:Mr|Mrs|Ms|Miss|Dr|Prof|Sir|Madam)\.? ({_SOMEBODY})"
     rf"|\b(?:I'm|I am|my name is|call me|this is|hi|hey|hello|thanks|thank you|dear|with|and) ({_SOMEBODY})"
     r"(?=[,.!?]|$| and\b)",
@@ -99,7 +101,7 @@ def relations(text: str, people: Collection[str], frequencies: Mapping[str, int]
     What an item relates.
 
     Args:
-        people: names of users, in small letters, that no node may bear.
+        people: names of users and of other persons, in small letters, that no node may bear.
         frequencies: in how many items of the group a word stands (`words`).
         items: of the group.
 
@@ -109,7 +111,7 @@ def relations(text: str, people: Collection[str], frequencies: Mapping[str, int]
     said = _OPENING.sub("", text)
     if _PRIVATE.search(text):
         return ()
-    hidden = {*people, *_people_of(text)}
+    hidden = {*people, *people_in(text)}
     stated = [edge for edge in _stated(said) if not (is_hidden(edge.source, hidden) or is_hidden(edge.target, hidden))]
     found = [*stated, *_together(said, hidden, frequencies, items)]
     return tuple(dict.fromkeys(found))
@@ -123,7 +125,19 @@ def words(text: str) -> frozenset[str]:
 def is_hidden(node: Node, people: Collection[str]) -> bool:
     """Whether a node bears a person's name, or is no plain word at all."""
     parts = node.name.lower().split(" ")
-    return len(node.name) > NAME_CHARS or any(part in people or not _WORD.fullmatch(part) for part in parts)
+    if len(node.name) > NAME_CHARS or any(part in people or not _WORD.fullmatch(part) for part in parts):
+        return True
+    if node.kind == "concept":
+        return False
+    # Mel of Melanie
+    return any(name.startswith(part) for part in parts if len(part) >= SHORT_FORM_CHARS for name in people)
+
+
+def people_in(text: str) -> frozenset[str]:
+    """Names that a text says are a person's, and the one that it says it is spoken by, in small letters."""
+    opening = _OPENING.match(text)
+    found = {part for names in _PERSON.findall(text) for name in names for part in name.lower().split()}
+    return frozenset({*found, *(names_of(opening[0]) if opening else ())})
 
 
 def names_of(user: str) -> frozenset[str]:
@@ -146,8 +160,8 @@ def _together(said: str, hidden: Collection[str], frequencies: Mapping[str, int]
 
 def _stated(said: str) -> Iterator[Edge]:
     for thing, kind in _IS_A.findall(said):
-        if concept := _concept(kind):
-            yield Edge(Node("entity", thing), "is-a", concept)
+        if (concept := _concept(kind)) and (node := _thing(thing)):
+            yield Edge(node, "is-a", concept)
     for kinds, *things in _SUCH_AS.findall(said):
         if concept := _concept(kinds):
             yield from (Edge(node, "is-a", concept) for thing in things if (node := _thing(thing)))
@@ -156,16 +170,16 @@ def _stated(said: str) -> Iterator[Edge]:
             yield Edge(node, "is-a", concept)
     for pattern in (_HAS, _IS):
         for thing, property in pattern.findall(said):
-            if concept := _concept(property):
-                yield Edge(Node("entity", thing), "has-property", concept)
+            if (concept := _concept(property)) and (node := _thing(thing)):
+                yield Edge(node, "has-property", concept)
 
 
 def _nodes(said: str) -> Iterator[Node]:
     named = set()
     for entity in _ENTITY.findall(said):
-        if entity.lower() not in TIMES and entity.lower() not in STOP_WORDS:
+        if node := _thing(entity):
             named.update(entity.lower().split())
-            yield Node("entity", entity)
+            yield node
     for word in _WORD.findall(said):
         low = word.lower()
         if len(low) >= WORD_CHARS and low not in STOP_WORDS and low not in TIMES and low not in named:
@@ -173,7 +187,10 @@ def _nodes(said: str) -> Iterator[Node]:
 
 
 def _thing(text: str) -> Node | None:
-    return Node("entity", text) if text[:1].isupper() else _concept(text)
+    if not text[:1].isupper():
+        return _concept(text)
+    is_word = any(part in STOP_WORDS or part in TIMES for part in text.lower().split())
+    return None if is_word else Node("entity", text)
 
 
 def _concept(text: str) -> Node | None:
@@ -184,10 +201,3 @@ def _concept(text: str) -> Node | None:
     if any(part in STOP_WORDS or part in TIMES for part in parts) or parts[0] in _NOT_A_KIND:
         return None
     return Node("concept", " ".join(parts))
-
-
-def _people_of(text: str) -> frozenset[str]:
-    """Names that a text says are a person's, and the one that it says it is spoken by, in small letters."""
-    opening = _OPENING.match(text)
-    found = {part for names in _PERSON.findall(text) for name in names for part in name.lower().split()}
-    return frozenset({*found, *(names_of(opening[0]) if opening else ())})

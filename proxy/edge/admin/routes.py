@@ -15,6 +15,7 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
 from proxy.edge.access import Access
+from proxy.edge.admin.consolidation_routes import ConsolidationRoutes
 from proxy.edge.admin.conversation_routes import ConversationRoutes
 from proxy.edge.admin.document_routes import DocumentRoutes
 from proxy.edge.admin.export_routes import ExportRoutes
@@ -34,6 +35,7 @@ from proxy.edge.admin.stats_routes import StatsRoutes
 from proxy.edge.admin.switch_routes import SwitchRoutes
 from proxy.edge.admin.trail_routes import TrailRoutes
 from proxy.edge.admin.turn_routes import TurnRoutes
+from proxy.memory.consolidation import Consolidator
 from proxy.memory.forgetting import Forgetting
 from proxy.memory.policy_reload import PolicyReload
 from proxy.memory.proxy_keys import KeyDesk
@@ -59,6 +61,7 @@ class Parts:
     forgetting: Forgetting
     retiring: Retiring
     sweeper: Sweeper
+    consolidator: Consolidator
     readying: Readying
     policies: PolicyReload
     clock: Clock
@@ -77,6 +80,7 @@ def operations(parts: Parts) -> list[Operation[Any]]:
         *ForgetRoutes(parts.forgetting, parts.clock).operations(),
         *RetireRoutes(parts.retiring, parts.clock).operations(),
         *RetentionRoutes(parts.sweeper).operations(),
+        *ConsolidationRoutes(parts.consolidator, parts.database, parts.clock).operations(),
         *PolicyRoutes(parts.policies).operations(),
         *KeyRoutes(KeyDesk(parts.database, parts.clock)).operations(),
         *SwitchRoutes(Switchboard(parts.database, parts.clock)).operations(),

@@ -35,6 +35,7 @@ def test_what_is_said_again_is_merged(older: str, newer: str) -> None:
         ("We met Wilma in Leith.", "We met Fergus in Leith."),
         ("Ann: I planted three medlars.", "Bob: I planted three medlars."),
         ("ok", "ok"),
+        ("Thanks so much, Mel!", "That's great, Mel!"),
         ("We visited the harbour in Leith.", "We painted the lighthouse in Leith."),
     ],
 )

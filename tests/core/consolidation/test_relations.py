@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.core.consolidation.relations import Edge, Node, is_hidden, names_of, relations, words
+from proxy.core.consolidation.relations import Edge, Node, is_hidden, names_of, people_in, relations, words
 
 
 def stated(text: str, *people: str) -> list[str]:
@@ -70,6 +70,12 @@ def test_a_person_is_no_node(text: str) -> None:
     assert not any(
         "wilma" in edge.source.name.lower() for edge in relations(text, (), dict.fromkeys(words(text), 2), 100)
     )
+
+
+def test_short_forms_of_names_and_words_that_open_a_sentence_are_no_entities() -> None:
+    assert stated("Mel is a pilot.", "melanie") == []
+    assert stated("This is a contemporary painting.") == []
+    assert people_in("That's great, Mel!") == {"mel"}
 
 
 def test_users_are_no_nodes_by_any_part_of_their_names() -> None:

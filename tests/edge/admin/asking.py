@@ -17,6 +17,7 @@ from proxy.edge.access import Access
 from proxy.edge.admin.late import LateApplication
 from proxy.edge.admin.probe_routes import ProbeRoutes, Readying
 from proxy.edge.admin.routes import Parts, admin_api
+from proxy.memory.consolidation import Consolidator
 from proxy.memory.forgetting import Forgetting
 from proxy.memory.policy_reload import PolicyReload
 from proxy.memory.retention import Sweeper
@@ -27,6 +28,7 @@ from proxy.settings.policy import KeyPolicy, Policy, RetentionPolicy
 from proxy.settings.source import NO_SOURCE
 from proxy.store.database import Database
 from proxy.store.journal import Journal
+from tests.remembered import WordEmbedder
 from tests.talking import NOW, Talk
 
 SECRET = b"a secret of thirty-two bytes ....."
@@ -71,6 +73,7 @@ class House:
             forgetting=Forgetting(database, SECRET, lambda: NOW + 1),
             retiring=Retiring(database, SECRET, lambda: NOW + 1),
             sweeper=Sweeper(database, SECRET, lambda: self.retention, Metrics(), lambda: NOW + 1),
+            consolidator=Consolidator(database, WordEmbedder(), Metrics(), lambda: NOW + 1),
             readying=Readying(self.state, lambda: self.is_draining),
             policies=self.reload,
             clock=lambda: NOW + 1,
