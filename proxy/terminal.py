@@ -120,6 +120,7 @@ def numbers(stats: Mapping[str, Any], now: float) -> RenderableType:
         [
             *(("switched off", _switch(off)) for off in stats["switched_off"]),
             *((name, f"{stats[name]:,}") for name in counts),
+            *((f"{used['role']} model", _model_use(used)) for used in stats["models"]),
             ("size", f"{stats['bytes'] / BYTES_PER_MEGABYTE:,.1f} MB"),
             ("to be indexed", f"{stats['pending']:,}" + (f", the oldest for {max(lag, 0.0):,.0f} s" if lag else "")),
             ("set aside", f"{stats['set_aside']:,}, that could not be stored" if stats["set_aside"] else ""),
@@ -141,6 +142,13 @@ def gaps(found: Mapping[str, Any]) -> str:
     )
     more = {"write": "more in writing", "retrieval": "more in recall"}.get(found["verdict"], "alike")
     return f"of {found['probes']} answers {write} % got lost in writing, {retrieval} % in recall: {more}"
+
+
+def _model_use(used: Mapping[str, Any]) -> str:
+    failed = f", {used['failures']:,} failed" if used["failures"] else ""
+    tokens = used["prompt_tokens"] + used["completion_tokens"]
+    price = f", ${used['dollars']:.4f}" if used["dollars"] else ""
+    return f"{used['calls']:,} calls{failed}, {tokens:,} tokens{price} on {used['day']}"
 
 
 def _switch(off: Mapping[str, Any]) -> str:

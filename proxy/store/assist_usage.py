@@ -53,10 +53,12 @@ def used(ask: Ask, day: str, role: AssistRole) -> AssistUsage:
     return AssistUsage() if calls is None else AssistUsage(calls, *rest)
 
 
-def used_by_role(ask: Ask, day: str) -> dict[str, AssistUsage]:
-    """What each role used on a day, by role; those that used nothing are missing."""
-    sql = f"SELECT role, {SUMS} FROM assist_usage WHERE day = ? GROUP BY role ORDER BY role"
-    return {role: AssistUsage(*sums) for role, *sums in ask(sql, (day,))}
+def newest_use(ask: Ask) -> tuple[str, dict[str, AssistUsage]]:
+    """The newest day on which a model was asked, and what each role used on it, by role; "" and none: never."""
+    sql = f"""SELECT day, role, {SUMS} FROM assist_usage WHERE day = (SELECT max(day) FROM assist_usage)
+        GROUP BY role ORDER BY role"""
+    rows = ask(sql)
+    return (rows[0][0] if rows else ""), {role: AssistUsage(*sums) for _, role, *sums in rows}
 
 
 def add(transaction: Transaction, day: str, role: AssistRole, tenant: str, usage: AssistUsage) -> None:

@@ -10,6 +10,7 @@ from math import ceil
 from typing import Any
 
 from proxy.core.recall.gaps import as_json
+from proxy.store.assist_usage import newest_use
 from proxy.store.connection import Ask
 from proxy.store.probes import live_estimate
 from proxy.store.switches import switched_off
@@ -46,6 +47,8 @@ def usage(ask: Ask) -> Mapping[str, Any]:
     """
     Counts of rows by name, `bytes` of the database, and
     `oldest_pending_at`: Unix seconds of the message that has waited longest to be indexed, 0 where none waits;
+    `models`: what language models used on the newest day on which one was asked (`day`, `role`, `calls`, `failures`,
+    `prompt_tokens`, `completion_tokens`, `dollars`);
     `switched_off`: for whom memory is (`tenant`, "" everybody; `reason`; `at`);
     `gaps`: what memory loses, as its probes say (`core/recall/gaps.as_json`), None where it asked nothing;
     `searches`, `search_ms_p50`, `search_ms_p95`: of the newest 2,000 turns those that searched, and how long they took.
@@ -53,7 +56,9 @@ def usage(ask: Ask) -> Mapping[str, Any]:
     found: dict[str, Any] = {name: count(ask, name) for name in COUNTS}
     oldest = ask(OLDEST_PENDING, ())
     times = sorted(row[0] for row in ask(SEARCH_TIMES, (RECENT_TURNS,)))
+    day, by_role = newest_use(ask)
     return found | {
+        "models": [{"day": day, "role": role} | asdict(used) for role, used in by_role.items()],
         "switched_off": [asdict(off) for off in switched_off(ask)],
         "oldest_pending_at": oldest[0][0] if oldest else 0,
         "gaps": as_json(live_estimate(ask)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from proxy.domain import AssistRole
-from proxy.store.assist_usage import KEPT_DAYS, AssistUsage, add, day_of, used, used_by_role
+from proxy.store.assist_usage import KEPT_DAYS, AssistUsage, add, day_of, newest_use, used
 from proxy.store.database import Database
 
 DAY_SECONDS = 86_400.0
@@ -25,15 +25,21 @@ async def test_what_is_used_adds_up_by_day_and_role_whoever_used_it(database: Da
     await count(database, "writer", "key:acme", AssistUsage(1), NOON + DAY_SECONDS)
     writer = AssistUsage(3, 1, 157, 13, 0.75)
     assert await database.ask(partial(used, day=day_of(NOON), role="writer")) == writer
-    by_role = await database.ask(partial(used_by_role, day=day_of(NOON)))
-    assert by_role == {"selector": AssistUsage(1, 0, 1, 1, 0.0), "writer": writer}
+    assert await database.ask(newest_use) == ("2026-04-01", {"writer": AssistUsage(1)})
     ((rows,),) = await database.read("SELECT count(*) FROM assist_usage WHERE role = 'writer' AND day = '2026-03-31'")
     assert rows == 2  # one of the tenant, one of whoever is not stored
 
 
 async def test_nothing_used_is_zero(database: Database) -> None:
     assert await database.ask(partial(used, day=day_of(NOON), role="writer")) == AssistUsage()
-    assert await database.ask(partial(used_by_role, day=day_of(NOON))) == {}
+    assert await database.ask(newest_use) == ("", {})
+
+
+async def test_the_newest_day_is_told_by_role(database: Database) -> None:
+    await count(database, "writer", "", AssistUsage(1, 0, 5, 2, 0.5))
+    await count(database, "selector", "", AssistUsage(1, 1, 1, 1, 0.0))
+    told = {"selector": AssistUsage(1, 1, 1, 1, 0.0), "writer": AssistUsage(1, 0, 5, 2, 0.5)}
+    assert await database.ask(newest_use) == ("2026-03-31", told)
 
 
 async def test_what_turned_out_not_to_be_used_is_taken_off_again(database: Database) -> None:

@@ -1,5 +1,8 @@
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
+from proxy.store.assist_usage import AssistUsage, add
 from proxy.store.database import Database
 from proxy.store.journal import Journal
 from tests.talking import NOW, heard, record, user
@@ -30,3 +33,10 @@ async def test_lag_is_the_oldest_message_that_waits(tmp_path: Path) -> None:
     await database.close()
     assert (stats["pending"], stats["oldest_pending_at"]) == (2, NOW)
     assert stats["bytes"] > 0
+
+
+async def test_what_models_used_is_told_by_role(database: Database) -> None:
+    used = AssistUsage(2, 1, 90, 10, 0.25)
+    await database.transact(partial(add, day="2026-03-31", role="selector", tenant="", usage=used))
+    (told,) = (await Journal(database).stats())["models"]
+    assert told == {"day": "2026-03-31", "role": "selector"} | asdict(used)

@@ -9,10 +9,24 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from proxy.domain import AssistRole
 from proxy.edge.admin.gap_routes import Gaps, told
 from proxy.edge.admin.operation import Call, Nothing, Operation
 from proxy.edge.admin.switch_routes import Off
 from proxy.store.journal import Journal
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUse:
+    """What the language model of one role used on one day."""
+
+    day: Annotated[str, Field(description="In UTC, as 2026-11-22.")]
+    role: Annotated[AssistRole, Field(description="As `models` names it.")]
+    calls: Annotated[int, Field(description="Those that failed among them.")]
+    failures: Annotated[int, Field(description="Calls that the provider did not answer.")]
+    prompt_tokens: Annotated[int, Field(description="Of prompts.")]
+    completion_tokens: Annotated[int, Field(description="Of answers.")]
+    dollars: Annotated[float, Field(description="What they cost, where the price is known.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +43,9 @@ class Stats:
     set_aside: Annotated[int, Field(description="Requests and answers that could not be stored.")]
     bytes: Annotated[int, Field(description="Size of the database.")]
     switched_off: Annotated[list[Off], Field(description="For whom memory is switched off.")]
+    models: Annotated[
+        list[ModelUse], Field(description="Language models that help memory, on the newest day that one was asked.")
+    ]
     oldest_pending_at: Annotated[
         float, Field(description="When the longest waiting was stored, Unix seconds; 0: none.")
     ]
