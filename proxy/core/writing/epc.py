@@ -11,7 +11,7 @@ there; while the budget lasts, five more questions are asked.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -19,22 +19,17 @@ from proxy.core.archive.chunking import query_terms, terms
 from proxy.core.recall.utterance import QUESTION_MARKS, read
 from proxy.core.writing.clauses import Clause, clauses
 from proxy.core.writing.cues import Cue, Kind, cues
+from proxy.core.writing.entries import LEAST_TOKENS, Count, cost, share
 from proxy.core.writing.information import TermStatistics
 from proxy.domain import Item, SourceMessage
 
 PROBES = 5  # WhenLoss 4.2; the paper found no gain in ten
-LONG_CHARS = 500  # of a message: in a longer one each clause is asked for less, a document is not what somebody told
 STATEMENT_SHARE = 0.5  # of the information of a statement's rarest terms, beside that of a name or number
 STATEMENT_TERMS = 3
 UNNAMED_SHARE = 0.1  # of what names nothing and states nothing: it comes when nothing else is left
 QUESTION_SHARE = 0.5  # of what is asked, not told
 TOPIC_TERMS = 2  # of a question: enough to find it by; a third costs three points of spans at 2,000 tokens
 LEAST_WORDS = 3  # of a clause: fewer are a number in a list, a greeting or a heading
-ENTRY_TOKENS = 8  # of the day that an entry is shown with, and its line breaks
-LEAST_TOKENS = 16  # no entry is shorter
-
-Count = Callable[[str], int]
-"""Tokens of a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +99,16 @@ def write(
         while covers:
             best = max(covers, key=lambda at: (utility(units[at], covers[at], said, weights), -at))
             kind = covers.pop(best)[0].kind
-            cost = ENTRY_TOKENS + count(f"{_question(kind, units[best], statistics)}\n{units[best].text}")
-            if cost <= room:
-                room -= cost
+            spent = cost(_item([best], kind, units, segment, statistics), count)
+            if spent <= room:
+                room -= spent
                 chosen[best] = kind
                 said |= units[best].terms
     return tuple(_items(units, chosen, segment, statistics))
 
 
 def units_of(segment: Sequence[SourceMessage]) -> list[Unit]:
-    """The clauses of a segment that say anything, as evidence."""
+    """The clauses of a segment that tell anything, as evidence; a question only where a user names something in it."""
     found = clauses(segment)
     speakers = {clause.speaker.lower() for clause in found}
     units = []
@@ -122,6 +117,8 @@ def units_of(segment: Sequence[SourceMessage]) -> list[Unit]:
         words = clause.text.split()
         if meaning and len(words) >= LEAST_WORDS and not read(clause.text).is_small_talk:
             named = tuple(cue for cue in cues(clause.text) if cue.text.lower() not in speakers or not cue.text)
+            if clause.text.endswith(QUESTION_MARKS) and (clause.role == "assistant" or not named):
+                continue
             specific = sum(len(cue.text.split()) for cue in named)
             units.append(Unit(clause, meaning, named, min(1.0, specific / len(words))))
     return units
@@ -137,8 +134,8 @@ def probes_of(units: Sequence[Unit], segment: Sequence[SourceMessage], statistic
     for (kind, answer), where in asked.items():
         if kind is Kind.WHAT:
             rarest = sorted((statistics.bits(term) for term in units[where[0]].terms), reverse=True)[:STATEMENT_TERMS]
-            share = STATEMENT_SHARE if units[where[0]].cues else UNNAMED_SHARE
-            bits = share * sum(rarest) / STATEMENT_TERMS
+            part = STATEMENT_SHARE if units[where[0]].cues else UNNAMED_SHARE
+            bits = part * sum(rarest) / STATEMENT_TERMS
         else:
             bits = max((statistics.bits(term) for term in terms(answer)), default=0.0)
         yield Probe(kind, bits * max(shares[at] for at in where), tuple(where))
@@ -152,8 +149,7 @@ def utility(unit: Unit, covered: Sequence[Probe], said: Set[str], weights: Weigh
 
 
 def _share(unit: Unit, segment: Sequence[SourceMessage]) -> float:
-    length = min(1.0, LONG_CHARS / len(segment[unit.clause.message].text))
-    return length * (QUESTION_SHARE if unit.clause.text.endswith(QUESTION_MARKS) else 1.0)
+    return share(segment[unit.clause.message]) * (QUESTION_SHARE if unit.clause.text.endswith(QUESTION_MARKS) else 1.0)
 
 
 def _coverage(probes: Sequence[Probe], units: Sequence[Unit], chosen: Mapping[int, Kind]) -> dict[int, list[Probe]]:
@@ -172,11 +168,17 @@ def _items(
 ) -> Iterator[Item]:
     """Clauses of one sentence that were all chosen are one item."""
     for _, of_sentence in groupby(sorted(chosen), key=lambda at: units[at].clause.sentence):
-        ats = list(of_sentence)
-        first = units[ats[0]]
-        text = " ".join([first.text, *(units[at].clause.text for at in ats[1:])])
-        spans = tuple(units[at].clause.span(segment) for at in ats)
-        yield Item(text, spans, _question(chosen[ats[0]], first, statistics))
+        ats = [*of_sentence]
+        yield _item(ats, chosen[ats[0]], units, segment, statistics)
+
+
+def _item(
+    ats: Sequence[int], kind: Kind, units: Sequence[Unit], segment: Sequence[SourceMessage], statistics: TermStatistics
+) -> Item:
+    first = units[ats[0]]
+    text = " ".join([first.text, *(units[at].clause.text for at in ats[1:])])
+    spans = tuple(units[at].clause.span(segment) for at in ats)
+    return Item(text, spans, _question(kind, first, statistics))
 
 
 def _question(kind: Kind, unit: Unit, statistics: TermStatistics) -> str:

@@ -5,7 +5,7 @@ Self-information of terms: how much a word tells, by how few of a tenant's passa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import log2
 
@@ -32,6 +32,6 @@ class TermStatistics:
             count += 1
         return TermStatistics(count, held)
 
-    def information(self, text_terms: Sequence[str]) -> float:
+    def information(self, text_terms: Iterable[str]) -> float:
         """Bits of all different terms together."""
         return sum(self.bits(term) for term in set(text_terms))

@@ -1,5 +1,6 @@
 from proxy.core.writing.cues import Kind
-from proxy.core.writing.epc import ENTRY_TOKENS, PAPER, Probe, Unit, Weights, units_of, utility, write
+from proxy.core.writing.entries import ENTRY_TOKENS
+from proxy.core.writing.epc import PAPER, Probe, Unit, Weights, units_of, utility, write
 from proxy.core.writing.information import TermStatistics
 from tests.core.writing.talking import count, quoted, segment, statistics
 

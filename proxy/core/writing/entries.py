@@ -1,0 +1,30 @@
+"""
+What all writers share: how they count, and what they are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from proxy.core.writing.information import TermStatistics
+from proxy.domain import Item, SourceMessage
+
+Count = Callable[[str], int]
+"""Tokens of a text."""
+
+Write = Callable[[Sequence[SourceMessage], int, Count, TermStatistics], tuple[Item, ...]]
+"""A segment, a budget in tokens, how they are counted, and the tenant's terms; items in order of the conversation."""
+
+ENTRY_TOKENS = 8  # of the day that an entry is shown with, and its line breaks
+LONG_CHARS = 500  # of a message; without this, the clauses of long answers take the place of what users told
+LEAST_TOKENS = 16  # no entry is shorter
+
+
+def cost(item: Item, count: Count) -> int:
+    """Tokens of an item as it is shown: question or topic, text, day."""
+    return ENTRY_TOKENS + count(f"{item.question or item.topic}\n{item.text}")
+
+
+def share(message: SourceMessage) -> float:
+    """How much one clause of a message counts, 0..1: a document is not what somebody told."""
+    return min(1.0, LONG_CHARS / max(len(message.text), 1))

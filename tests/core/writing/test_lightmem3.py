@@ -1,0 +1,48 @@
+from proxy.core.writing.lightmem3 import Buffers, batches, turns, write
+from tests.core.writing.talking import count, segment, statistics
+
+LINES = [
+    line
+    for at in range(60)
+    for line in (
+        f"user: In {1900 + at} the keeper Orsolya{at} painted harbour{at} with {at} litres of varnish.",
+        f"assistant: Then harbour{at} shone for {at} years.",
+    )
+]
+TALK = segment(*LINES)
+
+
+def test_one_call_summarises_what_fills_the_buffer() -> None:
+    for size in (64, 128, 256):
+        found = [*batches(TALK, count, statistics(TALK), Buffers(short_term_tokens=size))]
+        filled = [sum(count(text) for topic in batch for text in topic.texts) for batch in found]
+        assert all(tokens >= size for tokens in filled[:-1])
+    assert len(found) * 10 <= len(turns(TALK))
+
+
+def test_every_turn_is_in_one_topic_in_order() -> None:
+    told = [at for batch in batches(TALK, count, statistics(TALK)) for topic in batch for at in topic.messages]
+    assert told == [*range(len(TALK))]
+
+
+def test_a_tighter_compression_takes_fewer_calls() -> None:
+    calls = [len([*batches(TALK, count, statistics(TALK), Buffers(short_term_tokens=64, keep=k))]) for k in (0.3, 0.9)]
+    assert calls[0] < calls[1]
+
+
+def test_another_compressor_is_asked_for_each_message() -> None:
+    talk = segment("user: a b c", "assistant: d e f")
+    ((topic,),) = batches(talk, count, statistics(talk), compress=lambda text, most: text.upper()[:most])
+    assert topic.texts == ("A B C", "D E F")
+
+
+def test_a_turn_is_a_users_messages_and_the_answers_to_them() -> None:
+    talk = segment("system: x", "user: a", "user: b", "assistant: c", "tool: d", "assistant: e", "user: f")
+    assert turns(talk) == [(1, 2, 3, 5), (6,)]
+
+
+def test_a_topic_is_one_item_with_a_name() -> None:
+    items = write(TALK, 400, count, statistics(TALK))
+    assert items
+    assert all(item.topic for item in items)
+    assert len(items) <= sum(len(batch) for batch in batches(TALK, count, statistics(TALK)))
