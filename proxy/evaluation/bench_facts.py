@@ -59,6 +59,7 @@ class Proposed:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     help = "judgements of proposed facts, tab-separated (none: facts are only counted)"
     parser.add_argument("--labels", type=Path, metavar="FILE", help=help)
+    parser.add_argument("--new", type=Path, metavar="FILE", help="write labels for facts that have none, to be judged")
     help = "show proposed facts that have this verdict: right, wrong, unlabelled, all"
     parser.add_argument("--show", choices=("right", "wrong", "unlabelled", "all"), help=help)
 
@@ -66,7 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(given: argparse.Namespace) -> Report:
     labels = read_labels(given.labels) if given.labels else {}
     said = [message for path in given.data for message in messages(path)]
-    return report([str(path) for path in given.data], proposed(said, labels), len(said), given.show)
+    found = proposed(said, labels)
+    if given.new:
+        with given.new.open("w", encoding="utf-8", newline="") as file:
+            lines = [(*one.label, one.verdict) for one in found if one.verdict == UNLABELLED]
+            csv.writer(file, delimiter="\t", lineterminator="\n").writerows(lines)
+    return report([str(path) for path in given.data], found, len(said), given.show)
 
 
 def messages(path: Path) -> list[Said]:
@@ -179,5 +185,5 @@ def _rows(found: Sequence[Proposed], name_of: Any) -> list[tuple[str, int, int, 
 def _shown(one: Proposed) -> tuple[str, str, str, str]:
     said, fact = one.said, one.fact
     around = said.text[max(0, fact.start - AROUND_CHARS) : fact.start] + f"[{said.text[fact.start : fact.stop]}]"
-    where = "\t".join(map(str, one.label))
+    where = f"{said.dataset} {said.conversation} {said.message} {fact.start}"
     return where, f"{fact.subject} / {fact.slot} = {fact.value}", " ".join(around.split()), one.verdict

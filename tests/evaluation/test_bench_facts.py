@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
 from proxy.errors import PolicyError
-from proxy.evaluation.bench_facts import RIGHT, UNLABELLED, Said, messages, precision, proposed, read_labels, report
+from proxy.evaluation.bench_facts import (
+    RIGHT,
+    UNLABELLED,
+    Said,
+    messages,
+    precision,
+    proposed,
+    read_labels,
+    report,
+    run,
+)
 
 SAID = [
     Said("own", "c1", "m1", "user", "I live in Ghent."),
@@ -76,3 +87,13 @@ def test_told_facts_of_each_language_are_messages(tmp_path: Path) -> None:
     file = tmp_path / "dev.json"
     file.write_text(json.dumps({"sets": {"en": {"facts": [{"fact": "I live in Ghent."}]}}}))
     assert [(one.conversation, one.message, one.text) for one in messages(file)] == [("en", "0", "I live in Ghent.")]
+
+
+async def test_a_label_that_is_missing_is_written_to_be_judged(tmp_path: Path) -> None:
+    data, labels = tmp_path / "dev.json", tmp_path / "new.tsv"
+    data.write_text(json.dumps({"sets": {"en": {"facts": [{"fact": "I live in Ghent."}]}}}))
+    await run(Namespace(data=[data], labels=None, new=labels, show=None))
+    assert [*read_labels(labels).values()] == [UNLABELLED]
+    labels.write_text(labels.read_text().replace(UNLABELLED, RIGHT))
+    judged = await run(Namespace(data=[data], labels=labels, new=None, show="all"))
+    assert judged.data["precision"] == 1.0

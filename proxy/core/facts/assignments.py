@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from proxy.core.facts.form import CONFIDENCE
 from proxy.domain import PROJECT_SUBJECT, FactCategory, FactProposal
 
-CONFIDENCE = 0.95
 MOST_TEXT_CHARS = 20_000  # of a message that is read; what is longer is a log
 MOST_SETTINGS = 40  # of one message; more of them are a dump of an environment
 MOST_VALUE_CHARS = 120
@@ -69,7 +69,8 @@ def assigned(text: str) -> Iterator[FactProposal]:
         value = text[first:last].strip().strip("\"'")
         if not value or len(value) > MOST_VALUE_CHARS or _SECRET.search(slot) or _HIDDEN.search(value):
             continue
-        yield FactProposal(PROJECT_SUBJECT, slot, value, FactCategory.SETTING, start, stop, True, CONFIDENCE)
+        setting = FactCategory.SETTING
+        yield FactProposal(PROJECT_SUBJECT, slot, value, setting, start, stop, True, CONFIDENCE[setting])
 
 
 def _leaves(text: str, start: int, stop: int) -> Iterator[tuple[str, tuple[int, int], tuple[int, int]]]:

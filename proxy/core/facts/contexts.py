@@ -15,40 +15,33 @@ _MAY_LEAD = re.compile(
     r"(?:(?:and|but|so|also|plus|well|ok|okay|yes|yeah|no|nope|actually|because|since|as|though|although|while|btw|fyi"
     r"|by the way|for the record|just so you know|hi|hello|hey|hi there|hello there|hey there|oh|anyway|now|currently"
     r"|right now|thanks|especially|considering|given|given that|now that|remember that|note that|today"
-    r"|as of [\w ,]{4,20})[,!]?\s+){0,3}$"
-    r"|\b(?:and|but|so|because|since|considering|given that|now that|the fact that|although|that's why"
-    r"|remember that)\s+$",
+    r"|as of [\w ,]{4,20})[,!]?\s+){0,3}$|\b(?:and|but|so|because|since|considering|given that|now that|the fact that"
+    r"|although|that's why|remember that)\s+$",
     re.IGNORECASE,
 )
 _PRESUPPOSING = re.compile(r"\b(?:because|since|considering|given(?: that)?|now that|although|the fact that)\s+$", re.I)
-_OPENED = re.compile(
-    r"^\s*(?:after|in|for|at|on|last|this|yesterday|today)\b[\w' -]{0,60}\s$", re.IGNORECASE
-)  # a decision
-_ADDED = re.compile(
-    r"\b(?:and|but|because|since|as|that)\s+$", re.IGNORECASE
-)  # goes on about what something always does
-_PARTED = re.compile(
-    r"[;:]|\b(?:but|so|because|since|though|although|while|plus|also|by the way|btw)\b", re.IGNORECASE
-)  # from the clause before it
+# A decision may stand behind it without a comma.
+_OPENED = re.compile(r"^\s*(?:after|in|for|at|on|last|this|yesterday|today)\b[\w' -]{0,60}\s$", re.IGNORECASE)
+# Goes on about what something always does, and is no order.
+_ADDED = re.compile(r"\b(?:and|but|because|since|as|that)\s+$", re.IGNORECASE)
+# Parts a statement from the clause before it.
+_PARTED = re.compile(r"[;:]|\b(?:but|so|because|since|though|although|while|plus|also|by the way|btw)\b", re.IGNORECASE)
 _SUPPOSED = re.compile(  # holds for the whole sentence
     r"\b(?:if|suppose|supposing|imagine|pretend|assume|assuming|unless|whether|hypothetically|let's say|say that"
-    r"|in case"
-    r"|said|says|told|claims?|claimed|wrote|asked|thinks|thought|believes|e\.g|for example|for instance|such as"
-    r"|like when"
-    r"|as if|as though|once said|dream(?:ed|t)?|quote)\b",
+    r"|in case|said|says|told|claims?|claimed|wrote|asked|thinks|thought|believes|e\.g|for example|for instance"
+    r"|such as|like when|as if|as though|once said|dream(?:ed|t)?|quote)\b",
     re.IGNORECASE,
 )
 _UNSURE = re.compile(  # holds for its clause
     r"\b(?:wish|would|could|might|may|maybe|perhaps|probably|possibly|wondering|wonder|used to|not sure|unsure|doubt"
-    r"|not"
-    r"|never|don't|doesn't|isn't|wasn't|can't|won't|nobody|no one|when|where|how|what|which|who|why|hope|hoping)\b",
+    r"|not|never|don't|doesn't|isn't|wasn't|can't|won't|nobody|no one|when|where|how|what|which|who|why|hope"
+    r"|hoping)\b",
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(r"[,;:(]|\s-+\s|[\u2013\u2014]|\b(?:but|and|so)\s")
 _ASKING = re.compile(
     r"\s*(?:so |and |but |hmm,? )?(?:do|does|did|is|are|am|was|were|can|could|will|would|should|shall|what|what's"
-    r"|which|who"
-    r"|how|how's|why|when|where|have|has)\b",
+    r"|which|who|how|how's|why|when|where|have|has)\b",
     re.IGNORECASE,
 )
 _CONDITION = re.compile(

@@ -40,8 +40,7 @@ _OWN_LABELS = frozenset(
 _TASK = re.compile(
     r"\b(?:translat(?:e|ing|ion)|re-?write|rephrase|paraphrase|proofread|reword|summari[sz]e|grammar|role-?play|pretend"
     r"|act as|acting as|persona|fictional|hypothetical(?:ly)?|character named"
-    r"|in the voice of|first[- ]person"
-    r"|the following|imagine|suppose|lyrics|word problem)\b"
+    r"|in the voice of|first[- ]person|the following|imagine|suppose|lyrics|word problem)\b"
 )
 _HEADING = re.compile(
     r"\b(?:(?:here(?:'s| is| are)|this is) (?:the|my|an?|what|some)\b[^.:\n]{0,80}|text|sentence|paragraph"

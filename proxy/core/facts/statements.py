@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator
 
 from proxy.core.facts.contexts import beginning, is_presupposed, is_supposed, is_taken_back
-from proxy.core.facts.forms import FORMS, Form
+from proxy.core.facts.form import CONFIDENCE, Form
+from proxy.core.facts.forms import FORMS
 from proxy.core.facts.sentences import Sentence, sentences
 from proxy.domain import USER_SUBJECT, FactCategory, FactProposal
 
-CONFIDENCE = 0.95
 MOST_VALUE_CHARS = 170  # a longer clause says more than one thing
 LEAST_VALUE_CHARS = 2
 
@@ -49,13 +49,11 @@ _NO_VALUE = re.compile(
 _ELLIPTICAL = re.compile(  # of what, was said before
     r"(?:decided|agreed) (?:on|to) (?:a |an )?(?:[$\u20ac\u00a3`]|\d)"
     r"|(?:decided|agreed|chose|chosen|picked)(?: to| on)?(?: \w+)? the \w+$"
-    r"|(?:chose|chosen|picked|dropped) \S+$"
-    r"|(?:decided|agreed) to (?:wait|try|do|go|continue|proceed|start|stop|stay|help|reassess|revisit|meet|talk"
-    r"|discuss)"
+    r"|(?:chose|chosen|picked|dropped) \S+$|(?:decided|agreed) to (?:wait|try|do|go|continue|proceed|start|stop|stay"
+    r"|help|reassess|revisit|meet|talk|discuss)"
     r"(?: (?:for an? \w+|(?:in|on|at) .*))?$"
-    r"|(?:decided|agreed) to \w+,"
-    r"|(?:use|go with|stick (?:with|to)|switch to|settle on|stay (?:with|on)|keep using) (?:the [a-z]|(?:an? )?\d"
-    r"|.* first$)"
+    r"|(?:decided|agreed) to \w+,|(?:use|go with|stick (?:with|to)|switch to|settle on|stay (?:with|on)"
+    r"|keep using) (?:the [a-z]|(?:an? )?\d|.* first$)"
 )
 _TOO = re.compile(r",? (?:and|too|as well|though|again|anyway|right now|you know|now)$")
 _PAIRS = {'"': '"', "'": "'", "`": "`", "*": "*", "_": "_", "\u201c": "\u201d", "\u2018": "\u2019"}
@@ -133,7 +131,7 @@ def _facts(text: str, sentence: Sentence, match: re.Match[str], form: Form) -> I
                 start=sentence.start + match.start(),
                 stop=sentence.start + match.end(),
                 is_single=form.is_single or group != "value",
-                confidence=CONFIDENCE,
+                confidence=CONFIDENCE[form.category],
             )
 
 
