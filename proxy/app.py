@@ -267,6 +267,7 @@ class _Proxy:
             database=memory.database,
             journal=memory.journal,
             retriever=memory.recall,
+            facts=memory.facts,
             forgetting=memory.forgetting,
             retiring=memory.retiring,
             sweeper=memory.sweeper,

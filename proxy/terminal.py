@@ -121,6 +121,7 @@ def numbers(stats: Mapping[str, Any], now: float) -> RenderableType:
             *(("switched off", _switch(off)) for off in stats["switched_off"]),
             *((name, f"{stats[name]:,}") for name in counts),
             *((f"{used['role']} model", _model_use(used)) for used in stats["models"]),
+            ("facts", f"{stats['facts']:,}" if stats["facts"] is not None else ""),
             ("size", f"{stats['bytes'] / BYTES_PER_MEGABYTE:,.1f} MB"),
             ("to be indexed", f"{stats['pending']:,}" + (f", the oldest for {max(lag, 0.0):,.0f} s" if lag else "")),
             ("set aside", f"{stats['set_aside']:,}, that could not be stored" if stats["set_aside"] else ""),

@@ -23,6 +23,7 @@ from proxy.commands import (
     backup,
     check,
     consolidate,
+    facts,
     forgetting,
     gaps,
     key,
@@ -213,6 +214,7 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     check.add_command(command)
     mcp.add_command(command)
     key.add_command(command)
+    facts.add_command(command)
     switch.add_commands(command)
 
     forgetting.add_commands(command)

@@ -23,6 +23,7 @@ from proxy.errors import MemoryFault, PolicyError
 from proxy.memory.archive import Archive
 from proxy.memory.consolidation import Consolidator
 from proxy.memory.exporting import export
+from proxy.memory.facts import Facts
 from proxy.memory.forgetting import VACUUM_BYTES, Forgetting
 from proxy.memory.importing import Destination, Totals
 from proxy.memory.item_writing import writer_of
@@ -33,6 +34,8 @@ from proxy.memory.trails import Trails
 from proxy.metrics import Metrics
 from proxy.settings.policy import Policy
 from proxy.store.data_dir import make_folder
+from proxy.store.fact_extraction import waiting
+from proxy.store.facts import count_by_category
 from proxy.store.probes import live_estimate
 from proxy.store.secret import load_secret
 from proxy.store.selection import Target
@@ -64,7 +67,7 @@ class Commands:
     """The commands on one data folder, opened by `opened`."""
 
     def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+        self.policy = policy
         metrics = Metrics()
         self._embedder = LocalEmbedder(policy.model, metrics)
         self._archive = Archive(policy, metrics, self._embedder)
@@ -107,7 +110,7 @@ class Commands:
             MemoryFault: there is no such turn in the conversation.
         """
         await self._embedder.warm()
-        trails = Trails(self._journal, self.database, self._archive.recall(), self._policy)
+        trails = Trails(self._journal, self.database, self._archive.recall(), self.policy)
         found = await trails.find(statement, None, conversation, named)
         if found is None:
             where = f"{named} of {conversation}" if named else conversation
@@ -117,7 +120,7 @@ class Commands:
     async def gaps(self, probes: int, chance: Random) -> GapEstimate:
         """What becomes of so many questions that memory asks itself now; see `Prober`. Nothing of it is kept."""
         await self._embedder.warm()
-        return await self._archive.prober(self._embedder, lambda: self._policy, chance).some(probes)
+        return await self._archive.prober(self._embedder, lambda: self.policy, chance).some(probes)
 
     async def live_gaps(self) -> GapEstimate:
         """What became of those that a running proxy asked itself."""
@@ -141,7 +144,7 @@ class Commands:
             query = Query(tenant, conversation, text, reach=Reach.CONVERSATION, lost=all_of_it)
         await self._embedder.warm()
         recall = self._archive.recall()
-        demanded = DEMANDS[self._policy.memory.generosity][BlockKind.RECALL].least_help
+        demanded = DEMANDS[self.policy.memory.generosity][BlockKind.RECALL].least_help
         recalled = await recall.recall(replace(query, least_help=demanded), limit)
         return SearchResult(recalled, None if recalled.admitted else await recall.recall(query, limit))
 
@@ -168,7 +171,7 @@ class Commands:
 
     async def write_items(self) -> int:
         """Keep items of all that no writer has read yet, by the writer that the policy names; returns how many."""
-        return await self._archive.item_keeper(lambda: writer_of(self._policy.consolidation)).catch_up(may_be_open=True)
+        return await self._archive.item_keeper(lambda: writer_of(self.policy.consolidation)).catch_up(may_be_open=True)
 
     async def consolidator(self) -> Consolidator:
         """What tidies items; by meaning where the model is here."""
@@ -177,10 +180,39 @@ class Commands:
 
     def sweeper(self) -> Sweeper:
         """What erases by age and for room."""
-        return self._archive.sweeper(self._secret(), lambda: self._policy.retention)
+        return self._archive.sweeper(self._secret(), lambda: self.policy.retention)
 
     def _forgetting(self, vacuum_bytes: float = VACUUM_BYTES) -> Forgetting:
         return self._archive.forgetting(self._secret(), vacuum_bytes)
+
+    def facts(self) -> Facts:
+        """Facts on request."""
+        return self._archive.facts(self._secret(), lambda: self.policy)
+
+    async def rebuild_facts(self) -> dict[str, int]:
+        """
+        Extract the facts of all messages anew, together with proxies that run; statements by category.
+
+        Raises:
+            PolicyError: no facts are kept.
+        """
+        if not self.policy.facts.is_on:
+            raise PolicyError("facts.policy is off: set it to suggest or use, and facts are extracted")
+        extraction = self._archive.fact_extraction(self._secret())
+        await self.facts().start_over()
+        while await self.database.ask(waiting):
+            if not await extraction.extract_batch():
+                await asyncio.sleep(LOOK_SECONDS)  # the rest is a running proxy's, or a dead one's until its lease ends
+        return await self.database.ask(count_by_category)
+
+    async def only_tenant(self, named: str | None) -> str:
+        """
+        The tenant of this name, or the only one that is stored.
+
+        Raises:
+            MemoryFault, PolicyError: none is named, and not exactly one is stored.
+        """
+        return named or await self._tenant_of("")
 
     def export(self, selection: Selection) -> AsyncIterator[bytes]:
         """The lines of an export, some at a time; see `memory/exporting.py`."""
@@ -194,19 +226,19 @@ class Commands:
             MemoryFault: nothing can be written now; what was written by then stays, and it can be repeated.
             PolicyError: it cannot be told whose they become, or the secret cannot be read.
         """
-        importing = self._archive.importing(self._secret(), self._policy.archive.redact)
+        importing = self._archive.importing(self._secret(), self.policy.archive.redact)
         return await importing.take(turns, into, report)
 
     def tenant_of(self, credential: bytes) -> str:
         """The tenant of requests with this credential; "" where it names none."""
-        return tenant_of([credential], self._policy.tenants, self._secret(), None)
+        return tenant_of([credential], self.policy.tenants, self._secret(), None)
 
     async def tenants(self) -> list[str]:
         """Names of all tenants that are stored, the newest first."""
         return await self._journal.tenants()
 
     def _secret(self) -> bytes:
-        return load_secret(self._policy.data, os.environ)
+        return load_secret(self.policy.data, os.environ)
 
     async def stats(self) -> Mapping[str, Any]:
         return await self._journal.stats()

@@ -14,6 +14,7 @@ from proxy.core.recall.ranking import RECIPE, Recipe
 from proxy.index.passage_tables import PassageTables
 from proxy.memory.consolidation import Consolidator, Judge
 from proxy.memory.fact_extraction import FactExtraction
+from proxy.memory.facts import Facts
 from proxy.memory.forgetting import VACUUM_BYTES, Forgetting
 from proxy.memory.importing import Importing
 from proxy.memory.indexing import BATCH_PASSAGES, LEASE_SECONDS, Indexer
@@ -96,6 +97,10 @@ class Archive:
     def indexer(self, batch_passages: int = BATCH_PASSAGES, lease_seconds: float = LEASE_SECONDS) -> Indexer:
         """A worker of the index."""
         return Indexer(self.derived, self.embedder, self._counts, batch_passages, lease_seconds)
+
+    def facts(self, secret: bytes, policy: Callable[[], Policy]) -> Facts:
+        """Facts on request; see `Facts`."""
+        return Facts(self.database, secret, policy, self._clock)
 
     def fact_extraction(self, secret: bytes) -> FactExtraction:
         """A worker that extracts facts; see `FactExtraction`."""

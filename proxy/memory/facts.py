@@ -100,7 +100,7 @@ class Facts:
         What is known in a scope, best first: pinned and newest, or what shares most words with the pattern.
 
         Args:
-                pattern: words; or with * a part of "subject slot value"; "": everything.
+            pattern: words; or with * a part of "subject slot value"; "": everything.
         """
         glob = as_glob(pattern)
         look = functools.partial(

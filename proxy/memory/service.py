@@ -132,6 +132,7 @@ class MemoryService:
         self._indexer = self._archive.indexer()
         self._extraction = self._archive.fact_extraction(secret)
         self._extracts = False
+        self.facts = self._archive.facts(secret, lambda: self._policy)
         self.supervisor = Supervisor(counts)
         self._uncounted = ""  # why tokens are not
         self._reported: tuple[str, ...] = ()

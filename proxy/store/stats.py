@@ -26,6 +26,10 @@ COUNTS = {
     "set_aside": "SELECT count(*) FROM quarantine",
     "bytes": "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
 }
+FACTS = """
+SELECT count(*) FROM fact
+HAVING count(*) OR EXISTS (SELECT 1 FROM task WHERE name = 'facts version')
+"""
 RECENT_TURNS = 2000  # whose searches are counted: enough for a 95th percentile, and read in well under a second
 
 OLDEST_PENDING = """
@@ -51,6 +55,7 @@ def usage(ask: Ask) -> Mapping[str, Any]:
     `prompt_tokens`, `completion_tokens`, `dollars`);
     `switched_off`: for whom memory is (`tenant`, "" everybody; `reason`; `at`);
     `gaps`: what memory loses, as its probes say (`core/recall/gaps.as_json`), None where it asked nothing;
+    `facts`: statements of facts, None where none were ever kept;
     `searches`, `search_ms_p50`, `search_ms_p95`: of the newest 2,000 turns those that searched, and how long they took.
     """
     found: dict[str, Any] = {name: count(ask, name) for name in COUNTS}
@@ -60,6 +65,7 @@ def usage(ask: Ask) -> Mapping[str, Any]:
     return found | {
         "models": [{"day": day, "role": role} | asdict(used) for role, used in by_role.items()],
         "switched_off": [asdict(off) for off in switched_off(ask)],
+        "facts": next((row[0] for row in ask(FACTS)), None),
         "oldest_pending_at": oldest[0][0] if oldest else 0,
         "gaps": as_json(live_estimate(ask)),
         "searches": len(times),

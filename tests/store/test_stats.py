@@ -4,6 +4,7 @@ from pathlib import Path
 
 from proxy.store.assist_usage import AssistUsage, add
 from proxy.store.database import Database
+from proxy.store.fact_extraction import begin
 from proxy.store.journal import Journal
 from tests.talking import NOW, heard, record, user
 
@@ -19,6 +20,16 @@ async def test_search_times_are_percentiles_of_the_turns_that_searched(tmp_path:
     await database.close()
     assert (stats["turns"], stats["searches"]) == (101, 100)
     assert (stats["search_ms_p50"], stats["search_ms_p95"]) == (50, 95)
+
+
+async def test_facts_are_counted_where_they_are_kept(tmp_path: Path) -> None:
+    database = Database(tmp_path / "journal.db")
+    await database.open()
+    journal = Journal(database)
+    assert (await journal.stats())["facts"] is None
+    await database.transact(lambda t: begin(t, 1))
+    assert (await journal.stats())["facts"] == 0
+    await database.close()
 
 
 async def test_lag_is_the_oldest_message_that_waits(tmp_path: Path) -> None:

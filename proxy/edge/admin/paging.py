@@ -49,7 +49,7 @@ class InPeriod(Paged):
     @property
     def period(self) -> tuple[float | None, float | None]:
         """Unix seconds."""
-        return _seconds(self.since), _seconds(self.until)
+        return seconds(self.since), seconds(self.until)
 
 
 def cursor_to(name: str, *position: int) -> str | None:
@@ -80,7 +80,8 @@ def position_of(name: str, cursor: str, size: int = 1) -> tuple[int, ...]:
     return position
 
 
-def _seconds(time: Time) -> float | None:
+def seconds(time: Time) -> float | None:
+    """Unix seconds of a time, which is UTC unless it says."""
     if time is None:
         return None
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()

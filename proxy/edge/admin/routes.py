@@ -19,6 +19,7 @@ from proxy.edge.admin.consolidation_routes import ConsolidationRoutes
 from proxy.edge.admin.conversation_routes import ConversationRoutes
 from proxy.edge.admin.document_routes import DocumentRoutes
 from proxy.edge.admin.export_routes import ExportRoutes
+from proxy.edge.admin.fact_routes import FactRoutes
 from proxy.edge.admin.forget_routes import ForgetRoutes
 from proxy.edge.admin.gap_routes import GapRoutes
 from proxy.edge.admin.guard import Guard, PathEndpoint, UnknownPath
@@ -36,6 +37,7 @@ from proxy.edge.admin.switch_routes import SwitchRoutes
 from proxy.edge.admin.trail_routes import TrailRoutes
 from proxy.edge.admin.turn_routes import TurnRoutes
 from proxy.memory.consolidation import Consolidator
+from proxy.memory.facts import Facts
 from proxy.memory.forgetting import Forgetting
 from proxy.memory.policy_reload import PolicyReload
 from proxy.memory.proxy_keys import KeyDesk
@@ -58,6 +60,7 @@ class Parts:
     database: Database
     journal: Journal
     retriever: Retriever
+    facts: Facts
     forgetting: Forgetting
     retiring: Retiring
     sweeper: Sweeper
@@ -76,6 +79,7 @@ def operations(parts: Parts) -> list[Operation[Any]]:
         *MemoryRoutes(parts.database).operations(),
         *SearchRoutes(parts.database, parts.journal, parts.retriever, parts.default_tenant).operations(),
         *TrailRoutes(parts.journal, parts.database, parts.retriever, parts.policies).operations(),
+        *FactRoutes(parts.facts, parts.default_tenant).operations(),
         *ExportRoutes(parts.database).operations(),
         *ForgetRoutes(parts.forgetting, parts.clock).operations(),
         *RetireRoutes(parts.retiring, parts.clock).operations(),

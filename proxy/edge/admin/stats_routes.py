@@ -41,6 +41,7 @@ class Stats:
     memories: Annotated[int, Field(description="Passages that can be found.")]
     pending: Annotated[int, Field(description="Of these, not found by meaning yet.")]
     set_aside: Annotated[int, Field(description="Requests and answers that could not be stored.")]
+    facts: Annotated[int | None, Field(description="Statements of facts; null: none were ever kept.")]
     bytes: Annotated[int, Field(description="Size of the database.")]
     switched_off: Annotated[list[Off], Field(description="For whom memory is switched off.")]
     models: Annotated[

@@ -18,6 +18,7 @@ from proxy.edge.admin.late import LateApplication
 from proxy.edge.admin.probe_routes import ProbeRoutes, Readying
 from proxy.edge.admin.routes import Parts, admin_api
 from proxy.memory.consolidation import Consolidator
+from proxy.memory.facts import Facts
 from proxy.memory.forgetting import Forgetting
 from proxy.memory.policy_reload import PolicyReload
 from proxy.memory.retention import Sweeper
@@ -65,11 +66,13 @@ class House:
         self.database, self.journal, self.remembers = database, Journal(database), Remembers()
         self.reload = PolicyReload(NO_SOURCE, {}, Policy(), self.apply, database, Metrics(), lambda: NOW)
         self.reload.number = 1
+        self.policy = Policy()
         self.retention = RetentionPolicy()
         parts = Parts(
             database=database,
             journal=self.journal,
             retriever=self.remembers,
+            facts=Facts(database, SECRET, lambda: self.policy, lambda: NOW + 1),
             forgetting=Forgetting(database, SECRET, lambda: NOW + 1),
             retiring=Retiring(database, SECRET, lambda: NOW + 1),
             sweeper=Sweeper(database, SECRET, lambda: self.retention, Metrics(), lambda: NOW + 1),

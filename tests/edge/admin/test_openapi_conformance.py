@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import orjson
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
@@ -25,6 +26,8 @@ pytestmark = pytest.mark.slow
 
 EXAMPLES = 8  # of each operation, as declared and as not declared: all of them in twenty seconds
 TOKEN = {"Authorization": "Bearer t0ken"}
+JSON = {"Content-Type": "application/json"}
+ENVIRONMENT = {"PALIMPSEST_ADMIN_TOKEN": "t0ken", "PALIMPSEST_FACTS__POLICY": "suggest"}
 
 DOCUMENT = document(all_operations())
 for shape in DOCUMENT["components"]["schemas"].values():
@@ -49,8 +52,8 @@ def shown(proxy: Proxy, path: str) -> Any:
     return request(proxy.port, "GET", f"/memory/v1/{path}", headers=TOKEN).json
 
 
-# Something must be named, in one of several ways.
-LENIENT = {f"POST /memory/v1/{name}": ["positive_data_acceptance"] for name in ("forget", "retire")}
+# Something must be named, in one of several ways; of a fact whose it is, and a day that is to come.
+LENIENT = {f"POST /memory/v1/{name}": ["positive_data_acceptance"] for name in ("forget", "retire", "facts")}
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +61,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """A running proxy with conversations, one of them compacted; by parameter, values that mean something there."""
     upstream = ScriptedUpstream(lambda body: f"Noted: {body['messages'][-1]['content'][:40]}")
     data = tmp_path_factory.mktemp("conformance") / "data"
-    with upstream_on_a_thread(upstream), Proxy(data, upstream.url, PALIMPSEST_ADMIN_TOKEN="t0ken") as proxy:
+    with upstream_on_a_thread(upstream), Proxy(data, upstream.url, **ENVIRONMENT) as proxy:
         talk = Conversation(proxy, "sk-a", headers={"x-palimpsest-user": "ann", "x-palimpsest-scope": "site"})
         for text in ("The staging database listens on port 7431.", "Clara lives in Porto.", "Thanks.", "Go on."):
             talk.say(text)
@@ -67,7 +70,11 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         assert turn.said("recalled") not in ("", "0")
         Conversation(proxy, "sk-b").say("Hello from another tenant.")
         until(lambda: len(shown(proxy, "tenants")["tenants"]) == 2, "both to be stored")
+        tenant = shown(proxy, f"turns/{turn.said('turn')}")["tenant"]
+        fact = {"tenant": tenant, "subject": "project", "slot": "port", "value": "7431"}
+        told = request(proxy.port, "POST", "/memory/v1/facts", orjson.dumps(fact), {**TOKEN, **JSON})
         yield {
+            "fact": told.json["id"],
             "url": f"http://127.0.0.1:{proxy.port}",
             "conversation": turn.said("conversation"),
             "turn": turn.said("turn"),
@@ -75,7 +82,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
             "q": "which port?",
             "memory": 1,
             "user": "ann",
-            "tenant": shown(proxy, f"turns/{turn.said('turn')}")["tenant"],
+            "tenant": tenant,
         }
 
 

@@ -27,6 +27,7 @@ TOKEN = {"authorization": "Bearer t0ken"}
 def settings_for(upstream: ScriptedUpstream) -> dict[str, Any]:
     """One tenant with a key, as the guide has it."""
     return {
+        "facts": {"policy": "suggest"},
         "tenants": {"keys": [{"name": "acme", "key_env": "ACME_KEY"}]},
         "upstreams": [{"url": upstream.url, "auth": "held"}],
     }
