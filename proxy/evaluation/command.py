@@ -35,6 +35,7 @@ BENCHMARKS: Mapping[str, str] = {
     "restraint": "Silence where nothing is known, and what it costs.",
     "identifiers": "Rank of what a question asks for by its exact name.",
     "ablate": "Ablation: what each part of recall is worth.",
+    "inject": "Errors in queries, in selection and in what is stored.",
     "calmem": "CALMem's own experiments.",
     "updates": "Whether a block holds the newest of several statements, and shows that it is.",
     "answers": "Answers of a real language model with memory, without, and at best.",

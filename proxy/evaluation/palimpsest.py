@@ -179,9 +179,9 @@ class StoreReader:
         asked_at = conversation.messages[-1].at + DAY_SECONDS
         self._recall = store.archive.recall(recipe, embedder, lambda: asked_at)
 
-    async def recall(self, query: str, dropped: int | None = None) -> Recalled:
-        """What the indexes answer, however little it may help; see `pack`."""
-        return await self._recall.recall(self._within(Query("", "", query), dropped), RECALL_LIMIT)
+    async def recall(self, query: str, limit: int = RECALL_LIMIT) -> Recalled:
+        """What the indexes answer, however little it may help; all of the conversation was lost."""
+        return await self._recall.recall(self._within(Query("", "", query), None), limit)
 
     async def pack(self, query: str, budget_chars: int, dropped: int | None = None) -> Pack:
         """See `systems.Reader`."""
