@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -107,14 +107,15 @@ def systems(
         PolicyError: one of them is not known.
     """
     from proxy.evaluation.baselines.known import BASELINES, MODEL_BASELINES
-    from proxy.evaluation.palimpsest import Palimpsest
+    from proxy.evaluation.palimpsest import KEYS, OURS, Palimpsest, by_keys
 
-    makers = {name: partial(make, embedder) for name, make in BASELINES.items()}
+    makers: dict[str, Callable[[], System]] = {name: partial(make, embedder) for name, make in BASELINES.items()}
     if model is not None:
         makers |= {name: partial(make, embedder, model) for name, make in MODEL_BASELINES.items()}
     names = given.systems.split(",") if given.systems else [*makers]
+    makers |= {name: partial(by_keys, embedder, policy, name) for name in KEYS}
     for name in names:
-        if name not in (Palimpsest.name, *makers):
+        if name not in (OURS, *makers):
             hint = "; it needs --model" if name in MODEL_BASELINES else ""
             raise PolicyError(f"--systems {name}: is not known; there are {', '.join(makers)}{hint}")
     return [Palimpsest(embedder, policy), *(make() for name, make in makers.items() if name in names)]

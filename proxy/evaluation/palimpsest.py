@@ -8,7 +8,7 @@ a question goes through recall, gate and packing. Only the HTTP around it is lef
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from itertools import groupby
@@ -42,15 +42,21 @@ from proxy.domain import (
 )
 from proxy.evaluation.datasets import Conversation, DatasetMessage
 from proxy.evaluation.systems import Pack
+from proxy.index.item_keys import Which
 from proxy.memory.archive import Archive
 from proxy.memory.decider import RECALL_LIMIT
+from proxy.memory.item_writing import writer_of
 from proxy.metrics import Metrics
 from proxy.ports import Embedder
-from proxy.settings.policy import Policy
+from proxy.settings.policy import ConsolidationPolicy, Policy
 from proxy.store.messages import messages_of
 from proxy.store.passages import texts_of_conversation
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import read_message
+
+OURS = "palimpsest"
+KEYS: Mapping[str, Which] = {f"{OURS}-items": "items", f"{OURS}-graph": "graph", f"{OURS}-both": "both"}
+"""Systems that go by items and relations, too."""
 
 TENANT = "bench"
 SECRET = b"the same in every run"  # so that fingerprints are
@@ -75,11 +81,14 @@ class Store:
         self._fulls: dict[str, tuple[int, ...]] = {}
 
     async def write(self, conversations: Sequence[Conversation]) -> None:
-        """Journal conversations, each whole, in this order; then give every passage its vector."""
+        """Journal conversations, each whole, in this order; index them, and keep items where the policy says so."""
         await self.journal(conversations)
         indexer = self.archive.indexer(INDEX_BATCH, LEASE_SECONDS)
         while await indexer.index_batch():
             pass
+        await self.archive.item_keeper(lambda: writer_of(self.policy.consolidation)).catch_up(may_be_open=True)
+        if self.policy.consolidation.writer != "off":
+            await self.archive.consolidator().run()
 
     async def journal(self, conversations: Sequence[Conversation]) -> None:
         """Journal conversations, each whole, in this order."""
@@ -235,13 +244,17 @@ class StoreReader:
 class Palimpsest:
     """Implements `systems.System`: a store for each conversation."""
 
-    name = "palimpsest"
+    name = OURS
 
-    def __init__(self, embedder: Embedder, policy: Policy | None = None, *, asked: bool = True) -> None:
+    def __init__(
+        self, embedder: Embedder, policy: Policy | None = None, *, asked: bool = True, name: str = OURS
+    ) -> None:
         """
         Args:
             asked: False: nobody will ask anything, only restore what was lost by what it names; that takes no vectors.
+            name: in tables, where another policy is beside the usual one.
         """
+        self.name = name
         self._embedder = embedder
         self._policy = policy or Policy()
         self._asked = asked
@@ -251,6 +264,13 @@ class Palimpsest:
         async with opened(self._embedder, self._policy) as store:
             await (store.write if self._asked else store.journal)([conversation])
             yield store.reader(conversation)
+
+
+def by_keys(embedder: Embedder, policy: Policy | None, name: str) -> Palimpsest:
+    """One of `KEYS`."""
+    consolidation = ConsolidationPolicy(writer="epc", recall=KEYS[name])
+    changed = (policy or Policy()).model_copy(update={"consolidation": consolidation})
+    return Palimpsest(embedder, changed, name=name)
 
 
 @asynccontextmanager

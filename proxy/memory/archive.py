@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from random import Random
 
 from proxy.core.recall.ranking import RECIPE, Recipe
+from proxy.index.item_keys import ItemKeys, Which
 from proxy.index.passage_tables import PassageTables
 from proxy.memory.consolidation import Consolidator, Judge
 from proxy.memory.fact_extraction import FactExtraction
@@ -24,7 +25,7 @@ from proxy.memory.recall import Recall
 from proxy.memory.retention import Sweeper
 from proxy.memory.retiring import Retiring
 from proxy.ports import Clock, Counts, Embedder
-from proxy.settings.policy import Policy, RetentionPolicy
+from proxy.settings.policy import ConsolidationPolicy, Policy, RetentionPolicy
 from proxy.store.database import Database
 from proxy.store.derived import Derived
 from proxy.store.journal import Journal
@@ -60,6 +61,9 @@ class Archive:
         self.journal = Journal(self.database)
         self.derived = Derived(self.database, clock)
         self.tables = PassageTables(embedder.name, embedder.dimensions)
+        # as it is in force: whoever reads the policy anew sets it
+        self.consolidation: Callable[[], ConsolidationPolicy] = lambda: policy.consolidation
+        self.keys = ItemKeys(embedder.name, embedder.dimensions, self._which_keys)
 
     def __repr__(self) -> str:
         return f"<Archive {self.database!r}>"
@@ -84,7 +88,12 @@ class Archive:
             clock or self._clock,
             recipe,
             self._model_loaded,
+            self.keys,
         )
+
+    def _which_keys(self) -> tuple[Which, bool]:
+        policy = self.consolidation()
+        return policy.recall, policy.share_between_users
 
     def prober(self, model: QuietModel, policy: Callable[[], Policy], chance: Random | None = None) -> Prober:
         """What asks this archive for what it holds; see `Prober`."""
@@ -130,7 +139,7 @@ class Archive:
 
     def item_keeper(self, writer: Callable[[], ItemWriter | None]) -> ItemKeeper:
         """What keeps items of what this archive holds; see `ItemKeeper`."""
-        return ItemKeeper(self.database, self._counts, self._clock, writer)
+        return ItemKeeper(self.database, self._counts, self._clock, writer, self.keys.take_used)
 
     async def close(self) -> None:
         """Close the database."""

@@ -71,6 +71,7 @@ CACHES_OF_WORDS = (
 OBJECTS_OF_WORDS = frozenset(
     {
         "proxy.embedding.embedder.LocalEmbedder",
+        "proxy.index.item_keys.ItemKeys",
         "proxy.index.passage_tables.PassageTables",
         "proxy.memory.recent_readings.RecentReadings",
     }

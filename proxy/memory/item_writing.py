@@ -11,22 +11,22 @@ from __future__ import annotations
 import asyncio
 import functools
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import sqrt
 from typing import Protocol
 
 import structlog
 
 from proxy.core.archive.chunking import terms
-from proxy.core.writing import epc
 from proxy.core.writing.information import TermStatistics
+from proxy.core.writing.writers import WRITERS
 from proxy.domain.items import Item, SourceMessage
 from proxy.errors import MemoryFault
 from proxy.ports import Clock, Counts
 from proxy.settings.policy import ConsolidationPolicy
 from proxy.store.connection import Ask
 from proxy.store.database import Database
-from proxy.store.items import Waiting, claim, passages_in, unread, waiting_conversations, write_items
+from proxy.store.items import Waiting, claim, count_uses, passages_in, unread, waiting_conversations, write_items
 from proxy.store.terms import passages_holding
 
 CHARS_PER_TOKEN = 4  # of English prose; budgets here are rough
@@ -35,6 +35,7 @@ IDLE_SECONDS = 600.0  # without a message: the conversation pauses, and what was
 LOOK_SECONDS = 15.0  # between looks for what is complete
 LEASE_SECONDS = 120.0  # a model may take its time over a segment
 REST_SECONDS = 0.05  # between segments: requests go first
+VERSION = 1  # of these writers; kept with what they wrote
 BUDGET_FACTOR = 8.0  # WhenLoss: a budget grows with the root of the length; 256 tokens of 1,024
 
 log = structlog.get_logger()
@@ -57,31 +58,43 @@ class ItemWriter(Protocol):
         """
 
 
-class EpcWriter:
-    """Expected predictive compression without a model. Implements `ItemWriter`."""
+class RuleWriter:
+    """One of the writers that need no model (`core/writing/writers.py`). Implements `ItemWriter`."""
 
-    name = "epc/1"
+    def __init__(self, name: str) -> None:
+        self._write = WRITERS[name]
+        self.name = f"{name}/{VERSION}"
+
+    def __repr__(self) -> str:
+        return f"<RuleWriter {self.name}>"
 
     async def write(self, segment: Sequence[SourceMessage], statistics: TermStatistics, tenant: str) -> Sequence[Item]:
         tokens = sum(len(said.text) for said in segment) / CHARS_PER_TOKEN
         budget = round(BUDGET_FACTOR * sqrt(tokens))
-        return await asyncio.to_thread(epc.write, segment, budget, _tokens, statistics)
+        return await asyncio.to_thread(self._write, segment, budget, _tokens, statistics)
 
 
 class ItemKeeper:
     """Keeps items of the conversations of one database. Run `run` in the background."""
 
     def __init__(
-        self, database: Database, counts: Counts, clock: Clock, writer: Callable[[], ItemWriter | None]
+        self,
+        database: Database,
+        counts: Counts,
+        clock: Clock,
+        writer: Callable[[], ItemWriter | None],
+        take_used: Callable[[], Collection[int]] = tuple,
     ) -> None:
         """
         Args:
             writer: who writes, as the policy in force has it; None: nobody does, and nothing is looked at.
+            take_used: items that led to what was recalled since it was called last.
         """
         self._database = database
         self._counts = counts
         self._clock = clock
         self._writer = writer
+        self._take_used = take_used
         self._worker = secrets.token_hex(8)
 
     def __repr__(self) -> str:
@@ -92,6 +105,7 @@ class ItemKeeper:
         while True:
             try:
                 await self.catch_up()
+                await self.count_uses()
             except MemoryFault as fault:
                 self._counts.fault("items")
                 log.warning("items could not be written now; trying again", reason=str(fault))
@@ -118,6 +132,11 @@ class ItemKeeper:
             if not complete:
                 break
         return written
+
+    async def count_uses(self) -> None:
+        """Write down which items led to what was recalled."""
+        if used := self._take_used():
+            await self._database.transact(functools.partial(count_uses, items=used, now=self._clock()))
 
     def _is_complete(self, waiting: Waiting, now: float) -> bool:
         return waiting.chars >= SEGMENT_CHARS or now - waiting.newest_at >= IDLE_SECONDS
@@ -173,4 +192,4 @@ def _tokens(text: str) -> int:
 
 def writer_of(policy: ConsolidationPolicy) -> ItemWriter | None:
     """Who writes by this policy; None: nobody."""
-    return EpcWriter() if policy.writer == "epc" else None
+    return None if policy.writer == "off" else RuleWriter(policy.writer)

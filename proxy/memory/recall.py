@@ -26,6 +26,7 @@ from proxy.core.recall.ranking import (
     RECIPE,
     Asked,
     Bools,
+    Floats,
     PassageTable,
     Ranked,
     Recipe,
@@ -40,12 +41,13 @@ from proxy.core.recall.similarity import Meanings
 from proxy.domain import Candidate, Memory, Query, Recalled
 from proxy.errors import MemoryFault
 from proxy.index.full_text import Found, find
+from proxy.index.item_keys import ItemKeys
 from proxy.index.passage_tables import PassageTables
 from proxy.ports import Clock, Embedder, LookupCounts, Vectors
 from proxy.store.connection import Ask, Row
 from proxy.store.database import Database
 from proxy.store.passages import passages_of, texts_of
-from proxy.store.scope import scope_of
+from proxy.store.scope import Scope, scope_of
 
 NOTHING_STORED = "nothing is stored that recall may look at"
 JUDGED_PASSAGES = 100  # the best by rank; behind them stands one answer in fifty, and judging takes its time
@@ -70,10 +72,12 @@ class Recall:
         clock: Clock,
         recipe: Recipe = RECIPE,
         model_loaded: Callable[[], Awaitable[bool]] | None = None,
+        keys: ItemKeys | None = None,
     ) -> None:
         """
         Args:
             model_loaded: waits a moment for a model that is being loaded.
+            keys: what else leads to passages; None: nothing does.
         """
         self._database = database
         self._tables = tables
@@ -82,6 +86,7 @@ class Recall:
         self._clock = clock
         self._recipe = recipe
         self._model_loaded = model_loaded
+        self._keys = keys
         self._expected: set[asyncio.Future[Vectors | None]] = set()
 
     def expect(self, text: str) -> None:
@@ -113,13 +118,16 @@ class Recall:
         found, (vectors, *more_vectors) = reading.result(), [task.result() for task in embedding]
         if found is None:
             return Recalled((), False, NOTHING_STORED)
-        own, table, (words, *more_words) = found
+        scope, own, table, (words, *more_words) = found
+
+        def judge(ask: Ask, query: Query, near: Vectors | None, held: Found) -> tuple[str, Ranked | None, float]:
+            return self._judge(ask, scope, query, own, table, near, held, limit)
 
         def choose(ask: Ask) -> Recalled:
-            reason, best, helps = self._judge(query, own, table, vectors, words, limit)
+            reason, best, helps = judge(ask, query, vectors, words)
             if best is not None and more_words and helps >= query.least_help:  # the question itself admits, or nothing
                 others = [
-                    self._judge(replace(query, text=text, least_help=0.0, wishes=0), own, table, near, held, limit)[1]
+                    judge(ask, replace(query, text=text, least_help=0.0, wishes=0), near, held)[1]
                     for text, near, held in zip(questions[1:], more_vectors, more_words, strict=True)
                 ]
                 best = interleaved([best, *filter(None, others)], limit)
@@ -150,17 +158,19 @@ class Recall:
 
     def _look(
         self, query: Query, wanted: Sequence[Sequence[str]], ask: Ask
-    ) -> tuple[int, PassageTable, list[Found]] | None:
-        """The conversation's row, what its scope holds, and where the words of each question stand in it."""
+    ) -> tuple[Scope, int, PassageTable, list[Found]] | None:
+        """The scope, the conversation's row, what it holds, and where the words of each question stand in it."""
         found = scope_of(ask, query)
         if found is None:
             return None
         scope, own = found
         table = self._tables.table(ask, scope)
-        return own, table, [find(ask, scope, table, each) for each in wanted]
+        return scope, own, table, [find(ask, scope, table, each) for each in wanted]
 
     def _judge(
         self,
+        ask: Ask,
+        scope: Scope,
         query: Query,
         own: int,
         table: PassageTable,
@@ -173,6 +183,9 @@ class Recall:
         if not eligible.any():
             return "no stored passage may be used: all are visible, excluded or not lost", None, 0.0
         asked = _estimated(asked, table.embedded, eligible)
+        lifted = self._lifted(ask, scope, table, asked, vectors)
+        if lifted is not None:
+            asked = _nearer(asked, lifted[0])
         ranked = rank(table, asked, eligible, self._clock(), self._recipe)
         once = ranked.part(_first_of_equals(table, ranked.rows, max(limit, JUDGED_PASSAGES)))
         wishes = _wishes(table, asked, eligible, query.wishes)
@@ -185,7 +198,19 @@ class Recall:
         probabilities = preferred(table, once, judged.passages, query.plan)
         best = by_worth(once, probabilities, table.lengths[once.rows])
         best = diversified(best, table.vectors, self._recipe.mmr_lambda).part(slice(limit))
+        if lifted is not None and self._keys is not None:
+            self._keys.note(lifted[1], best.rows)
         return reason, best if wishes is None else _in_front(wishes, best), judged.helps
+
+    def _lifted(
+        self, ask: Ask, scope: Scope, table: PassageTable, asked: Asked, vectors: Vectors | None
+    ) -> tuple[Floats, Rows] | None:
+        """How much nearer items and relations make each passage, and by which item; None: they are off."""
+        if self._keys is None or vectors is None or asked.cosines is None:
+            return None
+        return self._keys.lift(
+            ask, scope, table, [*asked.found, *asked.absent], vectors[0], asked.cosines, self._clock()
+        )
 
     async def _vectors(self, text: str) -> Vectors | None:
         """
@@ -299,6 +324,13 @@ def _asked(query: Query, now: float, table: PassageTable, vectors: Vectors | Non
         periods=(*periods(text, now), *meant),
         strangers=sum(strange) / max(len(strange), 1),
     )
+
+
+def _nearer(asked: Asked, lift: Floats) -> Asked:
+    """The same with every passage so much nearer to the question."""
+    if asked.cosines is None:
+        return asked
+    return replace(asked, cosines=asked.cosines + lift, about=None if asked.about is None else asked.about + lift)
 
 
 def _estimated(asked: Asked, embedded: Bools, eligible: Bools) -> Asked:

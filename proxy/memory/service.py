@@ -141,6 +141,7 @@ class MemoryService:
         self.forgetting = self._archive.forgetting(secret, backups=lambda: self._policy.retention.backups)
         self.retiring = self._archive.retiring(secret)
         self.sweeper = self._archive.sweeper(secret, lambda: self._policy.retention)
+        self._archive.consolidation = lambda: self._policy.consolidation
         self.consolidator = self._archive.consolidator()
         self._items = self._archive.item_keeper(lambda: writer_of(self._consolidation))
         self.database = self._archive.database
@@ -365,7 +366,7 @@ class MemoryService:
             log.error("the store cannot be opened, requests pass without memory until it can", reason=str(fault))
 
     async def _forget(self) -> None:
-        forget_words((self._model.forget, self.recent.forget, self._archive.tables.forget))
+        forget_words((self._model.forget, self.recent.forget, self._archive.tables.forget, self._archive.keys.forget))
 
     async def _load_tokens(self) -> None:
         try:

@@ -378,10 +378,10 @@ CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
 class ConsolidationPolicy(_Part):
     """Shorter forms of memory beside the archive: items, and relations between what they speak of."""
 
-    writer: Literal["off", "epc"] = Field(
+    writer: Literal["off", "epc", "lightmem3", "lightmem-slm"] = Field(
         "off",
-        description="Who keeps items of what is said, in the background. off: nobody. epc: what will be asked for, by "
-        "rule.",
+        description="Who keeps items of what is said, in the background and by rule. off: nobody. epc: what will be "
+        "asked for. lightmem3: an extract of each topic. lightmem-slm: short statements, at most two a turn.",
     )
     when: str = Field(
         "off",
@@ -389,12 +389,17 @@ class ConsolidationPolicy(_Part):
         description="When items are merged, bounded and related: off (palimpsest consolidate does it), idle (when "
         "nothing was said for ten minutes), or a time of day such as 03:30.",
     )
+    recall: Literal["off", "items", "graph", "both"] = Field(
+        "off",
+        description="What leads recall to passages besides their own words: the items that were made of them, the "
+        "graph of what the question speaks of, or both. What is quoted are passages in any case.",
+    )
     share_between_users: bool = Field(
         False,
         description="Whether a user's recall may go by relations that at least three users of the tenant spoke of.",
     )
 
-    @field_validator("writer", "when", mode="before")
+    @field_validator("writer", "when", "recall", mode="before")
     @classmethod
     def _yaml_reads_off_as_false_and_times_as_minutes(cls, given: object) -> object:
         if given is False:

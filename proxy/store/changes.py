@@ -14,6 +14,7 @@ ERASURES = "erasures"
 KEYS = "keys"
 SWITCHES = "switches"
 POLICY = "policy"
+ITEMS = "items"  # of mid-term memory, or the relations between them
 
 COUNTERS = f"""
 SELECT name, number FROM change

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from proxy.store.changes import ITEMS, count
 from proxy.store.connection import Ask, Transaction
 from proxy.store.graph import forget_unused
 from proxy.store.item_erasure import forget_items
@@ -102,6 +103,8 @@ def act(transaction: Transaction, run: int, actions: Sequence[Action], at: float
             [(run, action.item, action.heir, action.what, action.why, at)],
         )
         done.append(action)
+    if done:
+        count(transaction, ITEMS)
     return done
 
 
@@ -143,7 +146,7 @@ def undo(transaction: Transaction, key: str, tenant: str, at: float) -> dict[str
     if not found:
         return None
     ((run,),) = found
-    count = {"merged": 0, "superseded": 0, "evicted": 0, "related": 0}
+    taken_back = {"merged": 0, "superseded": 0, "evicted": 0, "related": 0}
     tenants = set()
     rows = transaction.read(
         "SELECT step.item, step.heir, step.what, item.state, item.heir, item.tenant FROM consolidation_step AS step"
@@ -158,11 +161,12 @@ def undo(transaction: Transaction, key: str, tenant: str, at: float) -> dict[str
             transaction.write("UPDATE item SET state = 'current', heir = 0 WHERE id = ?", [(item,)])
         else:
             continue
-        count[what] += 1
+        taken_back[what] += 1
     for one in tenants:
         forget_unused(transaction, one)
+    count(transaction, ITEMS)
     transaction.write("UPDATE consolidation SET undone_at = ? WHERE id = ?", [(at, run)])
-    return count
+    return taken_back
 
 
 def has_spent(ask: Ask, before: float) -> bool:

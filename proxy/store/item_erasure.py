@@ -7,6 +7,7 @@ for (older repeats, an older value) is in use again.
 
 from __future__ import annotations
 
+from proxy.store.changes import ITEMS, count
 from proxy.store.connection import Ask, Row, Transaction
 
 GONE = "(SELECT value FROM json_each(?1))"
@@ -54,6 +55,7 @@ def forget_items(transaction: Transaction, items: str) -> None:
     """Remove these items (a JSON list) with all that follows from them alone."""
     if items == "[]":
         return
+    count(transaction, ITEMS)
     write = transaction.write
     edges = _edges(transaction.read, items)
     nodes = _nodes(transaction.read, edges)

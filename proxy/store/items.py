@@ -16,6 +16,7 @@ import numpy as np
 from proxy.domain import HeadFlag
 from proxy.domain.items import Item, SourceMessage, Span
 from proxy.ports import Vectors
+from proxy.store.changes import ITEMS, count
 from proxy.store.connection import Ask, Transaction
 from proxy.store.messages import ids
 
@@ -189,6 +190,8 @@ def write_items(
             [(id, *span) for span in spans],
         )
         written.append(id)
+    if written:
+        count(transaction, ITEMS)
     transaction.write(
         "UPDATE item_progress SET through = ?, worker = '', leased_until = 0 WHERE conversation = ?",
         [(through, conversation)],
@@ -232,6 +235,7 @@ def vectors_of_items(ask: Ask, items: Iterable[int], model: str) -> Mapping[int,
 
 def save_item_vectors(transaction: Transaction, model: str, vectors: Mapping[int, Vectors]) -> None:
     """Keep unit vectors of items; those of items that went meanwhile are left out."""
+    count(transaction, ITEMS)
     transaction.write(
         "INSERT OR REPLACE INTO item_vector(item, model, own) SELECT id, ?, ? FROM item WHERE id = ?",
         [(model, vector.astype(np.float16).tobytes(), item) for item, vector in vectors.items()],

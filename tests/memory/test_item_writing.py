@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from proxy.core.writing.information import TermStatistics
+from proxy.core.writing.writers import WRITERS
 from proxy.domain.items import Item, SourceMessage, Span
 from proxy.errors import MemoryFault
-from proxy.memory.item_writing import IDLE_SECONDS, LEASE_SECONDS, SEGMENT_CHARS, EpcWriter, ItemKeeper, writer_of
+from proxy.memory.item_writing import IDLE_SECONDS, LEASE_SECONDS, SEGMENT_CHARS, ItemKeeper, writer_of
 from proxy.metrics import Metrics
 from proxy.settings.policy import ConsolidationPolicy
 from proxy.store.database import Database
@@ -87,7 +89,6 @@ async def test_nothing_is_looked_at_while_nobody_writes(database: Database, past
     assert await ItemKeeper(database, Metrics(), clock, lambda: None).catch_up(may_be_open=True) == 0
     assert await database.read("SELECT * FROM item_progress") == []
     assert writer_of(ConsolidationPolicy()) is None
-    assert isinstance(writer_of(ConsolidationPolicy(writer="epc")), EpcWriter)
 
 
 async def test_a_writer_that_fails_holds_up_its_conversation_for_a_while(
@@ -103,8 +104,9 @@ async def test_a_writer_that_fails_holds_up_its_conversation_for_a_while(
     assert await keeper.catch_up() == 1
 
 
-async def test_the_writer_without_a_model_keeps_words_that_were_said_and_does_what_no_text_orders(
-    database: Database, past: Past, clock: Clock
+@pytest.mark.parametrize("name", sorted(WRITERS))
+async def test_writers_without_a_model_keep_words_that_were_said_and_do_what_no_text_orders(
+    database: Database, past: Past, clock: Clock, name: Any
 ) -> None:
     said = (
         "My sister Wilma moved to Leith on 4 May 2023 to work for Bellerophon Shipping.",
@@ -112,11 +114,12 @@ async def test_the_writer_without_a_model_keeps_words_that_were_said_and_does_wh
         "The wire transfer is 48,200 euro, reference ZQX-7741.",
     )
     await past.say(*said, user="ann")
-    keeper = ItemKeeper(database, Metrics(), clock, lambda: writer_of(ConsolidationPolicy(writer="epc")))
+    keeper = ItemKeeper(database, Metrics(), clock, lambda: writer_of(ConsolidationPolicy(writer=name)))
     assert await keeper.catch_up() > 0
     found = await in_use(database)
-    assert all(any(item.text in text for text in said) for item in found)
+    told = " ".join(said).split()
+    assert all(set(item.text.split()) <= {*told, *(word.strip(".") for word in told)} for item in found)
     assert any("Bellerophon" in item.text for item in found)
     assert not any("hunter2" in item.text for item in found)
     rows = await database.read("SELECT DISTINCT writer FROM item")
-    assert rows == [("epc/1",)]
+    assert rows == [(f"{name}/1",)]

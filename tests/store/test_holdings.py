@@ -79,7 +79,7 @@ def test_every_class_whose_objects_remember_words_is_declared() -> None:
 KEPT_WITHOUT_WORDS = {  # containers that objects keep: numbers, ids, settings, tasks; or words of a request under way
     "assist": {"ModelAssistants._models", "ModelAssistants._senders"},
     "embedding": {"PassageProcess._command", "MiniLMEncoder._inputs", "_Graph.constants", "_Graph.nodes"},
-    "index": {"_GrowingTable._columns", "_GrowingTable._ends"},
+    "index": {"ItemKeys._used", "_GrowingTable._columns", "_GrowingTable._ends"},
     "memory": {
         *("Archivist._taken_at", "Archivist._unanswered", "Follower._listeners", "KnownKeys._by_digest"),
         *(
@@ -98,7 +98,7 @@ KEPT_WITHOUT_WORDS = {  # containers that objects keep: numbers, ids, settings, 
 }
 KEPT_WITH_WORDS = {  # emptied by the `forget` of a class in `OBJECTS_OF_WORDS`
     "embedding": {"LocalEmbedder._remembered"},
-    "index": {"PassageTables._growing", "_GrowingTable._known", "_GrowingTable._names"},
+    "index": {"ItemKeys._kept", "PassageTables._growing", "_GrowingTable._known", "_GrowingTable._names"},
     "memory": {"RecentReadings._openings"},
 }
 CONTAINERS = {"dict", "list", "set", "OrderedDict", "deque", "defaultdict", "Counter", "WeakValueDictionary", "Queue"}

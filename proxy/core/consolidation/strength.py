@@ -25,7 +25,7 @@ class Evidence:
     """
     One item that speaks for a relation, and when it was said, Unix seconds.
 
-    `user` is whose it is; "" nobody's: then only the conversation that it was said in may see it.
+    `user` is whose it is; "" nobody's: then it is only seen in the conversation that it was said in.
     """
 
     user: str
@@ -35,14 +35,16 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Who looks at a graph: a user, or, where that is "", one conversation of nobody's."""
+    """Who looks at a graph: a user, or one conversation, whoever's it is."""
 
-    user: str
+    user: str = ""
     conversation: int = 0
 
     def owns(self, one: Evidence) -> bool:
         """Whether an item is theirs."""
-        return one.user == self.user and (self.user != "" or one.conversation == self.conversation)
+        if self.conversation:
+            return one.conversation == self.conversation
+        return one.user == self.user != ""
 
 
 def strength(evidence: Collection[Evidence], now: float) -> float:

@@ -40,9 +40,10 @@ def test_shared_relations_take_three_users() -> None:
 
 
 def test_what_is_nobodys_is_seen_in_its_conversation_alone() -> None:
-    assert visible("is-a", by("", conversation=4), Viewer("", 4), False, NOW) == 1
-    assert visible("is-a", by("", conversation=4), Viewer("", 5), False, NOW) == 0
-    assert visible("is-a", by("", conversation=4), Viewer("ann", 4), False, NOW) == 0
+    assert visible("is-a", by("", conversation=4), Viewer(conversation=4), False, NOW) == 1
+    assert visible("is-a", by("", conversation=4), Viewer(conversation=5), False, NOW) == 0
+    assert visible("is-a", by("", conversation=4), Viewer("ann"), False, NOW) == 0
+    assert visible("is-a", by("", conversation=4), Viewer(), False, NOW) == 0
 
 
 def test_whoever_operates_the_proxy_sees_all() -> None:
