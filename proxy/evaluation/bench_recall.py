@@ -8,12 +8,14 @@ and the block may be as long as a restore. Every system answers the same questio
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from proxy.errors import PolicyError
 from proxy.evaluation import model as models
 from proxy.evaluation import vectors
 from proxy.evaluation.command import budgets_flag, systems, systems_flag
@@ -22,11 +24,15 @@ from proxy.evaluation.report import Report, Table, bars, progress
 from proxy.evaluation.score import BlockText, Evidence, literal
 from proxy.evaluation.statistics import compare
 from proxy.evaluation.systems import Pack, System
+from proxy.settings.policy import Policy, UpstreamPolicy
+from proxy.store.assist_usage import AssistUsage
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SCORES = ("any", "all", "fraction", "contains")
+HELPERS = {"controller": ("off", "rules", "model"), "selector": ("score", "cross-encoder", "model")}
+PATIENCE_SECONDS = 600.0  # a small model on a busy machine reads a long prompt in minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +55,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     budgets_flag(parser)
     systems_flag(parser)
     models.add_arguments(parser)
+    for role, kinds in HELPERS.items():
+        help = f"who helps recall as {role} ({kinds[0]}); model: the one that --model names, as long as it takes"
+        parser.add_argument(f"--{role}", choices=kinds, default=kinds[0], help=help)
 
 
 async def run(given: argparse.Namespace) -> Report:
     conversations = [conversation for path in given.data for conversation in read(path, given.limit)]
+    policy = helped(given)
     async with vectors.opened() as embedder, models.opened(given) as model:
-        rows = {
-            system.name: await ask(system, conversations, given.budget_chars)
-            for system in systems(given, embedder, model=model)
+        ours, *others = systems(given, embedder, policy, model)
+        rows = {system.name: await ask(system, conversations, given.budget_chars) for system in (ours, *others)}
+    made = report([str(path) for path in given.data], conversations, rows, given.seed)
+    return _with_use(made, ours.used, len(rows[ours.name][given.budget_chars[0]]) * len(given.budget_chars))
+
+
+def helped(given: argparse.Namespace) -> Policy | None:
+    """
+    The policy in which recall is helped as the flags say; None: the default.
+
+    Raises:
+        PolicyError: a model helps, and none is named.
+    """
+    recall = {role: getattr(given, role) for role in HELPERS}
+    roles = [role for role, kind in recall.items() if kind == "model"]
+    if recall == {role: kinds[0] for role, kinds in HELPERS.items()}:
+        return None
+    if roles and not given.model:
+        raise PolicyError(f"--{roles[0]} model: name the model with --model, and say where it is with --upstream")
+    url = given.upstream or UpstreamPolicy().url
+    key = {"key_env": models.KEY_ENV} if os.environ.get(models.KEY_ENV) else {}
+    asked = {"model": given.model, "upstream": "helper", "tokens_a_day": None, "timeout_seconds": PATIENCE_SECONDS}
+    return Policy.model_validate(
+        {
+            "upstreams": [{"name": "helper", "url": url, "auth": "held"} | key],
+            "models": {role: asked for role in roles},
+            "recall": recall,
+            "memory": {"deadline_ms": PATIENCE_SECONDS * 1000},
         }
-    return report([str(path) for path in given.data], conversations, rows, given.seed)
+    )
 
 
 async def ask(system: System, conversations: Sequence[Conversation], budgets: Sequence[int]) -> Rows:
@@ -133,6 +168,16 @@ def report(data: Sequence[str], conversations: Sequence[Conversation], rows: Map
         ],
         draw=lambda figure: _draw(figure, told),
     )
+
+
+def _with_use(made: Report, used: AssistUsage, looked_up: int) -> Report:
+    """With what language models used for a thousand look-ups, each of which is a turn's."""
+    each = {name: round(1000 * value / looked_up) for name, value in asdict(used).items() if name != "dollars"}
+    note = (
+        f"Language models, for 1,000 turns that are looked up: {each['calls']:,} calls ({each['failures']:,} failed), "
+        f"{each['prompt_tokens']:,} tokens of prompts, {each['completion_tokens']:,} of answers."
+    )
+    return replace(made, data={**made.data, "model_use_per_1000": each}, notes=[*made.notes, note])
 
 
 def summary(rows: Iterable[Row]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -21,6 +21,7 @@ from proxy.settings.policy import LogPolicy, Policy
 
 if TYPE_CHECKING:
     from proxy.evaluation.model import Model
+    from proxy.evaluation.palimpsest import Palimpsest
     from proxy.evaluation.systems import System
 
 LIMIT = "questions of each conversation, or conversations where nothing is asked (0: all)"
@@ -95,7 +96,7 @@ def systems_flag(parser: argparse.ArgumentParser) -> None:
 
 def systems(
     given: argparse.Namespace, embedder: Embedder, policy: Policy | None = None, model: Model | None = None
-) -> Sequence[System]:
+) -> tuple[Palimpsest, *tuple[System, ...]]:
     """
     Ours first, then the baselines that `--systems` names.
 
@@ -118,7 +119,7 @@ def systems(
         if name not in (OURS, *makers):
             hint = "; it needs --model" if name in MODEL_BASELINES else ""
             raise PolicyError(f"--systems {name}: is not known; there are {', '.join(makers)}{hint}")
-    return [Palimpsest(embedder, policy), *(make() for name, make in makers.items() if name in names)]
+    return Palimpsest(embedder, policy), *(make() for name, make in makers.items() if name in names)
 
 
 def numbers(text: str) -> list[int]:

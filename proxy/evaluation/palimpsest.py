@@ -7,7 +7,10 @@ a question goes through recall, gate and packing. Only the HTTP around it is lef
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import os
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
@@ -16,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
+from proxy.assist.assistants import ModelAssistants
 from proxy.core.archive.chunking import WINDOW_CHARS, digest
 from proxy.core.archive.records import record_of
 from proxy.core.block.packing import pack
@@ -46,9 +50,12 @@ from proxy.index.item_keys import Which
 from proxy.memory.archive import Archive
 from proxy.memory.decider import RECALL_LIMIT
 from proxy.memory.item_writing import writer_of
+from proxy.memory.query_controller import QueryController
+from proxy.memory.selector import Selector
 from proxy.metrics import Metrics
 from proxy.ports import Embedder
 from proxy.settings.policy import ConsolidationPolicy, Policy
+from proxy.store.assist_usage import AssistUsage, newest_use
 from proxy.store.messages import messages_of
 from proxy.store.passages import texts_of_conversation
 from proxy.wire.fingerprint import fingerprint
@@ -72,10 +79,14 @@ class Store:
         self._window_chars = window_chars
         self.policy = policy
         self.embedder = embedder
-        self.archive = Archive(policy, Metrics(), embedder)
+        self.metrics = Metrics()
+        self.archive = Archive(policy, self.metrics, embedder)
         self.database = self.archive.database
         self.tables = self.archive.tables
         self._journal = self.archive.journal
+        self.assistants = ModelAssistants(self.database, self.metrics, time.time, os.environ)
+        self.controller = QueryController(lambda: policy.recall, self.assistants, time.time)
+        self.selector = Selector(lambda: policy, self.assistants, self.metrics)
         self._key = tenant_key(SECRET, TENANT)
         self._occurrences: dict[str, tuple[int, ...]] = {}
         self._fulls: dict[str, tuple[int, ...]] = {}
@@ -199,7 +210,10 @@ class StoreReader:
     async def restore(self, query: Query, budget_chars: int, dropped: int | None = None) -> Pack:
         """As `pack`, for a query of `core/recall/diagnosis.py`; its texts and names count, its scope is this one."""
         started = perf_counter()
-        recalled = await self._recall.recall(self._within(query, dropped), RECALL_LIMIT)
+        deadline = asyncio.get_running_loop().time() + self._store.policy.memory.deadline_ms / 1000
+        sought = await self._store.controller.planned(self._within(query, dropped), deadline)
+        recalled = await self._recall.recall(sought, RECALL_LIMIT)
+        recalled = await self._store.selector.selected(sought, recalled, deadline)
         block = self.block(recalled, query.text, budget_chars)
         elapsed_ms = (perf_counter() - started) * 1000
         ranked = self.ranked(recalled.candidates)
@@ -258,12 +272,16 @@ class Palimpsest:
         self._embedder = embedder
         self._policy = policy or Policy()
         self._asked = asked
+        self.used = AssistUsage()  # by language models, for all conversations that were closed
 
     @asynccontextmanager
     async def opened(self, conversation: Conversation) -> AsyncIterator[StoreReader]:
         async with opened(self._embedder, self._policy) as store:
             await (store.write if self._asked else store.journal)([conversation])
             yield store.reader(conversation)
+            if self._policy.models:
+                _, by_role = await store.database.ask(newest_use)
+                self.used = sum(by_role.values(), self.used)
 
 
 def by_keys(embedder: Embedder, policy: Policy | None, name: str) -> Palimpsest:
@@ -290,6 +308,10 @@ async def opened(
         store = Store(embedder, policy.model_copy(update={"data": folder}), window_chars)
         try:
             await store.database.open()
+            await store.assistants.apply(policy)
+            store.selector.prepare()
             yield store
         finally:
+            await store.selector.close()
+            await store.assistants.close()
             await store.archive.close()

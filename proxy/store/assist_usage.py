@@ -4,7 +4,7 @@ Counters of what language models used in each role of memory, by day and tenant,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
 
 from proxy.domain import AssistRole
@@ -35,6 +35,9 @@ class AssistUsage:
     @property
     def tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
+
+    def __add__(self, other: AssistUsage) -> AssistUsage:
+        return AssistUsage(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
 
 
 def day_of(at: float) -> str:

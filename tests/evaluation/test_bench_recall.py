@@ -1,17 +1,21 @@
 from __future__ import annotations
 
+import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from proxy.domain import Json
+from proxy.errors import PolicyError
 from proxy.evaluation import vectors
 from proxy.evaluation.baselines.known import BASELINES
-from proxy.evaluation.bench_recall import Row, ask, report, summary
+from proxy.evaluation.bench_recall import Row, ask, helped, report, summary
 from proxy.evaluation.datasets import Question, read
 from proxy.evaluation.palimpsest import Palimpsest
 from proxy.evaluation.score import Evidence
+from proxy.scripted import ScriptedUpstream
 from proxy.settings.policy import ModelPolicy
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
@@ -83,3 +87,37 @@ async def test_real_conversations_are_remembered(model_folder: Path, tmp_path: P
         rows = await ask(Palimpsest(embedder), [conversation], [3000])
     held = summary(rows[3000])
     assert held["any"] >= 0.9 and held["all"] >= 0.85
+
+
+def flags(**given: str | None) -> argparse.Namespace:
+    return argparse.Namespace(**{"model": None, "upstream": None, "controller": "off", "selector": "score"} | given)
+
+
+def test_without_flags_nobody_helps_recall() -> None:
+    assert helped(flags()) is None
+
+
+def test_a_model_that_helps_must_be_named() -> None:
+    with pytest.raises(PolicyError, match="--selector model: name the model with --model"):
+        helped(flags(selector="model"))
+
+
+async def test_a_model_helps_as_in_the_proxy_and_what_it_uses_is_told() -> None:
+    def script(body: Json) -> str:
+        form = body["response_format"]["json_schema"]["name"]
+        plan = {"questions": [], "first_day": "", "last_day": "", "said_by": "anyone"}
+        return json.dumps(plan if form == "query_plan" else {"passages": [2, 1]})
+
+    async with ScriptedUpstream(script) as upstream:
+        policy = helped(flags(selector="model", controller="model", model="tiny", upstream=upstream.url))
+        system = Palimpsest(WordEmbedder(), policy)
+        await ask(system, [TALK], [6000])
+    asked = len(upstream.received)
+    assert asked > len(TALK.questions) and system.used.calls == asked
+    assert system.used.prompt_tokens == sum(got.tokens for got in upstream.received)
+
+
+async def test_rules_help_without_a_model() -> None:
+    system = Palimpsest(WordEmbedder(), helped(flags(controller="rules")))
+    rows = await ask(system, [TALK], [6000])
+    assert rows[6000][0].evidence == Evidence(True, True, 1.0) and system.used.calls == 0
