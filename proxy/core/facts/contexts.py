@@ -22,6 +22,7 @@ _MAY_LEAD = re.compile(
 _PRESUPPOSING = re.compile(r"\b(?:because|since|considering|given(?: that)?|now that|although|the fact that)\s+$", re.I)
 # A decision may stand behind it without a comma.
 _OPENED = re.compile(r"^\s*(?:after|in|for|at|on|last|this|yesterday|today)\b[\w' -]{0,60}\s$", re.IGNORECASE)
+_ABOUT = re.compile(r"\s*(?P<about>(?:for|in|on) [\w' -]{2,60}),?\s$", re.IGNORECASE)
 # Goes on about what something always does, and is no order.
 _ADDED = re.compile(r"\b(?:and|but|because|since|as|that)\s+$", re.IGNORECASE)
 # Parts a statement from the clause before it.
@@ -80,6 +81,12 @@ def beginning(leading: str) -> Beginning:
     if not _PARTED.search(lead[0]) and _UNSURE.search(_CLAUSE.split(leading[: lead.start()])[-1]):
         return Beginning.NOTHING if goes_on else Beginning.ORDER
     return Beginning.STATEMENT if goes_on else Beginning.ANYTHING
+
+
+def opening(leading: str) -> int | None:
+    """Where the words begin that say what a decision is about ("for the wedding menu we settled on sea bass")."""
+    found = _ABOUT.match(leading)
+    return found.start("about") if found is not None else None
 
 
 def is_supposed(leading: str) -> bool:

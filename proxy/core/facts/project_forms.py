@@ -9,7 +9,6 @@ from proxy.core.facts.vocabulary import (
     ADDRESS,
     CAPITALISED,
     CLAUSE_END,
-    CLOCK,
     END,
     NOUN,
     NUMBER,
@@ -161,8 +160,7 @@ SETTINGS = (
     one(
         *(SETTING, ""),
         rf"{_THE} (?P<slot>{NOUN}{{1,4}}?)(?:was|is|has been|got) (?:now )?"
-        rf"(?:moved|rescheduled|postponed|pushed|brought forward) (?:back )?to (?P<value>{WHEN}(?: at "
-        rf"{CLOCK})?)(?![\w/])",
+        rf"(?:moved|rescheduled|postponed|pushed|brought forward) (?:back )?to (?P<value>{WHEN})(?![\w/])",
     ),
     one(
         *(SETTING, ""),
@@ -177,6 +175,6 @@ SETTINGS = (
     one(
         *(SETTING, ""),
         rf"{_THE} (?P<slot>{NOUN}{{1,3}}?)(?:is|are) (?:called|named) "
-        rf"`?(?P<value>{CAPITALISED}(?: {CAPITALISED}){{0,3}})`?{END}",
+        rf"`?(?P<value>{CAPITALISED}(?: {CAPITALISED}){{0,3}})`?{END}(?! (?:and|or) [A-Z])",
     ),
 )

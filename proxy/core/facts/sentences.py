@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 MOST_PROSE_CHARS = 1_500  # of a message, code apart; a longer one is mostly pasted, and speaks of others
 MOST_TEXT_CHARS = 20_000  # of a message, code and all
-MOST_SENTENCE_CHARS = 400  # a longer one is no statement; and no rule reads further
+MOST_SENTENCE_CHARS = 400  # that are read of one; nobody states a fact further on, and no rule looks there
 
 ABBREVIATED_CHARS = 8  # of the longest abbreviation, with what stands around it
 
@@ -55,13 +55,15 @@ class Sentence:
     """
     One sentence, its apostrophes and quotation marks straight.
 
-    `start` is its place in the message, `quoted` are the characters of it that stand between quotation marks.
+    `start` is its place in the message, `quoted` are the characters of it that stand between quotation marks. `is_cut`:
+    it goes on behind `text`.
     """
 
     text: str
     start: int
     is_question: bool
     quoted: tuple[tuple[int, int], ...]
+    is_cut: bool = False
 
     def is_quoted(self, at: int) -> bool:
         return any(first < at < last for first, last in self.quoted)
@@ -86,9 +88,11 @@ def sentences(text: str) -> Iterator[Sentence]:
         piece = prose[start : found.end()]
         if found["end"] == "." and _ABBREVIATED.search(piece, max(0, len(piece) - ABBREVIATED_CHARS), len(piece) - 1):
             continue
-        if len(piece) <= MOST_SENTENCE_CHARS and "\0" not in piece and not _is_of_another(piece):
+        if "\0" not in piece and not _is_of_another(piece):
             quoted = tuple(one.span() for one in _QUOTED.finditer(piece)) if _MARK.search(piece) else ()
-            yield Sentence(piece, start, piece.rstrip(" )*_\"'").endswith("?"), quoted)
+            is_question = piece.rstrip(" )*_\"'").endswith("?")
+            read = piece[:MOST_SENTENCE_CHARS]
+            yield Sentence(read, start, is_question, quoted, len(read) < len(piece))
         start = -1
 
 

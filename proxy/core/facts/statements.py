@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from proxy.core.facts.contexts import beginning, is_presupposed, is_supposed, is_taken_back
+from proxy.core.facts.contexts import beginning, is_presupposed, is_supposed, is_taken_back, opening
 from proxy.core.facts.form import CONFIDENCE, Form
 from proxy.core.facts.forms import FORMS
 from proxy.core.facts.sentences import Sentence, sentences
@@ -30,7 +30,9 @@ _DEICTIC = re.compile(  # stands for what was said elsewhere
     re.IGNORECASE,
 )
 _POINTING = re.compile(
-    r"(?:this|that|it|these|those|they|he|she|there)\b|.*\b(?:above|below|following)\b", re.IGNORECASE
+    r"(?:this|that|it|these|those|they|he|she|there)\b|.*\b(?:above|below|following)\b"
+    r"|.*\b(?:it|them|this|that|these|those)$",
+    re.IGNORECASE,
 )
 _CUT = re.compile(r"\\|\.\.\.?$|\u2026$")  # formulas have stops of their own
 _REMOVED = re.compile(r"\[(?:redacted|withheld)\b")  # what stood there was a credential
@@ -97,7 +99,7 @@ def _inner(text: str, sentence: Sentence, match: re.Match[str]) -> Iterator[Fact
 def _holds(sentence: Sentence, match: re.Match[str], form: Form) -> bool:
     """Whether a match is a statement, for what stands behind it, and its value names something."""
     value, trailing = match["value"].strip(" ,.;:'\"*_`"), sentence.text[match.end() :]
-    if _CUT.search(value) or value.count("(") != value.count(")"):
+    if _CUT.search(value) or value.count("(") != value.count(")") or (sentence.is_cut and not trailing):
         return False
     if len(value) < LEAST_VALUE_CHARS or _REMOVED.search(value) or _CREDENTIAL.search(match[0]):
         return False
@@ -122,13 +124,18 @@ def _facts(text: str, sentence: Sentence, match: re.Match[str], form: Form) -> I
     for group, said in groups.items():
         if said is not None and (group == "value" or group not in _GROUPS):
             first, last = match.span(group)
+            if (
+                form.category is FactCategory.DECISION
+                and (about := opening(sentence.text[: match.start()])) is not None
+            ):
+                first = about
             is_of_named = group == "age" and subject != USER_SUBJECT  # a user has several friends, of several ages
             yield FactProposal(
                 subject=f"{subject} {match['value']}" if is_of_named else subject,
                 slot=slot if group == "value" else group.replace("_", " "),
                 value=_trimmed(text[sentence.start + first : sentence.start + last]),
                 category=form.category,
-                start=sentence.start + match.start(),
+                start=sentence.start + min(match.start(), first),
                 stop=sentence.start + match.end(),
                 is_single=form.is_single or group != "value",
                 confidence=CONFIDENCE[form.category],

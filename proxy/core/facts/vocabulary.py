@@ -67,8 +67,11 @@ DATE = (
     rf"(?:(?:the )?{_DAY} (?:of )?{_MONTH}|{_MONTH} (?:the )?{_DAY}|\d{{4}}-\d\d-\d\d"
     r"|\d{1,2}[/.]\d{1,2}[/.]\d{2,4})"
 )
-WHEN = rf"(?:{DATE}(?:,? (?:\d{{4}}|at .{{1,12}}))?|(?:next |this |on )?(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)"
-CLOCK = r"\d[\d:.]*(?: ?[ap]\.?m)?"
+CLOCK = r"\d[\d:.]*\d(?: ?[ap]\.?m)?"
+WHEN = (
+    rf"(?:{DATE}(?:,? \d{{4}})?|(?:next |this |on )?(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)"
+    rf"(?:,? at (?:{CLOCK}|\d{{1,2}} ?[ap]\.?m|noon|midnight))?"
+)
 SUM = r"[$\u20ac\u00a3]?\d+(?:[.,]\d+)*k?(?: ?(?:dollars|euros?|pounds|EUR|USD|GBP|bucks|francs)\b)?"
 TOKEN = r"(?=[^\s]*[\d/.:_@])[\w.@+/:~#%\u20ac$-]*[\w/]"  # of a machine: a number, path, host or address
 ADDRESS = (  # under which a program is reached

@@ -49,8 +49,12 @@ def test_what_stands_between_quotation_marks_is_known() -> None:
     assert one.is_quoted(one.text.index("my")) and not one.is_quoted(one.text.index("today"))
 
 
-def test_a_joke_a_long_text_and_a_long_sentence_say_nothing() -> None:
+def test_a_joke_and_a_long_text_say_nothing() -> None:
     assert read("I am the king, just kidding.") == []
     assert read("Hello. " * 300) == []
-    assert read("word " * 100) == []
     assert read("x" * 30_000) == []
+
+
+def test_only_the_beginning_of_a_long_sentence_is_read() -> None:
+    (one,) = sentences("word " * 100 + "right?")
+    assert len(one.text) == 400 and one.is_cut and one.is_question

@@ -94,6 +94,7 @@ DECISION = {
     "I've chosen the oak floor over the tiles, was that wise?": project(
         "decided", "chosen the oak floor over the tiles"
     ),
+    "For the wedding menu we settled on sea bass.": project("decided", "For the wedding menu we settled on sea bass"),
     "We no longer support Internet Explorer.": project("decided", "no longer support Internet Explorer"),
     "We're switching from Jenkins to Buildkite.": project("decided", "switching from Jenkins to Buildkite"),
 }
@@ -115,6 +116,7 @@ SETTING = {
     "The sensor dumps are in /mnt/tank/telemetry.": project("sensor dumps", "/mnt/tank/telemetry"),
     "The quarterly review was moved to Thursday at 15:30.": project("quarterly review", "Thursday at 15:30"),
     "Our customer number with the utility is 88-402-117.": project("customer number with the utility", "88-402-117"),
+    "The review got pushed to 27 November at 14:00, on Zoom.": project("review", "27 November at 14:00"),
     "The guest wifi is called Nautilus.": project("guest wifi", "Nautilus"),
 }
 
@@ -203,6 +205,8 @@ NOTHING = {
         "I'm allergic to this.",
         "My favourite is the second one.",
         "I'm from there.",
+        "I cannot stand nuts, so never suggest anything with them.",
+        "The guinea pigs are called Biscuit and Thunder.",
         "Remember that?",
         "Remember that song?",
         "They wag their tails and always make me smile.",
@@ -261,3 +265,8 @@ def test_a_long_message_is_mostly_pasted_and_yields_nothing() -> None:
 
 def test_code_does_not_make_a_message_long() -> None:
     assert taken("My name is Ada.\n```\n" + "x = 1\n" * 400 + "```") == user("name", "Ada")
+
+
+def test_a_statement_that_is_not_read_to_its_end_is_none() -> None:
+    rest = ", with all its rooms and halls" * 20
+    assert taken(f"I live in Ghent, and I prefer the old house{rest}.") == user("home", "Ghent")
