@@ -20,11 +20,13 @@ from typing import Literal, Protocol
 import structlog
 
 from proxy.assist.assistants import ModelAssistants
+from proxy.assist.consolidator import ModelConsolidator
 from proxy.domain import Mode, Turn
 from proxy.embedding.embedder import LocalEmbedder
 from proxy.errors import MemoryFault
 from proxy.memory.archive import Archive
 from proxy.memory.archivist import Archivist
+from proxy.memory.consolidation import Judge
 from proxy.memory.consolidation_schedule import Schedule
 from proxy.memory.follower import Follower
 from proxy.memory.forgetting import forget_words
@@ -142,7 +144,7 @@ class MemoryService:
         self.retiring = self._archive.retiring(secret)
         self.sweeper = self._archive.sweeper(secret, lambda: self._policy.retention)
         self._archive.consolidation = lambda: self._policy.consolidation
-        self.consolidator = self._archive.consolidator()
+        self.consolidator = self._archive.consolidator(self._judge)
         self._items = self._archive.item_keeper(lambda: writer_of(self._consolidation))
         self.database = self._archive.database
         self._schedule = Schedule(*(self.consolidator, self.database, lambda: self._consolidation, counts, clock))
@@ -176,6 +178,11 @@ class MemoryService:
     @property
     def _is_off(self) -> bool:
         return self._policy.memory.mode is Mode.OFF
+
+    def _judge(self) -> Judge | None:
+        """The model that judges what rules leave of items, where the policy names one."""
+        assistant = self.assistants.of("consolidator")
+        return None if assistant is None else ModelConsolidator(assistant)
 
     @property
     def _consolidation(self) -> ConsolidationPolicy:

@@ -39,11 +39,13 @@ class Entry:
     """
     An item as it is compared.
 
-    `said` are all its terms, `words` those of meaning; `exact` what must be the same in a repeat: numbers, names,
-    negations, and who says it; `slots` the values that it states, by subject and slot, of slots that hold one value.
+    `speaker` is who says it; `said` are all its terms, `words` those of meaning; `exact` what must be the same in a
+    repeat: numbers, names and negations; `slots` the values that it states, by subject and slot, of slots that hold one
+    value.
     """
 
     id: int
+    speaker: str
     said: frozenset[str]
     words: frozenset[str]
     exact: frozenset[str]
@@ -75,7 +77,7 @@ def entry_of(id: int, text: str, role: str) -> Entry:
         if fact.is_single and fact.slot
     }
     every = frozenset(terms(said))
-    return Entry(id, every, frozenset(query_terms(said)), frozenset(exact | {speaker}), slots)
+    return Entry(id, speaker, every, frozenset(query_terms(said)), frozenset(exact), slots)
 
 
 def key_text(text: str, question: str) -> str:
@@ -144,7 +146,7 @@ def verdict(older: Entry, newer: Entry, likeness: float) -> Verdict | None:
 
 def is_repeat(older: Entry, newer: Entry, likeness: float) -> bool:
     """Whether two items say the same: in the same words, or in nearly the same with the same meaning."""
-    if older.exact != newer.exact or not older.words:
+    if (older.speaker, older.exact) != (newer.speaker, newer.exact) or not older.words:
         return False
     if older.said == newer.said:
         return True

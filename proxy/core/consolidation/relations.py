@@ -109,12 +109,25 @@ def relations(text: str, people: Collection[str], frequencies: Mapping[str, int]
         Each edge once; none of an item that holds a secret, or what leads to a person.
     """
     said = _OPENING.sub("", text)
-    if _PRIVATE.search(text):
+    if is_private(text):
         return ()
     hidden = {*people, *people_in(text)}
     stated = [edge for edge in _stated(said) if not (is_hidden(edge.source, hidden) or is_hidden(edge.target, hidden))]
     found = [*stated, *_together(said, hidden, frequencies, items)]
     return tuple(dict.fromkeys(found))
+
+
+def is_private(text: str) -> bool:
+    """Whether an item holds a secret, or what leads to somebody: nothing is taken from it."""
+    return _PRIVATE.search(text) is not None
+
+
+def node_of(name: str) -> Node | None:
+    """What a name names: an entity where it is capitalised, else a concept; None: it names no kind of thing."""
+    if not name[:1].isupper():
+        return _concept(name)
+    is_word = any(part in STOP_WORDS or part in TIMES for part in name.lower().split())
+    return None if is_word else Node("entity", name)
 
 
 def words(text: str) -> frozenset[str]:
@@ -160,37 +173,30 @@ def _together(said: str, hidden: Collection[str], frequencies: Mapping[str, int]
 
 def _stated(said: str) -> Iterator[Edge]:
     for thing, kind in _IS_A.findall(said):
-        if (concept := _concept(kind)) and (node := _thing(thing)):
+        if (concept := _concept(kind)) and (node := node_of(thing)):
             yield Edge(node, "is-a", concept)
     for kinds, *things in _SUCH_AS.findall(said):
         if concept := _concept(kinds):
-            yield from (Edge(node, "is-a", concept) for thing in things if (node := _thing(thing)))
+            yield from (Edge(node, "is-a", concept) for thing in things if (node := node_of(thing)))
     for thing, kinds in _AND_OTHER.findall(said):
-        if (concept := _concept(kinds)) and (node := _thing(thing)):
+        if (concept := _concept(kinds)) and (node := node_of(thing)):
             yield Edge(node, "is-a", concept)
     for pattern in (_HAS, _IS):
         for thing, property in pattern.findall(said):
-            if (concept := _concept(property)) and (node := _thing(thing)):
+            if (concept := _concept(property)) and (node := node_of(thing)):
                 yield Edge(node, "has-property", concept)
 
 
 def _nodes(said: str) -> Iterator[Node]:
     named = set()
     for entity in _ENTITY.findall(said):
-        if node := _thing(entity):
+        if node := node_of(entity):
             named.update(entity.lower().split())
             yield node
     for word in _WORD.findall(said):
         low = word.lower()
         if len(low) >= WORD_CHARS and low not in STOP_WORDS and low not in TIMES and low not in named:
             yield Node("concept", low)
-
-
-def _thing(text: str) -> Node | None:
-    if not text[:1].isupper():
-        return _concept(text)
-    is_word = any(part in STOP_WORDS or part in TIMES for part in text.lower().split())
-    return None if is_word else Node("entity", text)
 
 
 def _concept(text: str) -> Node | None:
