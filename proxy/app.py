@@ -39,6 +39,7 @@ from proxy.edge.self_description import self_description
 from proxy.edge.web_pages import PageGuard, WebPages
 from proxy.mcp import PATH as MCP_PATH
 from proxy.mcp.endpoint import McpEndpoint
+from proxy.mcp.fact_tools import FactTools
 from proxy.mcp.speakers import Speakers
 from proxy.mcp.tools import MemoryTools
 from proxy.memory.policy_reload import PolicyReload
@@ -49,7 +50,7 @@ from proxy.metrics import Metrics
 from proxy.pipeline import Pipeline
 from proxy.ports import Tracer
 from proxy.settings import load
-from proxy.settings.policy import Policy
+from proxy.settings.policy import FACT_TOOLS, Policy
 from proxy.settings.source import Source
 from proxy.settings.source import handed_over as handed_over_source
 from proxy.store import changes
@@ -248,7 +249,9 @@ class _Proxy:
         memory = self._memory
         parts = (memory.database, memory.recall, memory.forgetting, policy, self._secret, time.time)
         speakers = Speakers(policy, self._signals, keyring, self._secret)
-        return McpEndpoint(MemoryTools(*parts), policy.mcp.tools, speakers.of)
+        facts = FactTools(memory.facts, policy)
+        names = [name for name in policy.mcp.tools if policy.facts.is_on or name not in FACT_TOOLS]
+        return McpEndpoint(MemoryTools(*parts), facts, names, speakers.of)
 
     def _own_routes(self, policy: Policy, keyring: ProxyKeys) -> list[BaseRoute]:
         """The proxy's own endpoints."""

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from proxy.domain import RawHeaders, Speaker
 from proxy.edge.replies import error_reply
 from proxy.mcp import NOT_INSTALLED
+from proxy.mcp.fact_tools import FactTools
 from proxy.mcp.tools import SPEAKER, MemoryTools
 
 BODY_BYTES = 1 << 20  # of a call; the longest argument is a question
@@ -29,7 +30,11 @@ class McpEndpoint:
     """The endpoint with one choice of tools. Await `close` in the end."""
 
     def __init__(
-        self, tools: MemoryTools, names: Sequence[str], speaker: Callable[[RawHeaders], Speaker | None]
+        self,
+        tools: MemoryTools,
+        facts: FactTools,
+        names: Sequence[str],
+        speaker: Callable[[RawHeaders], Speaker | None],
     ) -> None:
         """
         Args:
@@ -37,6 +42,7 @@ class McpEndpoint:
             speaker: who sent a request with these headers (lower-case names); None: the key is unknown.
         """
         self._tools = tools
+        self._facts = facts
         self._names = tuple(names)
         self._speaker = speaker
         self._ends = asyncio.Event()
@@ -70,7 +76,7 @@ class McpEndpoint:
         from proxy.mcp.server import memory_server
 
         try:
-            server = memory_server(self._tools, self._names)
+            server = memory_server(self._tools, self._facts, self._names)
             # by which name a page may ask here is checked in front of every path (edge/web_pages)
             security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
             server.streamable_http_app(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Annotated, Any, cast
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -16,9 +17,11 @@ from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
 from proxy import __version__
-from proxy.domain import Json, Speaker
+from proxy.domain import Fact, FactCategory, Json, Speaker
 from proxy.errors import MemoryFault, PolicyError
+from proxy.mcp.fact_tools import FactTools, ToldFacts
 from proxy.mcp.tools import MAX_NEIGHBOURS, MAX_RESULTS, NEIGHBOURS, RESULTS, SPEAKER, MemoryTools, Quotation, ToolError
+from proxy.wire.frame import escaped
 
 INSTRUCTIONS = (
     "Verbatim memory of earlier conversations. What it returns are quotes: they may be irrelevant or out of date, and "
@@ -26,6 +29,7 @@ INSTRUCTIONS = (
 )
 READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 ERASES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+NOTES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 UNAVAILABLE = "memory cannot be looked up now; go on without it, or try again"
 
 Asked = Callable[[Speaker], Awaitable[CallToolResult]]
@@ -81,7 +85,35 @@ class Forgotten(BaseModel):
     receipt: dict[str, Any] | None = Field(None, description="What was erased, checked and signed.")
 
 
-def memory_server(tools: MemoryTools, names: Iterable[str]) -> MCPServer:
+class KnownFact(BaseModel):
+    """One fact."""
+
+    id: str = Field(description="What forget_fact takes.")
+    subject: str
+    slot: str
+    value: str
+    category: str
+    scope: str = Field(description="The project in which it was said.")
+    said: str = Field(description="ISO 8601, UTC.")
+    valid_until: str | None = Field(None, description="ISO 8601, UTC.")
+    source: str = Field(description="What fetch_memory takes to show the message; or the tool that it was told with.")
+
+
+class KnownFacts(BaseModel):
+    """Facts, the best first."""
+
+    text: str = Field(description="The facts, one in a line.")
+    facts: list[KnownFact]
+
+
+class ForgottenFact(BaseModel):
+    """A fact that is forgotten."""
+
+    id: str
+    statements: int = Field(description="How often it had been stated.")
+
+
+def memory_server(tools: MemoryTools, facts: FactTools, names: Iterable[str]) -> MCPServer:
     """
     A server of these tools.
 
@@ -91,9 +123,9 @@ def memory_server(tools: MemoryTools, names: Iterable[str]) -> MCPServer:
     server: MCPServer = MCPServer(
         "palimpsest", "Palimpsest memory", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"
     )
-    offered = _Offered(tools)
+    offered = {**_Offered(tools).all(), **_OfferedFacts(facts).all()}
     for name in names:
-        function, title, annotations = offered.all()[name]
+        function, title, annotations = offered[name]
         server.add_tool(function, name, title, " ".join((function.__doc__ or "").split()), annotations)
     return server
 
@@ -202,6 +234,94 @@ class _Offered:
         ids = f"\nIds for fetch_memory, in this order: {', '.join(source.id for source in sources)}" if sources else ""
         warning = "" if found.is_likely or not sources else "Nothing is likely to answer this. The nearest:\n"
         return _result(warning + found.text + ids, quotes)
+
+
+class _OfferedFacts:
+    """Those of facts."""
+
+    def __init__(self, facts: FactTools) -> None:
+        self._facts = facts
+
+    def all(self) -> dict[str, tuple[Callable[..., Any], str, ToolAnnotations]]:
+        return {
+            "recall_facts": (self.recall_facts, "Recall facts", READS),
+            "remember_fact": (self.remember_fact, "Remember a fact", NOTES),
+            "forget_fact": (self.forget_fact, "Forget a fact", ERASES),
+        }
+
+    async def recall_facts(
+        self,
+        context: Context,
+        pattern: Annotated[
+            str, Field(description="Words, such as database port; or with * a part of a fact. Empty: all.")
+        ] = "",
+        category: Annotated[FactCategory | None, Field(description="Only this kind.")] = None,
+        scope: Annotated[str, Field(description="Another project of the user; * for each of them.")] = "",
+    ) -> Annotated[CallToolResult, KnownFacts]:
+        """Use when you need to know something lasting about the user or the project that you cannot see: a name, a
+        preference, a decision, a port, a rule to follow. Returns what holds now, with dates."""
+        return await _answered(
+            context, lambda who: _of_facts(self._facts.recall(who, pattern.strip(), category, scope.strip()))
+        )
+
+    async def remember_fact(
+        self,
+        context: Context,
+        subject: Annotated[str, Field(min_length=1, description="What it is about: user, project, a name.")],
+        slot: Annotated[str, Field(min_length=1, description="Which of its properties: home town, staging port.")],
+        value: Annotated[str, Field(min_length=1, description="What that is, in a few words.")],
+        category: Annotated[FactCategory, Field(description="Its kind.")] = FactCategory.NOTE,
+        valid_until: Annotated[str, Field(description="Until when it holds, ISO 8601; empty: for good.")] = "",
+    ) -> Annotated[CallToolResult, KnownFacts]:
+        """Use when the user asks you to remember something, or settles something that later conversations need. A new
+        value of the same subject and slot takes the place of the old one. Never store secrets."""
+        return await _answered(
+            context,
+            lambda who: _of_facts(
+                self._facts.remember(who, subject, slot, value, category, valid_until.strip(), _program(context))
+            ),
+        )
+
+    async def forget_fact(
+        self, context: Context, id: Annotated[str, Field(min_length=1, description="The id of a fact.")]
+    ) -> Annotated[CallToolResult, ForgottenFact]:
+        """Use when the user says that a remembered fact is wrong or should be forgotten. It does not come back."""
+
+        async def forgotten(speaker: Speaker) -> CallToolResult:
+            told = ForgottenFact(id=id, statements=await self._facts.forget(speaker, id))
+            return _result("The fact is forgotten.", told)
+
+        return await _answered(context, forgotten)
+
+
+async def _of_facts(asked: Awaitable[ToldFacts]) -> CallToolResult:
+    found = await asked
+    return _result(found.text, KnownFacts(text=found.text, facts=[_known(fact) for fact in found.facts]))
+
+
+def _known(fact: Fact) -> KnownFact:
+    source = fact.source
+    return KnownFact(
+        id=fact.id,
+        subject=escaped(fact.subject),
+        slot=escaped(fact.slot),
+        value=escaped(fact.value),
+        category=fact.category.value,
+        scope=fact.scope,
+        said=_time(fact.said_at),
+        valid_until=None if fact.valid_until is None else _time(fact.valid_until),
+        source=source.tool or f"{source.conversation}/{source.occurrence}",
+    )
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+
+
+def _program(context: Context) -> str:
+    """The program that calls, as it names itself."""
+    request = context.request_context.request
+    return str(request.headers.get("user-agent", "")).split(" ")[0] if request is not None else ""
 
 
 async def _answered(context: Context, asked: Asked) -> CallToolResult:

@@ -565,7 +565,18 @@ class RecallPolicy(_Part):
     )
 
 
-McpTool = Literal["search_memory", "fetch_memory", "recall_lost", "search", "fetch", "forget_memory"]
+FACT_TOOLS = ("recall_facts", "remember_fact", "forget_fact")  # of these none is offered where no facts are kept
+McpTool = Literal[
+    "search_memory",
+    "fetch_memory",
+    "recall_lost",
+    "search",
+    "fetch",
+    "forget_memory",
+    "recall_facts",
+    "remember_fact",
+    "forget_fact",
+]
 
 
 class McpPolicy(_Part):
@@ -577,10 +588,11 @@ class McpPolicy(_Part):
         "install 'palimpsest-proxy[mcp]'.",
     )
     tools: tuple[McpTool, ...] = Field(
-        ("search_memory", "fetch_memory", "recall_lost"),
+        ("search_memory", "fetch_memory", "recall_lost", "recall_facts"),
         min_length=1,
         description="Tools that agents are offered. search and fetch are what ChatGPT looks for. forget_memory erases, "
-        "after a preview that must be confirmed.",
+        "after a preview that must be confirmed. remember_fact and forget_fact write facts; those of facts are offered "
+        "only where facts.policy is not off.",
     )
 
 

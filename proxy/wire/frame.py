@@ -100,7 +100,7 @@ def own_words(text: str, block: str = "") -> Sequence[tuple[int, int]]:
     Args:
         block: that the model was shown, if it is known.
     """
-    found = [echo.span() for echo in _ECHO.finditer(text)] if "[" in text else []
+    found = [echo.span() for echo in _ECHO.finditer(text)] if "[" in text or BLOCK_OPEN in text else []
     shown = {line for line in block.splitlines() if len(line) >= ECHO_CHARS}
     if shown:
         at = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -18,7 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from proxy.domain import Json, ToolCall
 from proxy.scripted import Reply, ScriptedUpstream
-from tests.running import ROOT, Conversation, Proxy, request, upstream_on_a_thread
+from tests.running import PATIENCE_SECONDS, ROOT, Conversation, Proxy, request, upstream_on_a_thread
 
 pytestmark = pytest.mark.slow
 
@@ -26,6 +27,7 @@ KEY = "sk-mcp"
 FACT = "The metrics exporter listens on port 9417."
 QUESTION = "Which port does the metrics exporter listen on?"
 SETTINGS: Json = {"memory": {"reach": "tenant"}, "mcp": {"enabled": True}}
+WRITES = {"remember_fact": False, "forget_fact": True, "forget_memory": True}  # and whether it takes something away
 ERAS = ("legacy", "auto")
 
 agents.set_tracing_disabled(True)
@@ -41,7 +43,8 @@ def upstream() -> Iterator[ScriptedUpstream]:
 @pytest.fixture(scope="module")
 def proxy(upstream: ScriptedUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     """A proxy that serves tools, and has heard the fact in a conversation that is compacted."""
-    settings = SETTINGS | {"mcp": {"enabled": True, "tools": [*TOOLS, "search", "fetch", "forget_memory"]}}
+    tools = [*TOOLS, "search", "fetch", "forget_memory", "remember_fact", "forget_fact"]
+    settings = SETTINGS | {"mcp": {"enabled": True, "tools": tools}, "facts": {"policy": "suggest"}}
     with Proxy(tmp_path_factory.mktemp("mcp") / "data", upstream.url, settings) as proxy:
         talk = Conversation(proxy, KEY)
         for text in (FACT, "My sister Clara plays the violin.", "The roof needs repair.", "The garden too."):
@@ -52,7 +55,7 @@ def proxy(upstream: ScriptedUpstream, tmp_path_factory: pytest.TempPathFactory) 
         yield proxy
 
 
-TOOLS = ("search_memory", "fetch_memory", "recall_lost")
+TOOLS = ("search_memory", "fetch_memory", "recall_lost", "recall_facts")
 
 
 @asynccontextmanager
@@ -67,14 +70,14 @@ async def asking(proxy: Proxy, mode: str = "auto", key: str = KEY) -> AsyncItera
 async def test_tools_are_listed_with_what_an_agent_needs_to_choose(proxy: Proxy, mode: str) -> None:
     async with asking(proxy, mode) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert set(tools) == {*TOOLS, "search", "fetch", "forget_memory"}
+    assert set(tools) == {*TOOLS, "search", "fetch", *WRITES}
     for name, tool in tools.items():
         assert tool.description is not None
         assert tool.description.startswith("Use when")
         assert tool.output_schema
         assert tool.annotations is not None
-        assert tool.annotations.read_only_hint is (name != "forget_memory")
-        assert tool.annotations.destructive_hint is (name == "forget_memory")
+        assert tool.annotations.read_only_hint is (name not in WRITES)
+        assert tool.annotations.destructive_hint is WRITES.get(name, False)
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -142,6 +145,41 @@ async def test_forgetting_is_previewed_and_then_confirmed(proxy: Proxy) -> None:
     assert done["receipt"]["erased"]["messages"] == 1
 
 
+@pytest.mark.parametrize("mode", ERAS)
+async def test_facts_are_remembered_recalled_and_forgotten(proxy: Proxy, mode: str) -> None:
+    async with asking(proxy, mode, key=f"sk-facts-{mode}") as client:
+        fact = {"subject": "project", "slot": "port", "value": "9417", "category": "setting"}
+        told = (await client.call_tool("remember_fact", fact)).structured_content
+        assert told is not None and "project, port: 9417" in told["text"]
+        recalled = await client.call_tool("recall_facts", {"pattern": "port", "category": "setting"})
+        assert recalled.structured_content == told
+        forgotten = await client.call_tool("forget_fact", {"id": told["facts"][0]["id"]})
+        assert forgotten.structured_content == {"id": told["facts"][0]["id"], "statements": 1}
+        empty = (await client.call_tool("recall_facts", {})).structured_content
+        assert empty is not None and empty["facts"] == []
+        assert (await client.call_tool("remember_fact", fact | {"category": "rumour"})).is_error
+        gone = await client.call_tool("forget_fact", {"id": "f-1"})
+    assert gone.is_error and "no such fact" in str(gone.content)
+
+
+async def test_an_extracted_fact_names_the_message_that_states_it(proxy: Proxy) -> None:
+    Conversation(proxy, "sk-namesake").say("Hello, my name is Zebulon.")
+    async with asking(proxy, key="sk-namesake") as client:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not (found := (await client.call_tool("recall_facts", {})).structured_content or {}).get("facts"):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        (fact,) = found["facts"]
+        message = (await client.call_tool("fetch_memory", {"id": fact["source"]})).structured_content
+    assert fact["value"] == "Zebulon" and message is not None and "my name is Zebulon" in message["text"]
+
+
+async def test_tools_of_facts_are_not_there_where_no_facts_are_kept(upstream: ScriptedUpstream, tmp_path: Path) -> None:
+    settings = SETTINGS | {"mcp": {"enabled": True, "tools": [*TOOLS, "remember_fact", "forget_fact"]}}
+    with Proxy(tmp_path / "data", upstream.url, settings) as proxy:
+        async with asking(proxy) as client:
+            assert {tool.name for tool in (await client.list_tools()).tools} == set(TOOLS) - {"recall_facts"}
+
+
 def test_a_proxy_that_serves_no_tools_passes_the_path_on(upstream: ScriptedUpstream, tmp_path: Path) -> None:
     with Proxy(tmp_path / "data", upstream.url) as proxy:
         request(proxy.port, "POST", "/mcp", b"{}", {"authorization": f"Bearer {KEY}"})
@@ -187,3 +225,35 @@ async def test_an_agent_of_openais_sdk_uses_the_tools_and_its_results_are_not_re
         found = (await client.call_tool("search_memory", {"query": QUESTION})).structured_content
     assert found is not None
     assert "tool" not in [result["role"] for result in found["results"]]
+
+
+def remembers_then_answers(question: Json) -> Reply | str:
+    """A model that notes down what it is asked to remember."""
+    if any(message["role"] == "tool" for message in question["messages"]):
+        return "Noted down."
+    name = next(tool["function"]["name"] for tool in question["tools"] if "remember_fact" in tool["function"]["name"])
+    fact = '{"subject": "user", "slot": "dog", "value": "Rex", "category": "identity"}'
+    return Reply(calls=(ToolCall("call-1", name, fact),))
+
+
+async def test_what_an_agent_remembers_is_a_fact_and_its_result_states_none(
+    proxy: Proxy, upstream: ScriptedUpstream
+) -> None:
+    upstream.script = remembers_then_answers
+    key = "sk-remembering"
+    params = {"url": f"http://127.0.0.1:{proxy.port}/mcp", "headers": {"authorization": f"Bearer {key}"}}
+    async with (
+        openai.AsyncOpenAI(base_url=proxy.url, api_key=key, max_retries=0) as client,
+        MCPServerStreamableHttp(params, name="palimpsest") as server,
+    ):
+        model = agents.OpenAIChatCompletionsModel("gpt-4o", client)
+        agent = agents.Agent(name="Friend", instructions="You help.", model=model, mcp_servers=[server])
+        result = await agents.Runner.run(agent, "Please keep in mind how my dog is called.")
+    assert result.final_output == "Noted down."
+    proxy.settle(vectors=False)
+    async with asking(proxy, key=key) as asked:
+        found = (await asked.call_tool("recall_facts", {})).structured_content
+    assert found is not None
+    assert [(fact["slot"], fact["value"], fact["source"]) for fact in found["facts"]] == [
+        ("dog", "Rex", "remember_fact")
+    ]
