@@ -5,6 +5,7 @@ The clauses of messages: the smallest stretches of talk that can be kept as evid
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from proxy.domain import SourceMessage, Span
 TOLD_BY = ("user", "assistant")  # what a tool returned can be had again, and anybody may have written it
 READ_CHARS = 8000  # of a message: what is longer was pasted, and its author says what it is about before or after it
 CLAUSE_CHARS = 25  # shorter ones stay with what follows them: "yes, and", "in May,"
+TRANSCRIPT_MESSAGES = 2  # that begin alike: then "Ann: ..." is who speaks, and not "Note: ..."
 LONGEST_CHARS = 400  # of a clause: a run without a full stop is a log or a table
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
@@ -63,11 +65,14 @@ def clauses(segment: Sequence[SourceMessage]) -> tuple[Clause, ...]:
     """
     found: list[Clause] = []
     sentence = 0
+    openings = Counter(opening[1] for said in segment if (opening := _SPEAKER.match(said.text)))
     for at, said in enumerate(segment):
         if said.role not in TOLD_BY:
             continue
         text = said.text[:READ_CHARS]
         opening = _SPEAKER.match(text)
+        if opening and openings[opening[1]] < TRANSCRIPT_MESSAGES:
+            opening = None
         speaker = said.name or (opening[1] if opening else "")
         for start, stop in _prose(text, opening.end() if opening else 0):
             for match in _SENTENCE.finditer(text, start, stop):

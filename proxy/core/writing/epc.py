@@ -19,30 +19,16 @@ from proxy.core.archive.chunking import query_terms, terms
 from proxy.core.recall.utterance import QUESTION_MARKS, read
 from proxy.core.writing.clauses import Clause, clauses
 from proxy.core.writing.cues import Cue, Kind, cues
-from proxy.core.writing.entries import LEAST_TOKENS, Count, cost, share
+from proxy.core.writing.entries import LEAST_TOKENS, PAPER, Count, Weights, cost, share
 from proxy.core.writing.information import TermStatistics
 from proxy.domain import Item, SourceMessage
 
-PROBES = 5  # WhenLoss 4.2; the paper found no gain in ten
 STATEMENT_SHARE = 0.5  # of the information of a statement's rarest terms, beside that of a name or number
 STATEMENT_TERMS = 3
 UNNAMED_SHARE = 0.1  # of what names nothing and states nothing: it comes when nothing else is left
 QUESTION_SHARE = 0.5  # of what is asked, not told
 TOPIC_TERMS = 2  # of a question: enough to find it by; a third costs three points of spans at 2,000 tokens
 LEAST_WORDS = 3  # of a clause: fewer are a number in a list, a greeting or a heading
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """u(e) of WhenLoss, equation 5, and the number of questions that are asked at once."""
-
-    coverage: float = 1.0
-    specificity: float = 0.5
-    redundancy: float = 0.3
-    probes: int = PROBES
-
-
-PAPER = Weights()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +130,7 @@ def probes_of(units: Sequence[Unit], segment: Sequence[SourceMessage], statistic
 def utility(unit: Unit, covered: Sequence[Probe], said: Set[str], weights: Weights) -> float:
     """Equation 5: what a unit is worth beside the terms that were chosen already; a probe counts as its likelihood."""
     coverage = sum(probe.likelihood for probe in covered)
-    redundancy = len(unit.terms & said) / len(unit.terms)
-    return weights.coverage * coverage + weights.specificity * unit.specificity - weights.redundancy * redundancy
+    return weights.utility(coverage, unit.specificity, len(unit.terms & said) / len(unit.terms))
 
 
 def _share(unit: Unit, segment: Sequence[SourceMessage]) -> float:

@@ -52,18 +52,24 @@ def cited(text: str, segment: Sequence[SourceMessage], messages: Collection[int]
     return tuple(clause.span(segment) for clause in chosen)
 
 
-def says_no_more(text: str, said: Sequence[str]) -> bool:
-    """Whether a text names nothing that these do not name, says little in other words, and turns nothing round."""
+def says_no_more(text: str, said: Sequence[str], *, is_statement: bool = True) -> bool:
+    """
+    Whether a text names nothing that these do not name, says little in other words, and turns nothing round.
+
+    Args:
+        is_statement: False: it is a question or a title; only what it names is looked at.
+    """
     whole = "\n".join(said)
     words = {folded(word) for word in _WORD.findall(whole)}
     words |= {part for word in words for part in re.split(r"[^\w]+", word)}
     held = frozenset(terms(whole))
     meaning = [term for term in query_terms(text) if term not in REPORTING]
-    specific = (word for word in _WORD.findall(text) if _SPECIFIC.search(word))
-    for word in specific:
+    for word in filter(_SPECIFIC.search, _WORD.findall(text)):
         is_said = folded(word) in words or folded(word).removesuffix("'s") in words
-        if not is_said and not set(query_terms(word)) <= REPORTING:
+        if not is_said and not REPORTING.issuperset(query_terms(word)):
             return False
+    if not is_statement:
+        return True
     foreign = sum(term not in held for term in meaning)
     return (
         bool(meaning)

@@ -31,9 +31,12 @@ def test_results_of_tools_instructions_and_code_are_no_talk() -> None:
     ]
 
 
-def test_a_transcripts_line_names_its_speaker() -> None:
-    (clause,) = clauses(segment("user: Ann Lee: I moved to Oslo."))
-    assert (clause.speaker, clause.text, clause.start) == ("Ann Lee", "I moved to Oslo.", 9)
+def test_a_transcripts_lines_name_their_speakers() -> None:
+    first, _, note = clauses(
+        segment("user: Ann Lee: I moved to Oslo.", "user: Ann Lee: Hello.", "user: Note: it rains.")
+    )
+    assert (first.speaker, first.text, first.start) == ("Ann Lee", "I moved to Oslo.", 9)
+    assert (note.speaker, note.text) == ("", "Note: it rains.")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 from proxy.core.writing.cues import Kind
-from proxy.core.writing.entries import ENTRY_TOKENS
-from proxy.core.writing.epc import PAPER, Probe, Unit, Weights, units_of, utility, write
+from proxy.core.writing.entries import ENTRY_TOKENS, PAPER, Weights
+from proxy.core.writing.epc import Probe, Unit, units_of, utility, write
 from proxy.core.writing.information import TermStatistics
 from tests.core.writing.talking import count, quoted, segment, statistics
 
@@ -55,7 +55,8 @@ def test_the_question_asks_for_the_answer_without_giving_it() -> None:
 
 def test_a_transcripts_speaker_stands_before_what_he_says_and_is_no_answer() -> None:
     talk = segment(
-        "user: Ann: I joined the choir with Zoe.", "assistant: Bob: Great to hear from you, Ann, it is nice."
+        *("user: Ann: I joined the choir with Zoe.", "assistant: Bob: Great to hear from you, Ann, it is nice."),
+        *("user: Ann: Yes.", "assistant: Bob: Yes."),
     )
     items = write(talk, 1000, count, statistics(talk))
     assert items[0].text == "Ann: I joined the choir with Zoe."
