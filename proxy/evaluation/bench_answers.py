@@ -63,6 +63,8 @@ class Prompted:
     prompts: Mapping[str, Sequence[Json]]
     recalled: int  # passages in the newest block
     reached: bool  # all messages that hold the answer stand in what the proxy forwarded
+    held: bool  # what it added holds the words of a right answer, as a message or as a fact
+    added_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ class Row:
             "key": self.prompted.asked.key.reference,
             "passages": self.prompted.recalled,
             "reached": self.prompted.reached,
+            "held": self.prompted.held,
+            "added_tokens": self.prompted.added_tokens,
             "contexts": {
                 name: {
                     "right": bool(self.right(name)),
@@ -155,7 +159,8 @@ async def _prompted(proxy: RunningProxy, talk: Talk, moment: str) -> AsyncIterat
         contexts = ([SYSTEM, question], client, got.messages, [SYSTEM, gold])
         shown = BlockText("\n".join(str(message["content"]) for message in got.messages))
         reached = all(shown.holds(talk.text(at)) for at in asked.gold)
-        yield Prompted(talk.name, asked, dict(zip(CONTEXTS, contexts, strict=True)), got.recalled, reached)
+        prompts, held = dict(zip(CONTEXTS, contexts, strict=True)), asked.key.holds(got.added)
+        yield Prompted(talk.name, asked, prompts, got.recalled, reached, held, got.added_tokens)
 
 
 async def _past(proxy: RunningProxy, talk: Talk, moment: str) -> list[Json]:
@@ -213,7 +218,15 @@ def report(data: Sequence[str], moment: str, model: str, rows: Sequence[Row], se
         groups.setdefault(row.kind, []).append(row)
     told = {name: _told(held, seed) for name, held in groups.items()}
     shares = [
-        (name, held["n"], held["reached"], *(held["right"][context]["value"] for context in CONTEXTS), _gap(held))
+        (
+            name,
+            held["n"],
+            held["reached"],
+            held["held"],
+            held["added_tokens"],
+            *(held["right"][context]["value"] for context in CONTEXTS),
+            _gap(held),
+        )
         for name, held in told.items()
     ]
     intervals = [
@@ -225,13 +238,14 @@ def report(data: Sequence[str], moment: str, model: str, rows: Sequence[Row], se
         title=f"answers: what {model} answers with memory and without",
         data=measured | {"rows": [row.to_json() for row in rows]},
         tables=[
-            Table("right answers", ("questions", "n", "reached", *CONTEXTS, "of the gap"), shares),
+            Table("right answers", ("questions", "n", "reached", "held", "tokens", *CONTEXTS, "of the gap"), shares),
             Table("all: right answers, then F1, with 95 % bounds", ("context", "share", "low", "high"), intervals),
         ],
         notes=[
             f"Moment: {moment}. With gold {gold:.0f} of {len(rows)} answers are right. Of the gap: (memory - nothing) /"
             " (gold - nothing), with the 95 % bounds of a bootstrap over questions. Reached: all that holds the answer"
-            " stands in the request that was forwarded.",
+            " stands in the request that was forwarded. Held: what was added has the words of a right answer. Tokens:"
+            " of what was added, on average.",
         ],
         draw=lambda figure: _draw(figure, told),
     )
@@ -244,6 +258,8 @@ def _told(rows: Sequence[Row], seed: int) -> dict[str, Any]:
     return {
         "n": len(rows),
         "reached": _mean(row.prompted.reached for row in rows),
+        "held": _mean(row.prompted.held for row in rows),
+        "added_tokens": round(sum(row.prompted.added_tokens for row in rows) / len(rows)),
         "silent": _mean(not row.prompted.recalled for row in rows),
         "chars": round(sum(chars) / len(rows)),
         "right": {name: mean(values, seed).to_json() for name, values in right.items()},

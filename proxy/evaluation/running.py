@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 import sys
 import tempfile
@@ -20,7 +21,7 @@ from typing import Any
 
 import aiohttp
 
-from proxy.domain import Json
+from proxy.domain import BLOCK_CLOSE, BLOCK_OPEN, Json
 from proxy.errors import MemoryFault
 from proxy.scripted import Reply, ScriptedUpstream
 
@@ -33,6 +34,8 @@ PATIENT = {  # what is measured is what memory says, not whether this machine is
     "PALIMPSEST_MODEL__DOWNLOAD": "never",
 }
 
+_BLOCK = re.compile(rf"{BLOCK_OPEN}.*?{BLOCK_CLOSE}", re.DOTALL)
+
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
@@ -40,6 +43,12 @@ class Forwarded:
 
     messages: list[Json]
     recalled: int  # passages in the newest block: `x-palimpsest-recalled`
+    added_tokens: int = 0  # of all blocks: `x-palimpsest-added-tokens`
+
+    @property
+    def added(self) -> str:
+        """The blocks in it."""
+        return "\n".join(_BLOCK.findall("\n".join(str(message["content"]) for message in self.messages)))
 
 
 class RunningProxy:
@@ -76,8 +85,10 @@ class RunningProxy:
             await answer.read()
             if answer.status != 200:
                 raise MemoryFault(f"sending a chat through the proxy: it answers with status {answer.status}")
-            recalled = int(answer.headers.get("x-palimpsest-recalled", "0"))
-        return Forwarded(self._upstream.received[-1].json["messages"], recalled)
+            recalled, tokens = (
+                int(answer.headers.get(f"x-palimpsest-{name}", "0")) for name in ("recalled", "added-tokens")
+            )
+        return Forwarded(self._upstream.received[-1].json["messages"], recalled, tokens)
 
     async def indexed(self) -> None:
         """

@@ -79,7 +79,8 @@ async def test_data_without_questions_is_refused(tmp_path: Path) -> None:
 def test_a_gap_is_shown_as_far_as_it_is_known() -> None:
     asked = FactQuestion("Who?", "chat", (0,), literal("Orsolya"))
     texts = ("Nobody.", "Nobody.", "Orsolya.", "Orsolya.")
-    right = Row(Prompted("t", asked, {name: [] for name in CONTEXTS}, 1, True), dict(zip(CONTEXTS, texts, strict=True)))
+    prompted = Prompted("t", asked, {name: [] for name in CONTEXTS}, 1, True, True, 9)
+    right = Row(prompted, dict(zip(CONTEXTS, texts, strict=True)))
     wrong = Row(right.prompted, dict.fromkeys(CONTEXTS, "Nobody."))
     shown = {
         n: report([], "new", "m", rows, 42).tables[0].rows[0][-1]
