@@ -100,7 +100,8 @@ class Pipeline:
             self._rules, keyring, memory.journal, memory.recent, memory.tokens, metrics, self._work
         )
         self._decider = Decider(
-            *(self._rules, memory.journal, memory.recall, memory.controller, memory.selector, metrics, self._work)
+            *(self._rules, memory.journal, memory.recall, memory.controller, memory.selector, metrics),
+            *(self._work, clock),
         )
         self._needs_model = needs_model(policy.upstreams)
         self._running: set[asyncio.Task[Prepared]] = set()

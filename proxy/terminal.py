@@ -76,7 +76,7 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
     """
     told = turn["explain"]
     pressure, budget, added = told.get("pressure", {}), told.get("budget", {}), told.get("added")
-    query, gate, block = told.get("query", {}), told.get("gate", {}), told.get("block")
+    query, gate, block, facts = (told.get(name, {}) for name in ("query", "gate", "block", "facts"))
     yield fields(
         [
             ("turn", _place(turn)),
@@ -99,6 +99,8 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
             ("model", "missing: searched by words alone" if told.get("lexical_only") else ""),
             ("took", ", ".join(f"{stage} {ms:g} ms" for stage, ms in told.get("elapsed_ms", {}).items())),
             ("said", f"{told.get('kind')}: {block['chars']:,} characters, {block['tokens']:,} tokens" if block else ""),
+            *(("fact", f"{one['fact']}: {one['why']}") for one in facts.get("told", ())),
+            ("facts left out", ", ".join(f"{many} {why}" for why, many in facts.get("left_out", {}).items())),
             ("added", f"{added['tokens']:,} tokens, {added['share']:.0%} of the client's own" if added else ""),
             ("nothing said", told.get("note") or ""),
         ]

@@ -28,7 +28,7 @@ from proxy.settings.policy import Policy
 from proxy.wire import chat
 from tests.core.driving import client_table
 from tests.memory.test_service import Model
-from tests.running import PATIENCE_SECONDS, Proxy, as_headers, request, rows, until
+from tests.running import BLOCK_OPENS, PATIENCE_SECONDS, Conversation, Proxy, as_headers, request, rows, texts, until
 
 FERRY = "The ferry to the northern islands leaves from the old pier at a quarter past nine."
 SECRET = b"s" * 32
@@ -399,3 +399,33 @@ async def test_what_memory_waits_for_is_cancelled_and_the_request_goes_on(tmp_pa
         question = {"role": "user", "content": "When does the ferry to the islands leave?"}
         body, prepared = await house.prepare(*history[-2:], question)
     assert prepared.body == body and (b"x-palimpsest-note", b"fault") in prepared.headers
+
+
+def test_facts_of_a_user_are_told_at_the_beginning_of_another_conversation_and_go_with_their_source(
+    tmp_path: Path, upstream: ScriptedUpstream
+) -> None:
+    upstream.script = lambda body: f"Noted, with {len(body['messages'])} messages in front of it."
+    with Proxy(tmp_path / "data", upstream.url, {"facts": {"policy": "use"}}) as proxy:
+        first, other = (Conversation(proxy, "sk-facts", headers={"x-palimpsest-user": "ann"}) for _ in range(2))
+        said = first.say("My name is Ada Young, and I live in Lisbon.")
+        assert said.said("facts") == ""
+        until(lambda: rows(proxy.data, "SELECT 1 FROM fact WHERE slot = 'home'"), "the facts to be stored")
+
+        told = other.say("Hello!")
+        begun = upstream.received[-1].json["messages"]
+        assert "fact: user name: Ada Young (said " in texts({"messages": begun})
+        assert (told.said("facts"), told.said("recalled"), told.said("note")) == ("2", "0", "")
+        until(lambda: " facts=2 " in proxy.log.read_text(), "the log to say so")
+        again = other.say("What is new?")
+        assert upstream.received[-1].json["messages"][: len(begun)] == begun and again.said("facts") == ""
+
+        turn = told.said("turn")
+        ((kept,),) = rows(proxy.data, f"SELECT explain FROM turn WHERE key = '{turn}'")
+        explained = orjson.loads(kept)
+        assert explained["kind"] == "facts" and [one["why"] for one in explained["facts"]["told"]] == ["standing"] * 2
+
+        forgotten = orjson.dumps({"conversation": said.said("conversation")})
+        answered = request(proxy.port, "POST", "/memory/v1/forget", forgotten, {"content-type": "application/json"})
+        assert answered.status == 200, answered.body
+        other.say("And now?")
+        assert BLOCK_OPENS not in texts(upstream.received[-1].json)

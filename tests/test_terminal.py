@@ -114,6 +114,12 @@ def test_a_candidate_that_was_forgotten_since_is_said_to_be() -> None:
     assert "(forgotten)" in explained({11: "hello"})
 
 
+def test_explanation_names_the_facts_that_were_told() -> None:
+    told = {"told": [{"fact": "f-1", "why": "new"}], "left_out": {"told before": 2}}
+    text = shown(explanation(TURN | {"explain": TOLD | {"facts": told}}, {}))
+    assert "f-1: new" in text and "2 told before" in text
+
+
 def test_explanation_of_silence_says_why() -> None:
     told: dict[str, Any] = {"event": "append", "role": "main", "evidence": [], "note": "calm", "kind": None}
     text = shown(explanation(TURN | {"explain": told}, {}))

@@ -6,13 +6,14 @@ The decisions of one request, as a generator: it asks for look-ups, is sent thei
     Clues      the newest messages    Seen                        once more with older ones, where nothing is known
     Clues      echoes, tasks          Seen                        the lineage, what is replayed, the pressure
     Foreseen   a likely question      None
+    FactQuery  what else is known     StandingFacts               once the block is packed, what to tell of them
     StoredMessages                    messages by occurrence      the query
     Query                             Recalled                    packing, placement, does it fit?
 
 There is no I/O here, no clock and no randomness: `memory/decider` answers from the store and the indexes, tests
 answer with plain values. A look-up that failed is answered with its exception, `TimeoutError` or `MemoryFault`: then
 the decision is made without it. Without the history the request is a conversation of its own, and the next one finds it
-by what it was answered; without recall only earlier blocks are repeated.
+by what it was answered; without recall only earlier blocks are repeated; without its facts nothing is missing.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from proxy.core.block.fact_lines import told, with_facts
 from proxy.core.block.packing import pack
 from proxy.core.block.placement import Replay, place, replay
 from proxy.core.block.pressure import pressure, reply_room
 from proxy.core.caller.client_table import Signals
 from proxy.core.caller.identity import tenant_key
 from proxy.core.decision import Decision
+from proxy.core.facts.standing import Telling, telling, wanted
 from proxy.core.history.lineage import extended, follows, trace
 from proxy.core.history.link_keys import CLUE_MESSAGES, NEWEST_CLUES, clues, further_clues, shape_of
 from proxy.core.history.request_roles import intent_of
@@ -35,12 +38,28 @@ from proxy.core.history.server_history import inherited
 from proxy.core.reading import Reading
 from proxy.core.recall.diagnosis import diagnose, newest_question
 from proxy.core.redaction.redaction import stored_name
-from proxy.domain import Clues, Continuation, Follows, Lineage, Note, Query, Role, Seen, Shape, Speaker
+from proxy.domain import (
+    Clues,
+    Continuation,
+    FactQuery,
+    Follows,
+    Lineage,
+    Note,
+    Query,
+    Role,
+    Seen,
+    Shape,
+    Speaker,
+    StandingFacts,
+)
 from proxy.errors import MemoryFault
 from proxy.settings.policy import Policy
 
 FAILED = (TimeoutError, MemoryFault)
 """What a look-up may be answered with instead."""
+
+FAULTS = (Note.DEADLINE, Note.FAULT)
+"""Said of a request whatever was added to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +77,7 @@ class StoredMessages:
     occurrences: tuple[int, ...]
 
 
-Lookup = Clues | Continuation | Foreseen | StoredMessages | Query
+Lookup = Clues | Continuation | FactQuery | Foreseen | StoredMessages | Query
 Deciding = Generator[Lookup, Any, Decision | Note]
 
 
@@ -116,9 +135,15 @@ def decide(request: Request, rules: Rules) -> Deciding:
     if past.lineage.role in rules.policy.memory.off_for_roles:
         return Note.OFF
     decision = _diagnosed(request, rules, past)
-    if past.note is not None or decision.diagnosis.query is None:
-        return replace(decision, note=past.note or decision.diagnosis.note)
-    return (yield from _recalled(decision, rules))
+    if past.note is not None:
+        return replace(decision, note=past.note)
+    facts = wanted(decision.reading.chat, decision.diagnosis, decision.replayed, rules.policy)
+    standing = (yield from _standing(facts)) if facts is not None and not decision.drops_blocks else None
+    if decision.diagnosis.query is None:
+        decision = replace(decision, note=decision.diagnosis.note)
+    else:
+        decision = yield from _recalled(decision, rules)
+    return decision if facts is None or standing is None else _with_facts(decision, rules, facts, standing)
 
 
 def advance(deciding: Deciding, answer: object) -> Lookup | Decision | Note:
@@ -211,6 +236,44 @@ def _recalled(decision: Decision, rules: Rules) -> Generator[Lookup, Any, Decisi
     if diagnosis.sheds:
         decision = replace(decision, replayed=Replay())
     return replace(decision, block=block, anchor=anchor)
+
+
+def _standing(facts: FactQuery) -> Generator[Lookup, Any, StandingFacts | None]:
+    """Look up the facts that hold; None where that failed: a request can do without."""
+    try:
+        standing: StandingFacts = yield facts
+    except FAILED:
+        return None
+    return standing
+
+
+def _with_facts(decision: Decision, rules: Rules, facts: FactQuery, standing: StandingFacts) -> Decision:
+    """Tell facts in front of what the block quotes, or in a block of their own, where they fit into the window."""
+    diagnosis, block, reading, lineage = decision.diagnosis, decision.block, decision.reading, decision.lineage
+    if diagnosis.sheds and block is None:
+        return decision
+    chat, now = reading.chat, diagnosis.pressure
+    held = () if lineage.head is None else (lineage.head.fulls[index] for index in lineage.held)
+    chosen = telling(
+        standing,
+        not facts.since,
+        told(stored.block.text for stored in decision.replayed.standing),
+        frozenset((*(print.full for print in reading.history_prints), *held)),
+        block.occurrences if block else (),
+        newest_question(chat),
+        rules.policy.facts.tokens,
+        lambda text: rules.count(text, chat.model),
+    )
+    decision = replace(decision, telling=chosen)
+    if not chosen.lines:
+        return decision
+    anchor, role = place(chat, diagnosis.anchor, rules.policy.memory.placement)
+    full = replace(with_facts(block, chosen.lines, chosen.sources), role=role)
+    full = replace(full, tokens=rules.count(full.text, chat.model))
+    if now.prompt_tokens + full.tokens + now.reply_tokens > now.window_tokens:
+        return replace(decision, telling=Telling(left_out={"the window is full": len(standing.facts)}))
+    note = decision.note if decision.note in FAULTS else None
+    return replace(decision, block=full, anchor=anchor, note=note)
 
 
 def _own_tokens(reading: Reading, lineage: Lineage) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from proxy.core.block.explanation import explanation
 from proxy.core.block.placement import Replay, insertions
 from proxy.core.block.pressure import pressure
+from proxy.core.facts.standing import Telling
 from proxy.core.reading import Reading
 from proxy.domain import Added, Block, Diagnosis, Insertion, Json, Lineage, Note, Recalled, Shape
 
@@ -36,6 +37,7 @@ class Decision:
     note: Note | None = None
     recalled: Recalled | None = None
     cut: Mapping[int, str] = field(default_factory=dict)
+    telling: Telling | None = None  # the facts in the block, and what became of the others; None: not looked up
 
     @property
     def lineage(self) -> Lineage:
@@ -57,7 +59,7 @@ class Decision:
     @property
     def explain(self) -> Json:
         """What `palimpsest explain` shows."""
-        return explanation(self.diagnosis, self.note, self.recalled, self.block, self.cut, self.added)
+        return explanation(self.diagnosis, self.note, self.recalled, self.block, self.cut, self.added, self.telling)
 
     def bare(self, note: Note, window_tokens: int) -> Decision:
         """The decision where the request is forwarded as the client sent it; `note` says why."""

@@ -29,6 +29,7 @@ def headers_of(decision: Decision, turn_id: str, note: Note | None) -> Headers:
         added_tokens=str(added.tokens),
         added_share=f"{added.share:.2f}",
         recalled=str(len(decision.block.occurrences) if decision.block else 0),
+        facts=str(told) if (told := _facts_told(decision)) else "",
         note=note.value if note else "",
     )
 
@@ -45,7 +46,13 @@ def log_fields(decision: Decision, turn_id: str, note: Note | None) -> LogFields
     fields |= {"conversation": decision.conversation, "role": lineage.role.value, "history": lineage.event.value}
     if added.tokens:
         fields |= {"added_tokens": added.tokens, "added_share": round(added.share, 3)}
+    if told := _facts_told(decision):
+        fields["facts"] = told
     return fields | ({"note": note.value} if note else {})
+
+
+def _facts_told(decision: Decision) -> int:
+    return len(decision.telling.lines) if decision.telling else 0
 
 
 def _named(**values: str) -> Headers:

@@ -63,3 +63,4 @@ from proxy.domain.requests import (
     ToolCall,
     TooLong,
 )
+from proxy.domain.standing import FactQuery, StandingFact, StandingFacts, Stated

@@ -15,6 +15,7 @@ BLOCK_CLOSE = "</palimpsest-memory>"
 class BlockKind(StrEnum):
     RESTORE = "restore"
     RECALL = "recall"
+    FACTS = "facts"  # quotes no message
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,8 @@ class Block:
     occurrences: tuple[int, ...]  # packed, in order of appearance
     tokens: int = 0
     role: str = ""  # "": inside the message that carries it; else a message of its own, of this role, in front of it
-    facts: tuple[tuple[str, int], ...] = ()  # told in it: id, and the occurrence that states it, 0 where none does
+    # Told in it, with the values that they took the place of: id, and the occurrence that states it, 0 where none does.
+    facts: tuple[tuple[str, int], ...] = ()
 
     @property
     def sources(self) -> tuple[int, ...]:

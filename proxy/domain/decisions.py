@@ -84,3 +84,4 @@ class Diagnosis:
     anchor: int = -1  # index into chat.messages: the message that carries a new block; -1 none of them can
     sheds: bool = False  # replayed blocks are at their cap: a restore takes their place in one cut
     ask_journal: tuple[int, ...] = ()  # occurrences whose texts belong into the query; the request no longer has them
+    tells_facts: bool = False  # facts may be told in it, also where there is nothing else to look for

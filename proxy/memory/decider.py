@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 from proxy.core.conversation import FAILED, Foreseen, Lookup, Request, Rules, StoredMessages, advance, decide
 from proxy.core.decision import Decision
-from proxy.domain import Clues, Continuation, Note, Query
+from proxy.domain import Clues, Continuation, FactQuery, Note, Query
 from proxy.memory.off_loop import OffLoop
 from proxy.memory.query_controller import QueryController
 from proxy.memory.recall import Recall
 from proxy.memory.request_reader import skipped
 from proxy.memory.selector import Selector
-from proxy.ports import Counts
+from proxy.ports import Clock, Counts
 from proxy.store.journal import Journal
 
 LATE_SECONDS = 5.0  # of a look-up that is waited for behind the deadline: a store that takes longer is failing
@@ -34,6 +34,7 @@ class Decider:
         selector: Selector,
         counts: Counts,
         work: OffLoop,
+        clock: Clock,
     ) -> None:
         self._rules = rules
         self._journal = journal
@@ -42,6 +43,7 @@ class Decider:
         self._selector = selector
         self._counts = counts
         self._work = work
+        self._clock = clock
 
     async def decide(self, request: Request, deadline: float, was_forwarded: Callable[[], bool]) -> Decision | Note:
         """
@@ -58,7 +60,7 @@ class Decider:
                 answer = await self._answer(step, deadline, was_forwarded())
             except FAILED as failure:
                 if not was_forwarded():
-                    skipped("history" if isinstance(step, Clues | Continuation) else "recall", failure, self._counts)
+                    skipped(_what(step), failure, self._counts)
                 answer = failure
             step = await self._work.run(size, advance, deciding, answer)
         return step
@@ -84,7 +86,16 @@ class Decider:
                     return None
                 case StoredMessages():
                     return await self._journal.messages(lookup.tenant, lookup.occurrences)
+                case FactQuery():
+                    return await self._journal.standing_facts(lookup, self._clock())
                 case Query():
                     query = await self._controller.planned(lookup, deadline)
                     recalled = await self._recall.recall(query, RECALL_LIMIT)
                     return await self._selector.selected(query, recalled, deadline)
+
+
+def _what(lookup: Lookup) -> str:
+    """What a request goes without where a look-up failed."""
+    if isinstance(lookup, FactQuery):
+        return "facts"
+    return "history" if isinstance(lookup, Clues | Continuation) else "recall"

@@ -11,7 +11,7 @@ import orjson
 
 from proxy.core.decision import Decision
 from proxy.core.redaction.redaction import redact
-from proxy.domain import Json, Note, Turn
+from proxy.domain import BlockKind, Json, Note, Turn
 from proxy.ports import Attributes, Span, Tracer
 from proxy.tracing import NO_SPAN
 
@@ -77,9 +77,10 @@ def create_span(tracer: Tracer, turn: Turn) -> Span:
 def _content(decision: Decision) -> dict[str, str]:
     """The question and what was found, where the operator wants messages in spans; without credentials."""
     query, recalled = decision.diagnosis.query, decision.recalled
+    quotes = decision.block is not None and decision.block.kind is not BlockKind.FACTS
     records: list[Json] = [
         {"id": str(found.memory.id), "content": redact(found.memory.text), "score": round(found.probability, 4)}
-        for found in (recalled.candidates if recalled and decision.block else ())
+        for found in (recalled.candidates if recalled and quotes else ())
         if found.memory.id not in decision.cut
     ]
     told = {"gen_ai.memory.query.text": redact(query.text)} if query else {}

@@ -102,7 +102,7 @@ def current(
         now: Unix seconds.
         pattern, category: that they must have; as of `FactFilter`.
     """
-    found = _visible_to(whose)
+    found = visible_to(whose)
     if found is None:
         return []
     conditions, args = _conditions(category, pattern)
@@ -155,7 +155,7 @@ def _conditions(category: FactCategory | None, pattern: str) -> tuple[list[str],
     return conditions, args
 
 
-def _visible_to(whose: FactScope) -> tuple[str, Reach, dict[str, object]] | None:
+def visible_to(whose: FactScope) -> tuple[str, Reach, dict[str, object]] | None:
     """SQL for the facts that a scope may see, how those who are not named are told apart, and its arguments."""
     args: dict[str, object] = {"tenant": whose.tenant, "user": whose.user, "scope": whose.scope}
     of_tenant = "(SELECT id FROM tenant WHERE name = :tenant)"

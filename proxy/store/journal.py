@@ -19,6 +19,7 @@ from proxy.domain import (
     BlockKind,
     Clues,
     Continuation,
+    FactQuery,
     Heard,
     Json,
     Link,
@@ -28,6 +29,7 @@ from proxy.domain import (
     Role,
     Seen,
     SetAside,
+    StandingFacts,
     StoredBlock,
 )
 from proxy.errors import MemoryFault
@@ -36,6 +38,7 @@ from proxy.store.connection import Ask, Row
 from proxy.store.database import Database
 from proxy.store.diffs import message_list
 from proxy.store.messages import ids
+from proxy.store.standing_facts import standing_facts
 from proxy.store.stats import count, usage
 from proxy.store.turns import write_turns
 from proxy.wire.message import read_message
@@ -176,6 +179,10 @@ class Journal:
             (ids(occurrences), tenant),
         )
         return {id: read_message(from_stored(text, rest)) for id, text, rest in rows}
+
+    async def standing_facts(self, query: FactQuery, now: float) -> StandingFacts:
+        """The facts that a request may be told; see `standing_facts.standing_facts`."""
+        return await self._database.ask(lambda ask: standing_facts(ask, query, now))
 
     async def answers(self, tenant: str, prints: Sequence[int]) -> tuple[Message, ...]:
         """The answers that left these links of kind `REPLY`."""

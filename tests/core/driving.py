@@ -29,6 +29,8 @@ from proxy.domain import (
     Clues,
     Continuation,
     Event,
+    Fact,
+    FactQuery,
     Follows,
     Head,
     HeadFlag,
@@ -42,6 +44,9 @@ from proxy.domain import (
     Recalled,
     Role,
     Seen,
+    StandingFact,
+    StandingFacts,
+    StoredBlock,
     Turn,
 )
 from proxy.ports import Wire
@@ -137,13 +142,22 @@ def drive(request: Request, rules: Rules, answer: Callable[[Lookup], object]) ->
 
 @dataclass
 class Journal:
-    """What a store keeps for lineage: links, and the newest state of each branch. Forgets nothing."""
+    """
+    What a store keeps for lineage: links, blocks, and the newest state of each branch. Forgets nothing.
+
+    `standing` and `ended` are the facts that it tells of; its time is a number of turns.
+    """
 
     links: dict[tuple[LinkKind, int], list[Link]] = field(default_factory=lambda: defaultdict(list))
     heads: dict[int, Head] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)  # of turns, by their ids
     turns: int = 0
     occurrences: int = 0
+    blocks: dict[str, list[StoredBlock]] = field(default_factory=lambda: defaultdict(list))  # by conversation
+    shed: set[int] = field(default_factory=set)  # occurrences that carry blocks which are not repeated any more
+    times: dict[int, int] = field(default_factory=dict)  # of occurrences
+    standing_facts: tuple[StandingFact, ...] = ()
+    ended: tuple[Fact, ...] = ()
 
     def answer(self, asked: Lookup) -> object:
         match asked:
@@ -153,6 +167,9 @@ class Journal:
                 return self.standing(asked)
             case StoredMessages():
                 return {}
+            case FactQuery():
+                ended = tuple(fact for fact in self.ended if fact.id in asked.told)
+                return StandingFacts(self.standing_facts, ended, self.times.get(asked.since, 0))
             case Query():
                 return NOTHING
             case _:
@@ -166,7 +183,7 @@ class Journal:
             for link in self.links.get((kind, print), ())
         ]
         found = {link.conversation for link in links}
-        heads = tuple(head for head in self.heads.values() if head.conversation in found)
+        heads = tuple(self._with_blocks(head) for head in self.heads.values() if head.conversation in found)
         return Seen(tuple(dict.fromkeys(links)), heads)
 
     def standing(self, asked: Continuation) -> Seen:
@@ -174,7 +191,8 @@ class Journal:
         head = self.heads.get(number)
         kinds = (LinkKind.ANSWER, LinkKind.MESSAGE)
         links = tuple(link for kind in kinds for link in self.links.get((kind, asked.answer), ()))
-        heads = [one for one in self.heads.values() if head and one.conversation == head.conversation]
+        of_it = [one for one in self.heads.values() if head and one.conversation == head.conversation]
+        heads = [self._with_blocks(one) for one in of_it]
         heads.sort(key=lambda one: -one.turn)
         return Seen(links, tuple(heads)) if heads and heads[0].turn == number else Seen()
 
@@ -197,11 +215,18 @@ class Journal:
         for new in turn.new:
             if not new.message.is_instruction:
                 self.occurrences += 1
+                self.times[self.occurrences] = self.turns
                 placed[new.position] = (new.print.full, new.print.opening, self.occurrences, new.flags)
         standing = [row for _, row in sorted(placed.items())]
         self.occurrences += 1
         standing.append((full, opening, self.occurrences, flags_of(answer) | HeadFlag.OURS))
         fulls, openings, occurrences, flags = zip(*standing, strict=True)
+        anchor = placed.get(turn.anchor) if turn.block else None
+        if turn.replaces_blocks:
+            self.shed.update(stored.occurrence for stored in self.blocks[turn.conversation])
+        if turn.block is not None and anchor is not None:
+            self.shed.discard(anchor[2])
+            self.blocks[turn.conversation].append(StoredBlock(anchor[2], turn.block))
         if before and {*occurrences}.issuperset(listed):  # as the store does: only who carries all replaces
             del self.heads[before.turn]
         self.heads[self.turns] = Head(
@@ -218,6 +243,10 @@ class Journal:
             event=turn.event,
             lost=tuple(dict.fromkeys((*(before.lost if before else ()), *turn.lost))),
         )
+
+    def _with_blocks(self, head: Head) -> Head:
+        said = (stored for stored in self.blocks[head.conversation] if stored.occurrence not in self.shed)
+        return replace(head, blocks=tuple(said))
 
 
 @dataclass(frozen=True)
@@ -245,6 +274,8 @@ class Core:
     requests: int = 0
     continuations: int = 0  # requests that repeat another one whole, and go on
     sent: list[tuple[Request, str]] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    asked: list[Lookup] = field(default_factory=list)  # of the last request
 
     def followed(self, request: Request) -> Iterator[Follows]:
         """The requests of before that this one repeats whole."""
@@ -253,6 +284,10 @@ class Core:
             said = before.reading.chat.messages
             if len(said) < len(messages) and messages[: len(said)] == said:
                 yield Follows(turn, before.speaker, len(before.reading.history))
+
+    def _answer(self, lookup: Lookup) -> object:
+        self.asked.append(lookup)
+        return self.journal.answer(lookup)
 
     def hear(
         self, body: Json, answer: Json | None, headers: Mapping[str, str] | None = None, wire: Wire = on_chat
@@ -266,8 +301,10 @@ class Core:
         """
         self.requests += 1
         request = request_of(body, self.rules, headers, wire, new_id=str(self.requests))
-        decision = drive(request, self.rules, self.journal.answer)
+        self.asked = []
+        decision = drive(request, self.rules, self._answer)
         assert isinstance(decision, Decision)
+        self.decisions.append(decision)
         for before in self.followed(request):  # less is looked up, and the same is decided
             again = drive(replace(request, follows=before), self.rules, self.journal.answer)
             assert again == decision

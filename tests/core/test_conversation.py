@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from proxy.core.block.fact_lines import told, told_value
 from proxy.core.conversation import Foreseen, Lookup, Request, Rules, StoredMessages
 from proxy.core.decision import Decision
 from proxy.core.history.link_keys import CLUE_MESSAGES, NEWEST_CLUES
@@ -16,6 +19,7 @@ from proxy.domain import (
     Candidate,
     Clues,
     Event,
+    FactQuery,
     Head,
     HeadFlag,
     Json,
@@ -25,9 +29,12 @@ from proxy.domain import (
     Message,
     Note,
     Query,
+    Reach,
     Recalled,
     Role,
     Seen,
+    StandingFact,
+    StandingFacts,
     StoredBlock,
 )
 from proxy.errors import MemoryFault
@@ -35,6 +42,8 @@ from proxy.settings.policy import Policy
 from tests.core.driving import (
     CHARS_PER_TOKEN,
     NOTHING,
+    Client,
+    Core,
     assistant,
     calling,
     drive,
@@ -45,6 +54,7 @@ from tests.core.driving import (
     tool,
     user,
 )
+from tests.core.facts.telling import fact, standing
 
 QUESTION = "Which port does the billing gateway listen on?"
 ANSWER = "The billing gateway listens on port 4711, as was agreed with the people of the network."
@@ -58,11 +68,17 @@ FAILURES = [(TimeoutError(), Note.DEADLINE), (MemoryFault("reading the journal: 
 class Answers:
     """Answers look-ups from plain values, and keeps what was asked."""
 
-    def __init__(self, *seen: Seen | Exception, recalled: Recalled | Exception = NOTHING) -> None:
+    def __init__(
+        self,
+        *seen: Seen | Exception,
+        recalled: Recalled | Exception = NOTHING,
+        standing: StandingFacts | Exception = StandingFacts(),  # noqa: B008
+    ) -> None:
         self.asked: list[Lookup] = []
         self.messages: Mapping[int, Message] | Exception = {}
         self._seen = list(seen)
         self._recalled = recalled
+        self._standing = standing
 
     def __call__(self, asked: Lookup) -> object:
         self.asked.append(asked)
@@ -73,6 +89,8 @@ class Answers:
                 return self.messages
             case Query():
                 return self._recalled
+            case FactQuery():
+                return self._standing
             case Foreseen():
                 return None
 
@@ -244,6 +262,214 @@ def test_sub_agent_that_shares_the_id_of_whom_it_serves_has_a_conversation_of_it
     link = Link(LinkKind.CLIENT_ID, 1, whom, Role.MAIN, 1)
     decision = decided(serving, rules, Answers(Seen(), Seen((link,))))
     assert (decision.lineage.role, decision.lineage.parent, decision.conversation) == (Role.SUBAGENT, whom, "c-own")
+
+
+# --- facts -----------------------------------------------------------------------------------------
+
+USE = Policy.model_validate({"facts": {"policy": "use", "tokens": 60}, "memory": {"reach": "tenant"}})
+HOME = standing(fact("home", "Lisbon"))
+NAME = standing(fact("name", "Ada"))
+
+
+def told_by(decision: Decision) -> list[str]:
+    """The facts that a request carries anew."""
+    return list(decision.telling.ids) if decision.telling else []
+
+
+class Talk:
+    """A conversation of a person with facts, on the core alone."""
+
+    def __init__(self, *facts: StandingFact, policy: Policy = USE) -> None:
+        self.core = Core(rules_of(policy))
+        self.core.journal.standing_facts = facts
+        self.client = Client(self.core)
+
+    def ask(self, text: str) -> Decision:
+        self.client.ask(text)
+        return self.core.decisions[-1]
+
+    def say(self, turns: int) -> Decision:
+        self.client.talk(turns)
+        return self.core.decisions[-1]
+
+    def compact(self, keep: int = 2) -> None:
+        """The client drops all but its last messages."""
+        self.client.messages = [self.client.messages[0], *self.client.messages[-keep:]]
+
+
+def test_conversation_begins_with_what_stands_and_does_not_hear_it_again():
+    talk = Talk(HOME, NAME)
+    first = talk.ask("Hi there!")
+    assert told_by(first) == ["f-home-Lisbon", "f-name-Ada"] and first.note is None
+    assert first.block is not None and first.block.kind is BlockKind.FACTS
+    then = talk.ask("And now?")
+    assert told_by(then) == [] and [one.text for one in then.insertions] == [first.block.text]
+    assert then.note is Note.NOTHING_RELEVANT
+
+
+def test_new_fact_of_another_conversation_is_told_when_a_person_speaks_next():
+    talk = Talk(HOME)
+    talk.say(3)
+    talk.core.journal.standing_facts = (standing(fact("pet", "Rex", said_at=1e9)), HOME)
+    assert told_by(talk.ask("Go on.")) == ["f-pet-Rex"]
+    talk.client.messages.append(calling(("call-1", "read", {"path": "a.py"})))
+    talk.client.messages.append(tool("call-1", prose(30)))
+    talk.core.journal.standing_facts = (standing(fact("pet", "Tom", said_at=2e9)), HOME)
+    talk.client.send()
+    assert told_by(talk.core.decisions[-1]) == []
+    assert told_by(talk.ask("And?")) == ["f-pet-Tom"]
+
+
+def test_compaction_brings_back_what_stands():
+    talk = Talk(HOME, NAME)
+    talk.say(5)
+    talk.compact()
+    again = talk.ask(QUESTION)
+    assert again.lineage.event is Event.TRUNCATE and told_by(again) == ["f-home-Lisbon", "f-name-Ada"]
+    assert told_by(talk.ask("Thanks. What else?")) == []
+
+
+def test_fact_that_the_conversation_states_is_not_told_in_it():
+    talk = Talk()
+    talk.say(1)
+    prints = request_of(body(*talk.client.messages), talk.core.rules).reading.history_prints
+    talk.core.journal.standing_facts = (standing(fact("home", "Lisbon", said_at=1e9), prints[0].full),)
+    assert told_by(talk.ask("Go on.")) == []
+    assert talk.core.decisions[-1].explain["facts"] == {"told": [], "left_out": {"its message is in the request": 1}}
+
+
+def test_facts_stand_in_front_of_what_is_recalled(known: Seen):
+    rules = rules_of(USE)
+    answers = Answers(seen_of(rules, PAST), recalled=FOUND, standing=StandingFacts((HOME,)))
+    decision = decided(request_of(body(*PAST[4:], user(QUESTION)), rules), rules, answers)
+    (insertion,) = decision.insertions
+    assert insertion.text.index("Lisbon") < insertion.text.index(ANSWER)
+    assert decision.block is not None and decision.block.kind is BlockKind.RESTORE
+    assert decision.block.tokens == len(insertion.text) // CHARS_PER_TOKEN
+    assert decision.explain["facts"]["told"] == [{"fact": "f-home-Lisbon", "why": "standing"}]
+    assert decision.explain["candidates"][0]["packed"]
+
+
+def test_fact_whose_message_is_quoted_is_not_told_beside_it():
+    rules = rules_of(USE)
+    stated = standing(fact("port", "4711", occurrence=MEMORY.occurrence))
+    answers = Answers(seen_of(rules, PAST), recalled=FOUND, standing=StandingFacts((stated,)))
+    decision = decided(request_of(body(*PAST[4:], user(QUESTION)), rules), rules, answers)
+    assert told_by(decision) == [] and decision.block is not None and decision.block.kind is BlockKind.RESTORE
+
+
+def test_facts_that_do_not_fit_into_the_window_are_left_out():
+    talk = Talk(HOME)
+    talk.core.rules = replace(talk.core.rules, count=lambda text, _: 1 if text.startswith("fact") else 1_000_000)
+    assert talk.ask("Hi!").insertions == () and talk.core.decisions[-1].explain["facts"]["told"] == []
+
+
+@pytest.mark.parametrize(("failure", "note"), FAILURES)
+def test_without_its_facts_a_request_goes_on(failure: Exception, note: Note):
+    rules = rules_of(USE)
+    answers = Answers(seen_of(rules, PAST), recalled=FOUND, standing=failure)
+    decision = decided(request_of(body(*PAST[4:], user(QUESTION)), rules), rules, answers)
+    assert decision.note is None and decision.block is not None and decision.telling is None
+
+
+@pytest.mark.parametrize("policy", ["off", "suggest"])
+def test_facts_are_looked_up_only_where_they_are_used(policy: str):
+    talk = Talk(HOME, policy=Policy.model_validate({"facts": {"policy": policy}, "memory": {"reach": "tenant"}}))
+    assert talk.ask("Hi there!").insertions == () and talk.say(2).insertions == ()
+    assert not any(isinstance(asked, FactQuery) for asked in talk.core.asked)
+
+
+def test_conversation_that_hears_only_of_itself_looks_up_facts_once_it_lost_something():
+    talk = Talk(HOME, policy=Policy.model_validate({"facts": {"policy": "use"}, "memory": {"reach": "conversation"}}))
+    talk.say(5)
+    assert not any(isinstance(asked, FactQuery) for asked in talk.core.asked)
+    talk.compact()
+    decision = talk.ask(QUESTION)
+    (asked,) = (asked for asked in talk.core.asked if isinstance(asked, FactQuery))
+    assert asked.whose.reach is Reach.CONVERSATION and asked.whose.conversation == decision.conversation
+
+
+def test_side_requests_sub_agents_and_repeated_requests_hear_no_new_facts():
+    talk = Talk(HOME)
+    talk.say(2)
+    talk.core.journal.standing_facts = (HOME, standing(fact("pet", "Rex", said_at=1e9)))
+    talk.client.messages.pop()
+    talk.client.send(prose(30, "again"))
+    assert talk.core.decisions[-1].lineage.event is Event.RETRY and told_by(talk.core.decisions[-1]) == []
+    talk.client.beside([system("You generate titles for conversations."), user("Generate a short title for this.")])
+    assert told_by(talk.core.decisions[-1]) == []
+
+
+def test_behind_the_system_prompt_facts_are_told_each_time():
+    talk = Talk(HOME, policy=USE.model_copy(update={"memory": USE.memory.model_copy(update={"placement": "system"})}))
+    for text in ("Hi!", "And now?"):
+        (insertion,) = talk.ask(text).insertions
+        assert (insertion.role, "Lisbon" in insertion.text) == ("system", True)
+
+
+STEPS = st.lists(
+    st.sampled_from(["ask", "ask", "tool", "compact", "edit", "again", "new", "move", "end", "off", "use", "reach"]),
+    max_size=14,
+)
+
+
+@given(STEPS)
+@settings(max_examples=60, deadline=None)
+def test_whatever_happens_blocks_are_repeated_as_they_were_and_nothing_is_told_twice(steps: list[str]):
+    talk = Talk(HOME, NAME)
+    said: dict[str, str] = {}  # blocks by the message that carries them
+    for at, step in enumerate(["ask", *steps]):
+        journal, client, newest = talk.core.journal, talk.client, 1e9 + at * 1e6
+        match step:
+            case "ask":
+                client.ask(prose(12, at))
+            case "tool":
+                client.messages += [
+                    calling((f"call-{at}", "read", {"path": f"{at}"})),
+                    tool(f"call-{at}", prose(9, at)),
+                ]
+                client.send()
+            case "compact":
+                talk.compact(min(4, len(client.messages) - 1))
+                client.ask(prose(15, ("behind", at)))
+            case "edit":
+                while client.messages[-1]["role"] != "user":
+                    client.messages.pop()
+                client.messages.pop()
+                client.ask(prose(15, ("other", at)))
+            case "again":
+                while client.messages[-1]["role"] not in ("user", "tool"):
+                    client.messages.pop()
+                client.send(prose(20, ("again", at)))
+            case "new":
+                more = standing(fact(f"pet {at}", "Rex", said_at=newest))
+                journal.standing_facts = (more, *journal.standing_facts)
+            case "move":
+                journal.standing_facts = (standing(fact("home", f"Town {at}", said_at=newest)), NAME)
+            case "end":
+                journal.ended = (NAME.fact,)
+                journal.standing_facts = tuple(one for one in journal.standing_facts if one is not NAME)
+            case _:
+                changed = {"reach": {"memory": {"reach": "user"}}}.get(step, {"facts": {"policy": step}})
+                given = USE.model_dump() | {}
+                for part, values in changed.items():
+                    given[part] |= values
+                talk.core.rules = rules_of(Policy.model_validate(given))
+        decision = talk.core.decisions.pop() if talk.core.decisions else None
+        if decision is None:
+            continue
+        carriers = decision.reading.chat.messages
+        for place, stored in decision.replayed.repeated:
+            assert said[carriers[place].text] == stored.block.text
+        if decision.block is None:
+            continue
+        said[carriers[decision.anchor].text] = decision.block.text
+        before = told(stored.block.text for stored in decision.replayed.standing)
+        for statement, holds in told([decision.block.text]).items():
+            is_overruled = not statement.endswith(f": {told_value(HOME.fact, before)}")
+            assert before.get(statement) is not holds or is_overruled
+        lines = [line for line in decision.block.text.splitlines() if line.startswith("fact: ")]
+        assert sum(len(f"{line}\n") // CHARS_PER_TOKEN for line in lines) <= USE.facts.tokens
 
 
 # --- what fails ------------------------------------------------------------------------------------

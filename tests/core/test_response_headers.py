@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from proxy.core.decision import Decision
+from proxy.core.facts.standing import Telling
 from proxy.core.reading import Reading
 from proxy.core.response_headers import headers_of, log_fields, undecided_headers
 from proxy.domain import (
@@ -57,3 +58,11 @@ def test_log_has_what_was_added_and_nothing_that_is_not_there() -> None:
     known = {"conversation": "c-1", "role": "main", "history": "compaction:summary"}
     assert log_fields(ADDING, "t-1", None) == known | {"turn": "t-1", "added_tokens": 10, "added_share": 0.25}
     assert log_fields(QUIET, "", Note.CALM) == known | {"note": "calm"}
+
+
+def test_facts_are_counted_where_some_are_told() -> None:
+    telling = Telling(("fact: port: 1\n", "fact: host: a\n"), ("f-1", "f-2"), ("new", "new"))
+    telling_two = replace(ADDING, telling=telling)
+    assert named(headers_of(telling_two, "", None))["facts"] == "2" and log_fields(telling_two, "", None)["facts"] == 2
+    silent = replace(ADDING, telling=Telling())
+    assert "facts" not in named(headers_of(silent, "", None)) and "facts" not in log_fields(silent, "", None)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from proxy.domain import Added, Block, Candidate, Diagnosis, Json, Note, Recalled
+from proxy.core.facts.standing import Telling
+from proxy.domain import Added, Block, BlockKind, Candidate, Diagnosis, Json, Note, Recalled
 
 CANDIDATES = 40  # a block holds some forty short messages
 CUT_CANDIDATES = 8  # of those that are not in it: the nearest misses; each takes 300 bytes of every turn that recalls
@@ -21,6 +22,7 @@ def explanation(
     block: Block | None,
     cut: Mapping[int, str],
     added: Added | None = None,
+    telling: Telling | None = None,
 ) -> Json:
     """
     What `explain` shows of one turn.
@@ -28,6 +30,7 @@ def explanation(
     Args:
         cut: memory id to the reason why it was not packed; a candidate that is not in it was.
         added: what all blocks of the request cost.
+        telling: of facts; None where they were not looked up.
     """
     lineage, now = diagnosis.lineage, diagnosis.pressure
     told: Json = {
@@ -41,7 +44,7 @@ def explanation(
             "tier": now.tier.value,
         },
         "note": note.value if note else None,
-        "kind": diagnosis.kind.value if diagnosis.kind else None,
+        "kind": block.kind.value if block else diagnosis.kind.value if diagnosis.kind else None,
     }
     if added is not None:
         told["added"] = {"tokens": added.tokens, "share": round(added.share, 4)}
@@ -64,6 +67,11 @@ def explanation(
             }
             for candidate in _told(recalled.candidates, block, cut)
         ]
+    if telling is not None:
+        told["facts"] = {
+            "told": [{"fact": id, "why": why} for id, why in zip(telling.ids, telling.reasons, strict=True)],
+            "left_out": dict(telling.left_out),
+        }
     if block is not None:
         told["block"] = {"chars": len(block.text), "tokens": block.tokens, "occurrences": list(block.occurrences)}
     return told
@@ -77,4 +85,4 @@ def _told(candidates: Sequence[Candidate], block: Block | None, cut: Mapping[int
 
 
 def _is_packed(candidate: Candidate, block: Block | None, cut: Mapping[int, str]) -> bool:
-    return block is not None and candidate.memory.id not in cut
+    return block is not None and block.kind is not BlockKind.FACTS and candidate.memory.id not in cut

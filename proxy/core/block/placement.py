@@ -34,10 +34,14 @@ class Replay:
         return self.tokens + sum(stored.block.tokens for stored in self.held)
 
     @property
+    def standing(self) -> tuple[StoredBlock, ...]:
+        """All that the model sees, in the order of the conversation."""
+        return (*self.held, *(stored for _, stored in self.repeated))
+
+    @property
     def occurrences(self) -> frozenset[int]:
         """What these blocks already carry."""
-        standing = (*(stored for _, stored in self.repeated), *self.held)
-        return frozenset(occurrence for stored in standing for occurrence in stored.block.occurrences)
+        return frozenset(occurrence for stored in self.standing for occurrence in stored.block.occurrences)
 
 
 def replay(chat: Chat, lineage: Lineage) -> Replay:

@@ -69,8 +69,11 @@ def diagnose(
         excluded: occurrences that those blocks carry.
     """
 
+    tells_facts = False
+
     def silent(note: Note) -> Diagnosis:
-        return Diagnosis(speaker, conversation, lineage, now, note=note)
+        anchor = newest if tells_facts else -1
+        return Diagnosis(speaker, conversation, lineage, now, note=note, anchor=anchor, tells_facts=tells_facts)
 
     if lineage.role is Role.SIDE:
         return silent(Note.SIDE_REQUEST)
@@ -87,6 +90,7 @@ def diagnose(
     sheds = restores and at_cap
     if (not human_speaks and not restores) or (newest < 0 and (chat.held or _begins_compacted(chat))):
         return silent(Note.TOOL_LOOP)
+    tells_facts = policy.facts.policy == "use" and lineage.role is Role.MAIN and (sheds or not at_cap)
     uttered = read(chat.messages[newest].text) if human_speaks else None
     if uttered is not None and uttered.is_small_talk and not (restores and _goes_on(chat, newest, uttered)):
         return silent(Note.NOTHING_RELEVANT)
@@ -132,6 +136,7 @@ def diagnose(
         anchor=newest,
         ask_journal=ask_journal,
         sheds=sheds,
+        tells_facts=tells_facts,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import orjson
 
 from proxy.core.block.explanation import CANDIDATES, CUT_CANDIDATES, explanation
+from proxy.core.facts.standing import Telling
 from proxy.domain import (
     Added,
     Block,
@@ -113,3 +114,12 @@ def test_no_text_of_a_memory_is_repeated_and_no_more_candidates_than_could_have_
     found = told(count=CANDIDATES + 1)
     assert len(found["candidates"]) == CANDIDATES
     assert b"8731" not in orjson.dumps(found)
+
+
+def test_of_facts_it_says_which_were_told_and_why_and_how_many_were_not() -> None:
+    telling = Telling(("fact: port: 1 (said 2026-05-02)\n",), ("f-1",), ("new",), {"told before": 2}, (("f-1", 7),))
+    alone = Block("<frame>", BlockKind.FACTS, (), tokens=9, facts=telling.sources)
+    found = explanation(ASKING, None, recalled(1), alone, {1: "nothing was recalled"}, None, telling)
+    assert found["facts"] == {"told": [{"fact": "f-1", "why": "new"}], "left_out": {"told before": 2}}
+    assert found["kind"] == "facts" and not found["candidates"][0]["packed"]
+    assert "facts" not in told()

@@ -1,0 +1,184 @@
+"""
+Standing facts in requests: when facts are told, and which of them.
+
+    a conversation begins                  all that stand, as far as they fit
+    a compaction took something away       all that stand, as far as they fit: once for each
+    a human message later                  what was said elsewhere since then, and what no longer holds
+    a tool loop, a retry, a side request   nothing; what was told before is repeated with its block
+
+Only what the model does not see is told: no fact whose message the request carries or the same block quotes, and none
+that an earlier block tells which is repeated. So a conversation in which everything stands hears nothing.
+
+Source: CALMem, sections 5 and 6 (facts of the scope in every request); what of them is left out, and when, is ours.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+from proxy.core.archive.chunking import query_terms, terms
+from proxy.core.block.fact_lines import as_told, ended_line, statement, told_line, told_value
+from proxy.core.block.placement import Replay
+from proxy.core.recall.diagnosis import lost_occurrences
+from proxy.domain import (
+    USER_SUBJECT,
+    Chat,
+    Diagnosis,
+    Event,
+    Fact,
+    FactCategory,
+    FactQuery,
+    FactScope,
+    StandingFact,
+    StandingFacts,
+    Stated,
+)
+from proxy.settings.policy import Policy
+
+LAG_SECONDS = 60.0  # a fact is stored that long after it was said, at most: it may be new though it was said before
+LASTING = frozenset({FactCategory.IDENTITY, FactCategory.PREFERENCE, FactCategory.INSTRUCTION, FactCategory.NOTE})
+"""Kinds that are told without being asked for. What was decided or set concerns one task, and recall finds it."""
+CHANGES = ("changed", "ended")  # reasons: what the model sees is no longer so
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """The facts to tell in one request, as lines of its block, in order; and of the others how many, by reason."""
+
+    lines: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    sources: tuple[tuple[str, int], ...] = ()  # as `Block.facts`
+
+
+@dataclass(frozen=True, slots=True)
+class _Tellable:
+    fact: Fact
+    line: str
+    reason: str
+    words: int = 0  # that it shares with the question
+    before: Stated | None = None  # named in the line as well
+
+    @property
+    def rank(self) -> tuple[bool, bool, bool, int, bool]:
+        """Smaller is told first; among equals the order of the look-up."""
+        is_order = self.fact.category is FactCategory.INSTRUCTION
+        is_own = self.fact.subject == USER_SUBJECT
+        return (self.reason not in CHANGES, not self.fact.is_pinned, not is_order, -self.words, not is_own)
+
+    @property
+    def sources(self) -> Sequence[tuple[str, int]]:
+        own = (self.fact.id, self.fact.source.occurrence)
+        return (own, (self.before.fact, self.before.occurrence)) if self.before else (own,)
+
+
+def wanted(chat: Chat, diagnosis: Diagnosis, replayed: Replay, policy: Policy) -> FactQuery | None:
+    """The facts that may be told in a request; None where it is not their turn."""
+    if not diagnosis.tells_facts:
+        return None
+    lineage, speaker, head = diagnosis.lineage, diagnosis.speaker, diagnosis.lineage.head
+    reach = speaker.reach(policy.memory.reach)
+    tell = [stored for stored in replayed.standing if stored.block.facts]
+    is_first = lineage.event is Event.START or not (lineage.held or any(m.role == "assistant" for m in chat.history))
+    restores = lineage.event in (Event.SUMMARY, Event.TRUNCATE) and not lineage.window_full
+    went = not tell and bool(lost_occurrences(lineage))
+    is_whole = is_first or restores or went or policy.memory.placement == "system"
+    earliest = head.occurrences[0] if head is not None and len(head.occurrences) else 0
+    return FactQuery(
+        FactScope(speaker.tenant, speaker.user, speaker.scope, diagnosis.conversation, reach),
+        since=0 if is_whole else max((stored.occurrence for stored in tell), default=earliest),
+        told=tuple(dict.fromkeys(id for stored in tell for id, _ in stored.block.facts)),
+    )
+
+
+def telling(
+    standing: StandingFacts,
+    is_whole: bool,
+    statements: Mapping[str, bool],
+    visible: Set[int],
+    quoted: Collection[int],
+    question: str,
+    room_tokens: int,
+    count: Callable[[str], int],
+) -> Telling:
+    """
+    Choose what to tell: what changed, then pinned facts, instructions, what is near to the question, the user's own.
+
+    Args:
+        is_whole: all that stand may be told, else only what changed.
+        statements: told by blocks that the model sees, as `fact_lines.told`.
+        visible: fingerprints of the messages that it sees.
+        quoted: occurrences that the new block quotes.
+        room_tokens: for all lines together.
+        count: tokens of a text.
+    """
+    left_out: Counter[str] = Counter()
+    asked = frozenset(query_terms(question))
+    tellable = [*_ended(standing, statements)]
+    for one in standing.facts:
+        found = _tellable(one, standing.since, is_whole, statements, visible, quoted, asked)
+        if isinstance(found, str):
+            left_out[found] += 1
+        else:
+            tellable.append(found)
+    chosen, used = [], 0
+    for found in sorted(tellable, key=lambda found: found.rank):
+        tokens = count(found.line)
+        if used + tokens > room_tokens:
+            left_out["no room left"] += 1
+            continue
+        chosen.append(found)
+        used += tokens
+    return Telling(
+        lines=tuple(found.line for found in chosen),
+        ids=tuple(found.fact.id for found in chosen),
+        reasons=tuple(found.reason for found in chosen),
+        left_out=dict(left_out),
+        sources=tuple(source for found in chosen for source in found.sources),
+    )
+
+
+def _tellable(
+    one: StandingFact,
+    since: float,
+    is_whole: bool,
+    statements: Mapping[str, bool],
+    visible: Set[int],
+    quoted: Collection[int],
+    asked: frozenset[str],
+) -> _Tellable | str:
+    """A fact that may be told, or why it is not."""
+    fact, said = one.fact, statement(one.fact)
+    now = told_value(fact, statements) if fact.is_single else ""
+    if statements.get(said) and (not now or said.endswith(f": {now}")):
+        return "told before"
+    if any(stated.full in visible for stated in one.stated):
+        return "its message is in the request"
+    if any(stated.occurrence in quoted for stated in one.stated):
+        return "its message is quoted"
+    words = len(asked.intersection(terms(said)))
+    before = next((stated for stated in one.earlier if stated.full in visible), None)
+    if now:
+        before = next((stated for stated in one.earlier if as_told(stated.value) == now), None)
+    if now or before:
+        return _Tellable(fact, told_line(fact, before.value if before else ""), "changed", words, before)
+    if not is_whole and fact.said_at < since - LAG_SECONDS:
+        return "said before the facts were told"
+    is_lasting = fact.category in LASTING or (fact.category is FactCategory.DECISION and fact.scope)
+    if not (fact.is_pinned or words or is_lasting):
+        return "nobody asks for it"
+    return _Tellable(fact, told_line(fact), "standing" if is_whole else "new", words)
+
+
+def _ended(standing: StandingFacts, statements: Mapping[str, bool]) -> Sequence[_Tellable]:
+    """What blocks have told and holds no longer, where nothing took its place."""
+    now = {statement(one.fact) for one in standing.facts}
+    filled = {(one.fact.subject, one.fact.slot) for one in standing.facts if one.fact.is_single}
+    return [
+        _Tellable(fact, ended_line(fact), "ended")
+        for fact in standing.ended
+        if statements.get(said := statement(fact)) and said not in now and (fact.subject, fact.slot) not in filled
+    ]
