@@ -47,6 +47,36 @@ def test_console_lines_are_one_line_each(stream: io.StringIO) -> None:
     assert "no model" in stream.getvalue()
 
 
+def test_values_on_the_console_are_quoted_where_their_end_would_not_be_seen(stream: io.StringIO) -> None:
+    configure(LogPolicy(), stream)
+    structlog.get_logger().info("kept", reason="a = b\nc", note="calm", size=None)
+    line = stream.getvalue()
+    assert line.endswith("Z [info     ] kept note=calm reason='a = b\\nc' size=None\n")
+
+
+def test_another_format_and_level_count_from_the_next_line_on(stream: io.StringIO) -> None:
+    configure(LogPolicy(level="warning"), stream)
+    log = structlog.get_logger()
+    log.info("too small")
+    configure(LogPolicy(format="json"), stream)
+    log.info("said")
+    assert [line["event"] for line in lines(stream)] == ["said"]
+
+
+@pytest.mark.parametrize("format", ["json", "console"])
+def test_a_stream_that_cannot_be_written_to_stops_nobody(stream: io.StringIO, format: str) -> None:
+    class Full(io.StringIO):
+        def write(self, _text: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    configure(LogPolicy.model_validate({"format": format}), Full())
+    structlog.get_logger().warning("said")
+    closed = io.StringIO()
+    configure(LogPolicy.model_validate({"format": format}), closed)
+    closed.close()
+    structlog.get_logger().warning("said")
+
+
 def test_lines_below_the_level_are_not_written(stream: io.StringIO) -> None:
     configure(LogPolicy(level="warning", format="json"), stream)
     structlog.get_logger().info("small talk")
