@@ -61,6 +61,8 @@ CACHES_OF_WORDS = (
     storage_codec._names_secret,
     records._instruction,
     chunking._tags_of,
+    chunking._english_terms_of,
+    chunking._foreign_terms_of,
     chunking._terms_of,
     chunking._beginning_of,
     utterance._read,

@@ -11,6 +11,9 @@ from collections.abc import Iterator
 
 PIECE_CHARS = 64 * 1024
 
+# For `bytes.translate`: letters and digits in lower case, a space for every other sign of a text that is ASCII alone.
+SPACED_AND_LOWER = bytes(ord(chr(code).lower()) if code < 128 and chr(code).isalnum() else 32 for code in range(256))
+
 
 def pieces(text: str, most_chars: int = PIECE_CHARS) -> Iterator[tuple[int, int]]:
     """

@@ -13,11 +13,13 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Container, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 
 from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped]
 
+from proxy.core.recall import utterance
 from proxy.core.recall.dates import MONTHS
-from proxy.core.recall.utterance import ENGLISH, folded, function_words, is_lasting_wish, language, telling
+from proxy.core.recall.utterance import ENGLISH, folded, function_words, language
 from proxy.domain import BLOCK_OPEN, Passage
 from proxy.wire.frame import own_words
 from proxy.wire.pieces import pieces
@@ -46,7 +48,7 @@ UNJUDGED = 0.3  # what texts of every kind tell on average; those that were stor
 TERM_CHARS = 80  # longer runs without white space are data, not words
 BEGINNING_CHARS = 5  # of a word, where its language has no stemmer here (McNamee and Mayfield 2004)
 CACHED_WORDS = (
-    30_000  # of each of three caches, some 12 MB together; a conversation uses 5 to 10 thousand different ones
+    20_000  # of each of five caches, some 14 MB together; a conversation uses 5 to 10 thousand different ones
 )
 
 # A private-use letter opens every scope token. FTS5's ascii tokenizer takes it for a letter, as all that is not ASCII;
@@ -109,8 +111,13 @@ _COMMAND = re.compile(
 )
 _SPEAKER = re.compile(r"^([A-Z]\w+)(?: [A-Z]\w+)?: ", re.MULTILINE)  # "Ann: ...", as transcripts begin a line
 _NAME = re.compile(r"(?<=[^\s.!?:]\s)([^\W\d_a-z][^\W\d_A-Z]+)(?!\w)(?:['\u2019]s\b)?")  # Ann, Ann's
+_DEFINES = ("class ", "def ", "enum ", "fn ", "func ", "function ", "interface ", "struct ", "trait ")
 _DEFINED = re.compile(r"\b(?:class|def|enum|fn|func|function|interface|struct|trait) (\w+) ?[(:{<]")
 _STEPS = re.compile(r"```|^ *(?:\d+[.)]|\$|[Ss]tep \d+:?) +\S.*\n+ *(?:\d+[.)]|\$|[Ss]tep \d+:?) ", re.MULTILINE)
+_LASTING_SIGNS = (
+    *("always", "never", "prefer", "favo", "is called", "stands for"),
+    *("My ", "my ", "e use", "emember that", "convention"),
+)
 _LASTING = re.compile(
     r"(?:always|never|prefers?|favou?rite|is called|stands for|[Mm]y \w+ is|[Ww]e use|[Rr]emember that|convention)\b"
 )
@@ -157,9 +164,12 @@ def terms(text: str) -> tuple[str, ...]:
     Source: Snowball, Porter 2001. Beginnings of words serve as stems in any language that inflects at the end: McNamee
     and Mayfield, Information Retrieval 7, 2004. Identifiers whole and in parts answer a gap that CALMem names.
     """
-    if language(text) == ENGLISH:
-        return tuple(term for run in _runs(text) for term in _terms_of(run))
-    return tuple(term for run in _runs(text) for term in (*_terms_of(run), *_beginning_of(run)))
+    terms_of = _english_terms_of if language(text) == ENGLISH else _foreign_terms_of
+    if (
+        text.isascii() and len(max(words := text.split(), key=len, default="")) <= TERM_CHARS
+    ):  # no run spans white space
+        return tuple(chain.from_iterable(map(terms_of, words)))
+    return tuple(chain.from_iterable(map(terms_of, _runs(text))))
 
 
 def query_terms(text: str) -> tuple[str, ...]:
@@ -213,10 +223,10 @@ def tags(text: str) -> tuple[str, ...]:
     Source: LANTERN 3.1 (tags by pattern).
     """
     text = _without_quoted_breaks(text)
-    found = {tag for word in set(text.split()) if not (word.isalpha() and word[1:].islower()) for tag in _tags_of(word)}
+    found = set(chain.from_iterable(map(_tags_of, text.split())))
     if "`" in text or "$ " in text:
         found.update("_".join(command.lower().split()) for command in _COMMAND.findall(text))
-    if any(sign in text for sign in "(:{<"):
+    if any(opening in text for opening in _DEFINES):
         found.update(name.lower() for name in _DEFINED.findall(text))
     if ": " in text and (speaker := _SPEAKER.search(text)):
         found.add(f"{speaker[1].lower()}:")
@@ -229,9 +239,9 @@ def judged(text: str, role: str) -> tuple[str, ...]:
     """What a text is worth, as tags: how surely it tells something, and whether it is a user's lasting wish."""
     if role in ("tool", "function"):
         return ()
-    level = bisect_right(TELLING_EDGES, telling(text))
-    is_wish = role == "user" and is_lasting_wish(text)
-    return (f"{TELLS}{level}", *((WISHES,) if is_wish else ()))
+    telling, is_wish = utterance.judged(text)
+    level = bisect_right(TELLING_EDGES, telling)
+    return (f"{TELLS}{level}", *((WISHES,) if role == "user" and is_wish else ()))
 
 
 def tells(named: Sequence[str]) -> float:
@@ -250,7 +260,8 @@ def kind(text: str, role: str) -> str:
         return "episodic"
     if ("\n" in text or "```" in text) and _STEPS.search(text):
         return "procedural"
-    return "semantic" if _LASTING.search(text) else "episodic"
+    may_last = any(sign in text for sign in _LASTING_SIGNS)  # mostly not: this takes a tenth of the search
+    return "semantic" if may_last and _LASTING.search(text) else "episodic"
 
 
 def scope_terms(tenant_id: int, conversation_id: int) -> tuple[str, str]:
@@ -301,7 +312,21 @@ def _space_before(text: str, lowest: int, highest: int) -> int:
 @lru_cache(CACHED_WORDS)
 def _tags_of(word: str) -> tuple[str, ...]:
     """Tags inside one word, punctuation and all. Longer ones are data."""
+    if word.isalpha() and word[1:].islower():
+        return ()
     return tuple(match[0].lower() for match in _TAGS.finditer(word)) if len(word) <= MAX_TAG_CHARS else ()
+
+
+@lru_cache(CACHED_WORDS)
+def _english_terms_of(word: str) -> tuple[str, ...]:
+    """The terms of one word of an English text, punctuation and all."""
+    return tuple(term for run in _runs(word) for term in _terms_of(run))
+
+
+@lru_cache(CACHED_WORDS)
+def _foreign_terms_of(word: str) -> tuple[str, ...]:
+    """The same, of a text in another language."""
+    return tuple(term for run in _runs(word) for term in (*_terms_of(run), *_beginning_of(run)))
 
 
 @lru_cache(CACHED_WORDS)

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from proxy.core.caller.client_table import Signals
 from proxy.domain import Chat, Message, Shape
+from proxy.wire.pieces import squeezed
 
 HEAD_CHARS = 600  # a tool is defined in the first lines; long agent prompts mention everything further down
 EDGE_CHARS = 2000  # an instruction is glued to either end of a transcript
@@ -36,7 +37,6 @@ _CONVERSATION = re.compile(
 )
 _LABELLED = re.compile(r":\n|\n[A-Z][\w ]{0,30}: ")
 _LISTED = re.compile(r"\n\s*[-*•\d]")
-_SPACE = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,4 +202,4 @@ def _is_transcript(message: Message) -> bool:
 
 
 def _squeeze(text: str) -> str:
-    return _SPACE.sub(" ", text).strip().lower()
+    return squeezed(text).lower()

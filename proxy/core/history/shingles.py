@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from proxy.wire.pieces import pieces
+from proxy.wire.pieces import SPACED_AND_LOWER, pieces
 
 SHINGLE_WORDS = 8  # long enough that two texts share one by quoting, not by chance
 SAMPLE = 4  # one in four: a text of thirty words keeps one with probability 0.999
@@ -39,7 +39,7 @@ def shingles(text: str, key: bytes) -> list[int]:
     """
     words: list[str] = []
     for start, stop in pieces(text):
-        words += _WORD.findall(_TAG.sub(" ", text[start:stop]).lower())
+        words += _words(text[start:stop])
         if len(words) >= MAX_WORDS:
             break
     del words[MAX_WORDS:]
@@ -51,6 +51,14 @@ def shingles(text: str, key: bytes) -> list[int]:
     mixed ^= mixed >> _SHIFT
     kept = mixed[mixed % _SAMPLE == 0] >> _ONE
     return list(dict.fromkeys(kept.tolist()))
+
+
+def _words(piece: str) -> list[str]:
+    """Lower-case words, without tags."""
+    plain = _TAG.sub(" ", piece) if "<" in piece else piece
+    if plain.isascii():  # as below, in a quarter of the time
+        return plain.encode().translate(SPACED_AND_LOWER).decode().split()
+    return _WORD.findall(plain.lower())
 
 
 @lru_cache(maxsize=64)

@@ -239,6 +239,11 @@ def test_other_languages_are_found_by_the_beginnings_of_their_words() -> None:
     assert terms("मेरी नौकरी बैंक में है")[1] == "नौकरी", "vowel signs belong to their words"
 
 
+@given(st.text(st.sampled_from("ab Z0_-./:\\\"'@+#\x0b\x1c\n\t"), max_size=120))
+def test_a_letter_beyond_ascii_changes_no_term_but_its_own(text: str) -> None:
+    assert (*terms(text), "\u03c9") == terms(f"{text} \u03c9")
+
+
 def test_words_that_are_remembered_are_bounded_together() -> None:
     caches = [value for value in vars(digests).values() if hasattr(value, "cache_parameters")]
     assert caches and sum(cache.cache_parameters()["maxsize"] for cache in caches) <= 100_000

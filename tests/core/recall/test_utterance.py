@@ -7,6 +7,8 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proxy.core.recall.utterance import (
     PERSONAL,
@@ -94,6 +96,11 @@ def test_words_are_folded_so_that_accents_make_no_difference() -> None:
     assert folded("Où ÉTAIT l'hôtel?") == "ou etait l'hotel?"
     assert words("Straße, słońce") == ["strasse", "slonce"]
     assert words("मेरी बीवी") == ["मेरी", "बीवी"], "vowel signs belong to their words"
+
+
+@given(st.text(st.characters(codec="ascii")))
+def test_a_letter_beyond_ascii_changes_no_other_word(text: str) -> None:
+    assert [*words(text), "ω"] == words(f"{text} ω")
 
 
 def test_an_utterance_without_words_is_english_small_talk_of_nothing() -> None:
