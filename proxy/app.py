@@ -67,6 +67,8 @@ OWN_PATHS = ("/livez", "/healthz", "/readyz", "/metrics", "/memory")
 # took 17 ms beside such a thread, now 7; what many threads cost together stays the same.
 SWITCH_SECONDS = 0.0005
 
+GC_OBJECTS = 10_000  # made since the last look for garbage: a turn makes a thousand, nearly all of them free themselves
+
 log = structlog.get_logger()
 
 
@@ -159,6 +161,7 @@ class _Proxy:
             memory.supervisor.start("expiry", self._watch_expiry)
             gc.collect()
             sys.setswitchinterval(SWITCH_SECONDS)
+            gc.set_threshold(GC_OBJECTS)
             gc.freeze()  # what is loaded by now stays: looking through it again and again stops every request for 50 ms
             opened.enter_context(self._draining.before_stop())
             opened.enter_context(on_hangup(self._reload.reload))

@@ -110,7 +110,8 @@ class RequestReader:
         chat = await self._work.run(new_bytes, _parsed, body, wire, taken, bool(tenant))
         if len(chat.messages) > MAX_MESSAGES:
             return Passed(Note.TOO_LARGE, chat.model)
-        speaker = identify(named, credentials, chat.raw, rules.signals, rules.policy.tenants, rules.secret, proxy_key)
+        tenants, secret = rules.policy.tenants, rules.secret
+        speaker = identify(named, credentials, chat.raw, rules.signals, tenants, secret, proxy_key, tenant)
         speaker = replace(speaker, user=rules.named(speaker.user), scope=rules.named(speaker.scope))
         if not tenant:
             self._warn_of_no_tenant(credentials)

@@ -64,13 +64,22 @@ class Connection(aiosqlite.Connection):
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """What `work` makes of the connection, on its thread. Cancelling does not stop work that has begun."""
+        return await self.begin(work)
+
+    def begin(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
+        """
+        The same, without waiting for it; `work` stands in the line of its thread when this returns.
+
+        Raises:
+            sqlite3.ProgrammingError: the connection is closed.
+        """
         if not self._running or self._connection is None:
             raise sqlite3.ProgrammingError("the connection is closed")
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._tx.put_nowait((result, functools.partial(work, self._connection)))
         # the thread keeps its last work and what came of it, texts of users, until the next
         self._tx.put_nowait((None, _rest))
-        return await result
+        return result
 
     async def rows(self, sql: str) -> list[Row]:
         """Rows of one statement without arguments."""

@@ -119,15 +119,19 @@ class Database:
             idle.put_nowait(reader)
             raise self._closed()
         reading = InterruptibleRead(work)
-        asking = asyncio.ensure_future(reader.run(reading))
 
         def give_back(done: asyncio.Future[Any]) -> None:
             if not done.cancelled():
                 done.exception()  # nobody may be waiting for it by now
             idle.put_nowait(reader)
 
-        asking.add_done_callback(give_back)
         with self._watch("reading"):
+            try:
+                asking = reader.begin(reading)
+            except BaseException:
+                idle.put_nowait(reader)
+                raise
+            asking.add_done_callback(give_back)
             try:
                 return await asyncio.shield(asking)
             except asyncio.CancelledError:

@@ -24,6 +24,7 @@ Clean = Callable[[str], str]
 DRAWN, DRAWN_FIELD = "image_generation_call", "result"  # results of other calls are for people to read
 OPAQUE_FIELDS = ("encrypted_content", "signature")  # for the provider to read, large, and no use to anybody else
 NAMED_CHARS = 4096  # a longer text is no password
+ROLES = frozenset({"user", "assistant", "tool", "function", "system", "developer"})  # hold no credential
 REMEMBERED_NAMES = 4096  # of fields: messages have some thirty
 LIKE_A_SECRET = "YW5uOmExQjJjM0Q0ZTVGNg=="  # to find out whether a name alone makes a secret of a text
 _QUOTED = re.compile(r'["\\\n]')
@@ -42,7 +43,9 @@ def to_stored(message: Message, clean: Clean) -> tuple[str, str]:
     raw = without_own_blocks(message.raw)
     content = raw.get("content")
     if isinstance(content, str) and content == said and "\0" not in said:
-        return text, dumps(cleaned({key: value for key, value in raw.items() if key != "content"}, clean))
+        rest = {key: value for key, value in raw.items() if key != "content"}
+        is_plain = len(rest) == 1 and message.role in ROLES
+        return text, dumps(rest if is_plain else cleaned(rest, clean))
     if isinstance(content, list):
         raw = {**raw, "content": [_without_media(part) for part in content]}
     rest = cleaned(raw, clean)

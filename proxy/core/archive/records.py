@@ -30,11 +30,10 @@ from proxy.domain import (
 )
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import read_message
-from proxy.wire.storage_codec import Clean, cleaned, to_stored
+from proxy.wire.storage_codec import ROLES, Clean, cleaned, to_stored
 from proxy.wire.values import dumps
 
 DIGEST_BYTES = 16  # of a tenant's messages: no two ever share one
-ROLES = frozenset({"user", "assistant", "tool", "function", "system", "developer"})  # hold no credential
 TRACE_ID = slice(3, 35)  # of a W3C traceparent
 REMEMBERED_INSTRUCTIONS = 64  # system prompts are long and come with every request; at most some megabytes
 

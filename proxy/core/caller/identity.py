@@ -31,6 +31,7 @@ def identify(
     policy: TenantPolicy,
     secret: bytes,
     key: Key | None = None,
+    tenant: str | None = None,
 ) -> Speaker:
     """
     Read from one request who sent it.
@@ -41,6 +42,7 @@ def identify(
         body: the parsed request.
         key: the proxy key that the caller presented, where the proxy holds the credentials.
         secret: shared by all workers; keys the tenant's name, so that no credential can be guessed from the store.
+        tenant: what `tenant_of` said, where it was asked before.
 
     Returns:
         A speaker whose `tenant` is "" when no credential tells callers apart, or the credential changes by itself.
@@ -52,7 +54,7 @@ def identify(
     parents = first_named(signals.parent_ids, headers, body) if may_name_conversation else ()
     conversations = first_named(signals.conversation_ids, headers, body) if may_name_conversation else ()
     return Speaker(
-        tenant=tenant_of(credentials, policy, secret, key),
+        tenant=tenant_of(credentials, policy, secret, key) if tenant is None else tenant,
         user=user,
         scope=scope,
         client_ids=_apart(conversations, key, user, scope),
