@@ -22,7 +22,7 @@ from talk import Talk, reply_to
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 EMBEDDER = b"proxy.embedding.embedding_worker"  # in the command line of the process that embeds: it serves nobody
 RECEIVE_BYTES = 65536
-QUIET_SECONDS = 0.2  # between looks whether the servers are at rest
+QUIET_SECONDS = 1.0  # between looks whether the servers are at rest: what these cost is measured, too
 
 
 @dataclass(frozen=True)
