@@ -39,8 +39,12 @@ _OWN_LABELS = frozenset(
 # In lower case, which a search reads faster than either case.
 _TASK = re.compile(
     r"\b(?:translat(?:e|ing|ion)|re-?write|rephrase|paraphrase|proofread|reword|summari[sz]e|grammar|role-?play|pretend"
-    r"|act as|acting as|persona|fictional|hypothetical(?:ly)?|character named"
-    r"|in the voice of|first[- ]person|the following|imagine|suppose|lyrics|word problem)\b"
+    r"|act as|acting as|persona|fictional|hypothetical(?:ly)?|character named|in the voice of|first[- ]person"
+    r"|the following|imagine|suppose|lyrics|word problem)\b"
+    r"|\b(?:check|fix|review|edit|polish|shorten|correct|improve|classify|reply to|respond to|answer|explain"
+    r"|what do you (?:think|make) of|wrong with) (?:this|that|these|his|her|their|the)"
+    r" (?:\w+ )?(?:text|sentences?|paragraph|e-?mail|letter|essay|messages?|post|tweet|article|bio|statement|review"
+    r"|story|resume|cv|poem|speech|transcript|comment|page|document)\b"
 )
 _HEADING = re.compile(
     r"\b(?:(?:here(?:'s| is| are)|this is) (?:the|my|an?|what|some)\b[^.:\n]{0,80}|text|sentence|paragraph"

@@ -57,6 +57,7 @@ _ELLIPTICAL = re.compile(  # of what, was said before
     r"|(?:decided|agreed) to \w+,|(?:use|go with|stick (?:with|to)|switch to|settle on|stay (?:with|on)"
     r"|keep using) (?:the [a-z]|(?:an? )?\d|.* first$)"
 )
+_CURRENT = re.compile(r"^(?:current|new|actual|present) ")
 _TOO = re.compile(r",? (?:and|too|as well|though|again|anyway|right now|you know|now)$")
 _PAIRS = {'"': '"', "'": "'", "`": "`", "*": "*", "_": "_", "\u201c": "\u201d", "\u2018": "\u2019"}
 
@@ -118,17 +119,13 @@ def _holds(sentence: Sentence, match: re.Match[str], form: Form) -> bool:
 
 
 def _facts(text: str, sentence: Sentence, match: re.Match[str], form: Form) -> Iterator[FactProposal]:
-    groups = match.groupdict()
-    subject = form.subject or " ".join(match["subject"].lower().split())
-    slot = form.slot or " ".join(match["slot"].lower().split())
-    for group, said in groups.items():
+    subject = form.subject or _named(match["subject"])
+    slot = form.slot or _named(match["slot"])
+    about = opening(sentence.text[: match.start()]) if form.category is FactCategory.DECISION else None
+    for group, said in match.groupdict().items():
         if said is not None and (group == "value" or group not in _GROUPS):
             first, last = match.span(group)
-            if (
-                form.category is FactCategory.DECISION
-                and (about := opening(sentence.text[: match.start()])) is not None
-            ):
-                first = about
+            first = first if about is None else about
             is_of_named = group == "age" and subject != USER_SUBJECT  # a user has several friends, of several ages
             yield FactProposal(
                 subject=f"{subject} {match['value']}" if is_of_named else subject,
@@ -140,6 +137,12 @@ def _facts(text: str, sentence: Sentence, match: re.Match[str], form: Form) -> I
                 is_single=form.is_single or group != "value",
                 confidence=CONFIDENCE[form.category],
             )
+
+
+def _named(words: str) -> str:
+    """The name of a slot or subject: the same for what is current, and in British and American spelling."""
+    name = _CURRENT.sub("", " ".join(words.lower().split()))
+    return name.replace("favourite", "favorite").replace("colour", "color").replace("e-mail", "email")
 
 
 def _trimmed(value: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.core.facts.contexts import Beginning, beginning, is_supposed, is_taken_back
+from proxy.core.facts.contexts import Beginning, beginning, is_presupposed, is_supposed, is_taken_back, opening
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,7 @@ from proxy.core.facts.contexts import Beginning, beginning, is_supposed, is_take
         ("Maybe it rains, and ", Beginning.NOTHING),
         ("Do you know what ", Beginning.NOTHING),
         ("The dog of ", Beginning.NOTHING),
+        ("Why is it cold, ", Beginning.NOTHING),
     ],
 )
 def test_what_may_begin_depends_on_the_words_before_it(leading: str, allowed: Beginning) -> None:
@@ -34,3 +35,13 @@ def test_a_supposition_and_others_words_hold_for_the_rest_of_a_sentence(leading:
 def test_a_condition_behind_a_statement_takes_it_back(trailing: str) -> None:
     assert is_taken_back(trailing)
     assert not is_taken_back(", can you help")
+
+
+def test_what_a_decision_is_about_stands_in_front_of_it() -> None:
+    assert opening("  For the wedding menu, ") == 2
+    assert opening("Thanks, ") is None
+
+
+def test_some_words_take_it_for_granted_that_a_statement_holds() -> None:
+    assert is_presupposed("What fits, given that ")
+    assert not is_presupposed("What fits, and ")

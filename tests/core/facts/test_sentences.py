@@ -38,7 +38,13 @@ def test_labels_of_a_users_own_lines_are_kept() -> None:
     assert read("Update: the port changed.") == ["Update: the port changed."]
 
 
-@pytest.mark.parametrize("task", ["Translate this.", "Please rewrite:", "Act as a judge.", "Here is my letter:"])
+@pytest.mark.parametrize(
+    "task",
+    [
+        *("Translate this.", "Please rewrite:", "Act as a judge.", "Here is my letter:", "Pretend to be my aunt."),
+        *("What do you think of this email?", "Fix the last paragraph", "How should I reply to this message?"),
+    ],
+)
 def test_a_text_to_work_on_is_left_out(task: str) -> None:
     assert read(f"Hello.\n{task}\nI live in Ghent.")[0] == "Hello."
     assert "I live in Ghent." not in read(f"Hello.\n{task}\nI live in Ghent.")

@@ -60,7 +60,7 @@ IDENTITY = {
     "My new manager is called Folake Adeyemi.": [("manager", "name", "Folake Adeyemi")],
 }
 PREFERENCE = {
-    "My favourite colour is teal.": user("favourite colour", "teal"),
+    "My favourite colour is teal.": user("favorite color", "teal"),
     "My favorite film is \u201cThe Third Man\u201d, by far.": user("favorite film", "The Third Man"),
     "I prefer tabs over spaces.": user("prefers", "tabs over spaces"),
     "Given that I prefer short answers, what would you cut?": user("prefers", "short answers"),
@@ -104,10 +104,12 @@ NOTE = {
     "Can you remember that the bins go out on Thursday?": project("note", "the bins go out on Thursday"),
     "For future reference, the boiler is serviced by Heatwise.": project("note", "the boiler is serviced by Heatwise"),
     "Remember that my name is Ada.": user("name", "Ada"),  # the exact fact, and no note of it
+    "Keep in mind that I prefer short answers.": user("prefers", "short answers"),
 }
 SETTING = {
     "The metrics exporter listens on port 9417.": project("metrics exporter", "port 9417"),
     "The staging database host is db-2.internal.": project("staging database host", "db-2.internal"),
+    "Our current release branch is release/2.5.": project("release branch", "release/2.5"),
     "The port is 5433, not 5432.": project("port", "5433"),
     "Our API runs on http://localhost:8091.": project("api", "http://localhost:8091"),
     "The release branch is release/2.4.": project("release branch", "release/2.4"),
@@ -209,6 +211,12 @@ NOTHING = {
         "The guinea pigs are called Biscuit and Thunder.",
         "Remember that?",
         "Remember that song?",
+        "Let's go with the second one.",
+        "We agreed on 60/40.",
+        "I like option 2.",
+        "Let's use \\(x + 1\\) as the field.",
+        "I've decided on NUMERIC(10,2) as the type.",
+        "As a manager, I want to see all reports.",
         "They wag their tails and always make me smile.",
     ],
     "a credential": [
