@@ -44,7 +44,7 @@ DECISIONS = (
     many(
         *(DECISION, "decided"),
         rf"{_HAVE}(?P<value>(?:chose|chosen|picked|opted for|opted to|settled on|settled for|gone with|went with"
-        r"|switched to|switched from|dropped) (?!(?:up|out|off|it|them|him|her|this|that"
+        r"|switched to|switched from|dropped) (?!(?:a new|another|up|out|off|it|them|him|her|this|that"
         rf"|one)\b).{{2,170}}?){CLAUSE_END}",
     ),
     many(

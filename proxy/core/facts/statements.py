@@ -30,7 +30,7 @@ _DEICTIC = re.compile(  # stands for what was said elsewhere
     re.IGNORECASE,
 )
 _POINTING = re.compile(
-    r"(?:this|that|it|these|those|they|he|she|there)\b|.*\b(?:above|below|following)\b"
+    r"(?:this|that|it|these|those|they|he|she|there)\b|.*\b(?:above|below|following|the chat)\b"
     r"|.*\b(?:it|them|this|that|these|those)$",
     re.IGNORECASE,
 )

@@ -217,6 +217,8 @@ NOTHING = {
         "Let's use \\(x + 1\\) as the field.",
         "I've decided on NUMERIC(10,2) as the type.",
         "As a manager, I want to see all reports.",
+        "I switched to a new code base.",
+        "Don't edit any code without asking me to add it to the chat!",
         "They wag their tails and always make me smile.",
     ],
     "a credential": [
