@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import MISSING, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -18,9 +19,11 @@ from proxy.edge.access import Access
 from proxy.edge.admin.guard import Guard, PathEndpoint
 from proxy.edge.admin.operation import PREFIX, Call, Nothing, OfTenant, Operation
 from proxy.edge.admin.routes import all_operations
+from proxy.settings.policy import FactsPolicy, Policy
+from proxy.store import consolidations
 from proxy.store.database import Database
 from tests.edge.admin.asking import ACME, AT_HOME, LOCAL, House
-from tests.talking import Talk
+from tests.talking import NOW, Talk
 
 OPERATIONS = [pytest.param(one, id=f"{one.method} {one.path}") for one in all_operations()]
 PATHS = ["conversations", "conversations/c-1/turns", "turns/newest", "memories", "search?q=x", "stats", "policy"]
@@ -33,6 +36,11 @@ async def names_of_globex(house: House) -> dict[str, Any]:
     newest = (await house.get("memories?tenant=key:globex"))["memories"][0]
     await Talk(house.journal, "key:globex", "c-8").say("no longer yours either", user="eve")
     _, retired = await house.send("POST", "retire", {"tenant": "key:globex", "user": "eve"})
+    house.policy = Policy(facts=FactsPolicy(policy="suggest"))
+    told = {"tenant": "key:globex", "subject": "not yours", "slot": "not yours", "value": "not yours"}
+    _, fact = await house.send("POST", "facts", told)
+    ((tenant,),) = await house.database.read("SELECT id FROM tenant WHERE name = 'key:globex'")
+    await house.database.transact(partial(consolidations.begin, key="n-1", tenant=tenant, at=NOW))
     return {
         "tenant": "key:globex",
         "conversation": "c-9",
@@ -45,6 +53,9 @@ async def names_of_globex(house: House) -> dict[str, Any]:
         "matching": "not yours",
         "name": "not yours",
         "id": "k-1",
+        "fact": fact["id"],
+        "run": "n-1",
+        **{name: told[name] for name in ("subject", "slot", "value")},
     }
 
 
@@ -74,6 +85,9 @@ async def test_a_proxy_key_neither_sees_nor_changes_what_is_another_tenants(
         can_name_it = issubclass(operation.asks, OfTenant) and (with_tenant or "tenant" in operation.path_names)
         if operation.for_operator or can_name_it:
             assert status == 403, said
+        if status == 201:  # its own, in the words that it sent
+            assert said["tenant"] == "key:acme"
+            continue
         assert status in (200, 403, 404), said
         if operation.path not in ("/search", "/openapi.json"):  # the one has a stand-in, the other nothing of anybody's
             assert [word for word in FOREIGN_WORDS if word in orjson.dumps(said).decode()] == []
