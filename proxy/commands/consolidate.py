@@ -42,7 +42,8 @@ def add_command(command: Command) -> None:
 
 def _consolidate(given: argparse.Namespace) -> int:
     from proxy.commands import offline
-    from proxy.memory.consolidation import Outcome, Which
+    from proxy.memory.consolidation import Which
+    from proxy.memory.consolidation_batches import Outcome
 
     if given.undo is not None and (given.dry_run or given.list):
         raise PolicyError("--undo: it goes with neither --dry-run nor --list")

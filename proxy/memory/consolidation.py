@@ -10,17 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import random
-import secrets
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Protocol, TypeVar
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import structlog
 
-from proxy.core.consolidation import relations
 from proxy.core.consolidation.capacity import CAPACITY_ITEMS, Use, evicted
 from proxy.core.consolidation.queues import (
     Entry,
@@ -33,36 +30,19 @@ from proxy.core.consolidation.queues import (
     verdict,
     word_vector,
 )
-from proxy.core.consolidation.relations import Edge, names_of
 from proxy.domain import Json
-from proxy.errors import MemoryFault
+from proxy.memory.consolidation_batches import ASKED_ITEMS, BATCH_ITEMS, Batches, Outcome
+from proxy.memory.relating import Relater, RelationJudge
 from proxy.ports import Clock, Counts, Embedder, Vectors
-from proxy.store import consolidations, graph
+from proxy.store import consolidations
 from proxy.store.connection import Ask, Transaction
 from proxy.store.consolidations import Action
 from proxy.store.database import Database
-from proxy.store.items import (
-    Group,
-    StoredItem,
-    groups,
-    items_of,
-    mark_judged,
-    mark_related,
-    save_item_vectors,
-    vectors_of_items,
-)
-from proxy.store.sweeping import lease, release
+from proxy.store.items import Group, StoredItem, groups, items_of, mark_judged, save_item_vectors, vectors_of_items
 
-BATCH_ITEMS = 256  # judged, and committed, at a time: some 20 ms in which requests wait to be journalled
-EMBEDDED_ITEMS = 32  # at a time: more save little, and hold up a stop
-REST_SECONDS = 0.01  # between batches: requests go first
-LOCK = "consolidation"  # name of the task: who consolidates at this moment
-LOCK_SECONDS = 60.0  # renewed with each batch; after this another process takes over from one that has died
 SPENT_SECONDS = 30 * 86_400.0  # for which what gave way for room can be taken back: a month, as with what is retired
 SPENT_ITEMS = 1_000  # removed at a time
 SLOT_LIKENESS = 0.0  # of items that state the same slot, however little alike they are
-
-T = TypeVar("T")
 
 log = structlog.get_logger()
 
@@ -84,39 +64,11 @@ class Which:
         )
 
 
-@dataclass(slots=True)
-class Outcome:
-    """What a run did: actions by kind, items it looked at; its keys by tenant, where it changed something."""
-
-    keys: dict[int, str] = field(default_factory=dict)
-    items: int = 0
-    done: Counter[str] = field(default_factory=Counter)
-    spent: int = 0  # items that gave way for room a month ago, and are gone now
-    is_complete: bool = True  # else its time was over
-    was_alone: bool = True  # else another process consolidates at this moment, and this one did nothing
-    actions: list[Action] = field(default_factory=list)  # of a dry run
-
-    def told(self) -> Json:
-        """As JSON."""
-        return {
-            "runs": [*self.keys.values()],
-            "items": self.items,
-            **{what: self.done[what] for what in ("merged", "superseded", "evicted", "related")},
-            "removed": self.spent,
-            "alone": self.was_alone,
-            "complete": self.is_complete,
-            "would": [asdict(action) for action in self.actions],
-        }
-
-
-class Judge(Protocol):
+class Judge(RelationJudge, Protocol):
     """Judges what rules leave; implemented by `assist.consolidator`."""
 
     async def judge(self, older: StoredItem, queue: Sequence[StoredItem], tenant: str) -> Verdict | None:
         """What becomes of an item beside the newer ones of its queue; None: it is left, or nobody could say."""
-
-    async def relate(self, items: Sequence[StoredItem], tenant: str) -> Mapping[int, Sequence[Edge]]:
-        """What items relate, by item, each checked against the words of that item."""
 
 
 class Consolidator:
@@ -130,19 +82,22 @@ class Consolidator:
         clock: Clock,
         judge: Callable[[], Judge | None] = lambda: None,
         capacity_items: int = CAPACITY_ITEMS,
+        batches: Batches | None = None,
     ) -> None:
         """
         Args:
             judge: the model that judges what rules leave, as the policy in force names it; None: nobody does.
             capacity_items: that one user has at most.
+            batches: how it writes, if not as usual.
         """
         self._database = database
         self._embedder = embedder
-        self._counts = counts
         self._clock = clock
         self._judge = judge
         self._capacity_items = capacity_items
-        self._held_until_ms = 0
+        self._batches = batches or Batches(database, counts, clock)
+        self._relater = Relater(database, self._batches, judge)
+        self._busy = asyncio.Lock()
 
     def __repr__(self) -> str:
         return f"<Consolidator {self._database!r}>"
@@ -160,17 +115,18 @@ class Consolidator:
         """
         await self._database.open()
         outcome = Outcome()
-        if not dry_run and not await self._hold():
+        if not dry_run and (self._busy.locked() or not await self._batches.hold()):
             outcome.was_alone = False
             return outcome
-        try:
-            async with asyncio.timeout(seconds):
-                await self._all(which, outcome, dry_run)
-        except TimeoutError:
-            outcome.is_complete = False
-        finally:
-            if not dry_run:
-                await self._release()
+        async with nullcontext() if dry_run else self._busy:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._all(which, outcome, dry_run)
+            except TimeoutError:
+                outcome.is_complete = False
+            finally:
+                if not dry_run:
+                    await self._batches.release()
         if outcome.keys:
             log.info("consolidated", rows=sum(outcome.done.values()))
         return outcome
@@ -213,7 +169,7 @@ class Consolidator:
         for tenant, user in dict.fromkeys((group.tenant, group.user) for group in meant if group.user):
             await self._bound(tenant, user, outcome, dry_run)
         for group in meant:
-            await self._relate(group, outcome, dry_run)
+            await self._relater.relate(group, outcome, dry_run)
         if not dry_run:
             await self._clean(outcome)
 
@@ -226,7 +182,7 @@ class Consolidator:
             return
         entries = await asyncio.to_thread(lambda: [entry_of(item.id, item.text, item.role) for item in items])
         vectors = await self._vectors(items, entries, dry_run)
-        slots, kept_apart = same_slot(entries), await self._undone(items)
+        slots, kept_apart = same_slot(entries), await self._batches.undone(items)
         row_of = {item.id: row for row, item in enumerate(items)}
         gone: set[int] = set()
         for start in range(0, len(items), BATCH_ITEMS):
@@ -282,55 +238,12 @@ class Consolidator:
             actions = [Action(use.id, 0, "evicted", f"{why}; used {use.uses} times") for use in some]
             await self._commit(group, actions, outcome, dry_run)
 
-    async def _relate(self, group: Group, outcome: Outcome, dry_run: bool) -> None:
-        """Take relations from the items of a group, where one of them was not read yet."""
-        items = await self._database.ask(functools.partial(items_of, group=group))
-        if all(item.related >= relations.VERSION for item in items):
-            return
-        people = await self._database.ask(functools.partial(_people, tenant=group.tenant))
-        kept_apart = {item for item, heir in await self._undone(items) if not heir}
-        stored = await self._database.ask(functools.partial(graph.edges_of_items, items=[item.id for item in items]))
-        found = await asyncio.to_thread(_relations, items, people)
-        found = {item: edges for item, edges in found.items() if item not in kept_apart}
-        unread = [item for item in items if item.related < relations.VERSION and item.id not in kept_apart]
-        if (judge := self._judge()) is not None and not dry_run:
-            named = people.union(*(relations.people_in(item.text) for item in items))
-            for start in range(0, len(unread), EMBEDDED_ITEMS):
-                more = await judge.relate(unread[start : start + EMBEDDED_ITEMS], group.tenant_name)
-                for item, edges in more.items():
-                    hidden = [edge for edge in edges if any(relations.is_hidden(node, named) for node in edge.nodes)]
-                    found[item] = frozenset({*found.get(item, ()), *edges}.difference(hidden))
-        # words get more common, so that they relate less; what a sentence or a model states stays
-        stated = {item: frozenset(e for e in edges if e.relation != "related-to") for item, edges in stored.items()}
-        whole = {item.id: found.get(item.id, frozenset()) | stated.get(item.id, frozenset()) for item in items}
-        changed = [item for item, edges in whole.items() if edges != stored.get(item, frozenset())]
-        for start in range(0, max(len(changed), 1), BATCH_ITEMS):
-            some = changed[start : start + BATCH_ITEMS]
-            actions = [Action(item, 0, "related", f"{len(whole[item])} relations") for item in some]
-            if dry_run:
-                outcome.done["related"] += len(actions)
-                continue
-
-            def work(transaction: Transaction, actions: Sequence[Action] = actions) -> None:
-                for action in self._act(transaction, group, actions, outcome):
-                    graph.relate(transaction, group.tenant, action.item, whole[action.item])
-                graph.forget_unused(transaction, group.tenant)
-
-            if actions:
-                await self._transact(work)
-        if not dry_run:
-            read = functools.partial(
-                mark_related, items=[item.id for item in items if item.related < relations.VERSION],
-                version=relations.VERSION,
-            )  # fmt: skip
-            await self._transact(read)
-
     async def _clean(self, outcome: Outcome) -> None:
         """Remove what gave way for room so long ago that nobody will take it back."""
         before = self._clock() - SPENT_SECONDS
         spent = functools.partial(consolidations.forget_spent, before=before, limit=SPENT_ITEMS)
         while await self._database.ask(functools.partial(consolidations.has_spent, before=before)):
-            outcome.spent += await self._transact(spent)
+            outcome.spent += await self._batches.transact(spent)
 
     async def _vectors(self, items: Sequence[StoredItem], entries: Sequence[Entry], dry_run: bool) -> Floats:
         """Unit vectors, (n, d): by the model, which embeds those that have none; without one, of their words."""
@@ -342,19 +255,16 @@ class Consolidator:
             )
         )
         lacking = [item for item in items if item.id not in known]
-        for start in range(0, len(lacking), EMBEDDED_ITEMS):
-            some = lacking[start : start + EMBEDDED_ITEMS]
+        for start in range(0, len(lacking), ASKED_ITEMS):
+            some = lacking[start : start + ASKED_ITEMS]
             vectors = await self._embedder.embed_passages([key_text(item.text, item.question) for item in some])
             made: dict[int, Vectors] = {item.id: v for item, v in zip(some, vectors, strict=True)}
             known |= made
             if not dry_run:
-                await self._transact(functools.partial(save_item_vectors, model=self._embedder.name, vectors=made))
+                await self._batches.transact(
+                    functools.partial(save_item_vectors, model=self._embedder.name, vectors=made)
+                )
         return np.array([known[item.id] for item in items])
-
-    async def _undone(self, items: Sequence[StoredItem]) -> frozenset[tuple[int, int]]:
-        return await self._database.ask(
-            functools.partial(consolidations.undone_pairs, items=[item.id for item in items])
-        )
 
     async def _commit(
         self,
@@ -371,63 +281,13 @@ class Consolidator:
             return
 
         def work(transaction: Transaction) -> None:
-            self._act(transaction, group, actions, outcome)
+            self._batches.act(transaction, group, actions, outcome)
             mark_judged(transaction, judged, newest)
 
-        await self._transact(work)
-
-    def _act(
-        self, transaction: Transaction, group: Group, actions: Sequence[Action], outcome: Outcome
-    ) -> Sequence[Action]:
-        if not actions:
-            return ()
-        at = self._clock()
-        key = outcome.keys.setdefault(group.tenant, f"k-{secrets.token_hex(8)}")
-        run = consolidations.begin(transaction, key, group.tenant, at)
-        done = consolidations.act(transaction, run, actions, at)
-        outcome.done.update(action.what for action in done)
-        for action in done:
-            self._counts.add(f"items_{action.what}", 1)
-        return done
-
-    async def _transact(self, work: Callable[[Transaction], T]) -> T:
-        """One batch, while this process still is the one that consolidates; then a rest."""
-        if not await self._hold():
-            raise MemoryFault("consolidating: another process has taken over")
-        result = await self._database.transact(work)
-        await asyncio.sleep(REST_SECONDS)
-        return result
-
-    async def _hold(self) -> bool:
-        """Whether this process is the one that consolidates; it stays so for a while."""
-        now_ms = int(self._clock() * 1000)
-        until_ms = now_ms + int(LOCK_SECONDS * 1000) + random.randrange(1000)
-        if self._held_until_ms - now_ms > LOCK_SECONDS * 500:  # more than half of it is left
-            return True
-        step = functools.partial(lease, name=LOCK, mine=self._held_until_ms, now_ms=now_ms, until_ms=until_ms)
-        is_mine = await self._database.transact(step)
-        self._held_until_ms = until_ms if is_mine else 0
-        return is_mine
-
-    async def _release(self) -> None:
-        mine, self._held_until_ms = self._held_until_ms, 0
-        await self._database.transact(functools.partial(release, name=LOCK, mine=mine))
+        await self._batches.transact(work)
 
 
 def _by_rules(entries: Sequence[Entry], row: int, queue: Mapping[int, float]) -> Verdict | None:
     """The first verdict of a queue, the most similar items first."""
     judged = (verdict(entries[row], entries[other], likeness) for other, likeness in queue.items())
     return next((found for found in judged if found is not None), None)
-
-
-def _people(ask: Ask, tenant: int) -> frozenset[str]:
-    """Words that name a tenant's users, and whoever is named as a speaker."""
-    named = (*graph.users_of(ask, tenant), *graph.speakers_of(ask, tenant))
-    return frozenset(part for name in named for part in names_of(name))
-
-
-def _relations(items: Sequence[StoredItem], people: frozenset[str]) -> dict[int, frozenset[Edge]]:
-    """What the items of a group relate, by rules."""
-    frequencies = Counter(word for item in items for word in relations.words(item.text))
-    named = people.union(*(relations.people_in(item.text) for item in items))
-    return {item.id: frozenset(relations.relations(item.text, named, frequencies, len(items))) for item in items}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import pytest
 
@@ -11,18 +13,21 @@ from proxy.core.consolidation.queues import Verdict
 from proxy.core.consolidation.relations import Edge, Node
 from proxy.domain.items import Item, Span
 from proxy.errors import MemoryFault
-from proxy.memory.consolidation import Consolidator, Outcome, Which
+from proxy.memory.consolidation import Consolidator, Which
+from proxy.memory.consolidation_batches import Batches, Outcome
 from proxy.memory.forgetting import Forgetting
 from proxy.memory.retiring import Retiring
 from proxy.metrics import Metrics
 from proxy.store import graph
-from proxy.store.connection import Row
+from proxy.store.connection import Row, Transaction
 from proxy.store.database import Database
 from proxy.store.items import StoredItem
 from proxy.store.selection import Target
 from tests.kept_items import DAY_SECONDS, in_use, keep, tell, texts
 from tests.remembered import Past, WordEmbedder
 from tests.talking import NOW
+
+T = TypeVar("T")
 
 SECRET = b"a secret of thirty-two bytes ....."
 RED, BLUE, GREEN = (f"My favourite colour is {colour}." for colour in ("red", "blue", "green"))
@@ -115,18 +120,18 @@ async def test_only_what_is_meant_is_consolidated(database: Database, past: Past
     assert [state for state, _ in await states(database)].count("superseded") == 1
 
 
-class Interrupted(Consolidator):
+class Interrupted(Batches):
     """Ends after some transactions, as a process that is killed."""
 
-    def __init__(self, *parts: object, after: int) -> None:
-        super().__init__(*parts)  # type: ignore[arg-type]
+    def __init__(self, database: Database, after: int) -> None:
+        super().__init__(database, Metrics(), clock)
         self.left = after
 
-    async def _transact(self, work: object) -> object:  # type: ignore[override]
+    async def transact(self, work: Callable[[Transaction], T]) -> T:
         if not self.left:
             raise MemoryFault("killed")
         self.left -= 1
-        return await super()._transact(work)  # type: ignore[arg-type]
+        return await super().transact(work)
 
 
 async def test_a_run_that_was_cut_off_anywhere_is_finished_by_the_next(
@@ -136,7 +141,8 @@ async def test_a_run_that_was_cut_off_anywhere_is_finished_by_the_next(
     cut_off = 0
     for after in range(12):
         try:
-            await Interrupted(database, embedder, Metrics(), clock, after=1).run()
+            batches = Interrupted(database, after=1)
+            await Consolidator(database, embedder, Metrics(), clock, batches=batches).run()
             break
         except MemoryFault:
             cut_off = after + 1
@@ -151,12 +157,18 @@ async def test_one_process_consolidates_at_a_time(
     database: Database, past: Past, consolidator: Consolidator, embedder: WordEmbedder
 ) -> None:
     await tell(past, RED, BLUE, user="ann")
-    other = Consolidator(database, embedder, Metrics(), clock)
-    assert await other._hold()
+    other = Batches(database, Metrics(), clock)
+    assert await other.hold()
     outcome = await consolidator.run()
     assert (outcome.was_alone, outcome.items) == (False, 0)
-    await other._release()
+    await other.release()
     assert (await consolidator.run()).done["superseded"] == 1
+
+
+async def test_one_run_goes_on_at_a_time_in_one_process(past: Past, consolidator: Consolidator) -> None:
+    await tell(past, RED, BLUE, user="ann")
+    both = await asyncio.gather(consolidator.run(), consolidator.run())
+    assert sorted(outcome.was_alone for outcome in both) == [False, True]
 
 
 async def test_undo_restores_what_a_run_did_and_the_next_run_does_not_do_it_again(

@@ -1,0 +1,37 @@
+"""A batch is written only while no other process consolidates."""
+
+from __future__ import annotations
+
+import pytest
+
+from proxy.errors import MemoryFault
+from proxy.memory.consolidation_batches import LOCK_SECONDS, Batches
+from proxy.metrics import Metrics
+from proxy.store.connection import Transaction
+from proxy.store.database import Database
+from tests.talking import NOW
+
+
+class Clock:
+    now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def work(transaction: Transaction) -> str:
+    return "done"
+
+
+async def test_whoever_died_is_followed_when_the_lease_is_over(database: Database) -> None:
+    clock = Clock()
+    first, second = (Batches(database, Metrics(), clock) for _ in range(2))
+    assert await first.transact(work) == "done"
+    with pytest.raises(MemoryFault, match="another process"):
+        await second.transact(work)
+    clock.now = NOW + LOCK_SECONDS + 1
+    assert await second.transact(work) == "done"
+    with pytest.raises(MemoryFault, match="another process"):
+        await first.transact(work)
+    await second.release()
+    assert await first.hold()
