@@ -4,12 +4,13 @@ The models that help memory, by role: made from the policy, and made anew where 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 from proxy.assist.budget import Budget
 from proxy.assist.model import RoleModel
-from proxy.domain import AssistRole
-from proxy.ports import Assistant, AssistCounts, Clock
+from proxy.domain import AssistRole, RawHeaders
+from proxy.ports import Assistant, AssistCounts, Body, Clock, UpstreamAnswer
 from proxy.settings.policy import AssistantPolicy, Policy, UpstreamPolicy
 from proxy.settings.prices import price_of
 from proxy.store.database import Database
@@ -42,7 +43,7 @@ class ModelAssistants:
         self._apart = apart
         self._made_of: object = ({}, ())
         self._models: dict[AssistRole, RoleModel] = {}
-        self._senders: list[tuple[Upstreams, RoleModel]] = []  # those of earlier policies, too, while they are asked
+        self._senders: list[tuple[_LateSender, RoleModel]] = []  # those of earlier policies, too, while they are asked
 
     def __repr__(self) -> str:
         return f"<ModelAssistants {[*self._models.values()]!r}>"
@@ -70,21 +71,52 @@ class ModelAssistants:
         models = {}
         for role, assistant in policy.models.items():
             asked = _upstream(role, assistant, upstreams)
-            sender = Upstreams([asked], self._environment, apart=self._apart)
-            await sender.__aenter__()
+            sender = _LateSender(Upstreams([asked], self._environment, apart=self._apart))
             budget = Budget(role, assistant, price_of(assistant), self._database, self._clock)
             models[role] = RoleModel(role, assistant, sender, budget, self._counts)
             self._senders.append((sender, models[role]))
         self._models, self._made_of = models, made_of
         for sender, model in [pair for pair in self._senders if pair[1] not in models.values() and not pair[1].running]:
             self._senders.remove((sender, model))
-            await sender.__aexit__(None, None, None)
+            await sender.close()
+
+    async def open(self) -> None:
+        """Load what asking takes, LiteLLM for one, so that the first call need not wait for it."""
+        for sender, _ in [*self._senders]:
+            await sender.open()
 
     async def close(self) -> None:
         """Close all connections."""
         self._models, senders, self._senders = {}, self._senders, []
         for sender, _ in senders:
-            await sender.__aexit__(None, None, None)
+            await sender.close()
+
+
+class _LateSender:
+    """Upstreams that are opened when they are first asked: LiteLLM takes seconds, for which no start waits."""
+
+    def __init__(self, upstreams: Upstreams) -> None:
+        self._upstreams = upstreams
+        self._opening = asyncio.Lock()
+        self._is_open = False
+
+    async def open(self) -> None:
+        """Open them, unless that is done."""
+        async with self._opening:
+            if not self._is_open:
+                await self._upstreams.__aenter__()
+                self._is_open = True
+
+    async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> UpstreamAnswer:
+        """See `Sender`."""
+        if not self._is_open:
+            await self.open()
+        return await self._upstreams.send(model, method, target, headers, body)
+
+    async def close(self) -> None:
+        """Close what is open."""
+        if self._is_open:
+            await self._upstreams.__aexit__(None, None, None)
 
 
 def _upstream(role: str, policy: AssistantPolicy, upstreams: Mapping[str, UpstreamPolicy]) -> UpstreamPolicy:

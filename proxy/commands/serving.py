@@ -152,6 +152,9 @@ def _introduce(policy: Policy) -> None:
     log.info("starting", host=listen.host, port=listen.port, **told)
     for upstream in policy.upstreams:
         log.info(f"{_requests_of(upstream)} go to {_destination(upstream)}", upstream=upstream.name)
+    for role, assistant in policy.models.items():
+        whom = f"upstream {assistant.upstream}" if assistant.upstream else assistant.url or "its provider"
+        log.info(f"what memory asks as {role} goes to {assistant.model} at {whom}")
     url = address(listen)
     log.info(f"for OpenAI clients: export OPENAI_BASE_URL={url}/v1")
     log.info(f"for Anthropic clients: export ANTHROPIC_BASE_URL={url}")

@@ -179,7 +179,7 @@ class Recall:
         limit: int,
     ) -> tuple[str, Ranked | None, float]:
         """Why something comes, what, best first, and how probably it helps; or why nothing does, and None."""
-        asked, eligible = _asked(query, self._clock(), table, vectors, words), _eligible(table, query, own)
+        asked, eligible = _asked(query.text, self._clock(), table, vectors, words), _eligible(table, query, own)
         if not eligible.any():
             return "no stored passage may be used: all are visible, excluded or not lost", None, 0.0
         asked = _estimated(asked, table.embedded, eligible)
@@ -307,9 +307,8 @@ def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: i
     return [*((one, most) for one in wishes), *covering][:limit]
 
 
-def _asked(query: Query, now: float, table: PassageTable, vectors: Vectors | None, words: Found) -> Asked:
+def _asked(text: str, now: float, table: PassageTable, vectors: Vectors | None, words: Found) -> Asked:
     """The question, looked up: how near each passage is, which hold its words, and whom it names that nobody knows."""
-    text, meant = query.text, query.plan.periods if query.plan else ()
     absent = [term for term in words.absent if not tells_time(term)]
     strange = [not set(terms(name)).isdisjoint(absent) for name in names(text)]
     cosines, about = (None, None) if vectors is None else Meanings(table.vectors, table.signs).cosines(vectors)
@@ -321,7 +320,7 @@ def _asked(query: Query, now: float, table: PassageTable, vectors: Vectors | Non
         absent=tuple(absent),
         identifiers=identifiers(text, words.rows),
         words=frozenset(re.findall(r"\w+", text.lower())),
-        periods=(*periods(text, now), *meant),
+        periods=periods(text, now),
         strangers=sum(strange) / max(len(strange), 1),
     )
 

@@ -75,7 +75,10 @@ class Selector:
                 self._counts.fault("select")
                 log.warning("candidates stay in the order of their scores", reason=str(failure) or "too late")
             return recalled
-        return replace(recalled, candidates=reordered(recalled.candidates, places, chosen)) if chosen else recalled
+        if not chosen:
+            return recalled
+        reason = f"{recalled.reason}; in the order of recall.selector {kind}"
+        return replace(recalled, candidates=reordered(recalled.candidates, places, chosen), reason=reason)
 
     async def close(self) -> None:
         """End the thread of a cross-encoder."""

@@ -214,6 +214,7 @@ class MemoryService:
         if policy.memory.mode is not Mode.OFF:
             await self._open()
             await self.assistants.apply(policy)
+            await self.assistants.open()
         if policy.archive.redact is not self._policy.archive.redact:
             self.recent.forget()  # names stand there as they are stored
         self._policy = policy
@@ -238,6 +239,7 @@ class MemoryService:
         await asyncio.wait(first, timeout=START_SECONDS)
         await self._follow()
         self._counts.gauge("store_up", not self.database.error)  # until it is looked at for the first time
+        start("assistants", self.assistants.open)
         start("model", self._model.watch)  # after the above, as a model takes the machine
         start("archivist", self.archivist.write)
         start("index", partial(self._indexer.run, lambda: not self.archivist.is_failing))

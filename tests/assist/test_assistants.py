@@ -40,6 +40,18 @@ async def test_a_litellm_model_is_asked_by_litellm(database: Database) -> None:
     assert "litellm" in sys.modules
 
 
+async def test_what_asking_takes_is_loaded_ahead_or_by_the_first_call(database: Database) -> None:
+    async with ScriptedUpstream(lambda body: BLUE) as upstream:
+        for is_ahead in (True, False):
+            async with assistants_of(policy_of(upstream.url), database) as assistants:
+                if is_ahead:
+                    await asyncio.gather(assistants.open(), assistants.open())
+                writer = assistants.of("writer")
+                assert writer is not None
+                both = await asyncio.gather(*(writer.answer(PROMPT, TENANT) for _ in range(2)))
+                assert both == [{"colour": "blue"}] * 2
+
+
 async def test_another_policy_replaces_the_models_and_disturbs_no_call(database: Database) -> None:
     async with ScriptedUpstream() as first, ScriptedUpstream() as second:
         first.play(Reply(BLUE, wait_seconds=0.3))

@@ -10,7 +10,7 @@ import pytest
 
 from proxy.core.recall.generosity import DEMANDS
 from proxy.core.recall.ranking import Recipe
-from proxy.domain import BlockKind, Generosity, Query, Reach, Recalled
+from proxy.domain import BlockKind, Generosity, Plan, Query, Reach, Recalled, Teller
 from proxy.errors import MemoryFault
 from proxy.index.passage_tables import PassageTables
 from proxy.memory import recall as module
@@ -417,3 +417,43 @@ async def test_where_nobody_asks_no_model_is_needed(
 ) -> None:
     embedder.fault = "the model is gone"
     assert (await recall.recall(ask("", lost, named=frozenset()), 10)).admitted
+
+
+# --- plans -------------------------------------------------------------------------------------------
+
+
+async def test_what_a_plan_asks_besides_comes_in_turn_with_what_is_asked(recall: Recall, lost: frozenset[int]) -> None:
+    alone = await recall.recall(ask(FESTIVAL, lost), 10)
+    plan = Plan(("Which ticket is about the roof?",))
+    both = await recall.recall(ask(FESTIVAL, lost, plan=plan), 10)
+    assert TALK[6] not in texts(alone)[:2]
+    assert texts(both)[:2] == [TALK[0], TALK[6]] and len(texts(both)) == len(set(texts(both)))
+    assert both.helps == alone.helps
+
+
+async def test_a_plan_opens_no_gate_for_a_question_that_memory_does_not_help(
+    recall: Recall, lost: frozenset[int]
+) -> None:
+    unknown = "Which planets have rings?"
+    plan = Plan((FESTIVAL,), ((0.0, NOW + 1),), Teller.USER)
+    query = ask(unknown, lost, least_help=LEAST_HELP)
+    without, planned = [await recall.recall(one, 10) for one in (query, replace(query, plan=plan))]
+    assert not without.admitted and not planned.admitted
+    assert planned.helps == without.helps
+
+
+async def test_a_plan_brings_up_nothing_that_the_query_may_not_see(past: Past, recall: Recall) -> None:
+    said = await past.say(*TALK)
+    await past.index()
+    query = ask(FESTIVAL, frozenset(said[:2]), plan=Plan(("The ticket about the roof", "Clara plays the violin")))
+    assert set(texts(await recall.recall(query, 10))) <= set(TALK[:2])
+    other = replace(query, tenant="other")
+    assert (await recall.recall(other, 10)).candidates == ()
+
+
+async def test_what_was_told_when_the_plan_means_is_more_probable(recall: Recall, lost: frozenset[int]) -> None:
+    plain = await recall.recall(ask(FESTIVAL, lost), 10)
+    planned = await recall.recall(ask(FESTIVAL, lost, plan=Plan((), ((NOW - 1, NOW + 1),))), 10)
+    assert texts(planned) == texts(plain) and planned.helps == plain.helps
+    pairs = zip(plain.candidates, planned.candidates, strict=True)
+    assert all(one.probability < other.probability for one, other in pairs)

@@ -16,14 +16,14 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from proxy.core.recall.ranking import PROBABILITY, Floats, PassageTable, Ranked
+from proxy.core.recall.ranking import PROBABILITY, Floats, PassageTable, Ranked, within
 from proxy.domain import Json, Plan, Teller
 
 READ_CHARS = 500  # a longer text brings material along, and is no question to be taken apart
 MOST_QUESTIONS = 4  # beside the one that is asked; each takes as long as that one
 QUESTION_CHARS = 300
 PART_WORDS = 3  # of a part, at least: fewer ask nothing by themselves
-PREFERRED_ODDS = 2.0  # of a passage by whom the question means; 1.5 to 5 measure alike on BEAM
+PREFERRED_ODDS = 2.0  # of a passage that was told by whom the question means, or when; 1.5 to 5 measure alike on BEAM
 
 _PARTS = re.compile(
     r"[,;]?\s+(?:and|or|but|then)\s+(?=(?:what|when|where|who|whom|whose|which|why|how|did|do|does|is|are|was|were|has|"
@@ -67,16 +67,22 @@ def plan_of(answer: Json, text: str) -> Plan | None:
 
 
 def preferred(table: PassageTable, ranked: Ranked, probabilities: Floats, plan: Plan | None) -> Floats:
-    """The probabilities, (m,), with better odds for what was said by whom the plan means."""
-    if plan is None or plan.teller is Teller.ANYONE:
+    """
+    The probabilities, (m,), with better odds for what was said by whom and when the plan means.
+
+    They order what may come. Whether anything does is judged before, by the question alone.
+    """
+    if plan is None or (plan.teller is Teller.ANYONE and not plan.periods):
         return probabilities
-    users = table.users[ranked.rows]
-    meant = {
-        Teller.USER: users,
-        Teller.OTHERS: ~users,
-        Teller.TOOLS: table.consequence[ranked.rows] > 1.0,
+    rows = ranked.rows
+    told_by = {
+        Teller.ANYONE: np.zeros(len(rows), np.bool_),
+        Teller.USER: table.users[rows],
+        Teller.OTHERS: ~table.users[rows],
+        Teller.TOOLS: table.consequence[rows] > 1.0,
     }[plan.teller]
-    odds: Floats = probabilities * np.where(meant, PREFERRED_ODDS, 1.0)
+    told_then = within(table.created_at[rows], plan.periods)
+    odds: Floats = probabilities * PREFERRED_ODDS ** (told_by.astype(float) + told_then)
     return odds / (1.0 + odds - probabilities)
 
 

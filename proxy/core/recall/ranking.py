@@ -227,7 +227,7 @@ def rank(
         "words": bm25.score(tuple(asked.found), near, length) if asked.found else np.zeros(len(rows)),
         "speaker": np.isin(shelf.speakers[rows], named).astype(float),
         "user": shelf.users[rows].astype(float),  # what a model says can be said again; only the user knows the rest
-        "dated": _within(shelf.created_at[rows], asked.periods),
+        "dated": within(shelf.created_at[rows], asked.periods),
         "answers": ((preceding >= 0) & shelf.asks[preceding]).astype(float) - shelf.asks[rows],
         "importance": recency((now - shelf.created_at[rows]) / 86_400) * shelf.consequence[rows],
     }
@@ -413,7 +413,7 @@ def _falling(values: Floats) -> Rows:
     return np.argsort(-values, kind="stable") if (sorted_values[1:] == sorted_values[:-1]).any() else order
 
 
-def _within(created_at: Floats, periods: Sequence[tuple[float, float]]) -> Floats:
+def within(created_at: Floats, periods: Sequence[tuple[float, float]]) -> Floats:
     """1 where it was said in one of the periods, 0 elsewhere: (m,)."""
     said = np.zeros(len(created_at))
     for first, last in periods:

@@ -96,6 +96,15 @@ def test_passages_of_whom_the_plan_means_are_more_probable_and_no_other_changes(
     assert preferred(table, ranked([0, 1, 2], [0.5] * 3), before, None) is before
 
 
+def test_passages_of_the_days_that_the_plan_means_are_more_probable_too() -> None:
+    table = shelf(["then", "now", "mine then"], users=[2], created_at=[100.0, 900.0, 100.0])
+    before = np.array([0.5, 0.5, 0.5])
+    then, now, both = preferred(table, ranked([0, 1, 2], [0.5] * 3), before, Plan((), ((50.0, 150.0),), Teller.USER))
+    assert both > then > now == 0.5
+    then, now, both = preferred(table, ranked([0, 1, 2], [0.5] * 3), before, Plan((), ((50.0, 150.0),)))
+    assert both == then > now == 0.5
+
+
 def test_lists_take_turns_and_a_row_comes_once_at_its_best() -> None:
     one, two = ranked([7, 8, 9], [0.9, 0.5, 0.1]), ranked([8, 3], [0.7, 0.6])
     both = interleaved([one, two], 10)
