@@ -256,6 +256,7 @@ def _with_facts(decision: Decision, rules: Rules, facts: FactQuery, standing: St
     held = () if lineage.head is None else (lineage.head.fulls[index] for index in lineage.held)
     chosen = telling(
         standing,
+        decision.conversation,
         not facts.since,
         told(stored.block.text for stored in decision.replayed.standing),
         frozenset((*(print.full for print in reading.history_prints), *held)),

@@ -329,6 +329,16 @@ def test_compaction_brings_back_what_stands():
     assert told_by(talk.ask("Thanks. What else?")) == []
 
 
+def test_window_that_slides_over_the_conversation_brings_no_fact_back_each_time():
+    talk = Talk(HOME)
+    told_at = []
+    for at in range(12):
+        decision = talk.ask(f"{prose(20, at)}?")
+        told_at += [at] * bool(told_by(decision))
+        talk.compact(keep=4)
+    assert told_at[0] == 0 and len(told_at) == 2  # when it begins, and when the window begins to slide
+
+
 def test_fact_that_the_conversation_states_is_not_told_in_it():
     talk = Talk()
     talk.say(1)

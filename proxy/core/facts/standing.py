@@ -6,6 +6,9 @@ Standing facts in requests: when facts are told, and which of them.
     a human message later                  what was said elsewhere since then, and what no longer holds
     a tool loop, a retry, a side request   nothing; what was told before is repeated with its block
 
+A window of a client's that slides over the conversation takes a message away with each request. That is one state and no
+compaction each time: what slid out of it comes back by recall, when somebody asks.
+
 Only what the model does not see is told: no fact whose message the request carries or the same block quotes, and none
 that an earlier block tells which is repeated. So a conversation in which everything stands hears nothing.
 
@@ -21,7 +24,6 @@ from dataclasses import dataclass, field
 from proxy.core.archive.chunking import query_terms, terms
 from proxy.core.block.fact_lines import as_told, ended_line, statement, told_line, told_value
 from proxy.core.block.placement import Replay
-from proxy.core.recall.diagnosis import lost_occurrences
 from proxy.domain import (
     USER_SUBJECT,
     Chat,
@@ -84,8 +86,7 @@ def wanted(chat: Chat, diagnosis: Diagnosis, replayed: Replay, policy: Policy) -
     tell = [stored for stored in replayed.standing if stored.block.facts]
     is_first = lineage.event is Event.START or not (lineage.held or any(m.role == "assistant" for m in chat.history))
     restores = lineage.event in (Event.SUMMARY, Event.TRUNCATE) and not lineage.window_full
-    went = not tell and bool(lost_occurrences(lineage))
-    is_whole = is_first or restores or went or policy.memory.placement == "system"
+    is_whole = is_first or restores or policy.memory.placement == "system"
     earliest = head.occurrences[0] if head is not None and len(head.occurrences) else 0
     return FactQuery(
         FactScope(speaker.tenant, speaker.user, speaker.scope, diagnosis.conversation, reach),
@@ -96,6 +97,7 @@ def wanted(chat: Chat, diagnosis: Diagnosis, replayed: Replay, policy: Policy) -
 
 def telling(
     standing: StandingFacts,
+    conversation: str,
     is_whole: bool,
     statements: Mapping[str, bool],
     visible: Set[int],
@@ -108,6 +110,7 @@ def telling(
     Choose what to tell: what changed, then pinned facts, instructions, what is near to the question, the user's own.
 
     Args:
+        conversation: public id of the one that the request continues.
         is_whole: all that stand may be told, else only what changed.
         statements: told by blocks that the model sees, as `fact_lines.told`.
         visible: fingerprints of the messages that it sees.
@@ -119,7 +122,7 @@ def telling(
     asked = frozenset(query_terms(question))
     tellable = [*_ended(standing, statements)]
     for one in standing.facts:
-        found = _tellable(one, standing.since, is_whole, statements, visible, quoted, asked)
+        found = _tellable(one, standing.since, conversation, is_whole, statements, visible, quoted, asked)
         if isinstance(found, str):
             left_out[found] += 1
         else:
@@ -144,6 +147,7 @@ def telling(
 def _tellable(
     one: StandingFact,
     since: float,
+    conversation: str,
     is_whole: bool,
     statements: Mapping[str, bool],
     visible: Set[int],
@@ -167,6 +171,8 @@ def _tellable(
         return _Tellable(fact, told_line(fact, before.value if before else ""), "changed", words, before)
     if not is_whole and fact.said_at < since - LAG_SECONDS:
         return "said before the facts were told"
+    if not is_whole and fact.source.conversation == conversation:
+        return "said in this conversation"
     is_lasting = fact.category in LASTING or (fact.category is FactCategory.DECISION and fact.scope)
     if not (fact.is_pinned or words or is_lasting):
         return "nobody asks for it"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Set
+from dataclasses import replace
 
 import pytest
 
@@ -27,7 +28,7 @@ def said(
     room_tokens: int = 1000,
 ) -> Telling:
     held = StandingFacts(facts, tuple(one.fact for one in ended), since)
-    return telling(held, is_whole, statements or {}, visible, quoted, question, room_tokens, len)
+    return telling(held, "c-now", is_whole, statements or {}, visible, quoted, question, room_tokens, len)
 
 
 def told_in(found: Telling) -> Mapping[str, bool]:
@@ -59,6 +60,13 @@ def test_later_only_what_is_new_is_told() -> None:
 def test_fact_that_was_stored_a_little_late_is_still_new() -> None:
     assert said(HOME, since=SAID_AT + LAG_SECONDS - 1, is_whole=False).lines
     assert not said(HOME, since=SAID_AT + LAG_SECONDS + 1, is_whole=False).lines
+
+
+def test_what_this_conversation_says_and_no_longer_shows_waits_for_the_next_compaction() -> None:
+    own = fact("pet", "Rex", occurrence=12)
+    own = replace(own, source=replace(own.source, conversation="c-now"))
+    assert said(standing(own, 7), is_whole=False).left_out == {"said in this conversation": 1}
+    assert said(standing(own, 7)).lines
 
 
 def test_value_that_changed_is_told_with_the_one_before() -> None:
