@@ -330,7 +330,7 @@ def test_compaction_brings_back_what_stands():
 
 
 def test_window_that_slides_over_the_conversation_brings_no_fact_back_each_time():
-    talk = Talk(HOME)
+    talk = Talk(standing(fact("home", "Lisbon", said_at=-1e6)))
     told_at = []
     for at in range(12):
         decision = talk.ask(f"{prose(20, at)}?")

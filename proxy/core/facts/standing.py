@@ -6,8 +6,8 @@ Standing facts in requests: when facts are told, and which of them.
     a human message later                  what was said elsewhere since then, and what no longer holds
     a tool loop, a retry, a side request   nothing; what was told before is repeated with its block
 
-A window of a client's that slides over the conversation takes a message away with each request. That is one state and no
-compaction each time: what slid out of it comes back by recall, when somebody asks.
+A window that slides over the conversation takes messages away with each request. That is one state and no compaction
+each time: what slid out of it comes back by recall, when somebody asks.
 
 Only what the model does not see is told: no fact whose message the request carries or the same block quotes, and none
 that an earlier block tells which is repeated. So a conversation in which everything stands hears nothing.
