@@ -22,6 +22,7 @@ import numpy as np
 
 from proxy.evaluation import model as models
 from proxy.evaluation import vectors
+from proxy.evaluation.assistant import BenchAssistant
 from proxy.evaluation.baselines.chunks import ENCODING
 from proxy.evaluation.command import numbers
 from proxy.evaluation.datasets import Conversation, Question, read
@@ -130,6 +131,7 @@ def damage(text: str) -> Damage:
 async def run(given: Namespace) -> Report:
     conversations = [conversation for path in given.data for conversation in read(path, given.limit)]
     async with vectors.opened() as embedder, models.opened(given) as model:
+        assistant = BenchAssistant(model) if model else None
         found: dict[tuple[str, int], Scores] = {}
         shared = Scores()
         ours = Scores()
@@ -138,7 +140,7 @@ async def run(given: Namespace) -> Report:
                 asked = answerable(conversation)
                 await _references(conversation, asked, shared, model)
                 await _ours(conversation, asked, ours, embedder, model)
-                for name, writer in writers(embedder, model).items():
+                for name, writer in writers(embedder, model, assistant).items():
                     for tokens in given.write_tokens:
                         scores = found.setdefault((name, tokens), Scores())
                         await measure(conversation, asked, writer, tokens, embedder, model, given, scores)

@@ -33,6 +33,7 @@ BENCHMARKS: Mapping[str, str] = {
     "session": "Rank of the session that holds the answer.",
     "restore": "Lost facts that come back after a compaction, before anyone has asked.",
     "diagnose": "Whether answers are lost when memory is written, or when it is read.",
+    "writing": "The papers' experiments around writers: components, buffers, topic boundaries, calls.",
     "restraint": "Silence where nothing is known, and what it costs.",
     "identifiers": "Rank of what a question asks for by its exact name.",
     "ablate": "Ablation: what each part of recall is worth.",

@@ -66,14 +66,21 @@ class ChatModel:
         """See `Model`."""
         return await self.answer([{"role": "user", "content": prompt}], max_tokens)
 
-    async def answer(self, messages: Sequence[Json], max_tokens: int = REPLY_TOKENS) -> str:
+    async def answer(
+        self, messages: Sequence[Json], max_tokens: int = REPLY_TOKENS, response_format: Json | None = None
+    ) -> str:
         """
         What it says to these chat messages; "" where it says nothing.
+
+        Args:
+            response_format: as chat completions take it; None: any text.
 
         Raises:
             UpstreamUnreachable: no answer, or none that can be read.
         """
-        body = orjson.dumps({"model": self.name, "messages": messages, "temperature": 0, "max_tokens": max_tokens})
+        form = {"response_format": response_format} if response_format else {}
+        asked = {"model": self.name, "messages": messages, "temperature": 0, "max_tokens": max_tokens}
+        body = orjson.dumps(asked | form)
         prompt = hashlib.sha256(self._upstream.url.encode() + b" " + body).hexdigest()
         if (known := self._known(prompt)) is not None:
             return known

@@ -8,10 +8,14 @@ walks through it, so they are left out; the others are read alike, by cosine.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from proxy.assist.item_writers import ModelWriters
+from proxy.core.writing.information import TermStatistics
+from proxy.core.writing.writers import WRITERS
+from proxy.domain import Item, SourceMessage
 from proxy.evaluation.baselines.chunks import CHUNK_TOKENS, ENCODING, token_chunks
 from proxy.evaluation.baselines.epc import Epc
 from proxy.evaluation.baselines.memorybank import retention
@@ -20,20 +24,27 @@ from proxy.evaluation.datasets import Conversation
 from proxy.evaluation.filling import Piece
 from proxy.evaluation.model import Model
 from proxy.evaluation.turns import turn_pairs
-from proxy.ports import Embedder
+from proxy.ports import Assistant, Embedder
 from proxy.tokens.counter import encoder
 
 Writer = Callable[[Conversation, int], Awaitable[Sequence[Piece]]]
 """A conversation and a budget in tokens (cl100k_base) to entries in order of time, none beyond the budget."""
 
+Segmenting = Callable[[Conversation, int], Iterator[tuple[Sequence[SourceMessage], int, TermStatistics]]]
+"""A conversation and a budget, to what a writer reads at once, the share of it, and the terms said until then."""
+
+TENANT = "bench"
 DAY_TOKENS = 8  # of "[2024-01-31]" and its line
 
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
-def writers(embedder: Embedder, model: Model | None) -> Mapping[str, Writer]:
+def writers(embedder: Embedder, model: Model | None, assistant: Assistant | None = None) -> Mapping[str, Writer]:
     """Every writer by its name; those that ask a model only where there is one."""
     found: dict[str, Writer] = {"chunks": chunks, "extractive": extractive, "memorybank": memorybank}
+    found |= {f"{name} by rule": by_rule(name) for name in WRITERS}
+    if assistant is not None:
+        found |= {f"{name} by model": by_model(name, assistant) for name in WRITERS}
     if model is None:
         return found
     named: Mapping[str, Callable[[Embedder, Model, int], Summary | Epc]] = {
@@ -46,6 +57,52 @@ def writers(embedder: Embedder, model: Model | None) -> Mapping[str, Writer]:
         return lambda conversation, tokens: make(embedder, model, tokens).write(conversation)
 
     return found | {name: writer(make) for name, make in named.items()}
+
+
+def by_rule(name: str) -> Writer:
+    """One of the proxy's own writers, without a model."""
+
+    async def write(conversation: Conversation, tokens: int) -> Sequence[Piece]:
+        return [
+            shown(conversation, item)
+            for segment, share, statistics in SEGMENTS[name](conversation, tokens)
+            for item in WRITERS[name](segment, share, token_count, statistics)
+        ]
+
+    return write
+
+
+def by_model(name: str, assistant: Assistant) -> Writer:
+    """The same with a model."""
+    asking = ModelWriters(assistant, token_count)
+
+    async def write(conversation: Conversation, tokens: int) -> Sequence[Piece]:
+        found: list[Item] = []
+        for segment, share, statistics in SEGMENTS[name](conversation, tokens):
+            found += (await asking.write(name, segment, share, statistics, TENANT)).items
+        return [shown(conversation, item) for item in found]
+
+    return write
+
+
+def by_session(
+    conversation: Conversation, tokens: int
+) -> Iterator[tuple[Sequence[SourceMessage], int, TermStatistics]]:
+    """Sessions, long ones in parts, with shares by the square root of their length (WhenLoss 5.3)."""
+    statistics = TermStatistics()
+    for part in segments(conversation, tokens):
+        messages = [_source(conversation, at) for at in part.messages]
+        statistics = statistics.with_texts(said.text for said in messages)
+        yield messages, part.max_tokens, statistics
+
+
+def at_once(conversation: Conversation, tokens: int) -> Iterator[tuple[Sequence[SourceMessage], int, TermStatistics]]:
+    """All of it: the LightMems find topics and turns themselves."""
+    messages = [_source(conversation, at) for at in range(len(conversation.messages))]
+    yield messages, tokens, TermStatistics().with_texts(said.text for said in messages)
+
+
+SEGMENTS: Mapping[str, Segmenting] = {"epc": by_session, "lightmem3": at_once, "lightmem-slm": at_once}
 
 
 async def chunks(conversation: Conversation, tokens: int) -> Sequence[Piece]:
@@ -79,6 +136,18 @@ async def memorybank(conversation: Conversation, tokens: int) -> Sequence[Piece]
 def token_count(text: str) -> int:
     """Tokens of cl100k_base."""
     return len(encoder(ENCODING).encode_ordinary(text))
+
+
+def _source(conversation: Conversation, at: int) -> SourceMessage:
+    said = conversation.messages[at]
+    return SourceMessage(at, said.role, said.text, said.at)
+
+
+def shown(conversation: Conversation, item: Item) -> Piece:
+    """An item as a reader gets it, with its day and its question or topic."""
+    day = conversation.messages[item.sources[0].occurrence].day
+    messages = tuple(dict.fromkeys(span.occurrence for span in item.sources))
+    return Piece(f"[{day}] {item.question or item.topic}\n{item.text}", messages)
 
 
 def _dated(conversation: Conversation, piece: Piece) -> Piece:

@@ -1,5 +1,6 @@
 import pytest
 
+from proxy.evaluation.assistant import BenchAssistant
 from proxy.evaluation.baselines.summary import MIN_ENTRY_TOKENS
 from proxy.evaluation.writing import chunks, token_count, writers
 from tests.evaluation.baselines.asking import asking
@@ -10,7 +11,10 @@ LINE = "{}: In spring {} the ferry was painted anew. It shone. Everybody came."
 TALK = told(*[LINE.format(("user", "assistant")[at % 2], 1900 + at) for at in range(120)])
 
 
-@pytest.mark.parametrize("name", ["chunks", "extractive", "memorybank"])
+RULES = ["epc by rule", "lightmem3 by rule", "lightmem-slm by rule"]
+
+
+@pytest.mark.parametrize("name", ["chunks", "extractive", "memorybank", *RULES])
 @pytest.mark.parametrize("tokens", [400, 2000])
 async def test_no_writer_keeps_more_than_its_budget(name: str, tokens: int) -> None:
     entries = await writers(WordEmbedder(), None)[name](TALK, tokens)
@@ -44,8 +48,24 @@ async def test_with_a_model_those_that_need_one_write_too() -> None:
 
     async with asking(answer) as (model, sent):
         found = {name: await writer(talk, 500) for name, writer in writers(WordEmbedder(), model).items()}
-    assert [*found] == ["chunks", "extractive", "memorybank", "summary", "summary-2", "epc"]
+    assert [*found] == ["chunks", "extractive", "memorybank", *RULES, "summary", "summary-2", "epc"]
     assert "Ferry at nine." in found["summary"][0].text
     assert "Denser: ferry at nine." in found["summary-2"][0].text
     assert found["epc"][0].messages == (0,)
     assert len(sent) == 1 + 1 + 2, "the first pass of both summaries is one prompt"
+
+
+async def test_the_proxys_writers_ask_a_model_where_there_is_one() -> None:
+    talk = told("user: I moved to Lisbon in May 2021.", "assistant: noted")
+
+    def answer(prompt: str) -> str:
+        return '{"items": [{"text": "I moved to Lisbon", "messages": [0]}]}' if "one turn" in prompt else "no"
+
+    async with asking(answer) as (model, _):
+        assistant = BenchAssistant(model)
+        found = writers(WordEmbedder(), model, assistant)
+        (entry,) = await found["lightmem-slm by model"](talk, 500)
+        (rule,) = await found["epc by model"](talk, 500)
+    assert "I moved to Lisbon" in entry.text
+    assert entry.messages == (0,)
+    assert "May 2021" in rule.text, "where the model fails, rules write"

@@ -46,7 +46,7 @@ def boundaries(
     if vectors is None:
         similar, threshold = gaps, LEAST_COHESIVE
     else:
-        similar, threshold = [_near(vectors, at) for at in range(1, len(turns))], LEAST_SIMILAR
+        similar, threshold = [near(vectors, at) for at in range(1, len(turns))], LEAST_SIMILAR
     threshold = threshold if least is None else least
     return [at + 1 for at in range(len(gaps)) if _is_lowest(gaps, at) and similar[at] < threshold]
 
@@ -63,6 +63,13 @@ def label(texts: Sequence[str], statistics: TermStatistics, words: int = 3) -> s
                 counts[term] += 1
     best = sorted(counts, key=lambda term: -log1p(counts[term]) * statistics.bits(term))[:words]
     return ", ".join(said[term] for term in best)
+
+
+def near(vectors: Floats, at: int) -> float:
+    """Cosine of what stands before and behind a gap: the mean vectors of up to two turns on each side."""
+    before, behind = vectors[max(0, at - WINDOW_TURNS) : at].sum(axis=0), vectors[at : at + WINDOW_TURNS].sum(axis=0)
+    lengths = float(np.linalg.norm(before) * np.linalg.norm(behind))
+    return float(before @ behind) / lengths if lengths else 0.0
 
 
 def _is_lowest(gaps: Sequence[float], at: int) -> bool:
@@ -87,9 +94,3 @@ def _cosine(a: Vector, b: Vector) -> float:
     product = sum(weight * b.get(term, 0.0) for term, weight in a.items())
     lengths = sqrt(sum(w * w for w in a.values()) * sum(w * w for w in b.values()))
     return product / lengths if lengths else 0.0
-
-
-def _near(vectors: Floats, at: int) -> float:
-    before, behind = vectors[max(0, at - WINDOW_TURNS) : at].sum(axis=0), vectors[at : at + WINDOW_TURNS].sum(axis=0)
-    lengths = float(np.linalg.norm(before) * np.linalg.norm(behind))
-    return float(before @ behind) / lengths if lengths else 0.0
