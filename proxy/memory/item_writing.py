@@ -17,12 +17,13 @@ from typing import Protocol
 
 import structlog
 
+from proxy.assist.item_writers import ModelWriters
 from proxy.core.archive.chunking import terms
 from proxy.core.writing.information import TermStatistics
 from proxy.core.writing.writers import WRITERS
 from proxy.domain.items import Item, SourceMessage
 from proxy.errors import MemoryFault
-from proxy.ports import Clock, Counts
+from proxy.ports import Assistant, Assistants, Clock, Counts
 from proxy.settings.policy import ConsolidationPolicy
 from proxy.store.connection import Ask
 from proxy.store.database import Database
@@ -69,9 +70,22 @@ class RuleWriter:
         return f"<RuleWriter {self.name}>"
 
     async def write(self, segment: Sequence[SourceMessage], statistics: TermStatistics, tenant: str) -> Sequence[Item]:
-        tokens = sum(len(said.text) for said in segment) / CHARS_PER_TOKEN
-        budget = round(BUDGET_FACTOR * sqrt(tokens))
-        return await asyncio.to_thread(self._write, segment, budget, _tokens, statistics)
+        return await asyncio.to_thread(self._write, segment, _budget_tokens(segment), _tokens, statistics)
+
+
+class ModelWriter:
+    """The same with a model; where that fails, rules write. Implements `ItemWriter`."""
+
+    def __init__(self, name: str, assistant: Assistant) -> None:
+        self._paper = name
+        self._writers = ModelWriters(assistant, _tokens)
+        self.name = f"{name}+model/{VERSION}"
+
+    def __repr__(self) -> str:
+        return f"<ModelWriter {self.name}>"
+
+    async def write(self, segment: Sequence[SourceMessage], statistics: TermStatistics, tenant: str) -> Sequence[Item]:
+        return (await self._writers.write(self._paper, segment, _budget_tokens(segment), statistics, tenant)).items
 
 
 class ItemKeeper:
@@ -190,6 +204,13 @@ def _tokens(text: str) -> int:
     return -(-len(text) // CHARS_PER_TOKEN)
 
 
-def writer_of(policy: ConsolidationPolicy) -> ItemWriter | None:
-    """Who writes by this policy; None: nobody."""
-    return None if policy.writer == "off" else RuleWriter(policy.writer)
+def _budget_tokens(segment: Sequence[SourceMessage]) -> int:
+    return round(BUDGET_FACTOR * sqrt(sum(len(said.text) for said in segment) / CHARS_PER_TOKEN))
+
+
+def writer_of(policy: ConsolidationPolicy, assistants: Assistants | None = None) -> ItemWriter | None:
+    """Who writes by this policy, by the model in the role of the writer where there is one; None: nobody."""
+    if policy.writer == "off":
+        return None
+    model = assistants.of("writer") if assistants else None
+    return ModelWriter(policy.writer, model) if model else RuleWriter(policy.writer)

@@ -145,7 +145,7 @@ class MemoryService:
         self.sweeper = self._archive.sweeper(secret, lambda: self._policy.retention)
         self._archive.consolidation = lambda: self._policy.consolidation
         self.consolidator = self._archive.consolidator(self._judge)
-        self._items = self._archive.item_keeper(lambda: writer_of(self._consolidation))
+        self._items = self._archive.item_keeper(lambda: writer_of(self._consolidation, self.assistants))
         self.database = self._archive.database
         self._schedule = Schedule(*(self.consolidator, self.database, lambda: self._consolidation, counts, clock))
         self.assistants = ModelAssistants(self.database, counts, clock, environment, apart)

@@ -13,8 +13,10 @@ from proxy.domain.items import Item, SourceMessage, Span
 from proxy.errors import MemoryFault
 from proxy.memory.item_writing import IDLE_SECONDS, LEASE_SECONDS, SEGMENT_CHARS, ItemKeeper, writer_of
 from proxy.metrics import Metrics
+from proxy.scripted import ScriptedUpstream
 from proxy.settings.policy import ConsolidationPolicy
 from proxy.store.database import Database
+from tests.assist.helping import assistants_of, policy_of
 from tests.kept_items import in_use, texts
 from tests.remembered import Past
 from tests.talking import NOW
@@ -123,3 +125,24 @@ async def test_writers_without_a_model_keep_words_that_were_said_and_do_what_no_
     assert not any("hunter2" in item.text for item in found)
     rows = await database.read("SELECT DISTINCT writer FROM item")
     assert rows == [(f"{name}/1",)]
+
+
+async def test_a_model_in_the_role_of_the_writer_writes_and_where_it_fails_rules_do(
+    database: Database, past: Past, clock: Clock
+) -> None:
+    policy = ConsolidationPolicy(writer="lightmem-slm")
+    good = '{"items": [{"text": "sister Wilma moved to Leith", "messages": [0]}]}'
+    async with (
+        ScriptedUpstream() as upstream,
+        assistants_of(policy_of(upstream.url, retries=0), database) as assistants,
+    ):
+        keeper = ItemKeeper(database, Metrics(), clock, lambda: writer_of(policy, assistants))
+        for answer in (good, "I will not."):
+            upstream.script = lambda body, answer=answer: answer
+            await past.say("My sister Wilma moved to Leith on 4 May 2023.", "Noted.")
+            assert await keeper.catch_up() == 1
+    rows = await database.read("SELECT text, writer FROM item ORDER BY id")
+    assert rows == [
+        ("sister Wilma moved to Leith", "lightmem-slm+model/1"),
+        ("My sister Wilma moved to Leith on 4 May 2023.", "lightmem-slm+model/1"),
+    ]
