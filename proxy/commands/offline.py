@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from math import inf
@@ -17,7 +17,7 @@ from proxy.core.caller.identity import tenant_of
 from proxy.core.recall.gaps import GapEstimate
 from proxy.core.recall.generosity import DEMANDS
 from proxy.core.recall.trail import Trace
-from proxy.domain import TURN_PREFIX, BlockKind, Json, Query, Reach, Recalled
+from proxy.domain import TURN_PREFIX, BlockKind, Json, Query, Reach, Recalled, ToldFact
 from proxy.embedding.embedder import LocalEmbedder
 from proxy.errors import MemoryFault, PolicyError
 from proxy.memory.archive import Archive
@@ -228,6 +228,12 @@ class Commands:
         """
         importing = self._archive.importing(self._secret(), self.policy.archive.redact)
         return await importing.take(turns, into, report)
+
+    async def take_facts(self, facts: Sequence[ToldFact], into: Destination) -> int:
+        """Import facts that were told; see `Importing.take_facts`. None where none are kept."""
+        if not (facts and self.policy.facts.is_on):
+            return 0
+        return await self._archive.importing(self._secret(), self.policy.archive.redact).take_facts(facts, into)
 
     def tenant_of(self, credential: bytes) -> str:
         """The tenant of requests with this credential; "" where it names none."""

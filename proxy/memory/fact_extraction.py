@@ -27,7 +27,7 @@ from proxy.store.fact_extraction import Claim, Source
 from proxy.store.facts import count_by_category
 from proxy.wire.frame import own_words
 
-LEASE_SECONDS = 30.0  # a batch takes milliseconds; a worker that died holds it up for so long
+LEASE_SECONDS = 10.0  # a batch takes milliseconds; a worker that died holds it up for so long
 LOOK_SECONDS = 5.0  # between looks for messages that another process left
 GATHER_SECONDS = 0.25  # from the first new message on: several then share one transaction
 REST_SECONDS = 0.01  # between two batches: requests go first

@@ -8,6 +8,7 @@ and a turn that is stored is passed over: an import that was cut off is taken up
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -30,12 +31,14 @@ from proxy.domain import (
     Role,
     Shape,
     Speaker,
+    ToldFact,
     Turn,
 )
 from proxy.errors import DataFault, PolicyError, WireError
 from proxy.settings.policy import RetentionPolicy
 from proxy.store.arrivals import Arrival, Arrivals, Written, known, without_words
 from proxy.store.database import Database
+from proxy.store.told_facts import tell
 from proxy.store.tombstones import without_text
 from proxy.transfer.portable_turn import PortableMessage, PortableTurn, made_id
 from proxy.wire.fingerprint import fingerprint
@@ -96,7 +99,7 @@ def ages(turns: Iterable[PortableTurn], into: Destination, policy: RetentionPoli
     """
     found, of_tenant = Ages(), dict[str, Cutoffs]()
     for turn in turns:
-        tenant = _tenant(turn, into)
+        tenant = _tenant(turn.tenant, into)
         if tenant not in of_tenant:
             of_tenant[tenant] = cutoffs(policy, tenant, now)
         said = [(message, turn.created_at) for message in turn.messages]
@@ -145,6 +148,34 @@ class Importing:
             await self._write([_moved(turn, into) for turn in batch])
             report(self.totals)
         return self.totals
+
+    async def take_facts(self, facts: Sequence[ToldFact], into: Destination) -> int:
+        """
+        Write facts that were told elsewhere; how many there are of them now. What was forgotten here stays so.
+
+        Raises:
+            MemoryFault: nothing can be written now.
+            PolicyError: facts name no tenant, nor is there a default.
+        """
+        moved = [self._fact(fact, into) for fact in facts]
+        key_of = functools.partial(tenant_key, self._secret)
+        stored = 0
+        for start in range(0, len(moved), BATCH_TURNS):
+            batch = moved[start : start + BATCH_TURNS]
+            stored += sum(map(bool, await self._database.transact(functools.partial(tell, told=batch, key_of=key_of))))
+        return stored
+
+    def _fact(self, fact: ToldFact, into: Destination) -> ToldFact:
+        return replace(
+            fact,
+            tenant=_tenant(fact.tenant, into),
+            user=self._named(into.user or fact.user),
+            scope=self._named(into.scope or fact.scope),
+            subject=self._clean(fact.subject),
+            slot=self._clean(fact.slot),
+            value=self._clean(fact.value),
+            who=self._clean(fact.who),
+        )
 
     async def _write(self, turns: Sequence[PortableTurn]) -> None:
         stored = await self._database.ask(lambda ask: known(ask, [turn.id for turn in turns]))
@@ -253,15 +284,15 @@ def _block(source: PortableTurn) -> Block | None:
     return Block(said.text, said.kind, (), said.tokens, said.role) if said else None
 
 
-def _tenant(turn: PortableTurn, into: Destination) -> str:
-    if tenant := into.tenant or turn.tenant or into.default_tenant:
+def _tenant(named: str, into: Destination) -> str:
+    if tenant := into.tenant or named or into.default_tenant:
         return tenant
     raise PolicyError(WITHOUT_TENANT)
 
 
 def _moved(turn: PortableTurn, into: Destination) -> PortableTurn:
     """The turn as its new owner's. In another tenant it is another turn, so that both can be stored here."""
-    tenant = _tenant(turn, into)
+    tenant = _tenant(turn.tenant, into)
     turn = replace(turn, user=into.user or turn.user, scope=into.scope or turn.scope)
     if tenant == turn.tenant:
         return turn

@@ -12,15 +12,17 @@ from dataclasses import dataclass
 import orjson
 
 from proxy.core.facts.marks import Statement, marks, marks_left, told_mark
-from proxy.domain import Reach, ToldFact
+from proxy.domain import FactCategory, Reach, ToldFact
 from proxy.store.connection import Ask, Row, Transaction
 from proxy.store.erasure import Erased, erase_blocks, put_zeros
 from proxy.store.facts import OWNER
 from proxy.store.messages import ids
+from proxy.store.transcript import Selection
 
 KeyOf = Callable[[str], bytes]
 """The key of a tenant, by its name."""
 
+PAGE = 500  # of an export, some 100 KB
 THESE = "id IN (SELECT value FROM json_each(?))"
 WORDS = ("subject", "slot", "value")
 NAMES = ("user", "scope", "who")
@@ -34,6 +36,13 @@ AGAIN = """
 SELECT fact.id, public FROM fact JOIN tenant ON tenant.id = fact.tenant
 WHERE occurrence IS NULL AND retirement = 0 AND tenant.name = ? AND user = ? AND scope = ? AND subject = ? AND slot = ?
     AND value = ? AND category = ? AND valid_from IS ? AND valid_until IS ? AND single = ? LIMIT 1
+"""
+TOLD = """
+SELECT fact.id, public, tenant.name, user, scope, subject, slot, value, category, said_at, tool, who, single, pinned,
+    valid_from, valid_until
+FROM fact JOIN tenant ON tenant.id = fact.tenant
+WHERE fact.id > ?1 AND occurrence IS NULL AND retirement = 0 AND (?2 = '' OR tenant.name = ?2)
+    AND (?3 = '' OR user = ?3) AND (?4 = '' OR scope = ?4) ORDER BY fact.id LIMIT ?5
 """
 # All that says the same for the same person, retired sources too; with `same_value` 0 whatever the slot holds.
 SAME = """
@@ -116,6 +125,29 @@ def tell(transaction: Transaction, told: Sequence[ToldFact], key_of: KeyOf) -> l
         row = (one.id, one.user, one.scope, one.tool, one.who, *stated, one.is_single, one.said_at, *valid)
         transaction.write(STORE, [(*row, one.is_pinned, one.tenant)])
         found.append(one.id)
+    return found
+
+
+def told(ask: Ask, selection: Selection, after: int) -> list[tuple[int, ToldFact]]:
+    """
+    Some facts that tools were told, for an export, by row.
+
+    Args:
+        selection: of turns; the tenant, user and project of it count.
+        after: the row that was read last; 0: none.
+    """
+    rows = ask(TOLD, (after, selection.tenant, selection.user, selection.scope, PAGE))
+    found = []
+    for number, *said, category, said_at, tool, who, single, pinned, since, until in rows:
+        id, tenant, user, scope, subject, slot, value = said
+        fact = ToldFact(
+            *(id, tenant, user, scope, subject, slot, value, FactCategory(category), said_at, tool, who),
+            is_single=bool(single),
+            is_pinned=bool(pinned),
+            valid_from=since,
+            valid_until=until,
+        )
+        found.append((number, fact))
     return found
 
 

@@ -1,5 +1,5 @@
 """
-The export format: JSON Lines, a header and then one turn a line; `docs/portability.md` describes it for its readers.
+The export format: JSON Lines, a header, then one turn a line, then told facts; see `docs/portability.md`.
 
 A field with its default is left out, and the fields stand in one order, so that the same turns make the same bytes.
 """
@@ -11,7 +11,7 @@ from typing import Any, TypeGuard, TypeVar
 
 import orjson
 
-from proxy.domain import BlockKind, Ending, Event, Json, Role
+from proxy.domain import BlockKind, Ending, Event, FactCategory, Json, Role, ToldFact
 from proxy.errors import WireError
 from proxy.transfer.portable_turn import Place, PortableBlock, PortableMessage, PortableTurn, Run
 from proxy.transfer.times import MAX_SECONDS
@@ -20,6 +20,7 @@ from proxy.wire.values import dumps
 VERSION = 1
 HEADER = {"palimpsest": "export", "version": VERSION}
 MAX_POSITION = 10_000_000  # more messages than any request holds
+IMPORT = "import"  # the tool of facts that name none
 OPEN = "open"  # the ending of a turn that is still under way
 
 T = TypeVar("T")
@@ -111,6 +112,60 @@ def from_line(value: Any) -> PortableTurn:
     if len({message.position for message in turn.messages}) < len(turn.messages):
         raise WireError("messages: two stand in one position")
     return turn
+
+
+def is_fact(value: Any) -> bool:
+    """Whether the value of a line is a told fact, and no turn."""
+    return isinstance(value, dict) and "fact" in value
+
+
+def fact_to_line(fact: ToldFact) -> bytes:
+    """A told fact as a line of an export, with its line feed."""
+    said: Json = {
+        "fact": fact.id,
+        "tenant": fact.tenant,
+        "user": fact.user,
+        "scope": fact.scope,
+        "subject": fact.subject,
+        "slot": fact.slot,
+        "value": fact.value,
+        "category": fact.category.value,
+        "said_at": fact.said_at,
+        "tool": fact.tool,
+        "who": fact.who,
+        "stands_beside_others": not fact.is_single,
+        "pinned": fact.is_pinned,
+        "valid_from": fact.valid_from,
+        "valid_until": fact.valid_until,
+    }
+    return dumps({name: value for name, value in said.items() if value not in ("", None, False)}).encode() + b"\n"
+
+
+def fact_from_line(value: Json) -> ToldFact:
+    """
+    Read the value of such a line.
+
+    Raises:
+        WireError: it is none of an export; the text says what is wrong with it, in no word of the fact.
+    """
+    read = _Fields(value)
+    return ToldFact(
+        id=read.text("fact", is_required=True),
+        tenant=read.text("tenant"),
+        user=read.text("user"),
+        scope=read.text("scope"),
+        subject=read.text("subject", is_required=True),
+        slot=read.text("slot", is_required=True),
+        value=read.text("value", is_required=True),
+        category=read.one_of("category", FactCategory, FactCategory.NOTE),
+        said_at=read.time("said_at"),
+        tool=read.text("tool") or IMPORT,
+        who=read.text("who"),
+        is_single=value.get("stands_beside_others") is not True,
+        is_pinned=value.get("pinned") is True,
+        valid_from=read.time("valid_from") if value.get("valid_from") is not None else None,
+        valid_until=read.time("valid_until") if value.get("valid_until") is not None else None,
+    )
 
 
 def _is_place(position: Any) -> TypeGuard[int]:

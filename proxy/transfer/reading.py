@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
+from proxy.domain import ToldFact
 from proxy.errors import WireError
 from proxy.transfer import claude_account, claude_code, codex, lines, openai_account
 from proxy.transfer.files import UNREADABLE, File, files_in
@@ -35,6 +36,7 @@ class Found:
     kinds: dict[str, int] = field(default_factory=dict)  # files by kind
     broken: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)  # files that hold no conversations
+    facts: list[ToldFact] = field(default_factory=list)  # that our own exports hold
 
     def wrong(self, place: str, why: str) -> None:
         self.broken.append(f"{place}: {why}")
@@ -85,7 +87,11 @@ def _exported(file: File, stream: BinaryIO, header: Any, found: Found) -> Iterat
         if not line.strip():
             continue
         try:
-            yield lines.from_line(_parsed(line))
+            value = _parsed(line)
+            if lines.is_fact(value):
+                found.facts.append(lines.fact_from_line(value))
+            else:
+                yield lines.from_line(value)
         except WireError as wrong:
             found.wrong(f"{file.name}:{number}", str(wrong))
 

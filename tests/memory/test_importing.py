@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
 import pytest
 
-from proxy.domain import Ending, Event, Json, LinkKind, Role
+from proxy.core.caller.identity import tenant_key
+from proxy.domain import Ending, Event, FactCategory, Json, LinkKind, Role, ToldFact
 from proxy.errors import PolicyError
 from proxy.memory.exporting import export
 from proxy.memory.forgetting import Forgetting
@@ -22,8 +25,9 @@ from proxy.store.database import Database
 from proxy.store.derived import Derived
 from proxy.store.journal import Journal
 from proxy.store.selection import Target
+from proxy.store.told_facts import tell
 from proxy.store.transcript import Selection
-from proxy.transfer.lines import from_line, header_line, to_line
+from proxy.transfer.lines import fact_to_line, from_line, header_line, to_line
 from proxy.transfer.portable_turn import PortableMessage, PortableTurn
 from proxy.transfer.reading import Found, turns_in
 from tests.talking import NOW
@@ -373,3 +377,76 @@ async def test_explanations_of_imported_turns_say_that_they_were_imported(tmp_pa
         await taken(database, talk("x"))
         turn = await Journal(database).turn_named(None, "t-c-1-0")
         assert turn is not None and turn["explain"]["evidence"] == ["imported"] and turn["ending"] == Ending.COMPLETE
+
+
+PORT = ToldFact(
+    *(
+        "f-0123456789abcdef",
+        "acme",
+        "ann",
+        "shop",
+        "project",
+        "port",
+        "5432",
+        FactCategory.SETTING,
+        NOW,
+        "remember_fact",
+    ),
+    who="agent/1",
+    is_pinned=True,
+    valid_until=NOW + 1e9,
+)
+HOME = replace(PORT, id="f-02", user="bob", slot="home", value="Porto", is_pinned=False, is_single=False, who="")
+
+
+async def told_to(database: Database, *facts: ToldFact) -> None:
+    await database.transact(lambda t: tell(t, facts, functools.partial(tenant_key, SECRET)))
+
+
+def facts_in(data: bytes, path: Path) -> list[ToldFact]:
+    path.write_bytes(data)
+    found = Found()
+    assert list(turns_in([path], found)) == [] and not found.broken
+    return found.facts
+
+
+async def test_told_facts_come_back_as_they_were_and_once(tmp_path: Path) -> None:
+    async with opened(tmp_path) as database:
+        await told_to(database, PORT, HOME)
+        data = await exported(database)
+        assert facts_in(await exported(database, user="bob"), tmp_path / "bob.jsonl") == [HOME]
+        assert await exported(database, conversation="c-1") == header_line()
+    async with opened(tmp_path, "b") as second:
+        for _ in range(2):
+            facts = facts_in(data, tmp_path / "all.jsonl")
+            assert await Importing(second, SECRET).take_facts(facts, ME) == 2
+        assert await exported(second) == data
+        moved = Destination(tenant="static:me", user="eve")
+        await Importing(second, SECRET).take_facts(facts, moved)
+        assert facts_in(await exported(second, user="eve"), tmp_path / "eve.jsonl") == [
+            replace(fact, tenant="static:me", user="eve") for fact in (PORT, HOME)
+        ]
+
+
+async def test_a_fact_that_was_erased_does_not_come_back_with_an_import(tmp_path: Path) -> None:
+    async with opened(tmp_path) as database:
+        await told_to(database, PORT)
+        data = await exported(database)
+        await Forgetting(database, SECRET, lambda: NOW + 1).erase(Target(tenant="acme", user="ann"))
+        assert await Importing(database, SECRET).take_facts(facts_in(data, tmp_path / "all.jsonl"), ME) == 0
+        assert await exported(database) == header_line()
+
+
+async def test_credentials_in_facts_of_files_are_redacted(tmp_path: Path) -> None:
+    secret = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+    async with opened(tmp_path) as database:
+        await Importing(database, SECRET).take_facts([replace(PORT, value=secret)], ME)
+        assert secret.encode() not in await exported(database)
+
+
+def test_what_is_wrong_with_a_fact_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "broken.jsonl"
+    path.write_bytes(header_line() + b'{"fact":"f-1","subject":"a","slot":"b"}\n' + fact_to_line(PORT))
+    found = Found()
+    assert list(turns_in([path], found)) == []
+    assert (found.facts, found.broken) == ([PORT], [f"{path}:2: value: missing"])
