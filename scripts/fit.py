@@ -31,7 +31,7 @@ from scipy.optimize import minimize
 
 from proxy.core.archive.chunking import query_terms
 from proxy.core.recall.ranking import rank
-from proxy.core.recall.relevance import MOST_SPEAKERS, help_signals, passage_signals
+from proxy.core.recall.relevance import help_signals, is_talk, passage_signals
 from proxy.domain import Query
 from proxy.evaluation import palimpsest, vectors
 from proxy.evaluation.datasets import Conversation, DatasetMessage, read
@@ -54,6 +54,7 @@ NEAR = {"cosine", "above", "deviation", "behind", "meaning", "by_cosine", "middl
 ONE_USER = {"user", "user_tells", "answers", "by_covered", "by_cosine", "personal_above"} | {
     *("other", "other_cosine", "other_deviation", "other_words", "other_covered")
 }  # signals that say nothing in talks of speakers, or that LoCoMo alone cannot tell
+OF_SIZE = {"log_passages"}  # five talks of speakers have five sizes: the gate would learn which of them it sees
 NO_WISH = 0.3  # weight of questions whose answer is a lasting wish: they are found by another way, too
 
 
@@ -93,7 +94,7 @@ async def ask(
             answers = np.isin(table.occurrences[ranked.rows], [occurrences[at] for at in gold]).astype(float)
             signals = passage_signals(table, asked, eligible, ranked)
             help = help_signals(table, asked, ranked, signals, np.full(len(answers), 0.01))
-            of_speakers = bool((table.speakers[ranked.rows] > 0).mean() > MOST_SPEAKERS)
+            of_speakers = is_talk(table, ranked)
             seen = {name: float(value[0]) for name, value in help.items()}
             by_words = asked.cosines is None
             rows.append(Row(group, kind, conversation.id, by_words, of_speakers, signals, answers, seen))
@@ -250,7 +251,8 @@ def fitted(rows: Sequence[Row], *, by_words: bool, of_speakers: bool) -> Fit:
     rows = [row for row in rows if row.by_words == by_words and (row.of_speakers or not of_speakers)]
     leave = (NEAR if by_words else set()) | (ONE_USER if of_speakers else set())
     names = [name for name in rows[0].signals if name not in leave]
-    help_names = [name for name in rows[0].help if not by_words or name not in NEAR]
+    unseen = (NEAR if by_words else set()) | (OF_SIZE if of_speakers else set())
+    help_names = [name for name in rows[0].help if name not in unseen]
     fit = Fit(names, np.empty(0), help_names, np.empty(0), of_speakers)
     answered = [row for row in rows if row.answers.any()] if of_speakers else rows
     each = [np.full(len(row.answers), weight) for row, weight in zip(answered, shares(answered), strict=True)]

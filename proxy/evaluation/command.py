@@ -34,6 +34,7 @@ BENCHMARKS: Mapping[str, str] = {
     "restore": "Lost facts that come back after a compaction, before anyone has asked.",
     "diagnose": "Whether answers are lost when memory is written, or when it is read.",
     "writing": "The papers' experiments around writers: components, buffers, topic boundaries, calls.",
+    "gaps": "Whether what memory's probes say is lost is what questions say.",
     "restraint": "Silence where nothing is known, and what it costs.",
     "identifiers": "Rank of what a question asks for by its exact name.",
     "ablate": "Ablation: what each part of recall is worth.",

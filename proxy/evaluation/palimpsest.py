@@ -16,6 +16,7 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
@@ -57,7 +58,7 @@ from proxy.ports import Embedder
 from proxy.settings.policy import ConsolidationPolicy, Policy
 from proxy.store.assist_usage import AssistUsage, newest_use
 from proxy.store.messages import messages_of
-from proxy.store.passages import texts_of_conversation
+from proxy.store.passages import indexed_of, texts_of_conversation
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import read_message
 
@@ -75,8 +76,13 @@ DAY_SECONDS = 86_400.0
 class Store:
     """One data folder with one tenant, and any number of conversations. Open it with `opened`."""
 
-    def __init__(self, embedder: Embedder, policy: Policy, window_chars: int = WINDOW_CHARS) -> None:
+    def __init__(
+        self, embedder: Embedder, policy: Policy, window_chars: int = WINDOW_CHARS, dropped: float = 0.0
+    ) -> None:
         self._window_chars = window_chars
+        self._dropped = dropped
+        self._chance = Random(0)
+        self.unindexed: set[int] = set()  # messages that were stored without their passages, by row
         self.policy = policy
         self.embedder = embedder
         self.metrics = Metrics()
@@ -112,6 +118,10 @@ class Store:
             rows = await self.database.ask(functools.partial(messages_of, tenant=TENANT, conversation=conversation.id))
             self._occurrences[conversation.id] = tuple(id for id, _ in rows)
             self._fulls[conversation.id] = tuple(full for _, full in rows)
+            indexed = await self.database.ask(
+                functools.partial(indexed_of, conversation=conversation.id, tenant=TENANT)
+            )
+            self.unindexed |= {id for id, _ in rows} - indexed
 
     def occurrences(self, conversation: Conversation) -> tuple[int, ...]:
         """The row of each message."""
@@ -148,7 +158,9 @@ class Store:
             yield replace(record, entries=tuple(map(self._cut, record.entries)))
 
     def _cut(self, entry: Entry) -> Entry:
-        """Into other passages than the usual ones, where these are to be measured."""
+        """Into other passages than the usual ones, or none, where these are to be measured."""
+        if self._chance.random() < self._dropped:
+            return replace(entry, passages=())
         if self._window_chars == WINDOW_CHARS or not entry.passages:
             return entry
         return replace(entry, passages=digest(entry.text, entry.new.message.role, window_chars=self._window_chars))
@@ -293,7 +305,11 @@ def by_keys(embedder: Embedder, policy: Policy | None, name: str) -> Palimpsest:
 
 @asynccontextmanager
 async def opened(
-    embedder: Embedder, policy: Policy | None = None, folder: Path | None = None, window_chars: int = WINDOW_CHARS
+    embedder: Embedder,
+    policy: Policy | None = None,
+    folder: Path | None = None,
+    window_chars: int = WINDOW_CHARS,
+    dropped: float = 0.0,
 ) -> AsyncIterator[Store]:
     """
     A store.
@@ -301,11 +317,12 @@ async def opened(
     Args:
         folder: where it is; None: an empty one in a folder of its own, which is gone afterwards.
         window_chars: what it writes is cut into passages of so many.
+        dropped: share of the messages that are written without passages, by chance.
     """
     policy = policy or Policy()
     with ExitStack() as temporary:
         folder = folder or Path(temporary.enter_context(TemporaryDirectory(prefix="palimpsest-bench-")))
-        store = Store(embedder, policy.model_copy(update={"data": folder}), window_chars)
+        store = Store(embedder, policy.model_copy(update={"data": folder}), window_chars, dropped)
         try:
             await store.database.open()
             await store.assistants.apply(policy)

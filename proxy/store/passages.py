@@ -64,6 +64,16 @@ def texts_of_conversation(ask: Ask, tenant: str, conversation: str) -> list[str]
     return [text for (text,) in rows]
 
 
+def indexed_of(ask: Ask, tenant: str, conversation: str) -> frozenset[int]:
+    """The messages of a conversation, by its public id, that have passages."""
+    rows = ask(
+        "SELECT DISTINCT memory.occurrence FROM memory JOIN conversation ON conversation.id = memory.conversation"
+        " WHERE conversation.public = ? AND conversation.tenant = (SELECT id FROM tenant WHERE name = ?)",
+        (conversation, tenant),
+    )
+    return frozenset(occurrence for (occurrence,) in rows)
+
+
 def vectors_of_tenant(ask: Ask, tenant: int) -> list[bytes]:
     """Every vector, of any model, in the order of the passages."""
     rows = ask(

@@ -35,7 +35,8 @@ SHORT_CHARS = 20  # shorter passages are all alike
 USUAL_CHARS = 200
 SATURATED = 2.5  # most that a term adds to BM25 for each unit of its weight: k1 + 1
 LEAST_WEIGHT = 0.25  # as `ranking.IDF_FLOOR`
-MOST_SPEAKERS = 0.5  # share of ranked texts that name their speaker: more, and it is a talk between them
+MOST_SPEAKERS = 0.5  # share of the best texts that name their speaker: more, and it is a talk between them
+BEST_PASSAGES = 10  # that tell so: further back stands whatever else the scope holds
 LEAST_HELP = 0.02  # nothing is less probable: a wrong silence costs more than a line
 PROBABLE = 1e-5  # probabilities are kept this far from 0 and 1 where logarithms are taken of them
 
@@ -70,10 +71,15 @@ def relevance(shelf: PassageTable, asked: Asked, eligible: Bools, ranked: Ranked
 
 
 def tables_for(shelf: PassageTable, asked: Asked, ranked: Ranked) -> Tables:
-    """The weights for what was ranked: with or without vectors, and by whether most texts name their speakers."""
-    if (shelf.speakers[ranked.rows] > 0).mean() > MOST_SPEAKERS:
+    """The weights for what was ranked: with or without vectors, and by whether its best texts name their speakers."""
+    if is_talk(shelf, ranked):
         return OF_SPEAKERS if asked.cosines is not None else OF_SPEAKERS_BY_WORDS
     return PLAIN if asked.cosines is not None else PLAIN_BY_WORDS
+
+
+def is_talk(shelf: PassageTable, ranked: Ranked) -> bool:
+    """Whether what was ranked best is of a talk whose texts name their speakers."""
+    return bool((shelf.speakers[ranked.rows[:BEST_PASSAGES]] > 0).mean() > MOST_SPEAKERS)
 
 
 def passage_signals(shelf: PassageTable, asked: Asked, eligible: Bools, ranked: Ranked) -> dict[str, Floats]:

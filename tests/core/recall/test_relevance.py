@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from proxy.core.archive.chunking import query_terms, terms
 from proxy.core.recall.ranking import Asked, PassageTable, Ranked, Recipe, rank
 from proxy.core.recall.relevance import help_signals, passage_signals, relevance, tables_for
-from proxy.core.recall.weights import OF_SPEAKERS, OF_SPEAKERS_BY_WORDS, PLAIN, PLAIN_BY_WORDS
+from proxy.core.recall.weights import OF_SPEAKERS, OF_SPEAKERS_BY_WORDS, PLAIN, PLAIN_BY_WORDS, Tables
 from tests.core.shelves import NOW, axis, shelf
 
 SAID = (
@@ -99,3 +101,23 @@ def test_without_vectors_no_weight_is_of_a_nearness() -> None:
     near = {"cosine", "above", "deviation", "behind", "meaning", "middle", "by_cosine"}
     for tables in (PLAIN_BY_WORDS, OF_SPEAKERS_BY_WORDS):
         assert near.isdisjoint(tables.passage) and near.isdisjoint(tables.help)
+
+
+def talk_with(other: int, names_speakers: bool) -> tuple[Tables, float]:
+    """The weights, and the probability that memory helps, in a talk with so many other messages in its scope."""
+    texts = (*SAID, *(f"Some more of the weather on day {at}." for at in range(other)))
+    on = shelf(texts, speakers=["ann", "ben"] * (len(texts) // 2))
+    if not names_speakers:
+        on = replace(on, speakers=np.where(np.arange(len(on)) < len(SAID), on.speakers, 0))
+    question = asked("Which port did I pick for the metrics exporter?", on, 3)
+    eligible = np.ones(len(on), np.bool_)
+    ranked = rank(on, question, eligible, NOW, Recipe(candidates=200))
+    return tables_for(on, question, ranked), relevance(on, question, eligible, ranked).helps
+
+
+def test_a_talk_is_not_judged_more_strictly_because_it_is_long() -> None:
+    assert talk_with(1500, True)[1] == pytest.approx(talk_with(0, True)[1], abs=0.15)
+
+
+def test_a_flood_of_other_texts_does_not_hide_that_the_best_ones_are_of_a_talk() -> None:
+    assert talk_with(200, False)[0] is OF_SPEAKERS
