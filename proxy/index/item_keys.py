@@ -95,7 +95,7 @@ class ItemKeys:
         now: float,
     ) -> tuple[Floats, Rows] | None:
         """
-        How much nearer keys make each of n passages, (n,) in cosine, and by which item, (n,). None: they are off.
+        How much nearer keys make each of n passages, (n,) in cosine, and by which item, (n,). None: none is nearer.
 
         Args:
             question: its terms.
@@ -114,7 +114,7 @@ class ItemKeys:
         if keys.relations:
             strengths = related_terms(question, keys.relations)
             lift = lift + by_relations(find(ask, scope, table, [*strengths]).rows, strengths, len(table))
-        return lift, items
+        return (lift, items) if lift.any() else None
 
     def _keys(self, ask: Ask, scope: Scope, which: Which, is_shared: bool, now: float) -> Keys:
         name, state = (scope, which, is_shared), item_state(ask, ITEMS)

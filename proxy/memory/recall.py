@@ -36,7 +36,7 @@ from proxy.core.recall.ranking import (
     rank,
     ranks,
 )
-from proxy.core.recall.relevance import relevance
+from proxy.core.recall.relevance import Relevance, relevance
 from proxy.core.recall.similarity import Meanings
 from proxy.domain import Candidate, Memory, Query, Recalled
 from proxy.errors import MemoryFault
@@ -183,24 +183,32 @@ class Recall:
         if not eligible.any():
             return "no stored passage may be used: all are visible, excluded or not lost", None, 0.0
         asked = _estimated(asked, table.embedded, eligible)
-        lifted = self._lifted(ask, scope, table, asked, vectors)
-        if lifted is not None:
-            asked = _nearer(asked, lifted[0])
-        ranked = rank(table, asked, eligible, self._clock(), self._recipe)
-        once = ranked.part(_first_of_equals(table, ranked.rows, max(limit, JUDGED_PASSAGES)))
+        once, judged = self._ranked(table, asked, eligible, limit)
         wishes = _wishes(table, asked, eligible, query.wishes)
-        if not len(once.rows):
+        if once is None or judged is None:
             return "no passage is similar, and none has a word of the question", wishes, 0.0
-        judged = relevance(table, asked, eligible, once)
         reason = f"helps with a probability of {judged.helps:.2f}; {query.least_help:.2f} is required"
         if judged.helps < query.least_help:
             return reason, wishes, judged.helps
-        probabilities = preferred(table, once, judged.passages, query.plan)
+        passages, lifted = judged.passages, self._lifted(ask, scope, table, asked, vectors)
+        if lifted is not None:  # keys choose among passages; whether any help at all is said by their own texts
+            nearer, rejudged = self._ranked(table, _nearer(asked, lifted[0]), eligible, limit)
+            if nearer is not None and rejudged is not None:
+                once, passages = nearer, rejudged.at(judged.helps)
+        probabilities = preferred(table, once, passages, query.plan)
         best = by_worth(once, probabilities, table.lengths[once.rows])
         best = diversified(best, table.vectors, self._recipe.mmr_lambda).part(slice(limit))
         if lifted is not None and self._keys is not None:
             self._keys.note(lifted[1], best.rows)
         return reason, best if wishes is None else _in_front(wishes, best), judged.helps
+
+    def _ranked(
+        self, table: PassageTable, asked: Asked, eligible: Bools, limit: int
+    ) -> tuple[Ranked | None, Relevance | None]:
+        """Passages in their order, each message once, and what they are worth; None: there is nothing to rank."""
+        ranked = rank(table, asked, eligible, self._clock(), self._recipe)
+        once = ranked.part(_first_of_equals(table, ranked.rows, max(limit, JUDGED_PASSAGES)))
+        return (once, relevance(table, asked, eligible, once)) if len(once.rows) else (None, None)
 
     def _lifted(
         self, ask: Ask, scope: Scope, table: PassageTable, asked: Asked, vectors: Vectors | None

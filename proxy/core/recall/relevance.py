@@ -53,6 +53,11 @@ class Relevance:
     passages: Floats
     helps: float
 
+    def at(self, helps: float) -> Floats:
+        """What they are worth where any of them helps with another probability: (m,)."""
+        worth: Floats = self.passages * (max(helps, LEAST_HELP) / max(self.helps, LEAST_HELP)) ** 0.5
+        return worth
+
 
 def relevance(shelf: PassageTable, asked: Asked, eligible: Bools, ranked: Ranked) -> Relevance:
     """
