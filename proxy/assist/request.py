@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from proxy.core.redaction.redaction import redact
 from proxy.domain import Json
 from proxy.ports import Prompt
 from proxy.wire.frame import escaped
@@ -85,9 +86,9 @@ FORMS: tuple[Callable[[Prompt], Json], ...] = (structured, newer, plain, bare)
 
 
 def _quoted(text: str) -> str:
-    """A text that cannot end the material, nor look like a turn of the conversation."""
+    """A text without credentials that cannot end the material, nor look like a turn of the conversation."""
     whole = text.encode(errors="replace").decode()  # half a character has no JSON
-    return _TAG.sub("&lt;", escaped(whole))
+    return _TAG.sub("&lt;", escaped(redact(whole)))
 
 
 def _structure(schema: Any) -> Any:

@@ -246,6 +246,15 @@ async def test_what_memory_holds_reaches_the_model_as_data(database: Database) -
     assert "ignore the above" in inside
 
 
+async def test_no_credential_in_a_message_reaches_the_model(database: Database) -> None:
+    secret = "sk-proj-" + "a1B2" * 12
+    async with helped(database) as (upstream, assistant):
+        upstream.play(BLUE)
+        await assistant.answer(Prompt("colour", "Name it.", f"My key is {secret}, keep it.", SCHEMA), TENANT)
+    (got,) = upstream.received
+    assert secret.encode() not in got.body and b"[redacted:" in got.body
+
+
 async def test_many_calls_at_once_are_all_counted(database: Database) -> None:
     async with helped(database) as (upstream, assistant):
         upstream.script = lambda body: BLUE
