@@ -15,6 +15,7 @@ import orjson
 from proxy.domain import Fact, FactCategory, FactOrigin, FactScope, FactSource, HeadFlag, Reach
 from proxy.store.connection import Ask, Row
 
+SAID_AT = 12  # column of `STATED`
 MOST = 200  # facts of one answer, unless more are asked for
 
 OF_MESSAGES = f"""
@@ -34,35 +35,16 @@ FROM fact WHERE occurrence IS NULL AND retirement = 0
 # Those who are not named are told apart by their conversation, unless they share one memory.
 OWNER = {Reach.TENANT: "''", Reach.USER: "iif(user = '', conversation, '')", Reach.CONVERSATION: "conversation"}
 
-SLOT = "tenant, user, scope, owner, subject, slot"
-JUDGED = f"""
-WITH visible AS (
-    SELECT *, {{owner}} AS owner, ifnull(valid_from <= :now, 1) AND ifnull(valid_until > :now, 1) AS valid
-    FROM ({{facts}})
-), judged AS (
-    SELECT *,
-        row_number() OVER repeated AS nth,
-        count(*) OVER (PARTITION BY {SLOT}, single, valid, lower(value)) AS repeats,
-        max(pinned) OVER (PARTITION BY {SLOT}, single, valid, iif(single, '', lower(value))) AS is_pinned,
-        row_number() OVER slots AS place,
-        first_value(public) OVER slots AS newest
-    FROM visible
-    WINDOW repeated AS (PARTITION BY {SLOT}, single, valid, lower(value) ORDER BY said_at DESC, id DESC),
-        slots AS (PARTITION BY {SLOT}, single ORDER BY valid DESC, said_at DESC, id DESC)
-), told AS (
-    SELECT *, valid AND (NOT single OR place = 1) AS is_current,
-        CAST(round(said_at * 1e6) AS INTEGER) AS said_us
-    FROM judged WHERE nth = 1
-)
+STATED = """
+SELECT id, tenant, public, user, scope, {owner}, subject, slot, lower(value), single,
+    ifnull(valid_from <= :now, 1) AND ifnull(valid_until > :now, 1), pinned, said_at, {wanted},
+    value, category, confidence, valid_from, valid_until, conversation, occurrence, start, stop, tool, who
+FROM ({facts}) AS told ORDER BY said_at DESC, id DESC
 """
-CHOSEN = """
-SELECT told.id, told.public, tenant.name, told.user, told.scope, told.subject, told.slot, told.value, told.category,
-    told.confidence, told.said_at, told.valid_from, told.valid_until, told.single, told.is_pinned, told.repeats,
-    iif(told.single AND told.valid AND told.place > 1 AND told.newest <> told.public, told.newest, ''),
-    told.is_current, told.conversation, turn.key, told.occurrence, told.start, told.stop, occurrence.role, told.tool,
-    told.who
-FROM told JOIN tenant ON tenant.id = told.tenant LEFT JOIN occurrence ON occurrence.id = told.occurrence
-LEFT JOIN turn ON turn.id = occurrence.turn
+DETAILS = """
+SELECT fact.id, tenant.name, ifnull(turn.key, ''), ifnull(occurrence.role, '')
+FROM json_each(?) AS asked JOIN fact ON fact.id = asked.value JOIN tenant ON tenant.id = fact.tenant
+LEFT JOIN occurrence ON occurrence.id = fact.occurrence LEFT JOIN turn ON turn.id = occurrence.turn
 """
 
 
@@ -71,7 +53,7 @@ class FactFilter:
     """
     Which facts are meant; what is given restricts together. `tenant` "": of all; None: whichever user or project.
 
-    `pattern` is one of SQLite's GLOB, in lower case, and meant for subject, slot and value in a row; `has_history` adds
+    `pattern` is one of SQLite's GLOB, in any case, and meant for subject, slot and value in a row; `has_history` adds
     what is not current.
     """
 
@@ -107,8 +89,11 @@ def current(
         return []
     conditions, args = _conditions(category, pattern)
     sql, reach, own = found
-    where = " AND ".join(("told.is_current", *conditions))
-    return _facts(ask, (sql, reach, own | args), now, where, "told.is_pinned DESC, ", limit)
+    where = " AND ".join(("1", *conditions))
+    judged = _judged(ask, (sql, reach, own | args), now, where)
+    chosen = [one for one in judged if one.is_current and one.is_wanted]
+    chosen.sort(key=lambda one: not one.is_pinned)
+    return _facts(ask, chosen[:limit])
 
 
 def listed(ask: Ask, wanted: FactFilter, now: float, limit: int, after: tuple[int, int] = (0, 0)) -> list[Fact]:
@@ -120,23 +105,27 @@ def listed(ask: Ask, wanted: FactFilter, now: float, limit: int, after: tuple[in
         after: where the page before ended: `place_of` its last fact.
     """
     conditions, args = _conditions(wanted.category, wanted.pattern)
-    conditions.append("1" if wanted.has_history else "told.is_current")
     if wanted.ids:
         conditions.append("told.public IN (SELECT value FROM json_each(:ids))")
         args["ids"] = orjson.dumps(wanted.ids).decode()
     if wanted.subject:
         conditions.append("lower(told.subject) GLOB lower(:subject)")
         args["subject"] = wanted.subject
-    if any(after):
-        conditions.append("(told.said_us, told.id) < (:after_us, :after_id)")
-        args |= {"after_us": after[0], "after_id": after[1]}
     sql, own = _meant_by(wanted)
-    return _facts(ask, (sql, wanted.reach, own | args), now, " AND ".join(conditions), "", limit)
+    judged = _judged(ask, (sql, wanted.reach, own | args), now, " AND ".join(("1", *conditions)))
+    chosen = [one for one in judged if one.is_wanted and (one.is_current or wanted.has_history)]
+    if any(after):
+        chosen = [one for one in chosen if one.place < after]
+    return _facts(ask, chosen[:limit])
 
 
 def place_of(fact: Fact) -> tuple[int, int]:
     """Where a fact stands in a list: what `listed` goes on behind."""
-    return round(fact.said_at * 10**6), fact.number
+    return _place(fact.said_at, fact.number)
+
+
+def _place(said_at: float, number: int) -> tuple[int, int]:
+    return round(said_at * 10**6), number
 
 
 def count_by_category(ask: Ask) -> dict[str, int]:
@@ -190,23 +179,58 @@ def _meant_by(wanted: FactFilter) -> tuple[str, dict[str, object]]:
     return f"{messages} UNION ALL {tools}", args
 
 
-def _facts(
-    ask: Ask,
-    found: tuple[str, Reach, dict[str, object]],
-    now: float,
-    where: str,
-    first: str,
-    limit: int,
-) -> list[Fact]:
+@dataclass(slots=True)
+class _Judged:
+    """What was stated once or several times, and what of it holds; `row` is that of the newest statement."""
+
+    row: Row
+    is_wanted: bool
+    is_current: bool
+    superseded_by: str
+    repeats: int = 1
+    is_pinned: bool = False
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return _place(self.row[SAID_AT], self.row[0])
+
+
+def _judged(ask: Ask, found: tuple[str, Reach, dict[str, object]], now: float, wanted: str) -> list[_Judged]:
+    """
+    All that is visible, each once, the newest first. One pass over the rows: windows of SQLite take five times as long.
+
+    Args:
+        wanted: a condition in SQL.
+    """
     facts, reach, args = found
-    judged = JUDGED.format(owner=OWNER[reach], facts=facts)
-    sql = f"{judged}{CHOSEN}WHERE {where} ORDER BY {first}told.said_at DESC, told.id DESC LIMIT :limit"
-    return [_fact(row) for row in ask(sql, args | {"now": now, "limit": limit})]
+    once: dict[tuple[object, ...], _Judged] = {}
+    newest: dict[tuple[object, ...], str] = {}
+    pinned: set[tuple[object, ...]] = set()
+    for row in ask(STATED.format(owner=OWNER[reach], wanted=wanted, facts=facts), args | {"now": now}):
+        _, tenant, public, user, scope, owner, subject, slot, value, single, valid, is_pinned, _, is_wanted, *_ = row
+        place = (tenant, user, scope, owner, subject, slot, single, valid)
+        if is_pinned:
+            pinned.add(place if single else (*place, value))
+        if (known := once.get((*place, value))) is not None:
+            known.repeats += 1
+            continue
+        newer = newest.setdefault(place, public) if single and valid else public
+        is_current = bool(valid) and newer == public
+        once[*place, value] = _Judged(row, bool(is_wanted), is_current, "" if newer == public else newer)
+    for key, one in once.items():
+        one.is_pinned = key in pinned or key[:-1] in pinned
+    return list(once.values())
 
 
-def _fact(row: Row) -> Fact:
-    number, public, tenant, user, scope, subject, slot, value, category, confidence, said_at, since, until = row[:13]
-    single, pinned, repeats, newer, is_current, conversation, turn, occurrence, start, stop, role, tool, who = row[13:]
+def _facts(ask: Ask, chosen: Sequence[_Judged]) -> list[Fact]:
+    rows = ask(DETAILS, (orjson.dumps([one.row[0] for one in chosen]).decode(),))
+    details = {number: more for number, *more in rows}
+    return [_fact(one, *details[one.row[0]]) for one in chosen if one.row[0] in details]
+
+
+def _fact(one: _Judged, tenant: str, turn: str, role: str) -> Fact:
+    number, _, public, user, scope, _, subject, slot, _, single, _, _, said_at, _, *more = one.row
+    value, category, confidence, since, until, conversation, occurrence, start, stop, tool, who = more
     origin = FactOrigin.TOOL if tool else FactOrigin.MESSAGE
     return Fact(
         id=public,
@@ -217,15 +241,15 @@ def _fact(row: Row) -> Fact:
         slot=slot,
         value=value,
         category=FactCategory(category),
-        source=FactSource(origin, conversation, turn or "", occurrence or 0, start, stop, role or "", tool, who),
+        source=FactSource(origin, conversation, turn, occurrence, start, stop, role, tool, who),
         confidence=confidence,
         said_at=said_at,
         valid_from=since,
         valid_until=until,
         is_single=bool(single),
-        is_pinned=bool(pinned),
-        repeats=repeats,
-        superseded_by=newer,
-        is_current=bool(is_current),
+        is_pinned=one.is_pinned,
+        repeats=one.repeats,
+        superseded_by=one.superseded_by,
+        is_current=one.is_current,
         number=number,
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proxy.domain import FactCategory, FactScope
+from proxy.domain import Block, BlockKind, FactCategory, FactScope
 from proxy.errors import PolicyError
 from proxy.memory.fact_extraction import FactExtraction
 from proxy.memory.facts import Facts, Telling, as_glob, escaped
@@ -24,7 +24,7 @@ from proxy.store.recorded_erasures import covered, record, recorded_in
 from proxy.store.selection import Target
 from tests.remembered import Past
 from tests.store.test_facts import key_of
-from tests.talking import NOW
+from tests.talking import NOW, Talk
 
 SECRET = b"a secret of thirty-two bytes ....."
 CANARY = "the boathouse behind Kestrel Quarry, ZQX-7741"
@@ -258,3 +258,23 @@ async def test_what_was_forgotten_or_erased_elsewhere_goes_from_a_backup(house: 
     await backup.forgetting.erase_again(plans)
     assert await backup.held() == ["Rome"] and await backup.rows() == 1
     await backup.database.close()
+
+
+async def test_blocks_that_tell_a_fact_go_with_it_and_others_stay(house: House) -> None:
+    first, second = await house.facts.tell(PORT), await house.facts.tell(replace(PORT, slot="city", value="Rome"))
+    talk = Talk(house.past.journal)
+    for fact in (first, second):
+        told = Block(f"fact: {fact.value}", BlockKind.RECALL, (), 5, facts=((fact.id, 0),))
+        await talk.say(f"about {fact.slot}", block=told, anchor=len(talk.history))
+
+    async def blocks() -> list[str]:
+        return [text for (text,) in await house.database.read("SELECT text FROM block WHERE retired = 0 ORDER BY 1")]
+
+    receipt = await house.retiring.retire(Target(tenant="acme", matching="Rome"))
+    assert receipt and await blocks() == ["fact: 5432"]
+    await house.retiring.undo(receipt["id"])
+    assert await blocks() == ["fact: 5432", "fact: Rome"]
+    await house.facts.forget("acme", first.id)
+    assert await blocks() == ["fact: Rome"]
+    await house.forgetting.erase(Target(tenant="acme", user="ann"))
+    assert await blocks() == []
