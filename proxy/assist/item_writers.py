@@ -56,7 +56,7 @@ class _Work:
         try:
             claims = read(await self.assistant.answer(prompt, self.tenant))
         except AssistFault as fault:
-            log.info("a model does not write; rules do", reason=str(fault), outcome=fault.outcome)
+            log.debug("a model does not write; rules do", reason=str(fault), outcome=fault.outcome)
             return None
         items = claiming.verified(claims, self.segment, self.statistics)
         return None if claims and not items else items
@@ -101,7 +101,7 @@ async def _epc(work: _Work) -> Written:
     try:
         questions: list[str] = (await work.assistant.answer(asked, work.tenant))["questions"]
     except AssistFault as fault:
-        log.info("a model does not write; rules do", reason=str(fault), outcome=fault.outcome)
+        log.debug("a model does not write; rules do", reason=str(fault), outcome=fault.outcome)
         questions = []
     items = None
     if questions:

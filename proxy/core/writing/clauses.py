@@ -84,6 +84,11 @@ def clauses(segment: Sequence[SourceMessage]) -> tuple[Clause, ...]:
     return tuple(found)
 
 
+def joined(texts: Sequence[str]) -> str:
+    """Clauses in a row as one text; the comma comes back that parted them."""
+    return re.sub(r"(?<![.!?,;:\u3002\uff01\uff1f])\n", ", ", "\n".join(texts)).replace("\n", " ")
+
+
 def is_order(text: str) -> bool:
     """Whether a text tells a model what to do with its instructions or its memory."""
     return _ORDER.search(text) is not None

@@ -17,7 +17,7 @@ from itertools import groupby
 
 from proxy.core.archive.chunking import query_terms, terms
 from proxy.core.recall.utterance import QUESTION_MARKS, read
-from proxy.core.writing.clauses import Clause, clauses
+from proxy.core.writing.clauses import Clause, clauses, joined
 from proxy.core.writing.cues import Cue, Kind, cues
 from proxy.core.writing.entries import LEAST_TOKENS, PAPER, Count, Weights, cost, share
 from proxy.core.writing.information import TermStatistics
@@ -161,7 +161,7 @@ def _item(
     ats: Sequence[int], kind: Kind, units: Sequence[Unit], segment: Sequence[SourceMessage], statistics: TermStatistics
 ) -> Item:
     first = units[ats[0]]
-    text = " ".join([first.text, *(units[at].clause.text for at in ats[1:])])
+    text = joined([first.text, *(units[at].clause.text for at in ats[1:])])
     spans = tuple(units[at].clause.span(segment) for at in ats)
     return Item(text, spans, _question(kind, first, statistics))
 

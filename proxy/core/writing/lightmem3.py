@@ -18,7 +18,7 @@ from math import sqrt
 from proxy.core.archive.chunking import query_terms
 from proxy.core.recall.ranking import Floats
 from proxy.core.recall.utterance import QUESTION_MARKS, read
-from proxy.core.writing.clauses import TOLD_BY, Clause, clauses
+from proxy.core.writing.clauses import TOLD_BY, Clause, clauses, joined
 from proxy.core.writing.compression import KEEP, compressed
 from proxy.core.writing.entries import ENTRY_TOKENS, LEAST_TOKENS, Count, cost, share
 from proxy.core.writing.information import TermStatistics
@@ -193,6 +193,6 @@ def _told(chosen: Sequence[Clause]) -> str:
     """A line each for what a speaker says in a row."""
     lines = []
     for (_, speaker), said in groupby(chosen, key=lambda clause: (clause.role, clause.speaker)):
-        text = " ".join(clause.text for clause in said)
+        text = joined([clause.text for clause in said])
         lines.append(f"{speaker}: {text}" if speaker else text)
     return "\n".join(lines)

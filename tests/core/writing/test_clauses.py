@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.core.writing.clauses import LONGEST_CHARS, clauses, is_order
+from proxy.core.writing.clauses import LONGEST_CHARS, READ_CHARS, clauses, is_order, joined
 from tests.core.writing.talking import segment
 
 
@@ -65,3 +65,13 @@ def test_talk_about_memory_and_prompts_is_no_order() -> None:
 
 def test_a_run_without_a_full_stop_is_no_clause() -> None:
     assert texts("user: " + "x" * (LONGEST_CHARS + 1)) == []
+
+
+def test_clauses_in_a_row_are_joined_as_they_were_parted() -> None:
+    assert joined(["We moved", "because it rained.", "It rains"]) == "We moved, because it rained. It rains"
+    assert joined([]) == ""
+
+
+def test_a_pasted_text_is_read_no_further_than_its_beginning() -> None:
+    found = clauses(segment("user: " + "The ferry sails at nine. " * 10_000))
+    assert READ_CHARS - 50 < found[-1].stop <= READ_CHARS

@@ -1,3 +1,4 @@
+from proxy.core.writing.clauses import joined
 from proxy.core.writing.cues import Kind
 from proxy.core.writing.entries import ENTRY_TOKENS, PAPER, Weights
 from proxy.core.writing.epc import Probe, Unit, units_of, utility, write
@@ -35,7 +36,7 @@ def test_every_item_cites_what_it_says() -> None:
     items = write(TALK, 1000, count, statistics(TALK))
     assert items
     for item in items:
-        assert " ".join(quoted(TALK, span.occurrence, span.start, span.stop) for span in item.sources) == item.text
+        assert joined([quoted(TALK, span.occurrence, span.start, span.stop) for span in item.sources]) == item.text
 
 
 def test_items_are_in_order_of_the_conversation() -> None:
