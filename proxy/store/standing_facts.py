@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+import orjson
+
 from proxy.core.facts.standing import LAG_SECONDS
 from proxy.domain import Fact, FactCategory, FactOrigin, FactQuery, FactSource, StandingFact, StandingFacts, Stated
 from proxy.store.connection import Ask, Row
@@ -19,6 +21,10 @@ SELECT stated.public, stated.subject, stated.slot, stated.value, stated.single, 
 FROM ({facts}) AS stated LEFT JOIN occurrence ON occurrence.id = stated.occurrence
 ORDER BY stated.said_at DESC, stated.id DESC
 """
+NEWS = """
+SELECT 1 FROM ({facts}) WHERE said_at >= :news OR valid_from BETWEEN :since AND :now
+    OR (valid_until <= :now AND public IN (SELECT value FROM json_each(:told))) LIMIT 1
+"""  # that came, began to hold, or was told and is over
 SINCE = "SELECT created_at FROM occurrence WHERE id = ?"
 
 
@@ -33,10 +39,11 @@ def standing_facts(ask: Ask, query: FactQuery, now: float) -> StandingFacts:
     if visible is None:
         return StandingFacts()
     facts, _, args = visible
-    rows = ask(STATED.format(facts=facts), args)
     since = max((at for (at,) in ask(SINCE, (query.since,))), default=0.0) if query.since else 0.0
-    if not any(_is_news(row, query, since, now) for row in rows):
+    asked = {"news": since - LAG_SECONDS, "since": since, "now": now, "told": orjson.dumps(query.told).decode()}
+    if query.since and not ask(NEWS.format(facts=facts), args | asked):
         return StandingFacts(since=since)
+    rows = ask(STATED.format(facts=facts), args)
     by_slot: dict[tuple[str, str], list[tuple[Stated, bool]]] = defaultdict(list)
     for id, subject, slot, value, single, _, occurrence, full, *_ in rows:
         by_slot[subject, slot].append((Stated(id, value, occurrence, full), bool(single)))
@@ -46,16 +53,9 @@ def standing_facts(ask: Ask, query: FactQuery, now: float) -> StandingFacts:
         same = tuple(one for one, _ in stated if one.value.lower() == fact.value.lower())
         others = (one for one, single in stated if single and one.value.lower() != fact.value.lower())
         found.append(StandingFact(fact, same, tuple(others) if fact.is_single else ()))
-    ended = tuple(_ended(row) for row in rows if row[0] in query.told and row[-1] is not None and row[-1] <= now)
+    over = frozenset(query.told)
+    ended = tuple(_ended(row) for row in rows if row[0] in over and row[-1] is not None and row[-1] <= now)
     return StandingFacts(tuple(found), ended, since)
-
-
-def _is_news(row: Row, query: FactQuery, since: float, now: float) -> bool:
-    """Whether a statement came, began to hold or ended since then."""
-    id, *_, said_at, begins, ends = row
-    if not query.since or said_at >= since - LAG_SECONDS:
-        return True
-    return (begins is not None and since <= begins <= now) or (id in query.told and ends is not None and ends <= now)
 
 
 def _ended(row: Row) -> Fact:

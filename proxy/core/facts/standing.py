@@ -40,8 +40,9 @@ from proxy.domain import (
 from proxy.settings.policy import Policy
 
 LAG_SECONDS = 60.0  # a fact is stored that long after it was said, at most: it may be new though it was said before
-LASTING = frozenset({FactCategory.IDENTITY, FactCategory.PREFERENCE, FactCategory.INSTRUCTION, FactCategory.NOTE})
-"""Kinds that are told without being asked for. What was decided or set concerns one task, and recall finds it."""
+WISHES = frozenset({FactCategory.INSTRUCTION, FactCategory.PREFERENCE, FactCategory.NOTE})
+"""Kinds that nobody asks for and that matter to answers about something else: recall, which is asked, misses them."""
+NAME = "name"  # a slot that many questions name, and each means another one
 CHANGES = ("changed", "ended")  # reasons: what the model sees is no longer so
 
 
@@ -65,11 +66,10 @@ class _Tellable:
     before: Stated | None = None  # named in the line as well
 
     @property
-    def rank(self) -> tuple[bool, bool, bool, int, bool]:
+    def rank(self) -> tuple[bool, bool, bool, int]:
         """Smaller is told first; among equals the order of the look-up."""
-        is_order = self.fact.category is FactCategory.INSTRUCTION
-        is_own = self.fact.subject == USER_SUBJECT
-        return (self.reason not in CHANGES, not self.fact.is_pinned, not is_order, -self.words, not is_own)
+        is_wish = self.fact.category in WISHES
+        return (self.reason not in CHANGES, not self.fact.is_pinned, not is_wish, -self.words)
 
     @property
     def sources(self) -> Sequence[tuple[str, int]]:
@@ -107,7 +107,10 @@ def telling(
     count: Callable[[str], int],
 ) -> Telling:
     """
-    Choose what to tell: what changed, then pinned facts, instructions, what is near to the question, the user's own.
+    Choose what to tell: what changed, then pinned facts, the user's wishes, what is near to the question, and the rest.
+
+    The rest is who the user is, and what was decided in the project that the request names. Who others are, other
+    decisions and settings are told where the question is near to them: a line that nobody needs distracts.
 
     Args:
         conversation: public id of the one that the request continues.
@@ -163,7 +166,7 @@ def _tellable(
         return "its message is in the request"
     if any(stated.occurrence in quoted for stated in one.stated):
         return "its message is quoted"
-    words = len(asked.intersection(terms(said)))
+    words = len(asked.intersection(terms(f"{fact.subject} {'' if fact.slot == NAME else fact.slot} {fact.value}")))
     before = next((stated for stated in one.earlier if stated.full in visible), None)
     if now:
         before = next((stated for stated in one.earlier if as_told(stated.value) == now), None)
@@ -173,8 +176,9 @@ def _tellable(
         return "said before the facts were told"
     if not is_whole and fact.source.conversation == conversation:
         return "said in this conversation"
-    is_lasting = fact.category in LASTING or (fact.category is FactCategory.DECISION and fact.scope)
-    if not (fact.is_pinned or words or is_lasting):
+    is_own = fact.subject == USER_SUBJECT and fact.category is FactCategory.IDENTITY
+    is_decided = fact.category is FactCategory.DECISION and bool(fact.scope)
+    if not (fact.is_pinned or words or fact.category in WISHES or is_own or is_decided):
         return "nobody asks for it"
     return _Tellable(fact, told_line(fact), "standing" if is_whole else "new", words)
 

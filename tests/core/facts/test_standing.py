@@ -9,10 +9,11 @@ import pytest
 
 from proxy.core.block.fact_lines import told, with_facts
 from proxy.core.facts.standing import LAG_SECONDS, Telling, telling
-from proxy.domain import FactCategory, StandingFact, StandingFacts, Stated
+from proxy.domain import Fact, FactCategory, StandingFact, StandingFacts, Stated
 from tests.core.facts.telling import SAID_AT, fact, standing
 
 HOME = standing(fact("home", "Lisbon", occurrence=10), 1000)
+DECISION = FactCategory.DECISION
 PORT = fact("port", "5432", "project", FactCategory.SETTING, occurrence=11)
 
 
@@ -116,21 +117,28 @@ def test_told_fact_that_is_over_no_longer_holds() -> None:
     assert said(standing(fact("home", "Graz")), ended=[HOME], statements=before).reasons == ("changed",)
 
 
-def test_pinned_ones_come_first_then_orders_then_what_is_asked_for_then_the_newest() -> None:
+def test_pinned_ones_come_first_then_wishes_then_what_is_asked_for_then_the_rest() -> None:
     facts = [
-        standing(fact("pet", "Rex")),
+        standing(fact("home", "Graz")),
         standing(fact("employer", "Acme")),
         standing(fact("always", "answer in German", "project", FactCategory.INSTRUCTION)),
-        standing(fact("note", "be brief", "project", FactCategory.NOTE, is_pinned=True)),
+        standing(fact("port", "5432", "project", FactCategory.SETTING, is_pinned=True)),
     ]
     found = said(*facts, question="Who is my employer?")
-    assert [id.split("-")[1] for id in found.ids] == ["note", "always", "employer", "pet"]
+    assert [id.split("-")[1] for id in found.ids] == ["port", "always", "employer", "home"]
 
 
-def test_setting_is_told_only_where_it_is_asked_for_or_pinned() -> None:
-    assert said(standing(PORT)).left_out == {"nobody asks for it": 1}
-    assert said(standing(PORT), question="Which port was it?").lines
-    assert said(standing(fact("port", "1", "project", FactCategory.SETTING, is_pinned=True))).lines
+@pytest.mark.parametrize("one", [PORT, fact("name", "Rex", "dog"), fact("decided", "Flask", category=DECISION)])
+def test_setting_decision_or_name_of_another_is_told_only_where_it_is_asked_for_or_pinned(one: Fact) -> None:
+    assert said(standing(one)).left_out == {"nobody asks for it": 1}
+    assert said(standing(one), question="What is the name?").lines == ()  # of what?
+    assert said(standing(one), question=f"What was it with the {one.subject} {one.value}?").lines
+    assert said(standing(replace(one, is_pinned=True))).lines
+
+
+def test_decisions_are_told_in_the_project_that_the_request_names() -> None:
+    decided = fact("decided", "Flask", "project", DECISION)
+    assert said(standing(replace(decided, scope="shop"))).lines
 
 
 @pytest.mark.parametrize("room", [0, 50, 100, 200])
