@@ -32,11 +32,11 @@ def add_command(command: Command) -> None:
 def _gaps(given: argparse.Namespace) -> int:
     from proxy.commands import offline
 
-    async def run(policy: Policy) -> GapEstimate:
+    async def run(policy: Policy) -> tuple[GapEstimate, bool]:
         async with offline.opened(policy) as archive:
             return await archive.gaps(given.probes, Random(given.seed))
 
-    found, out = asyncio.run(run(quiet_policy(given))), terminal.console()
+    (found, has_model), out = asyncio.run(run(quiet_policy(given))), terminal.console()
     told = as_json(found)
     if given.json:
         out.print(json.dumps(told), soft_wrap=True)
@@ -53,6 +53,8 @@ def _gaps(given: argparse.Namespace) -> int:
         out.print(table)
         out.print()
     out.print(terminal.gaps(told))
+    if not has_model:
+        out.print("the embedding model is missing: this is of recall by words alone; run palimpsest model install")
     return DONE
 
 

@@ -117,10 +117,15 @@ class Commands:
             raise MemoryFault(f"looking for {where}: not found in {self.database.path}")
         return found
 
-    async def gaps(self, probes: int, chance: Random) -> GapEstimate:
-        """What becomes of so many questions that memory asks itself now; see `Prober`. Nothing of it is kept."""
-        await self._embedder.warm()
-        return await self._archive.prober(self._embedder, lambda: self.policy, chance).some(probes)
+    async def gaps(self, probes: int, chance: Random) -> tuple[GapEstimate, bool]:
+        """
+        What becomes of so many questions that memory asks itself now; see `Prober`. Nothing of it is kept.
+
+        Returns:
+            The estimate, and whether there was an embedding model; else it is of recall by words alone.
+        """
+        has_model = await self._embedder.warm()
+        return await self._archive.prober(self._embedder, lambda: self.policy, chance).some(probes), has_model
 
     async def live_gaps(self) -> GapEstimate:
         """What became of those that a running proxy asked itself."""

@@ -32,9 +32,9 @@ async def data(tmp_path: Path) -> Path:
 @pytest.mark.usefixtures("model_folder")
 def test_memory_asks_itself_now(data: Path) -> None:
     assert palimpsest("index", "--data", str(data)).returncode == 0
-    told = orjson.loads(palimpsest("gaps", "--probes", "30", "--json", "--data", str(data)).stdout)
+    told = orjson.loads(palimpsest("gaps", "--probes", "30", "--seed", "7", "--json", "--data", str(data)).stdout)
     assert (told["probes"], told["write_gap"]) == (30, 0)
-    assert told["stages"]["found"] >= 20
+    assert told["stages"]["found"] >= 10
     shown = palimpsest("gaps", "--probes", "5", "--data", str(data))
     assert "of 5 answers" in shown.stdout and shown.returncode == 0
 
@@ -48,6 +48,7 @@ async def test_what_a_proxy_found_out_stands_in_stats_and_beside_a_trail(data: P
     without = {"PALIMPSEST_MODEL__DOWNLOAD": "never", "PALIMPSEST_MODEL__CACHE": str(data / "no-model")}
     stats = palimpsest("stats", "--data", str(data), env=without).stdout
     assert "of 2 answers" in stats and "more in recall" in stats
+    assert "by words alone" in palimpsest("gaps", "--probes", "3", "--data", str(data), env=without).stdout
     asked = ("why-not", "c-1", "inventory label 7014", "--data", str(data))
     assert "in general: of 2 answers" in palimpsest(*asked, env=without).stdout
     assert orjson.loads(palimpsest(*asked, "--json", env=without).stdout)["gaps"]["probes"] == 2
