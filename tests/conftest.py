@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import subprocess
@@ -18,11 +19,22 @@ from proxy.scripted import ScriptedUpstream
 from proxy.settings.policy import ModelPolicy
 from proxy.store.database import Database
 from proxy.store.journal import Journal
+from tests.databases import copied, database_file
 from tests.remembered import Past
 from tests.running import Conversation, Proxy, upstream_on_a_thread
 
+GC_OBJECTS = 50_000  # made since the last look for garbage
 TMPFS_BYTES = 12 << 20
 SLOW_MODULE = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.M)
+
+
+def pytest_configure() -> None:
+    """Thousands of tests stay until the end: looking through them for garbage took a quarter of a quick run's start."""
+    gc.set_threshold(GC_OBJECTS)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -55,10 +67,16 @@ def proxy(shared_upstream: ScriptedUpstream, tmp_path_factory: pytest.TempPathFa
         yield running
 
 
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of an empty database, to be copied: making its tables takes longer than most tests do."""
+    return database_file(tmp_path_factory.mktemp("empty"))
+
+
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
+async def database(tmp_path: Path, empty_database: Path) -> AsyncIterator[Database]:
     """An open database that is empty."""
-    database = Database(tmp_path / "palimpsest.db")
+    database = Database(copied(empty_database, tmp_path))
     await database.open()
     yield database
     await database.close()

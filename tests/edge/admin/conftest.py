@@ -8,15 +8,21 @@ from pathlib import Path
 import pytest
 
 from proxy.store.database import Database
+from tests.databases import copied, database_file
 from tests.edge.admin.asking import AT_HOME, House, two_tenants
 
 
+@pytest.fixture(scope="session")
+def inhabited_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a database with two tenants, to be copied."""
+    return database_file(tmp_path_factory.mktemp("inhabited"), two_tenants)
+
+
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
+async def database(tmp_path: Path, inhabited_database: Path) -> AsyncIterator[Database]:
     """Two tenants, see `two_tenants`."""
-    database = Database(tmp_path / "palimpsest.db")
+    database = Database(copied(inhabited_database, tmp_path))
     await database.open()
-    await two_tenants(database)
     yield database
     await database.close()
 
