@@ -8,7 +8,7 @@ it again when it comes back as the result of a tool.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from proxy.domain import BLOCK_CLOSE, BlockKind, Fact, FactCategory, FactScope, Mode, Reach, Speaker
@@ -30,6 +30,7 @@ class ToldFacts:
 
     text: str
     facts: tuple[Fact, ...]
+    matches: bool = True  # False: nothing has the words that were asked for; these are the newest
 
 
 class FactTools:
@@ -54,7 +55,11 @@ class FactTools:
             ToolError: it may not be looked up like this.
         """
         whose = self._whose(speaker, scope)
-        return _told(await self._facts.recall(whose, pattern, category))
+        if found := await self._facts.recall(whose, pattern, category):
+            return _told(found)
+        # a person's facts are few, and may say it in other words: "home" to who asks where somebody lives
+        known = await self._facts.recall(whose, "", category) if pattern else []
+        return replace(_told(known), matches=False)
 
     async def remember(
         self,

@@ -104,6 +104,7 @@ class KnownFacts(BaseModel):
 
     text: str = Field(description="The facts, one in a line.")
     facts: list[KnownFact]
+    matches: bool = Field(description="False: none of them has the words that were asked for; they are the newest.")
 
 
 class ForgottenFact(BaseModel):
@@ -296,7 +297,9 @@ class _OfferedFacts:
 
 async def _of_facts(asked: Awaitable[ToldFacts]) -> CallToolResult:
     found = await asked
-    return _result(found.text, KnownFacts(text=found.text, facts=[_known(fact) for fact in found.facts]))
+    told = KnownFacts(text=found.text, facts=[_known(fact) for fact in found.facts], matches=found.matches)
+    warning = "" if found.matches or not found.facts else "No fact has these words. The newest:\n"
+    return _result(warning + found.text, told)
 
 
 def _known(fact: Fact) -> KnownFact:

@@ -53,6 +53,15 @@ async def test_what_is_remembered_is_recalled_with_its_id_and_date(house: House)
     assert fact.source.who == "agent/1.0"
 
 
+async def test_where_no_fact_has_the_words_the_newest_are_told_as_such(house: House) -> None:
+    tools = house.tools()
+    assert not (await tools.recall(ANN, "where do I live?")).facts
+    await tools.remember(ANN, "user", "home", "Porto")
+    found = await tools.recall(ANN, "where do I live?")
+    assert [fact.value for fact in found.facts] == ["Porto"] and not found.matches
+    assert (await tools.recall(ANN, "home")).matches
+
+
 async def test_nobody_else_recalls_or_forgets_it(house: House) -> None:
     tools = house.tools()
     (fact,) = (await tools.remember(ANN, "project", "port", "5432")).facts

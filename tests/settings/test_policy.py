@@ -6,6 +6,7 @@ from pydantic import BaseModel, ValidationError
 
 from proxy.domain import Mode
 from proxy.settings.policy import (
+    FactsPolicy,
     KeyPolicy,
     ListenPolicy,
     MemoryPolicy,
@@ -52,6 +53,11 @@ def test_any_other_address_is_not_loopback(host: str) -> None:
 @pytest.mark.parametrize(("said", "meant"), [(True, Mode.ON), (False, Mode.OFF), ("read-only", Mode.READ_ONLY)])
 def test_on_and_off_mean_modes_also_where_yaml_reads_booleans(said: object, meant: Mode) -> None:
     assert MemoryPolicy.model_validate({"mode": said}).mode is meant
+
+
+@pytest.mark.parametrize(("said", "is_on"), [(False, False), ("off", False), ("suggest", True), ("use", True)])
+def test_facts_are_off_also_where_yaml_reads_a_boolean(said: object, is_on: bool) -> None:
+    assert FactsPolicy.model_validate({"policy": said}).is_on is is_on
 
 
 @pytest.mark.parametrize(
