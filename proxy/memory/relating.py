@@ -12,12 +12,14 @@ from typing import Protocol
 
 from proxy.core.consolidation import relations
 from proxy.core.consolidation.relations import Edge, names_of
-from proxy.memory.consolidation_batches import ASKED_ITEMS, BATCH_ITEMS, Batches, Outcome
+from proxy.memory.consolidation_batches import ASKED_ITEMS, Batches, Outcome
 from proxy.store import graph
 from proxy.store.connection import Ask, Transaction
 from proxy.store.consolidations import Action
 from proxy.store.database import Database
 from proxy.store.items import Group, StoredItem, items_of, mark_related
+
+RELATED_ITEMS = 64  # whose relations are written at a time: some 20 ms in which requests wait to be journalled
 
 
 class RelationJudge(Protocol):
@@ -58,26 +60,24 @@ class Relater:
         stated = {item: frozenset(e for e in edges if e.relation != "related-to") for item, edges in stored.items()}
         whole = {item.id: found.get(item.id, frozenset()) | stated.get(item.id, frozenset()) for item in items}
         changed = [item for item, edges in whole.items() if edges != stored.get(item, frozenset())]
-        for start in range(0, max(len(changed), 1), BATCH_ITEMS):
-            some = changed[start : start + BATCH_ITEMS]
-            actions = [Action(item, 0, "related", f"{len(whole[item])} relations") for item in some]
-            if dry_run:
-                outcome.done["related"] += len(actions)
-                continue
+        if dry_run:
+            outcome.done["related"] += len(changed)
+            return
+        for start in range(0, len(changed), RELATED_ITEMS):
+            actions = [
+                Action(item, 0, "related", f"{len(whole[item])} relations")
+                for item in changed[start : start + RELATED_ITEMS]
+            ]
 
             def work(transaction: Transaction, actions: Sequence[Action] = actions) -> None:
-                for action in self._batches.act(transaction, group, actions, outcome):
-                    graph.relate(transaction, group.tenant, action.item, whole[action.item])
-                graph.forget_unused(transaction, group.tenant)
+                done = self._batches.act(transaction, group, actions, outcome)
+                graph.relate(transaction, group.tenant, {action.item: whole[action.item] for action in done})
 
-            if actions:
-                await self._batches.transact(work)
-        if not dry_run:
-            read = functools.partial(
-                mark_related, items=[item.id for item in items if item.related < relations.VERSION],
-                version=relations.VERSION,
-            )  # fmt: skip
-            await self._batches.transact(read)
+            await self._batches.transact(work)
+        if any(edges - whole[item] for item, edges in stored.items()):
+            await self._batches.transact(functools.partial(graph.forget_unused, tenant=group.tenant))
+        new = [item.id for item in items if item.related < relations.VERSION]
+        await self._batches.transact(functools.partial(mark_related, items=new, version=relations.VERSION))
 
     async def _by_model(
         self, items: Sequence[StoredItem], tenant: str, people: frozenset[str]

@@ -18,15 +18,19 @@ from proxy.store.connection import Ask, Transaction
 from proxy.store.items import HIDDEN
 from proxy.store.messages import ids
 
-EDGE = """
-SELECT edge.id FROM edge JOIN node AS a ON a.id = edge.source JOIN node AS b ON b.id = edge.target
-WHERE edge.tenant = ? AND edge.relation = ? AND a.kind = ? AND a.name = ? AND b.kind = ? AND b.name = ?
-"""
 ADD_NODE = "INSERT OR IGNORE INTO node(tenant, kind, name) VALUES (?, ?, ?)"
-ADD_EDGE = """
-INSERT OR IGNORE INTO edge(tenant, source, relation, target)
-SELECT a.tenant, a.id, ?2, b.id FROM node AS a JOIN node AS b ON b.tenant = a.tenant
-WHERE a.tenant = ?1 AND a.kind = ?3 AND a.name = ?4 AND b.kind = ?5 AND b.name = ?6
+# "CROSS": by the names of both nodes, and never through all edges of a tenant.
+ENDS = """
+node AS a CROSS JOIN node AS b ON b.tenant = a.tenant AND b.kind = ?5 AND b.name = ?6
+"""
+THESE = "a.tenant = ?1 AND a.kind = ?3 AND a.name = ?4"
+ADD_EDGE = f"""
+INSERT OR IGNORE INTO edge(tenant, source, relation, target) SELECT a.tenant, a.id, ?2, b.id FROM {ENDS} WHERE {THESE}
+"""
+ADD_EVIDENCE = f"""
+INSERT OR IGNORE INTO edge_evidence(edge, item) SELECT edge.id, ?7 FROM {ENDS}
+CROSS JOIN edge ON edge.tenant = a.tenant AND edge.source = a.id AND edge.relation = ?2 AND edge.target = b.id
+WHERE {THESE}
 """
 EVIDENCE = f"""
 SELECT edge.id, edge.relation, a.kind, a.name, b.kind, b.name,
@@ -76,15 +80,15 @@ def edges_of_items(ask: Ask, items: Iterable[int]) -> Mapping[int, frozenset[Edg
     return {item: frozenset(edges) for item, edges in found.items()}
 
 
-def relate(transaction: Transaction, tenant: int, item: int, edges: Collection[Edge]) -> None:
-    """Let an item speak for these edges of its tenant, and for no others."""
-    transaction.write("DELETE FROM edge_evidence WHERE item = ?", [(item,)])
-    for edge in edges:
-        named = (tenant, edge.relation, edge.source.kind, edge.source.name, edge.target.kind, edge.target.name)
-        transaction.write(ADD_NODE, [(tenant, node.kind, node.name) for node in (edge.source, edge.target)])
-        transaction.write(ADD_EDGE, [named])
-        ((id,),) = transaction.read(EDGE, named)
-        transaction.write("INSERT OR IGNORE INTO edge_evidence(edge, item) VALUES (?, ?)", [(id, item)])
+def relate(transaction: Transaction, tenant: int, related: Mapping[int, Collection[Edge]]) -> None:
+    """Let items, by id, speak for these edges of their tenant, and for no others."""
+    edges = {edge for some in related.values() for edge in some}
+    nodes = {node for edge in edges for node in edge.nodes}
+    transaction.write("DELETE FROM edge_evidence WHERE item = ?", [(item,) for item in related])
+    transaction.write(ADD_NODE, [(tenant, node.kind, node.name) for node in nodes])
+    transaction.write(ADD_EDGE, [_named(tenant, edge) for edge in edges])
+    spoken_for = [(*_named(tenant, edge), item) for item, some in related.items() for edge in some]
+    transaction.write(ADD_EVIDENCE, spoken_for)
 
 
 def forget_unused(transaction: Transaction, tenant: int) -> None:
@@ -112,3 +116,7 @@ def _edge(relation: str, *ends: str) -> Edge:
 def edge_count(ask: Ask) -> int:
     """How many edges there are, of all tenants."""
     return int(ask("SELECT count(*) FROM edge")[0][0])
+
+
+def _named(tenant: int, edge: Edge) -> tuple[object, ...]:
+    return (tenant, edge.relation, edge.source.kind, edge.source.name, edge.target.kind, edge.target.name)

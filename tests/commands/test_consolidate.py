@@ -35,7 +35,7 @@ def consolidate(data: Path, *arguments: str, **settings: str) -> tuple[int, str,
 
 def test_items_are_consolidated_listed_and_taken_back(data: Path) -> None:
     status, told, _ = consolidate(data, "--user", "ann", "--dry-run")
-    assert (status, "item 1 would be superseded for 2: a newer value of: favourite colour" in told) == (0, True)
+    assert (status, "item 1 would be superseded for 2: a newer value of: favorite color" in told) == (0, True)
     status, told, _ = consolidate(data, "--user", "ann", "--json")
     done = orjson.loads(told)
     assert (status, done["items"], done["superseded"], done["related"], done["kept"]) == (0, 3, 1, 1, 0)

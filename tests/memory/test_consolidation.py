@@ -94,7 +94,7 @@ async def test_a_dry_run_says_what_would_be_done_and_writes_nothing(
     before = await everything(database)
     outcome = await consolidator.run(dry_run=True)
     assert [(action.item, action.what, action.heir) for action in outcome.actions] == [(1, "superseded", 2)]
-    assert outcome.told()["would"][0]["why"] == "a newer value of: favourite colour"
+    assert outcome.told()["would"][0]["why"] == "a newer value of: favorite color"
     assert await everything(database) == before
     assert await database.read("SELECT * FROM task") == []
 

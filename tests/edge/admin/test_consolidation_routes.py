@@ -51,7 +51,7 @@ async def test_a_run_is_shown_with_its_reasons_and_taken_back(house: House) -> N
     assert [one["run"] for one in (await house.get("consolidation"))["runs"]] == [run]
     steps = (await house.get(f"consolidation/{run}"))["steps"]
     assert [(step["what"], step["why"]) for step in steps] == [
-        ("superseded", "a newer value of: favourite colour"),
+        ("superseded", "a newer value of: favorite color"),
         ("related", "1 relations"),
     ]
     assert (await house.get(f"consolidation/{run}", ACME))["steps"] == []
