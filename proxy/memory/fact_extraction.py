@@ -109,7 +109,8 @@ class FactExtraction:
         if claimed is None:
             return False
         started = perf_counter()
-        found, broken = await asyncio.to_thread(self._extracted, claimed.sources)
+        read = await self._database.ask(functools.partial(store.sources, claimed=claimed))
+        found, broken = await asyncio.to_thread(self._extracted, read)
         for reason in broken.values():
             self.has_set_aside = True
             self._counts.fault("quarantine")
@@ -117,6 +118,7 @@ class FactExtraction:
         save = functools.partial(
             store.save,
             claimed=claimed,
+            read=read,
             found=found,
             broken=broken,
             version=self._version,

@@ -31,8 +31,9 @@ SELECT occurrence.id, conversation.id, conversation.public, conversation.user, c
     iif(occurrence.role IN ('user', 'tool', 'function'), content.text, '')
 FROM occurrence JOIN turn ON turn.id = occurrence.turn JOIN conversation ON conversation.id = occurrence.conversation
 JOIN tenant ON tenant.id = conversation.tenant JOIN content ON content.id = occurrence.content
-WHERE occurrence.id > ? ORDER BY occurrence.id LIMIT ?
+WHERE occurrence.id > ? AND occurrence.id <= ? ORDER BY occurrence.id
 """
+LAST = "SELECT max(id) FROM (SELECT id FROM occurrence WHERE id > ? ORDER BY id LIMIT ?)"
 WAITING = f"""
 SELECT occurrence.id, occurrence.created_at FROM occurrence
 WHERE occurrence.id > ifnull((SELECT next FROM task WHERE name = '{EXTRACTION}'), 0) ORDER BY occurrence.id LIMIT 1
@@ -82,11 +83,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Messages that one worker was given: behind `after`, up to the last of `sources`; its lease ends at `until_ms`."""
+    """Messages that one worker was given: behind occurrence `after`, up to `last`; its lease ends at `until_ms`."""
 
     after: int
+    last: int
     until_ms: int
-    sources: tuple[Source, ...]
 
 
 def begin(transaction: Transaction, version: int) -> bool:
@@ -112,17 +113,21 @@ def waiting(ask: Ask) -> float:
 def claim(transaction: Transaction, now_ms: int, until_ms: int) -> Claim | None:
     """The next messages; None: there are none, or another worker has them."""
     after = _after(transaction)
-    if not transaction.read("SELECT 1 FROM occurrence WHERE id > ? LIMIT 1", (after,)):
+    ((last,),) = transaction.read(LAST, (after, BATCH_MESSAGES))
+    if last is None or not lease(transaction, LEASE, 0, now_ms, until_ms):
         return None
-    if not lease(transaction, LEASE, 0, now_ms, until_ms):
-        return None
-    rows = transaction.read(NEXT, (after, BATCH_MESSAGES))
-    return Claim(after, until_ms, tuple(Source(*row) for row in rows))
+    return Claim(after, last, until_ms)
+
+
+def sources(ask: Ask, claimed: Claim) -> list[Source]:
+    """The messages of a claim; texts may be long, and who writes meanwhile does not wait for their reading."""
+    return [Source(*row) for row in ask(NEXT, (claimed.after, claimed.last))]
 
 
 def save(
     transaction: Transaction,
     claimed: Claim,
+    read: Sequence[Source],
     found: Mapping[int, Sequence[FactProposal]],
     broken: Mapping[int, str],
     version: int,
@@ -135,13 +140,13 @@ def save(
     What was erased or forgotten since they were read is left out. None: another worker took over, or all is made again.
 
     Args:
+        read: the messages, as `sources` has them.
         found: proposals by occurrence.
         broken: why the extraction of a message failed, by occurrence.
         key_of: the key of a tenant, by its name.
     """
     if not _is_mine(transaction, claimed):
         return None
-    last = claimed.sources[-1].occurrence
     there = {
         row[0]
         for row in transaction.read(
@@ -152,19 +157,21 @@ def save(
     }
     pinned = {
         row[0]
-        for row in transaction.read(f"SELECT public FROM fact WHERE {IN_RANGE} AND pinned", (claimed.after, last))
+        for row in transaction.read(
+            f"SELECT public FROM fact WHERE {IN_RANGE} AND pinned", (claimed.after, claimed.last)
+        )
     }
-    put_zeros(transaction, "fact", ("subject", "slot", "value"), IN_RANGE, claimed.after, last)
-    transaction.write(f"DELETE FROM fact WHERE {IN_RANGE}", [(claimed.after, last)])
+    put_zeros(transaction, "fact", ("subject", "slot", "value"), IN_RANGE, claimed.after, claimed.last)
+    transaction.write(f"DELETE FROM fact WHERE {IN_RANGE}", [(claimed.after, claimed.last)])
     rows = [
         row
-        for source in claimed.sources
+        for source in read
         if source.occurrence in there
         for row in _rows(transaction, source, found[source.occurrence], version, key_of(source.tenant_name), pinned)
     ]
     transaction.write(STORE, rows)
     transaction.write(SET_ASIDE, [(reason, now, occurrence) for occurrence, reason in broken.items()])
-    transaction.write("INSERT OR REPLACE INTO task(name, next, stop) VALUES (?, ?, 0)", [(EXTRACTION, last)])
+    transaction.write("INSERT OR REPLACE INTO task(name, next, stop) VALUES (?, ?, 0)", [(EXTRACTION, claimed.last)])
     release(transaction, LEASE, claimed.until_ms)
     return len(rows)
 

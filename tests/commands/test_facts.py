@@ -33,7 +33,6 @@ def facts(data: Path, *words: str, policy: str = "suggest") -> CompletedProcess[
 
 
 def test_facts_are_extracted_listed_told_pinned_and_forgotten(data: Path) -> None:
-    assert "no facts" in facts(data).stderr
     assert orjson.loads(facts(data, "rebuild", "--json").stdout) == {"statements": {"identity": 2}}
     (home,) = orjson.loads(facts(data, "--json").stdout)["facts"]
     assert (home["value"], home["user"]) == ("Porto", "ann")
@@ -45,9 +44,9 @@ def test_facts_are_extracted_listed_told_pinned_and_forgotten(data: Path) -> Non
     assert "Rex [bold]" in shown and "pinned" in shown and "until 2099-01-01" in shown
     assert facts(data, "unpin", id).returncode == 0
     assert facts(data, "forget", home["id"]).stdout.startswith("forgotten: user")
-    assert "Lisbon" in facts(data).stdout
     facts(data, "rebuild")
-    assert "Porto" not in facts(data, "--history").stdout
+    left = facts(data, "--history").stdout
+    assert "Lisbon" in left and "Porto" not in left
     assert "no fact" in facts(data, "pin", home["id"]).stderr
 
 
@@ -55,7 +54,6 @@ def test_what_is_wrong_is_said(data: Path) -> None:
     for words, said in (
         (("remember", "user", "dog", " "), "value: must be"),
         (("remember", "user", "dog", "Rex", "--until", "soon"), "--until: must be a day"),
-        (("remember", "user", "dog", "Rex", "--until", "2020-01-01"), "valid_until: is over"),
     ):
         done = facts(data, *words)
         assert done.returncode == 2 and said in done.stderr

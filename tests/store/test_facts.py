@@ -32,12 +32,17 @@ async def extracted(database: Database) -> None:
     while await database.ask(extraction.waiting):
         claimed = await database.transact(lambda t: extraction.claim(t, 0, 30_000))
         assert claimed is not None
-        found = {source.occurrence: proposal(source.text) for source in claimed.sources if source.may_state}
-        await database.transact(
-            functools.partial(
-                extraction.save, claimed=claimed, found=found, broken={}, version=1, key_of=key_of, now=NOW
-            )
-        )
+        await saved(database, claimed)
+
+
+async def saved(database: Database, claimed: extraction.Claim) -> int | None:
+    """Extract what was claimed."""
+    read = await database.ask(functools.partial(extraction.sources, claimed=claimed))
+    found = {source.occurrence: proposal(source.text) for source in read if source.may_state}
+    save = functools.partial(
+        extraction.save, claimed=claimed, read=read, found=found, broken={}, version=1, key_of=key_of, now=NOW
+    )
+    return await database.transact(save)
 
 
 @pytest.fixture
