@@ -252,7 +252,7 @@ class _Proxy:
         memory = self._memory
         parts = (memory.database, memory.recall, memory.forgetting, policy, self._secret, time.time)
         speakers = Speakers(policy, self._signals, keyring, self._secret)
-        facts = FactTools(memory.facts, policy)
+        facts = FactTools(memory.facts, policy, self._switches.off_for)
         names = [name for name in policy.mcp.tools if policy.facts.is_on or name not in FACT_TOOLS]
         return McpEndpoint(MemoryTools(*parts), facts, names, speakers.of)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 
 from proxy.domain import BLOCK_CLOSE, BlockKind, Fact, FactCategory, FactScope, Mode, Reach, Speaker
 from proxy.errors import PolicyError
@@ -36,9 +37,14 @@ class ToldFacts:
 class FactTools:
     """The tools over one database."""
 
-    def __init__(self, facts: Facts, policy: Policy) -> None:
+    def __init__(self, facts: Facts, policy: Policy, off_for: frozenset[str] = frozenset()) -> None:
+        """
+        Args:
+            off_for: tenants for whom memory is switched off; "" everybody.
+        """
         self._facts = facts
         self._policy = policy
+        self._off_for = off_for
 
     async def recall(
         self, speaker: Speaker, pattern: str = "", category: FactCategory | None = None, scope: str = ""
@@ -82,7 +88,7 @@ class FactTools:
             MemoryFault: it could not be stored.
             PolicyError, ToolError: it is no fact, or may not be stored.
         """
-        self._refuse_readers(speaker)
+        self._refuse_writing(speaker)
         self._whose(speaker)
         until = _seconds(valid_until) if valid_until else None
         telling = Telling(
@@ -100,7 +106,7 @@ class FactTools:
             MemoryFault: it could not be done.
             ToolError: the speaker's user has no such fact, or the key only reads.
         """
-        self._refuse_readers(speaker)
+        self._refuse_writing(speaker)
         self._whose(speaker)
         fact = await self._facts.one(speaker.tenant, id)
         if fact is None or fact.user != speaker.user:
@@ -115,11 +121,15 @@ class FactTools:
             speaker.tenant, speaker.user, None if scope == EVERYWHERE else scope or speaker.scope, reach=reach
         )
 
-    def _refuse_readers(self, speaker: Speaker) -> None:
+    def _refuse_writing(self, speaker: Speaker) -> None:
         if speaker.is_read_only:
             raise ToolError("this key only reads")
-        if self._policy.memory.mode is not Mode.ON:
-            raise ToolError(f"memory.mode is {self._policy.memory.mode}: nothing is written")
+        memory = self._policy.memory
+        if memory.mode is not Mode.ON:
+            raise ToolError(f"memory.mode is {memory.mode}: nothing is written")
+        patterns = memory.off_for_tenants
+        if self._off_for & {"", speaker.tenant} or any(fnmatchcase(speaker.tenant, one) for one in patterns):
+            raise ToolError("memory is switched off: nothing is written")
 
 
 def _told(facts: Sequence[Fact]) -> ToldFacts:
