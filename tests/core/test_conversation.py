@@ -296,6 +296,45 @@ class Talk:
         """The client drops all but its last messages."""
         self.client.messages = [self.client.messages[0], *self.client.messages[-keep:]]
 
+    def go_on(self, step: str, at: int) -> None:
+        """One of `STEPS`, the `at`-th."""
+        journal, client, newest = self.core.journal, self.client, 1e9 + at * 1e6
+        match step:
+            case "ask":
+                client.ask(prose(12, at))
+            case "tool":
+                client.messages += [
+                    calling((f"call-{at}", "read", {"path": f"{at}"})),
+                    tool(f"call-{at}", prose(9, at)),
+                ]
+                client.send()
+            case "compact":
+                self.compact(min(4, len(client.messages) - 1))
+                client.ask(prose(15, ("behind", at)))
+            case "edit":
+                while client.messages[-1]["role"] != "user":
+                    client.messages.pop()
+                client.messages.pop()
+                client.ask(prose(15, ("other", at)))
+            case "again":
+                while client.messages[-1]["role"] not in ("user", "tool"):
+                    client.messages.pop()
+                client.send(prose(20, ("again", at)))
+            case "new":
+                more = standing(fact(f"pet {at}", "Rex", said_at=newest))
+                journal.standing_facts = (more, *journal.standing_facts)
+            case "move":
+                journal.standing_facts = (standing(fact("home", f"Town {at}", said_at=newest)), NAME)
+            case "end":
+                journal.ended = (NAME.fact,)
+                journal.standing_facts = tuple(one for one in journal.standing_facts if one is not NAME)
+            case _:
+                changed = {"reach": {"memory": {"reach": "user"}}}.get(step, {"facts": {"policy": step}})
+                given = USE.model_dump() | {}
+                for part, values in changed.items():
+                    given[part] |= values
+                self.core.rules = rules_of(Policy.model_validate(given))
+
 
 def test_conversation_begins_with_what_stands_and_does_not_hear_it_again():
     talk = Talk(HOME, NAME)
@@ -429,42 +468,7 @@ def test_whatever_happens_blocks_are_repeated_as_they_were_and_nothing_is_told_t
     talk = Talk(HOME, NAME)
     said: dict[str, str] = {}  # blocks by the message that carries them
     for at, step in enumerate(["ask", *steps]):
-        journal, client, newest = talk.core.journal, talk.client, 1e9 + at * 1e6
-        match step:
-            case "ask":
-                client.ask(prose(12, at))
-            case "tool":
-                client.messages += [
-                    calling((f"call-{at}", "read", {"path": f"{at}"})),
-                    tool(f"call-{at}", prose(9, at)),
-                ]
-                client.send()
-            case "compact":
-                talk.compact(min(4, len(client.messages) - 1))
-                client.ask(prose(15, ("behind", at)))
-            case "edit":
-                while client.messages[-1]["role"] != "user":
-                    client.messages.pop()
-                client.messages.pop()
-                client.ask(prose(15, ("other", at)))
-            case "again":
-                while client.messages[-1]["role"] not in ("user", "tool"):
-                    client.messages.pop()
-                client.send(prose(20, ("again", at)))
-            case "new":
-                more = standing(fact(f"pet {at}", "Rex", said_at=newest))
-                journal.standing_facts = (more, *journal.standing_facts)
-            case "move":
-                journal.standing_facts = (standing(fact("home", f"Town {at}", said_at=newest)), NAME)
-            case "end":
-                journal.ended = (NAME.fact,)
-                journal.standing_facts = tuple(one for one in journal.standing_facts if one is not NAME)
-            case _:
-                changed = {"reach": {"memory": {"reach": "user"}}}.get(step, {"facts": {"policy": step}})
-                given = USE.model_dump() | {}
-                for part, values in changed.items():
-                    given[part] |= values
-                talk.core.rules = rules_of(Policy.model_validate(given))
+        talk.go_on(step, at)
         decision = talk.core.decisions.pop() if talk.core.decisions else None
         if decision is None:
             continue
@@ -476,10 +480,25 @@ def test_whatever_happens_blocks_are_repeated_as_they_were_and_nothing_is_told_t
         said[carriers[decision.anchor].text] = decision.block.text
         before = told(stored.block.text for stored in decision.replayed.standing)
         for statement, holds in told([decision.block.text]).items():
-            is_overruled = not statement.endswith(f": {told_value(HOME.fact, before)}")
+            is_overruled = " home: " in statement and not statement.endswith(f": {told_value(HOME.fact, before)}")
             assert before.get(statement) is not holds or is_overruled
         lines = [line for line in decision.block.text.splitlines() if line.startswith("fact: ")]
         assert sum(len(f"{line}\n") // CHARS_PER_TOKEN for line in lines) <= USE.facts.tokens
+
+
+@given(STEPS)
+@settings(max_examples=15, deadline=None)
+def test_facts_that_are_only_suggested_change_nothing(steps: list[str]):
+    suggesting, off = (
+        Talk(HOME, NAME, policy=Policy.model_validate({"facts": {"policy": policy}, "memory": {"reach": "tenant"}}))
+        for policy in ("suggest", "off")
+    )
+    for at, step in enumerate(["ask", *steps]):
+        if step not in ("off", "use", "reach"):
+            suggesting.go_on(step, at)
+            off.go_on(step, at)
+    assert suggesting.core.decisions == off.core.decisions
+    assert not any("facts" in decision.explain for decision in suggesting.core.decisions)
 
 
 # --- what fails ------------------------------------------------------------------------------------
