@@ -605,7 +605,7 @@ class FactsPolicy(_Part):
         "searched and told by tools; requests stay as they are. use: those of the user's project also go into "
         "requests.",
     )
-    tokens: int = Field(300, ge=1, description="The most tokens of facts in one request.")
+    tokens: int = Field(120, ge=1, description="The most tokens of facts that are newly told in one request.")
 
     @field_validator("policy", mode="before")
     @classmethod
