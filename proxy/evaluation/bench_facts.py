@@ -1,7 +1,7 @@
 """
 Benchmark: how many of the facts that patterns take from messages are right.
 
-A label is a judgement by a person who read the statement with what stands around it: right, or why not. Labels refer to
+A label is the judgement of a reader of the statement with what stands around it: right, or why not. Labels refer to
 the data by set, conversation, message, place and a digest of the fact, so that no text of the data is kept with them,
 and a fact that a changed pattern words differently has no label until it is read again.
 """
@@ -70,7 +70,7 @@ async def run(given: argparse.Namespace) -> Report:
     found = proposed(said, labels)
     if given.new:
         with given.new.open("w", encoding="utf-8", newline="") as file:
-            lines = [(*one.label, one.verdict) for one in found if one.verdict == UNLABELLED]
+            lines = [(*one.label, one.verdict, 1) for one in found if one.verdict == UNLABELLED]
             csv.writer(file, delimiter="\t", lineterminator="\n").writerows(lines)
     return report([str(path) for path in given.data], found, len(said), given.show)
 
@@ -115,7 +115,7 @@ def label_of(said: Said, fact: FactProposal) -> Label:
 
 def read_labels(path: Path) -> dict[Label, str]:
     """
-    The judgements of a file, one a line: the parts of a `Label`, and the verdict.
+    The judgements of a file, one a line: the parts of a `Label`, the verdict, and how many read it (or nothing).
 
     Raises:
         PolicyError: it cannot be read.
@@ -124,10 +124,14 @@ def read_labels(path: Path) -> dict[Label, str]:
         with path.open(encoding="utf-8", newline="") as lines:
             return {
                 (dataset, conversation, message, int(start), int(stop), digest): verdict
-                for dataset, conversation, message, start, stop, digest, verdict in csv.reader(lines, delimiter="\t")
+                for dataset, conversation, message, start, stop, digest, verdict, *_ in csv.reader(
+                    lines, delimiter="\t"
+                )
             }
     except (OSError, ValueError) as cause:
-        raise PolicyError(f"reading the labels of {path}: {cause}; expected seven values a line") from cause
+        raise PolicyError(
+            f"reading the labels of {path}: {cause}; expected seven values a line, and how many read it"
+        ) from cause
 
 
 def report(data: Sequence[str], found: Sequence[Proposed], n: int, show: str | None = None) -> Report:

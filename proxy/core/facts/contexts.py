@@ -23,6 +23,12 @@ _PRESUPPOSING = re.compile(r"\b(?:because|since|considering|given(?: that)?|now 
 # A decision may stand behind it without a comma.
 _OPENED = re.compile(r"^\s*(?:after|in|for|at|on|last|this|yesterday|today)\b[\w' -]{0,60}\s$", re.IGNORECASE)
 _ABOUT = re.compile(r"\s*(?P<about>(?:for|in|on) [\w' -]{2,60}),?\s$", re.IGNORECASE)
+# A task: what shall always hold there, holds for what is made.
+_MAKING = re.compile(
+    r"\s*[-*\u2022]?\s*(?:please |now |then |also |can you |could you |let's |I want you to |I need you to )*"
+    r"(?:create|add|write|implement|build|make|generate|design|draft|develop|update|refactor|fix|change|modify)\b",
+    re.IGNORECASE,
+)
 # Goes on about what something always does, and is no order.
 _ADDED = re.compile(r"\b(?:and|but|because|since|as|that)\s+$", re.IGNORECASE)
 # Parts a statement from the clause before it.
@@ -77,7 +83,7 @@ def beginning(leading: str) -> Beginning:
         return Beginning.STATEMENT
     if _ASKING.match(leading):
         return Beginning.NOTHING
-    goes_on = _ADDED.search(leading) is not None
+    goes_on = _ADDED.search(leading) is not None or _MAKING.match(leading) is not None
     if not _PARTED.search(lead[0]) and _UNSURE.search(_CLAUSE.split(leading[: lead.start()])[-1]):
         return Beginning.NOTHING if goes_on else Beginning.ORDER
     return Beginning.STATEMENT if goes_on else Beginning.ANYTHING

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from proxy.domain import PROJECT_SUBJECT, USER_SUBJECT, FactCategory
 
 # The share of facts that were right on conversations, rounded down (tests/core/facts/labels.tsv). Nobody there asked
-# for something to be remembered, so notes have the lowest of the others.
+# for something to be remembered, so notes have less than the others.
 CONFIDENCE: Mapping[FactCategory, float] = {
     FactCategory.IDENTITY: 0.97,
     FactCategory.PREFERENCE: 0.95,
     FactCategory.INSTRUCTION: 0.97,
-    FactCategory.DECISION: 0.90,
+    FactCategory.DECISION: 0.95,
     FactCategory.NOTE: 0.90,
     FactCategory.SETTING: 0.97,
 }

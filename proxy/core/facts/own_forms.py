@@ -175,7 +175,7 @@ OF_I = (
     ),
     many(PREFERENCE, "does not take", rf"I (?:do not|don't|never|can't|cannot) (?:eat|drink) {CLAUSE}"),
     many(PREFERENCE, "prefers", rf"I {OFTEN}prefer (?!(?:if|when|that|not)\b){CLAUSE}"),
-    many(PREFERENCE, "likes", rf"I {OFTEN}(?:love|enjoy|like) (?:also )?(?!{NOT_LIKED}\b){CLAUSE}"),
+    many(PREFERENCE, "likes", rf"I {OFTEN}(?:love|enjoy|like(?! to\b)) (?:also )?(?!{NOT_LIKED}\b){CLAUSE}"),
     many(
         *(PREFERENCE, "dislikes"),
         rf"I (?:really |absolutely )?(?:hate|dislike|can't stand|detest) (?!{NOT_LIKED}\b){CLAUSE}",

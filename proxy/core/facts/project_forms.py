@@ -10,8 +10,10 @@ from proxy.core.facts.vocabulary import (
     CAPITALISED,
     CLAUSE_END,
     END,
+    NAMELESS,
     NOUN,
     NUMBER,
+    NUMBER_OF_ONE,
     OF_IT,
     ORDER,
     PATH,
@@ -31,7 +33,7 @@ NOTE, SETTING = FactCategory.NOTE, FactCategory.SETTING
 _ARE = r"(?:I'm|I am|[Ww]e're|[Ww]e are)"
 _ANYONE = r"(?:I|[Ww]e)"
 _HAVE = rf"{_ANYONE}(?:'ve| have)? (?:(?:finally|just|both|already|also|all|actually|now|recently|eventually) ){{0,2}}"
-_THE = r"(?:[Tt]he|[Oo]ur|[Mm]y)"
+_THE = rf"(?:[Oo]ur|(?:[Tt]he|[Mm]y){NAMELESS})"
 _PLEASE = r"(?:[Pp]lease )?"
 _REST = r"(?P<value>\S.{7,280}?)"  # of a sentence
 
@@ -164,7 +166,7 @@ SETTINGS = (
     ),
     one(
         *(SETTING, ""),
-        rf"(?:[Tt]he|[Oo]ur) (?P<slot>{NOUN}?{NUMBER}{OF_IT}) is "
+        rf"{_THE} (?P<slot>{NOUN}?(?:{NUMBER}|(?<!\b[Oo]ur ){NUMBER_OF_ONE}){OF_IT}) is "
         rf"`?(?P<value>(?=[^\s,]*\d)[\w+][\w+/#.-]*\w)`?{TOKEN_END}",
     ),
     one(

@@ -14,6 +14,7 @@ from proxy.core.facts.contexts import beginning, is_presupposed, is_supposed, is
 from proxy.core.facts.form import CONFIDENCE, Form
 from proxy.core.facts.forms import FORMS
 from proxy.core.facts.sentences import Sentence, sentences
+from proxy.core.facts.vocabulary import DAY_OR_MONTH
 from proxy.domain import USER_SUBJECT, FactCategory, FactProposal
 
 MOST_VALUE_CHARS = 170  # a longer clause says more than one thing
@@ -35,6 +36,7 @@ _POINTING = re.compile(
     re.IGNORECASE,
 )
 _CUT = re.compile(r"\\|\.\.\.?$|\u2026$")  # formulas have stops of their own
+_WISHED = re.compile(r"\bplease\b", re.IGNORECASE)  # "I like a latte please" is an order at the counter
 _REMOVED = re.compile(r"\[(?:redacted|withheld)\b")  # what stood there was a credential
 _CREDENTIAL = re.compile(
     r"\b(?:password|passwd|passcode|passphrase|pin|secret|api[ -]?key|access key|private key|token|credentials?)\b"
@@ -43,7 +45,8 @@ _CREDENTIAL = re.compile(
 )
 _NO_VALUE = re.compile(
     r"(?:not|no|a|an|the|one|ones|so|something|anything|nothing|everything|what|whatever|as|on|to|very|too|also|both"
-    r"|option \w+|to do so|him|her|us|me|dr|prof|.* instead)$"
+    r"|option \w+|to do so|him|her|us|me|dr|prof|.* instead"
+    r"|an? [\w-]+ (?:approach|way|method)|(?:early |late )?(?:morning|evening|night|weekend)s?(?: sessions?\b.*)?)$"
     r"|(?:tip|option|number|point|version|idea|question|step|design|answer)s? (?:number )?#?\d|(?:not sure|never|so"
     r"|too|very|going|getting|being) ",
     re.IGNORECASE,
@@ -54,8 +57,15 @@ _ELLIPTICAL = re.compile(  # of what, was said before
     r"|(?:chose|chosen|picked|dropped) \S+$|(?:decided|agreed) to (?:wait|try|do|go|continue|proceed|start|stop|stay"
     r"|help|reassess|revisit|meet|talk|discuss)"
     r"(?: (?:for an? \w+|(?:in|on|at) .*))?$"
-    r"|(?:decided|agreed) to \w+,|(?:use|go with|stick (?:with|to)|switch to|settle on|stay (?:with|on)"
-    r"|keep using) (?:the [a-z]|(?:an? )?\d|.* first$)"
+    r"|(?:decided|agreed) to (?:\w+,|(?:take|spend) (?:some |more |the )?(?:time|day|break)\b)"
+    r"|(?:decided|agreed|chose|chosen|opted) to \w+ the (?:[a-z-]+ ){1,2}(?:in|to|on|first)\b"
+    r"|(?:decided|agreed) (?:on|upon) (?:version|option|number|step) |.* (?:option|one)$"
+    r"|(?:use|go with|stick (?:with|to)|switch to|settle on|stay (?:with|on)|keep using)"
+    r" (?:the [a-z]|(?:an? )?\d|.* first$)"
+)
+_NAMING = re.compile(  # a decision says of what it is: by a name, a version, what is left for it, or whose it is
+    rf"(?!(?:{DAY_OR_MONTH}|AM|PM|I)\b)\b[\w-]*[A-Z]|[`\"_]|\d\.\d|\bmy\b|\b(?:over|rather than|instead of) "
+    r"|^(?:switch|mov|migrat)\w+ (?:\S+ ){0,3}?from |^(?:decided|agreed) that "
 )
 _CURRENT = re.compile(r"^(?:current|new|actual|present) ")
 _TOO = re.compile(r",? (?:and|too|as well|though|again|anyway|right now|you know|now)$")
@@ -113,7 +123,11 @@ def _holds(sentence: Sentence, match: re.Match[str], form: Form) -> bool:
     is_asked = sentence.is_question and not trailing.strip(" ?!\"')*")
     if is_asked and not is_presupposed(sentence.text[: match.start()]):
         return False
-    if (_ELLIPTICAL if form.category is FactCategory.DECISION else _NO_VALUE).match(value):
+    if form.category is FactCategory.DECISION:
+        is_about = opening(sentence.text[: match.start()]) is not None
+        if _ELLIPTICAL.match(value) or not (is_about or _NAMING.search(value)):
+            return False
+    elif _NO_VALUE.match(value) or (form.category is FactCategory.PREFERENCE and _WISHED.search(match[0])):
         return False
     return len(value) <= MOST_VALUE_CHARS and (form.category is FactCategory.IDENTITY or not _DEICTIC.search(value))
 

@@ -68,8 +68,10 @@ DATE = (
     r"|\d{1,2}[/.]\d{1,2}[/.]\d{2,4})"
 )
 CLOCK = r"\d[\d:.]*\d(?: ?[ap]\.?m)?"
+_WEEKDAY = r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
+DAY_OR_MONTH = rf"(?:{_WEEKDAY}|{_MONTH})"
 WHEN = (
-    rf"(?:{DATE}(?:,? \d{{4}})?|(?:next |this |on )?(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)"
+    rf"(?:{DATE}(?:,? \d{{4}})?|(?:next |this |on )?{_WEEKDAY})"
     rf"(?:,? at (?:{CLOCK}|\d{{1,2}} ?[ap]\.?m|noon|midnight))?"
 )
 SUM = r"[$\u20ac\u00a3]?\d+(?:[.,]\d+)*k?(?: ?(?:dollars|euros?|pounds|EUR|USD|GBP|bucks|francs)\b)?"
@@ -140,19 +142,22 @@ VERY = any_of("badly, severely, really, highly, deathly, very, quite, seriously,
 NOT_LIKED = any_of(  # how a remark goes on, and no lasting taste
     """the, this, that, these, those, it, its, them, you, your, how, when, what, where, who, which, seeing, hearing,
     being, having, his, her, their, him, all, every, both, each, a, an, one, some, any, to see, to hear, getting to,
-    to get, knowing, our, my, to be, to know, and"""
+    to get, knowing, our, my, to be, to know, and, not"""
 )
-NUMBERED = (  # what has a number by which others know somebody
-    any_of(
-        """customer, employee, membership, member, frequent flyer, loyalty, reservation, booking, order, confirmation,
-    tracking, invoice, policy, case, ticket, account, phone, mobile, cell, telephone, office, room, registration,
-    reference, licen[cs]e plate, flat, apartment, locker, contract, student, passport, tax"""
+_IDENTIFIER = r"(?:number|no\.?|id|ID|code|reference)"
+NUMBER = (  # by which others know somebody for years
+    r"(?:"
+    + any_of(
+        """customer, employee, membership, member, frequent flyer, loyalty, policy, account, phone, mobile, cell,
+    telephone, office, room, registration, licen[cs]e plate, flat, apartment, locker, contract, student, passport,
+    tax"""
     )
-    + r" (?:number|no\.?|id|ID|code|reference)"
-)
-NUMBER = (
-    rf"(?:{NUMBERED}|(?:user ?|customer |student |employee )(?:id|ID|name)|username|zip code|postcode|postal code"
+    + rf" {_IDENTIFIER}|(?:user ?|customer |student |employee )(?:id|ID|name)|username|zip code|postcode|postal code"
     r"|shoe size|blood type)"
+)
+NUMBER_OF_ONE = (  # of an order or a journey; there are many, so it says something only with what it is for
+    any_of("reservation, booking, order, confirmation, tracking, invoice, case, ticket, reference, flight")
+    + f" {_IDENTIFIER}"
 )
 THING = any_of(  # that a project sets
     """port, host, hostname, host name, server, database, db, branch, version, region, bucket, queue, topic, cluster,
@@ -162,4 +167,14 @@ THING = any_of(  # that a project sets
     extension, error code, room, gate, seat, flight number"""
 )
 NOUN = r"(?:(?!(?:is|are|was|were|that|which|what|who|has|have)\b)[\w'-]+ )"  # a word of what a thing is called
-OF_IT = r"(?: (?:for|of|in|with|at|on) (?:the |our |my )?[\w' -]{3,40}?)?"
+_OF = r" (?:for|of|in|with|at|on) "
+OF_IT = rf"(?:{_OF}(?:the |our |my )?[\w' -]{{3,40}}?)?"
+_OF_ONE = any_of(  # there are many of them, and only what it is for tells one from the others
+    "ticket, issue, build, error code, room, gate, seat, deadline, due date, cut-?off, budget, order total"
+)
+_OF_THAT = rf"(?:{_OF}(?:my|our|this|that|the|these|those) (?:order|booking|reservation|flight|trip|account)s?)?"
+NAMELESS = (
+    r"(?! (?:(?:current|new|actual|old|final|correct|right|first|last|next|same|other|only"
+    r"|flight|booking|trip) )?"
+    rf"(?:{_OF_ONE}|{NUMBER_OF_ONE}|{NUMBER}){_OF_THAT} (?:is|was|has|changed|got)\b)"
+)

@@ -1,11 +1,12 @@
 """
-At least 95 % of what is taken from real conversations is right, and 90 % of each category.
+At least 95 % of what is taken from real conversations is right, in each category too.
 
-`labels.tsv` holds the judgements: set, conversation, message, start, stop, digest of the fact, and "right" or why not
+`labels.tsv` holds the judgements: set, conversation, message, start, stop, digest of the fact, "right" or why not
 (context: it names what was said elsewhere; boundary, garbled: the value is cut wrongly; task, passing: it does not
-last; other: it is about somebody else; pasted). The data is not part of the project. A fact that has no label fails the
-test: read it (`palimpsest bench facts DATA --labels tests/core/facts/labels.tsv --show unlabelled --new FILE` prints it
-and writes the line that is missing), judge it, and add the line.
+last; other: it is about somebody else; pasted), and how many readers judged it, independently. The data is not part of
+the project. A fact that has no label fails the test: read it (`palimpsest bench facts DATA --labels
+tests/core/facts/labels.tsv --show unlabelled --new FILE` prints it and writes the line that is missing), judge it, and
+add the line.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def found() -> list[Proposed]:
     data = next((folder / "shared/data" for folder in ROOT.parents if (folder / "shared/data").is_dir()), None)
     if data is None:
         pytest.skip(f"the labelled data is not here: no shared/data in a folder above {ROOT}")
-    sets = {label[0] for label in LABELS}
-    files = [data / name / "dev.json" if (data / name / "dev.json").exists() else data / name for name in sorted(sets)]
+    sets = sorted(folder for folder in data.iterdir() if folder.is_dir())
+    files = [folder / "dev.json" if (folder / "dev.json").exists() else folder for folder in sets]
     return proposed([said for file in files for said in messages(file)], LABELS)
 
 
@@ -56,4 +57,4 @@ def test_facts_of_each_category_are_right_as_often_as_they_say(found: list[Propo
     assert all(len(facts) >= LEAST_OF_A_CATEGORY for facts in of.values())
     low = {category: precision(facts) for category, facts in of.items()}
     assert {category: share for category, share in low.items() if (share or 0) < CONFIDENCE[category]} == {}
-    assert min(CONFIDENCE.values()) >= 0.90
+    assert min(share for category, share in CONFIDENCE.items() if category not in UNSEEN) >= LEAST_PRECISION
