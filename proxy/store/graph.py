@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from proxy.core.consolidation.relations import Edge, Node
+from proxy.core.consolidation.relations import Edge, Node, is_hidden, names_of
 from proxy.core.consolidation.strength import Evidence
 from proxy.store.connection import Ask, Transaction
 from proxy.store.items import HIDDEN
@@ -65,11 +65,13 @@ class StoredEdge:
 
 
 def edges_of_tenant(ask: Ask, tenant: int) -> list[StoredEdge]:
-    """All edges of a tenant that anything speaks for now."""
-    return [
+    """All edges of a tenant that anything speaks for now; without those that name somebody who is a user by now."""
+    people = frozenset(part for user in users_of(ask, tenant) for part in names_of(user))
+    found = [
         StoredEdge(id, _edge(*told), tuple(Evidence(*one) for one in orjson.loads(evidence)))
         for id, *told, evidence in ask(EVIDENCE, (tenant,))
     ]
+    return [stored for stored in found if not any(is_hidden(node, people) for node in stored.edge.nodes)]
 
 
 def edges_of_items(ask: Ask, items: Iterable[int]) -> Mapping[int, frozenset[Edge]]:

@@ -297,6 +297,16 @@ async def test_words_that_stand_together_are_related_and_users_are_not(
     assert evidence == 2
 
 
+async def test_who_becomes_a_user_is_no_longer_seen_in_the_graph(
+    database: Database, past: Past, consolidator: Consolidator
+) -> None:
+    await tell(past, "Oscar is a guinea pig.", user="ann")
+    await consolidator.run()
+    assert await edges(database) == ["Oscar is-a guinea pig"]
+    await past.say("hello", user="oscar.lee@example.com", conversation="c-oscar")
+    assert await edges(database) == []
+
+
 class ScriptedJudge:
     """Answers as it is told, and notes what it was asked."""
 
