@@ -73,7 +73,7 @@ class TurnSummary:
     prompt_tokens: Annotated[int | None, Field(description="Tokens of the prompt, as the provider counted.")]
     created_at: Annotated[float, Field(description="When it came, Unix seconds.")]
     title: Annotated[str, Field(description="The first words of what the user said in it; empty: nothing new.")]
-    kind: Annotated[str, Field(description="The block that was newly added: `restore` or `recall`; empty: none.")]
+    kind: Annotated[str, Field(description="The block that was newly added: `restore`, `recall`, `facts`; or empty.")]
     note: Annotated[str, Field(description="Why none was added; empty: one was.")]
     added_tokens: Annotated[int, Field(description="Tokens of all that was added, earlier blocks included.")]
 
@@ -102,7 +102,7 @@ class ShownMessage:
 class ShownBlock:
     """Text that was added to a request."""
 
-    kind: Annotated[str, Field(description="`restore` after a compaction, or `recall`.")]
+    kind: Annotated[str, Field(description="`restore` after a compaction, `recall`, or `facts`: it quotes nothing.")]
     text: Annotated[str, Field(description="The whole of it, as the model saw it.")]
     tokens: Annotated[int, Field(description="Its tokens.")]
     occurrences: Annotated[list[int], Field(description="The messages that it quotes.")]
