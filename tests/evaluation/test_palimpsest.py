@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from proxy.domain import Reach, ToolCall
 from proxy.evaluation import palimpsest
-from proxy.evaluation.palimpsest import DAY_SECONDS, Palimpsest
+from proxy.evaluation.palimpsest import DAY_SECONDS, KEYS, Palimpsest, by_keys
 from tests.evaluation.told import START, told
 from tests.remembered import WordEmbedder
 
@@ -53,6 +55,15 @@ async def test_tool_calls_are_remembered() -> None:
     talk = told("user: go on", "assistant: ", "tool: seat 14B reserved", calls=(call,))
     async with Palimpsest(WordEmbedder()).opened(talk) as reader:
         assert "book_train" in (await reader.pack("which book_train call was it?", 500)).text
+
+
+@pytest.mark.parametrize("name", KEYS)
+async def test_a_system_that_goes_by_items_keeps_some_and_quotes_passages(name: str) -> None:
+    async with by_keys(WordEmbedder(), None, name).opened(TALK) as reader:
+        ((items,),) = await reader._store.database.read("SELECT count(*) FROM item")
+        pack = await reader.pack(FESTIVAL, 500)
+    assert items > 0
+    assert {1, 2} <= {*pack.messages}
 
 
 async def test_benchmarks_that_ask_for_no_probability_are_always_answered() -> None:
