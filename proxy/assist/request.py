@@ -59,10 +59,14 @@ def tokens_of(text: str) -> int:
     return ceil(len(text) / CHARS_PER_TOKEN)
 
 
+def exact(prompt: Prompt) -> Json:
+    """A body that asks the provider to hold the answer to its whole schema, limits included."""
+    return plain(prompt) | _held_to(prompt.name, prompt.schema)
+
+
 def structured(prompt: Prompt) -> Json:
-    """A body that asks the provider to hold the answer to its schema."""
-    form = {"name": prompt.name, "strict": True, "schema": _structure(prompt.schema)}
-    return plain(prompt) | {"response_format": {"type": "json_schema", "json_schema": form}}
+    """A body that asks the provider to hold the answer to what every provider understands of a schema."""
+    return plain(prompt) | _held_to(prompt.name, _structure(prompt.schema))
 
 
 def plain(prompt: Prompt) -> Json:
@@ -72,8 +76,9 @@ def plain(prompt: Prompt) -> Json:
 
 def newer(prompt: Prompt) -> Json:
     """A body for models that reason: they take no temperature, and call their limit otherwise."""
-    form = structured(prompt)["response_format"]
-    return {"max_completion_tokens": prompt.most_tokens, "stream": False, "response_format": form}
+    return {"max_completion_tokens": prompt.most_tokens, "stream": False} | _held_to(
+        prompt.name, _structure(prompt.schema)
+    )
 
 
 def bare(prompt: Prompt) -> Json:
@@ -81,8 +86,12 @@ def bare(prompt: Prompt) -> Json:
     return {"stream": False}
 
 
-FORMS: tuple[Callable[[Prompt], Json], ...] = (structured, newer, plain, bare)
+FORMS: tuple[Callable[[Prompt], Json], ...] = (exact, structured, newer, plain, bare)
 """In the order in which they are tried with a provider that refuses; the first that it takes is kept."""
+
+
+def _held_to(name: str, schema: Json) -> Json:
+    return {"response_format": {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}}
 
 
 def _quoted(text: str) -> str:

@@ -214,7 +214,7 @@ def takes_no(*names: str) -> object:
 
 @pytest.mark.parametrize(
     ("names", "requests"),
-    [(("response_format",), 3), (("temperature", "max_tokens"), 2), (("response_format", "max_tokens"), 4)],
+    [(("response_format",), 4), (("temperature", "max_tokens"), 3), (("response_format", "max_tokens"), 5)],
     ids=["no schemas", "models that reason", "little"],
 )
 async def test_a_provider_that_knows_less_is_asked_for_less_from_then_on(
@@ -225,6 +225,19 @@ async def test_a_provider_that_knows_less_is_asked_for_less_from_then_on(
         for _ in range(2):
             assert await assistant.answer(PROMPT, TENANT) == {"colour": "blue"}
         assert len(upstream.received) == requests + 1
+
+
+async def test_limits_are_left_to_us_where_a_provider_refuses_them(database: Database) -> None:
+    schema = SCHEMA | {"properties": {"colour": {"type": "string", "maxLength": 3}}}
+
+    def script(body: Json) -> Reply | str:
+        asked = body["response_format"]["json_schema"]["schema"]["properties"]["colour"]
+        return Reply("unknown keyword", status=400) if "maxLength" in asked else '{"colour": "red"}'
+
+    async with helped(database) as (upstream, assistant):
+        upstream.script = script
+        assert await assistant.answer(Prompt("colour", "", "", schema), TENANT) == {"colour": "red"}
+        assert len(upstream.received) == 2
 
 
 async def test_a_prompt_that_is_refused_in_every_form_is_a_fault(database: Database) -> None:
