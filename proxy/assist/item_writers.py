@@ -2,7 +2,8 @@
 Writers of items with a model: expected predictive compression, LightMem-3 and LightMem-SLM.
 
 Nothing that a model says is kept unless the messages say it (`core/writing/grounding.py`), and each item cites them.
-Where it fails, or nothing of what it says holds, the writer of the same name without a model writes that part.
+Where it fails, or nothing of what it says holds, the writer of the same name without a model writes that part. What
+takes more than a millisecond is done on a thread: requests go first.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from proxy.core.writing import claims as claiming
 from proxy.core.writing.claims import Claim
 from proxy.core.writing.entries import Count
 from proxy.core.writing.information import TermStatistics
-from proxy.core.writing.lightmem3 import Compress, batches, turns
+from proxy.core.writing.lightmem3 import Compress, Topic, batches, turns
 from proxy.core.writing.writers import WRITERS
 from proxy.domain import Item, Json, SourceMessage
 from proxy.errors import AssistFault
@@ -58,14 +59,19 @@ class _Work:
         except AssistFault as fault:
             log.debug("a model does not write; rules do", reason=str(fault), outcome=fault.outcome)
             return None
-        items = claiming.verified(claims, self.segment, self.statistics)
+        items = await asyncio.to_thread(claiming.verified, claims, self.segment, self.statistics)
         return None if claims and not items else items
 
-    def by_rule(self, name: str, messages: Sequence[int]) -> tuple[Item, ...]:
+    def batches(self) -> list[tuple[Topic, ...]]:
+        """The contents of the short-term buffer, call by call."""
+        return [*batches(self.segment, self.count, self.statistics, compress=self.compress)]
+
+    async def by_rule(self, name: str, messages: Sequence[int]) -> tuple[Item, ...]:
         """What the writer without a model keeps of some of the messages."""
         part = [self.segment[at] for at in messages]
         share = sum(len(said.text) for said in part) / max(sum(len(said.text) for said in self.segment), 1)
-        return WRITERS[name](part, round(self.budget_tokens * share), self.count, self.statistics)
+        budget = round(self.budget_tokens * share)
+        return await asyncio.to_thread(WRITERS[name], part, budget, self.count, self.statistics)
 
 
 class ModelWriters:
@@ -108,7 +114,7 @@ async def _epc(work: _Work) -> Written:
         prompt = evidence.prompt(questions, work.segment)
         items = await work.claimed(prompt, partial(evidence.claims, questions=questions, segment=work.segment))
     if not items:
-        return Written(work.by_rule("epc", range(len(work.segment))), by_rule=1)
+        return Written(await work.by_rule("epc", range(len(work.segment))), by_rule=1)
     return Written(claiming.evidence(items, work.budget_tokens, work.count), by_model=1)
 
 
@@ -116,11 +122,11 @@ async def _lightmem3(work: _Work) -> Written:
     """One call each time that the short-term buffer is full."""
     items: list[Item] = []
     by_model = by_rule = 0
-    for topics in batches(work.segment, work.count, work.statistics, compress=work.compress):
+    for topics in await asyncio.to_thread(work.batches):
         prompt = topic_summaries.prompt(topics, work.segment)
         found = await work.claimed(prompt, partial(topic_summaries.claims, topics=topics))
         if found is None:
-            found = [*work.by_rule("lightmem3", [at for topic in topics for at in topic.messages])]
+            found = [*await work.by_rule("lightmem3", [at for topic in topics for at in topic.messages])]
             by_rule += 1
         else:
             by_model += 1
@@ -141,7 +147,7 @@ async def _lightmem_slm(work: _Work) -> Written:
         found += await asyncio.gather(*asked)
     items: list[Item] = []
     for turn, held in zip(every, found, strict=True):
-        items += work.by_rule("lightmem-slm", turn) if held is None else held
+        items += await work.by_rule("lightmem-slm", turn) if held is None else held
     kept = claiming.worth_most(items, work.budget_tokens, work.count, work.statistics)
     return Written(kept, by_model=len(found) - found.count(None), by_rule=found.count(None))
 
