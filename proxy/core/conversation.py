@@ -39,6 +39,7 @@ from proxy.core.reading import Reading
 from proxy.core.recall.diagnosis import diagnose, newest_question
 from proxy.core.redaction.redaction import stored_name
 from proxy.domain import (
+    BlockKind,
     Clues,
     Continuation,
     FactQuery,
@@ -258,6 +259,7 @@ def _with_facts(decision: Decision, rules: Rules, facts: FactQuery, standing: St
         standing,
         decision.conversation,
         not facts.since,
+        block is not None and block.kind is BlockKind.RECALL,
         told(stored.block.text for stored in decision.replayed.standing),
         frozenset((*(print.full for print in reading.history_prints), *held)),
         block.occurrences if block else (),

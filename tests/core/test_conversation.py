@@ -346,6 +346,17 @@ def test_conversation_begins_with_what_stands_and_does_not_hear_it_again():
     assert then.note is Note.NOTHING_RELEVANT
 
 
+def test_what_the_first_message_did_not_hear_comes_with_one_of_the_next():
+    talk = Talk()
+    talk.say(1)
+    talk.core.journal.standing_facts = (standing(fact("home", "Lisbon", said_at=-1e6)),)
+    assert told_by(talk.say(1)) == ["f-home-Lisbon"] and told_by(talk.say(1)) == []
+    late = Talk()
+    late.say(4)
+    late.core.journal.standing_facts = talk.core.journal.standing_facts
+    assert told_by(late.say(1)) == []
+
+
 def test_new_fact_of_another_conversation_is_told_when_a_person_speaks_next():
     talk = Talk(HOME)
     talk.say(3)

@@ -6,6 +6,9 @@ Standing facts in requests: when facts are told, and which of them.
     a human message later                  what was said elsewhere since then, and what no longer holds
     a tool loop, a retry, a side request   nothing; what was told before is repeated with its block
 
+Where recall finds what may answer the question, only what is near to the question is told beside it: a small model
+answers less often where wishes stand beside the answer. The rest is told with one of the next messages.
+
 A window that slides over the conversation takes messages away with each request. That is one state and no compaction
 each time: what slid out of it comes back by recall, when somebody asks.
 
@@ -24,6 +27,7 @@ from dataclasses import dataclass, field
 from proxy.core.archive.chunking import query_terms, terms
 from proxy.core.block.fact_lines import as_told, ended_line, statement, told_line, told_value
 from proxy.core.block.placement import Replay
+from proxy.core.recall.diagnosis import lost_occurrences
 from proxy.domain import (
     USER_SUBJECT,
     Chat,
@@ -43,6 +47,7 @@ LAG_SECONDS = 60.0  # a fact is stored that long after it was said, at most: it 
 WISHES = frozenset({FactCategory.INSTRUCTION, FactCategory.PREFERENCE, FactCategory.NOTE})
 """Kinds that nobody asks for and that matter to answers about something else: recall, which is asked, misses them."""
 NAME = "name"  # a slot that many questions name, and each means another one
+FIRST_MESSAGES = 3  # of a person, in which a conversation may still be told what stands
 CHANGES = ("changed", "ended")  # reasons: what the model sees is no longer so
 
 
@@ -84,7 +89,8 @@ def wanted(chat: Chat, diagnosis: Diagnosis, replayed: Replay, policy: Policy) -
     lineage, speaker, head = diagnosis.lineage, diagnosis.speaker, diagnosis.lineage.head
     reach = speaker.reach(policy.memory.reach)
     tell = [stored for stored in replayed.standing if stored.block.facts]
-    is_first = lineage.event is Event.START or not (lineage.held or any(m.role == "assistant" for m in chat.history))
+    is_owed = not (tell or lineage.held or lost_occurrences(lineage))
+    is_first = lineage.event is Event.START or (is_owed and _asked(chat) <= FIRST_MESSAGES)
     restores = lineage.event in (Event.SUMMARY, Event.TRUNCATE) and not lineage.window_full
     is_whole = is_first or restores or policy.memory.placement == "system"
     earliest = head.occurrences[0] if head is not None and len(head.occurrences) else 0
@@ -99,6 +105,7 @@ def telling(
     standing: StandingFacts,
     conversation: str,
     is_whole: bool,
+    is_answered: bool,
     statements: Mapping[str, bool],
     visible: Set[int],
     quoted: Collection[int],
@@ -115,6 +122,7 @@ def telling(
     Args:
         conversation: public id of the one that the request continues.
         is_whole: all that stand may be told, else only what changed.
+        is_answered: recall found messages that may answer the question: nothing is told that is not near to it, too.
         statements: told by blocks that the model sees, as `fact_lines.told`.
         visible: fingerprints of the messages that it sees.
         quoted: occurrences that the new block quotes.
@@ -125,7 +133,7 @@ def telling(
     asked = frozenset(query_terms(question))
     tellable = [*_ended(standing, statements)]
     for one in standing.facts:
-        found = _tellable(one, standing.since, conversation, is_whole, statements, visible, quoted, asked)
+        found = _tellable(one, standing.since, conversation, is_whole, is_answered, statements, visible, quoted, asked)
         if isinstance(found, str):
             left_out[found] += 1
         else:
@@ -152,6 +160,7 @@ def _tellable(
     since: float,
     conversation: str,
     is_whole: bool,
+    is_answered: bool,
     statements: Mapping[str, bool],
     visible: Set[int],
     quoted: Collection[int],
@@ -176,11 +185,18 @@ def _tellable(
         return "said before the facts were told"
     if not is_whole and fact.source.conversation == conversation:
         return "said in this conversation"
+    if is_answered and not (fact.is_pinned or words):
+        return "the question is answered without it"
     is_own = fact.subject == USER_SUBJECT and fact.category is FactCategory.IDENTITY
     is_decided = fact.category is FactCategory.DECISION and bool(fact.scope)
     if not (fact.is_pinned or words or fact.category in WISHES or is_own or is_decided):
         return "nobody asks for it"
     return _Tellable(fact, told_line(fact), "standing" if is_whole else "new", words)
+
+
+def _asked(chat: Chat) -> int:
+    """Messages of a person, or of tools in their name."""
+    return sum(message.role == "user" for message in chat.history)
 
 
 def _ended(standing: StandingFacts, statements: Mapping[str, bool]) -> Sequence[_Tellable]:

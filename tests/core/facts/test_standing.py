@@ -22,6 +22,7 @@ def said(
     ended: Collection[StandingFact] = (),
     since: float = 0.0,
     is_whole: bool = True,
+    is_answered: bool = False,
     statements: Mapping[str, bool] | None = None,
     visible: Set[int] = frozenset(),
     quoted: Collection[int] = (),
@@ -29,7 +30,7 @@ def said(
     room_tokens: int = 1000,
 ) -> Telling:
     held = StandingFacts(facts, tuple(one.fact for one in ended), since)
-    return telling(held, "c-now", is_whole, statements or {}, visible, quoted, question, room_tokens, len)
+    return telling(held, "c-now", is_whole, is_answered, statements or {}, visible, quoted, question, room_tokens, len)
 
 
 def told_in(found: Telling) -> Mapping[str, bool]:
@@ -134,6 +135,12 @@ def test_setting_decision_or_name_of_another_is_told_only_where_it_is_asked_for_
     assert said(standing(one), question="What is the name?").lines == ()  # of what?
     assert said(standing(one), question=f"What was it with the {one.subject} {one.value}?").lines
     assert said(standing(replace(one, is_pinned=True))).lines
+
+
+def test_beside_an_answer_only_what_is_near_to_the_question_is_told() -> None:
+    wish = standing(fact("always", "answer in German", "project", FactCategory.INSTRUCTION))
+    found = said(HOME, wish, is_answered=True, question="What did I say of Lisbon?")
+    assert found.ids == ("f-home-Lisbon",) and found.left_out == {"the question is answered without it": 1}
 
 
 def test_decisions_are_told_in_the_project_that_the_request_names() -> None:
