@@ -36,7 +36,9 @@ IDENTITY, PREFERENCE = FactCategory.IDENTITY, FactCategory.PREFERENCE
 _AM = r"(?:I'm|I am)"
 _NOW = r"(?:(?:currently|now) )?"
 _MY = r"(?:[Mm]y|[Oo]ur)"
-_THEIRS = rf"{_MY} (?:{DEAR} )?(?P<subject>{ANYBODY})"
+# Not addressed ("hello my friend Bo"), and not what somebody would be named ("I would call my son Bo").
+_IS_THERE = r"(?<![Hh]ello )(?<![Hh]i )(?<![Hh]ey )(?<![Tt]hanks )(?<!name )(?<!call )"
+_THEIRS = rf"{_IS_THERE}{_MY} (?:{DEAR} )?(?P<subject>{ANYBODY})"
 _VALUED = group("value", NAME)
 _PERSON = group("value", PERSON_NAME)
 _AT_WORK = rf"(?: (?:at|for) (?P<employer>{NAME}){END})?"
@@ -44,7 +46,7 @@ _FROM = rf"(?: (?:(?:living|based) )?(?:in|from) (?P<home>{PLACE}){END})?"
 _FROM_WHERE = rf"(?: (?:(?:living|based) )?(?:in|from) (?P<home>{PLACE}))?"
 _FAVOURITE = (
     r"favou?rite(?! (?:part|thing|things|parts|moment|moments|memory|memories|one|ones|aspect|time|times|way"
-    r"|place to)\b)(?: (?!is\b|are\b|of\b|to\b|in\b)[\w-]+){1,3}"
+    r"|place to|right now|at the moment)\b)(?: (?!is\b|are\b|of\b|to\b|in\b)[\w-]+){1,3}"
 )
 
 OF_MY = (
@@ -105,7 +107,7 @@ OF_MY = (
     one(
         *(PREFERENCE, ""),
         rf"[Mm]y (?:(?:all[- ]time|absolute|current|personal) )?(?P<slot>{_FAVOURITE})"
-        rf" (?:is|are|has always been|is still|is probably) {CLAUSE}",
+        rf" (?:is|are|has always been|is still|is probably) (?:definitely |obviously |actually )?{CLAUSE}",
     ),
 )
 

@@ -176,7 +176,7 @@ SETTINGS = (
     ),
     one(
         *(SETTING, ""),
-        rf"{_THE} (?P<slot>{NOUN}{{1,3}}?)(?:is|are) (?:called|named) "
+        rf"(?:[Oo]ur|[Mm]y|[Tt]he(?! [\w'-]+ (?:is|are)\b)) (?P<slot>{NOUN}{{1,3}}?)(?:is|are) (?:called|named) "
         rf"`?(?P<value>{CAPITALISED}(?: {CAPITALISED}){{0,3}})`?{END}(?! (?:and|or) [A-Z])",
     ),
 )

@@ -36,7 +36,11 @@ _POINTING = re.compile(
     re.IGNORECASE,
 )
 _CUT = re.compile(r"\\|\.\.\.?$|\u2026$")  # formulas have stops of their own
-_WISHED = re.compile(r"\bplease\b", re.IGNORECASE)  # "I like a latte please" is an order at the counter
+_NO_TASTE = re.compile(  # an order at the counter ("I like a latte please"), a place, or what runs on into a new clause
+    r".*\b(?:please|if possible)\b|.* more$|(?:on|in|at|by|from|with) "
+    r"|.* I (?:also|think|like|love|was|am|guess|would|really)\b"
+)
+_NEEDED = re.compile(r"I (?:only |just )?(?:need|want)\b")  # for what is done at the moment
 _REMOVED = re.compile(r"\[(?:redacted|withheld)\b")  # what stood there was a credential
 _CREDENTIAL = re.compile(
     r"\b(?:password|passwd|passcode|passphrase|pin|secret|api[ -]?key|access key|private key|token|credentials?)\b"
@@ -59,6 +63,8 @@ _ELLIPTICAL = re.compile(  # of what, was said before
     r"(?: (?:for an? \w+|(?:in|on|at) .*))?$"
     r"|(?:decided|agreed) to (?:\w+,|(?:take|spend) (?:some |more |the )?(?:time|day|break)\b)"
     r"|(?:decided|agreed|chose|chosen|opted) to \w+ the (?:[a-z-]+ ){1,2}(?:in|to|on|first)\b"
+    r"|(?:decided|agreed) that I (?:want|need)\b"
+    r"|(?:go|going) with (?!.* (?:for|as|instead of|over|rather than)\b)"  # what was offered, or a companion
     r"|(?:decided|agreed) (?:on|upon) (?:version|option|number|step) |.* (?:option|one)$"
     r"|(?:use|go with|stick (?:with|to)|switch to|settle on|stay (?:with|on)|keep using)"
     r" (?:the [a-z]|(?:an? )?\d|.* first$)"
@@ -68,7 +74,9 @@ _NAMING = re.compile(  # a decision says of what it is: by a name, a version, wh
     r"|^(?:switch|mov|migrat)\w+ (?:\S+ ){0,3}?from |^(?:decided|agreed) that "
 )
 _CURRENT = re.compile(r"^(?:current|new|actual|present) ")
-_TOO = re.compile(r",? (?:and|too|as well|though|again|anyway|right now|you know|now)$")
+_TOO = re.compile(
+    r",? (?:and|even|for sure|lol|haha|ha|personally|too|as well|though|again|anyway|right now|you know|now)$"
+)
 _PAIRS = {'"': '"', "'": "'", "`": "`", "*": "*", "_": "_", "\u201c": "\u201d", "\u2018": "\u2019"}
 
 
@@ -119,7 +127,10 @@ def _holds(sentence: Sentence, match: re.Match[str], form: Form) -> bool:
     if is_taken_back(trailing):
         return False
     if form.category in _SENTENCES:
-        return not _POINTING.match(value) and (not sentence.is_question or _ASKED_FOR.match(match[0]) is not None)
+        is_need = form.category is FactCategory.NOTE and _NEEDED.match(value) is not None
+        return not (is_need or _POINTING.match(value)) and (
+            not sentence.is_question or _ASKED_FOR.match(match[0]) is not None
+        )
     is_asked = sentence.is_question and not trailing.strip(" ?!\"')*")
     if is_asked and not is_presupposed(sentence.text[: match.start()]):
         return False
@@ -127,7 +138,7 @@ def _holds(sentence: Sentence, match: re.Match[str], form: Form) -> bool:
         is_about = opening(sentence.text[: match.start()]) is not None
         if _ELLIPTICAL.match(value) or not (is_about or _NAMING.search(value)):
             return False
-    elif _NO_VALUE.match(value) or (form.category is FactCategory.PREFERENCE and _WISHED.search(match[0])):
+    elif _NO_VALUE.match(value) or (form.category is FactCategory.PREFERENCE and _NO_TASTE.match(value)):
         return False
     return len(value) <= MOST_VALUE_CHARS and (form.category is FactCategory.IDENTITY or not _DEICTIC.search(value))
 

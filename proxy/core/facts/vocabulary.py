@@ -142,7 +142,8 @@ VERY = any_of("badly, severely, really, highly, deathly, very, quite, seriously,
 NOT_LIKED = any_of(  # how a remark goes on, and no lasting taste
     """the, this, that, these, those, it, its, them, you, your, how, when, what, where, who, which, seeing, hearing,
     being, having, his, her, their, him, all, every, both, each, a, an, one, some, any, to see, to hear, getting to,
-    to get, knowing, our, my, to be, to know, and, not"""
+    to get, knowing, our, my, to be, to know, and, not, to ask,
+    to say, to admit"""
 )
 _IDENTIFIER = r"(?:number|no\.?|id|ID|code|reference)"
 NUMBER = (  # by which others know somebody for years

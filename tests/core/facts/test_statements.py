@@ -62,6 +62,7 @@ IDENTITY = {
 PREFERENCE = {
     "My favourite colour is teal.": user("favorite color", "teal"),
     "My favorite film is \u201cThe Third Man\u201d, by far.": user("favorite film", "The Third Man"),
+    "My favourite sport is definitely hockey for sure.": user("favorite sport", "hockey"),
     "I prefer tabs over spaces.": user("prefers", "tabs over spaces"),
     "Given that I prefer short answers, what would you cut?": user("prefers", "short answers"),
     "Before I forget: I'm badly allergic to cashews, so leave them out.": user("allergic to", "cashews"),
@@ -105,6 +106,7 @@ NOTE = {
     "Please keep in mind that our fiscal year starts in July.": project("note", "our fiscal year starts in July"),
     "Can you remember that the bins go out on Thursday?": project("note", "the bins go out on Thursday"),
     "For future reference, the boiler is serviced by Heatwise.": project("note", "the boiler is serviced by Heatwise"),
+    "Remember that I have a dentist in Lund.": project("note", "I have a dentist in Lund"),
     "Remember that my name is Ada.": user("name", "Ada"),  # the exact fact, and no note of it
     "Keep in mind that I prefer short answers.": user("prefers", "short answers"),
 }
@@ -186,6 +188,8 @@ NOTHING = {
         "She is allergic to cashews.",
         "Bram works at Brightwater Labs.",
         "The hero of my story lives in Ghent.",
+        "Hello my friend Excelsior!",
+        "I would name my daughter Hodor.",
         "Write a poem in the voice of a sailor. My name is Ottoline.",
     ],
     "joke": [
@@ -232,6 +236,9 @@ NOTHING = {
         "We agreed on twice weekly sessions.",
         "I've decided on version 1.0 with migrations in Alembic.",
         "Let's go with the Basic Economy option.",
+        "Let's go with Penguin Highway.",
+        "I decided that I want a two star hotel in Ghent.",
+        "I'm going with my son and daughter.",
         "We decided to log the events in Elasticsearch.",
         "I decided to try the free version first on July 6.",
         "I decided to spend time with my pets again.",
@@ -241,6 +248,7 @@ NOTHING = {
         "The reservation ID for my booking is 3RK2T9.",
         "The flight confirmation number is JMO1MG.",
         "The order number is TW123456789.",
+        "The cat is called Stubbs.",
         "My current deadline is 28 February.",
         "My budget is limited to $700.",
         "The user ID is chen_lee_6825.",
@@ -251,6 +259,11 @@ NOTHING = {
         "I prefer a balanced approach.",
         "Hi, I like to order a cappuccino.",
         "I still like to go for a ride sometimes.",
+        "My favorite animals are dogs I also like birds.",
+        "My favorite place is on the beach.",
+        "I hate to ask.",
+        "I prefer the morning if possible.",
+        "I like football a bit more.",
         "I like a latte with oat milk please.",
     ],
     "a credential": [
@@ -260,6 +273,7 @@ NOTHING = {
         "My name is [redacted:name].",
     ],
     "a task": [
+        "Keep in mind that I need only one room.",
         "Create a task so that all operations, like adding a note, always run in the main folder.",
         "Please implement the retry, always wait one second between two attempts.",
     ],
