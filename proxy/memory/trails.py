@@ -115,7 +115,9 @@ class Trails:
             return Trace(turn["number"], turn["turns"], elsewhere=elsewhere, set_aside=count, erased=erased)
         # what is lost, before what still stands, before what was said later
         first = min(held, key=lambda one: (place.is_later(one, turn), one.occurrence in place.visible))
-        kind = BlockKind(explain["kind"]) if explain.get("kind") else BlockKind.RECALL
+        kind = (
+            BlockKind.RESTORE if explain.get("kind") == BlockKind.RESTORE else BlockKind.RECALL
+        )  # facts are no passages
         standing = [*place.visible]
         trace = await self._database.ask(
             functools.partial(_derived, turn=turn["turn"], message=first, standing=standing)

@@ -21,7 +21,8 @@ from proxy.store.database import Database
 from proxy.store.graph import edges_of_tenant
 from proxy.store.item_listings import ItemFilter, item_page, tenant_ids
 
-UNKNOWN_RUN = "no such run, or it was taken back before"
+UNKNOWN_RUN = "no such run"
+NOT_STANDING = "no such run, or it was taken back before"
 ITEM_LIST = "items"
 RUN_SECONDS = 20.0  # of one request: whoever waits for the answer sees how far it came
 STEPS = 1_000  # of a run that are shown
@@ -208,10 +209,13 @@ class ConsolidationRoutes:
                 *("POST", "/consolidation", "Consolidate items, now", self.run, Consolidate, Consolidated),
                 in_turn=False,
             ),
-            Operation("GET", "/consolidation/{run}", "Show what a run did", self.steps, OneRun, StepList),
+            Operation(
+                *("GET", "/consolidation/{run}", "Show what a run did", self.steps, OneRun, StepList),
+                statuses={404: UNKNOWN_RUN},
+            ),
             Operation(
                 *("DELETE", "/consolidation/{run}", "Take a run back", self.undo, OneRun, Undone),
-                statuses={404: UNKNOWN_RUN},
+                statuses={404: NOT_STANDING},
             ),
         )
 
@@ -252,11 +256,12 @@ class ConsolidationRoutes:
 
     async def steps(self, call: Call[OneRun]) -> StepList:
         look = partial(consolidations.steps, key=call.asked.run, tenant=call.asked.tenant, limit=STEPS)
-        found = await self._database.ask(look)
+        if not (found := await self._database.ask(look)):
+            raise Refused(404, UNKNOWN_RUN)
         return StepList([StepShown(step.item, step.text, step.heir, step.what, step.why, step.at) for step in found])
 
     async def undo(self, call: Call[OneRun]) -> Undone:
         found = await self._consolidator.undo(call.asked.run, call.asked.tenant)
         if found is None:
-            raise Refused(404, UNKNOWN_RUN)
+            raise Refused(404, NOT_STANDING)
         return Undone(**found)

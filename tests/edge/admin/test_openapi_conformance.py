@@ -7,6 +7,8 @@ Examples are made from the document, some as it allows and some as it does not; 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from sqlite3 import connect
 from typing import Any
 
 import orjson
@@ -19,6 +21,7 @@ from schemathesis.checks import CHECKS, load_all_checks
 
 from proxy.edge.admin.openapi import document
 from proxy.edge.admin.routes import all_operations
+from proxy.memory.archive import DATABASE_FILE
 from proxy.scripted import ScriptedUpstream
 from tests.running import Conversation, Proxy, request, until, upstream_on_a_thread
 
@@ -52,6 +55,15 @@ def shown(proxy: Proxy, path: str) -> Any:
     return request(proxy.port, "GET", f"/memory/v1/{path}", headers=TOKEN).json
 
 
+RUN = """
+INSERT INTO item(id, tenant, conversation, writer, text, question, topic, said_at, created_at, used_at)
+    SELECT 1, tenant, id, 'epc/1', 'Clara lives in Porto.', '', '', 0, 0, 0 FROM conversation LIMIT 1;
+INSERT INTO item_source(item, occurrence, start, stop)
+    SELECT 1, min(occurrence.id), 0, 9 FROM item JOIN occurrence ON occurrence.conversation = item.conversation;
+INSERT INTO consolidation(id, key, tenant, at) SELECT 1, 'k-1', tenant, 0 FROM item;
+INSERT INTO consolidation_step(run, item, heir, what, why, at) VALUES (1, 1, 0, 'related', '1 relations', 0);
+"""
+
 # Something must be named, in one of several ways; of a fact whose it is, and a day that is to come.
 LENIENT = {f"POST /memory/v1/{name}": ["positive_data_acceptance"] for name in ("forget", "retire", "facts")}
 
@@ -73,8 +85,11 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         tenant = shown(proxy, f"turns/{turn.said('turn')}")["tenant"]
         fact = {"tenant": tenant, "subject": "project", "slot": "port", "value": "7431"}
         told = request(proxy.port, "POST", "/memory/v1/facts", orjson.dumps(fact), {**TOKEN, **JSON})
+        with closing(connect(data / DATABASE_FILE)) as database, database:
+            database.executescript(RUN)
         yield {
             "fact": told.json["id"],
+            "run": "k-1",
             "url": f"http://127.0.0.1:{proxy.port}",
             "conversation": turn.said("conversation"),
             "turn": turn.said("turn"),
