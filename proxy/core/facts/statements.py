@@ -63,6 +63,7 @@ _ELLIPTICAL = re.compile(  # of what, was said before
     r"(?: (?:for an? \w+|(?:in|on|at) .*))?$"
     r"|(?:decided|agreed) to (?:\w+,|(?:take|spend) (?:some |more |the )?(?:time|day|break)\b)"
     r"|(?:decided|agreed|chose|chosen|opted) to \w+ the (?:[a-z-]+ ){1,2}(?:in|to|on|first)\b"
+    r"(?!.* (?:over|rather than|instead of) )"
     r"|(?:decided|agreed) that I (?:want|need)\b"
     r"|(?:go|going) with (?!.* (?:for|as|instead of|over|rather than)\b)"  # what was offered, or a companion
     r"|(?:decided|agreed) (?:on|upon) (?:version|option|number|step) |.* (?:option|one)$"
@@ -72,6 +73,7 @@ _ELLIPTICAL = re.compile(  # of what, was said before
 _NAMING = re.compile(  # a decision says of what it is: by a name, a version, what is left for it, or whose it is
     rf"(?!(?:{DAY_OR_MONTH}|AM|PM|I)\b)\b[\w-]*[A-Z]|[`\"_]|\d\.\d|\bmy\b|\b(?:over|rather than|instead of) "
     r"|^(?:switch|mov|migrat)\w+ (?:\S+ ){0,3}?from |^(?:decided|agreed) that "
+    r"|^(?:decided|agreed) (?:the|our) (?:[\w-]+ ){1,3}(?:listens|runs|uses|stays|goes|lives|is|are|will|should|must)\b"
 )
 _CURRENT = re.compile(r"^(?:current|new|actual|present) ")
 _TOO = re.compile(

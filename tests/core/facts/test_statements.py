@@ -99,6 +99,12 @@ DECISION = {
     "We no longer support Internet Explorer.": project("decided", "no longer support Internet Explorer"),
     "We're switching from Jenkins to Buildkite.": project("decided", "switching from Jenkins to Buildkite"),
     "I decided to cut two chapters from my thesis.": project("decided", "decided to cut two chapters from my thesis"),
+    "I decided to write the pipeline in Snakemake rather than Nextflow.": project(
+        "decided", "decided to write the pipeline in Snakemake rather than Nextflow"
+    ),
+    "I decided the metrics exporter listens on port 9417.": project(
+        "decided", "decided the metrics exporter listens on port 9417"
+    ),
     "We chose dayjs 1.11 for dates.": project("decided", "chose dayjs 1.11 for dates"),
 }
 NOTE = {
