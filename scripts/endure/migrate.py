@@ -40,7 +40,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> bool:
     chance, started, found, failures = random.Random(arguments.seed), time.monotonic(), Counter[str](), list[str]()
-    stored = [zstd.decompress(file.read_bytes()) for file in sorted(STORED.glob("version_*.db.zst"))]
+    files = (STORED / f"version_{version}.db.zst" for version in range(1, len(MIGRATIONS)))
+    stored = [zstd.decompress(file.read_bytes()) for file in files]
     with tempfile.TemporaryDirectory(prefix="palimpsest-migrate-") as folder:
         usual = statistics.median(_timed(Path(folder) / f"timed-{number}", stored[0]) for number in range(TRIED))
         for number in count():

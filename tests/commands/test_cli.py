@@ -108,9 +108,7 @@ def test_without_a_command_all_of_them_are_listed() -> None:
     assert "check-config" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments", [[], ["consolidate"], ["serve", "--port", "many"], ["serve", "--config", "no.yaml"]]
-)
+@pytest.mark.parametrize("arguments", [[], ["conclude"], ["serve", "--port", "many"], ["serve", "--config", "no.yaml"]])
 def test_wrong_arguments_end_with_status_2(arguments: list[str]) -> None:
     done = palimpsest(*arguments)
     assert done.returncode == 2
