@@ -38,6 +38,20 @@ def listen_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--upstream", metavar="URL", help="base URL of the provider (OpenAI's and Anthropic's)")
 
 
+def action_of(parser: argparse.ArgumentParser, *, is_required: bool) -> Command:
+    """What adds actions to a command, as `Command` adds commands; each has the options of policy, and --json."""
+    actions = parser.add_subparsers(required=is_required, metavar="ACTION")
+
+    def action(name: str, run: object, about: str) -> argparse.ArgumentParser:
+        added = actions.add_parser(name, help=about, description=about)
+        added.set_defaults(run=run)
+        added.add_argument("--json", action="store_true", help="as JSON, for programs")
+        policy_flags(added)
+        return added
+
+    return action
+
+
 def model_flag(parser: argparse.ArgumentParser) -> None:
     """The option that names the embedding model."""
     parser.add_argument("--model", metavar="NAME", help="embedding model, by its name in palimpsest model list")

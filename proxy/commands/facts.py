@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from proxy import terminal
-from proxy.commands.arguments import DONE, FAILED, Command, policy_flags, quiet_policy
+from proxy.commands.arguments import DONE, FAILED, Command, action_of, policy_flags, quiet_policy
 from proxy.domain import Fact, FactCategory
 from proxy.errors import PolicyError
 
@@ -43,15 +43,7 @@ def add_command(command: Command) -> None:
     parser.add_argument("--limit", type=int, default=LISTED, metavar="N", help=f"the newest ({LISTED})")
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     policy_flags(parser)
-    actions = parser.add_subparsers(metavar="ACTION")
-
-    def action(name: str, run: object, about: str) -> argparse.ArgumentParser:
-        added = actions.add_parser(name, help=about, description=about)
-        added.set_defaults(run=run)
-        added.add_argument("--json", action="store_true", help="as JSON, for programs")
-        policy_flags(added)
-        return added
-
+    action = action_of(parser, is_required=False)
     remember = action("remember", _remember, "Tell a fact; it takes the place of what the slot held before.")
     remember.add_argument("subject", metavar="SUBJECT", help="what it is about: user, project, a name")
     remember.add_argument("slot", metavar="SLOT", help="which of its properties: port, 'home town'")
@@ -112,12 +104,12 @@ def _list(given: argparse.Namespace) -> int:
 
 
 def _remember(given: argparse.Namespace) -> int:
-    from proxy.memory.facts import Telling, shown
+    from proxy.memory.facts import FactInput, shown
 
     until = _time(given.until) if given.until else None
 
     async def work(archive: Commands) -> int:
-        telling = Telling(
+        telling = FactInput(
             *(await archive.only_tenant(given.tenant), given.user, given.scope, given.subject, given.slot, given.value),
             *(FactCategory(given.category), TOOL),
             who="operator",

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from proxy import terminal
-from proxy.commands.arguments import DONE, FAILED, Command, policy_flags, quiet_policy
+from proxy.commands.arguments import DONE, FAILED, Command, action_of, quiet_policy
 from proxy.domain import ProxyKey
 from proxy.settings.policy import Policy
 
@@ -24,15 +24,7 @@ from proxy.settings.policy import Policy
 def add_command(command: Command) -> None:
     """Add it to the command line."""
     parser = command("key", _list, "Make, list and revoke keys that callers present to the proxy.")
-    actions = parser.add_subparsers(required=True, metavar="ACTION")
-
-    def action(name: str, run: object, about: str) -> argparse.ArgumentParser:
-        added = actions.add_parser(name, help=about, description=about)
-        added.set_defaults(run=run)
-        added.add_argument("--json", action="store_true", help="as JSON, for programs")
-        policy_flags(added)
-        return added
-
+    action = action_of(parser, is_required=True)
     create = action("create", _create, "Make a key, and print it: it is shown this once, and kept nowhere.")
     create.add_argument("name", metavar="NAME", help="what the key is for, for people")
     create.add_argument("--tenant", default="", metavar="T", help="tenant whose memory it opens (NAME)")

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from proxy.domain import BLOCK_CLOSE, BlockKind, Fact, FactCategory, FactScope, Mode, Reach, Speaker
 from proxy.errors import PolicyError
 from proxy.mcp.tools import NO_REACH, ToolError
-from proxy.memory.facts import Facts, Telling
+from proxy.memory.facts import FactInput, Facts
 from proxy.settings.policy import Policy
 from proxy.wire.frame import opened, quoted
 
@@ -91,7 +91,7 @@ class FactTools:
         self._refuse_writing(speaker)
         self._whose(speaker)
         until = _seconds(valid_until) if valid_until else None
-        telling = Telling(
+        telling = FactInput(
             *(speaker.tenant, speaker.user, speaker.scope, subject, slot, value, category, REMEMBER),
             who=who,
             valid_until=until,

@@ -44,11 +44,13 @@ class Archive:
         clock: Clock = time.time,
         *,
         model_loaded: Callable[[], Awaitable[bool]] | None = None,
+        consolidation: Callable[[], ConsolidationPolicy] | None = None,
     ) -> None:
         """
         Args:
             policy: its `data` is the folder.
             model_loaded: waits a moment for a model that is being loaded; see `Recall`.
+            consolidation: as it is in force when it is called; None: as in `policy`.
         """
         self._counts = counts
         self._backups = lambda: policy.retention.backups
@@ -61,8 +63,7 @@ class Archive:
         self.journal = Journal(self.database)
         self.derived = Derived(self.database, clock)
         self.tables = PassageTables(embedder.name, embedder.dimensions)
-        # as it is in force: whoever reads the policy anew sets it
-        self.consolidation: Callable[[], ConsolidationPolicy] = lambda: policy.consolidation
+        self._consolidation = consolidation or (lambda: policy.consolidation)
         self.keys = ItemKeys(embedder.name, embedder.dimensions, self._which_keys)
 
     def __repr__(self) -> str:
@@ -92,7 +93,7 @@ class Archive:
         )
 
     def _which_keys(self) -> tuple[Which, bool]:
-        policy = self.consolidation()
+        policy = self._consolidation()
         return policy.recall, policy.share_between_users
 
     def prober(self, model: QuietModel, policy: Callable[[], Policy], chance: Random | None = None) -> Prober:

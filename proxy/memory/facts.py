@@ -14,7 +14,7 @@ from typing import Any
 from proxy.core.archive.chunking import query_terms, terms
 from proxy.core.caller.identity import tenant_key
 from proxy.core.facts.marks import ID_BYTES, told_id
-from proxy.core.redaction.redaction import redact, redacted_name
+from proxy.core.redaction.redaction import redact, stored_name
 from proxy.domain import Fact, FactCategory, FactScope, Reach, ToldFact
 from proxy.errors import PolicyError
 from proxy.ports import Clock
@@ -34,7 +34,7 @@ OFF = "facts.policy is off: nothing is kept of what is told"
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class FactInput:
     """A fact as somebody tells it. Times in Unix seconds; `tool` and `who` say which tool was called by whom."""
 
     tenant: str
@@ -109,7 +109,7 @@ class Facts:
         facts = await self._database.ask(look)
         return (facts if glob else _ranked(facts, pattern))[:limit]
 
-    async def tell(self, telling: Telling) -> Fact:
+    async def tell(self, telling: FactInput) -> Fact:
         """
         Store a fact; a value that the same slot had before is superseded.
 
@@ -145,7 +145,7 @@ class Facts:
         """Have the facts of all messages made again, in the background of whichever process extracts facts."""
         await self._database.transact(fact_extraction.start_over)
 
-    async def _read(self, telling: Telling) -> ToldFact:
+    async def _read(self, telling: FactInput) -> ToldFact:
         redacts, now = self._policy().archive.redact, self._clock()
 
         def text(name: str, most_chars: int) -> str:
@@ -154,13 +154,10 @@ class Facts:
                 raise PolicyError(f"{name}: must be a text of 1 to {most_chars:,} characters")
             return redact(said) if redacts else said
 
-        def name(said: str) -> str:
-            return redacted_name(said, self._secret) if said and redacts else said
-
         if telling.valid_until is not None and telling.valid_until <= now:
             raise PolicyError("valid_until: is over already")
         subject, slot = text("subject", NAME_CHARS), text("slot", NAME_CHARS)
-        user, scope = name(telling.user), name(telling.scope)
+        user, scope = (stored_name(said, self._secret, redacts) for said in (telling.user, telling.scope))
         return ToldFact(
             id=told_id(secrets.randbits(ID_BYTES * 8)),
             tenant=telling.tenant,

@@ -130,7 +130,11 @@ class MemoryService:
         self._is_open = False
         self._is_followed = False
         self._model = model or LocalEmbedder(policy.model, counts)
-        self._archive = Archive(policy, counts, self._model, clock, model_loaded=self._loaded)
+        self._archive = Archive(
+            *(policy, counts, self._model, clock),
+            model_loaded=self._loaded,
+            consolidation=lambda: self._policy.consolidation,
+        )
         self._indexer = self._archive.indexer()
         self._extraction = self._archive.fact_extraction(secret)
         self._extracts = False
@@ -143,7 +147,6 @@ class MemoryService:
         self.forgetting = self._archive.forgetting(secret, backups=lambda: self._policy.retention.backups)
         self.retiring = self._archive.retiring(secret)
         self.sweeper = self._archive.sweeper(secret, lambda: self._policy.retention)
-        self._archive.consolidation = lambda: self._policy.consolidation
         self.consolidator = self._archive.consolidator(self._judge)
         self._items = self._archive.item_keeper(lambda: writer_of(self._consolidation, self.assistants))
         self.database = self._archive.database

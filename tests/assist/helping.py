@@ -14,6 +14,7 @@ from proxy.scripted import ScriptedUpstream
 from proxy.settings.load import validated
 from proxy.settings.policy import Policy
 from proxy.store.database import Database
+from tests.clock import Clock
 
 SCHEMA: Json = {
     "type": "object",
@@ -24,16 +25,6 @@ SCHEMA: Json = {
 BLUE = '{"colour": "blue"}'
 PROMPT = Prompt("colour", "Name the colour that is meant.", "The sky is clear.", SCHEMA, most_tokens=50)
 TENANT = "key:acme"
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self, now: float = 1_774_958_400.0) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class AssistTally:

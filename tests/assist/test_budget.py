@@ -14,7 +14,8 @@ from proxy.settings.policy import AssistantPolicy
 from proxy.settings.prices import Price
 from proxy.store.assist_usage import AssistUsage, day_of, used
 from proxy.store.database import Database
-from tests.assist.helping import BLUE, PROMPT, TENANT, AssistTally, Clock, helped
+from tests.assist.helping import BLUE, PROMPT, TENANT, AssistTally, helped
+from tests.clock import Clock
 
 DAY_SECONDS = 86_400.0
 

@@ -15,7 +15,8 @@ from proxy.ports import Assistant, Prompt
 from proxy.scripted import Reply, ScriptedUpstream
 from proxy.store.assist_usage import AssistUsage, day_of, used
 from proxy.store.database import Database
-from tests.assist.helping import BLUE, PROMPT, SCHEMA, TENANT, AssistTally, Clock, assistants_of, helped, policy_of
+from tests.assist.helping import BLUE, PROMPT, SCHEMA, TENANT, AssistTally, assistants_of, helped, policy_of
+from tests.clock import Clock
 
 NOW = Clock().now
 

@@ -9,14 +9,8 @@ from proxy.memory.consolidation_batches import LOCK_SECONDS, Batches
 from proxy.metrics import Metrics
 from proxy.store.connection import Transaction
 from proxy.store.database import Database
+from tests.clock import Clock
 from tests.talking import NOW
-
-
-class Clock:
-    now = NOW
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def work(transaction: Transaction) -> str:
@@ -24,7 +18,7 @@ def work(transaction: Transaction) -> str:
 
 
 async def test_whoever_died_is_followed_when_the_lease_is_over(database: Database) -> None:
-    clock = Clock()
+    clock = Clock(NOW)
     first, second = (Batches(database, Metrics(), clock) for _ in range(2))
     assert await first.transact(work) == "done"
     with pytest.raises(MemoryFault, match="another process"):

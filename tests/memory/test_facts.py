@@ -12,7 +12,7 @@ import pytest
 from proxy.domain import Block, BlockKind, FactCategory, FactScope
 from proxy.errors import PolicyError
 from proxy.memory.fact_extraction import FactExtraction
-from proxy.memory.facts import Facts, Telling, as_glob, escaped
+from proxy.memory.facts import FactInput, Facts, as_glob, escaped
 from proxy.memory.forgetting import Forgetting
 from proxy.memory.retention import Sweeper
 from proxy.memory.retiring import DAY_SECONDS, DAYS, Retiring
@@ -29,7 +29,7 @@ from tests.talking import NOW, Talk
 SECRET = b"a secret of thirty-two bytes ....."
 CANARY = "the boathouse behind Kestrel Quarry, ZQX-7741"
 ANN = FactScope("acme", "ann", "shop")
-PORT = Telling("acme", "ann", "shop", "project", "port", "5432", FactCategory.SETTING, "remember_fact", "agent/1")
+PORT = FactInput("acme", "ann", "shop", "project", "port", "5432", FactCategory.SETTING, "remember_fact", "agent/1")
 
 
 class House:

@@ -17,6 +17,7 @@ from proxy.scripted import ScriptedUpstream
 from proxy.settings.policy import ConsolidationPolicy
 from proxy.store.database import Database
 from tests.assist.helping import assistants_of, policy_of
+from tests.clock import Clock
 from tests.kept_items import in_use, texts
 from tests.remembered import Past
 from tests.talking import NOW
@@ -41,16 +42,9 @@ class Verbatim:
         return [Item(said.text, (Span(said.occurrence, 0, len(said.text)),)) for said in segment]
 
 
-class Clock:
-    now = LATER
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(LATER)
 
 
 @pytest.fixture

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from proxy.core.recall.gaps import GapEstimate, ProbeStage
-from proxy.domain import Query, Recalled
+from proxy.evaluation.bench_gaps import Swapped
 from proxy.index.passage_tables import PassageTables
 from proxy.memory.archive import Archive
 from proxy.memory.probing import Prober, Uncounted
@@ -34,19 +33,6 @@ def facts(count: int) -> list[str]:
         f"The {THINGS[at % 10]} that we keep in {TOWNS[at // 10 % 10]} carries the inventory label {7001 + 13 * at}."
         for at in range(count)
     ]
-
-
-class Swapped:
-    """A retriever that returns the last ones of what it found (WhenLoss 6.4)."""
-
-    def __init__(self, inner: Retriever, share: float) -> None:
-        self._inner = inner
-        self._share = share
-
-    async def recall(self, query: Query, limit: int) -> Recalled:
-        found = await self._inner.recall(query, limit)
-        last = round(len(found.candidates) * self._share)
-        return replace(found, candidates=found.candidates[len(found.candidates) - last :])
 
 
 class House:

@@ -8,20 +8,13 @@ from proxy.core.caller.proxy_keys import digest_of
 from proxy.errors import PolicyError
 from proxy.memory.proxy_keys import KeyDesk, KnownKeys, stored_tenant, told
 from proxy.store.database import Database
+from tests.clock import Clock
 
 DAY = 86_400
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 async def test_a_key_opens_what_was_said_until_it_is_revoked(database: Database) -> None:
-    clock = Clock()
+    clock = Clock(1_000.0)
     desk, known = KeyDesk(database, clock), KnownKeys(database, clock)
     secret, key = await desk.create("laptop", "acme", ["ada", "ada"], ["lab"], read_only=True)
     assert not known.are_read
@@ -37,7 +30,7 @@ async def test_a_key_opens_what_was_said_until_it_is_revoked(database: Database)
 
 
 async def test_a_key_expires_without_being_read_again(database: Database) -> None:
-    clock = Clock()
+    clock = Clock(1_000.0)
     desk, known = KeyDesk(database, clock), KnownKeys(database, clock)
     await desk.create("short", expires="1d")
     await desk.create("long")
@@ -49,7 +42,7 @@ async def test_a_key_expires_without_being_read_again(database: Database) -> Non
 
 
 async def test_the_key_itself_is_kept_nowhere(database: Database) -> None:
-    secret, key = await KeyDesk(database, Clock()).create("laptop")
+    secret, key = await KeyDesk(database, Clock(1_000.0)).create("laptop")
     assert secret.startswith("plm_") and len(secret) > 40 and secret not in str(told(key))
     assert secret.startswith(key.shown) and len(key.shown) == 10
     await database.truncate_log()
@@ -58,7 +51,7 @@ async def test_the_key_itself_is_kept_nowhere(database: Database) -> None:
 
 
 async def test_keys_differ_and_are_listed_with_those_that_are_gone(database: Database) -> None:
-    clock = Clock()
+    clock = Clock(1_000.0)
     desk, secrets = KeyDesk(database, clock), set[str]()
     for name in ("one", "two", "three"):
         clock.now += 1
@@ -85,8 +78,8 @@ async def test_keys_differ_and_are_listed_with_those_that_are_gone(database: Dat
 )
 async def test_what_cannot_be_used_is_said(database: Database, given: dict[str, str], words: str) -> None:
     with pytest.raises(PolicyError, match=words):
-        await KeyDesk(database, Clock()).create(**given)  # type: ignore[arg-type]
-    assert await KeyDesk(database, Clock()).listed() == []
+        await KeyDesk(database, Clock(1_000.0)).create(**given)  # type: ignore[arg-type]
+    assert await KeyDesk(database, Clock(1_000.0)).listed() == []
 
 
 def test_a_tenant_is_named_as_in_the_policy_or_as_it_is_stored() -> None:

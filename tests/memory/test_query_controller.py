@@ -16,7 +16,8 @@ from proxy.scripted import Reply, ScriptedUpstream
 from proxy.settings.load import validated
 from proxy.settings.policy import RecallPolicy
 from proxy.store.database import Database
-from tests.assist.helping import AssistTally, Clock
+from tests.assist.helping import AssistTally
+from tests.clock import Clock
 
 QUERY = Query("key:acme", "c-1", "When did Ana move, and who helped her?")
 PLAN: Json = {"questions": ["Ana moved to Porto"], "first_day": "", "last_day": "", "said_by": "user"}

@@ -20,22 +20,16 @@ from proxy.settings.policy import RetentionPolicy
 from proxy.store.database import Database
 from proxy.store.journal import Journal
 from proxy.store.selection import Target
+from tests.clock import Clock
 from tests.talking import NOW, Talk, heard, record, user
 
 SECRET = b"a secret of thirty-two bytes ....."
 LONG_SECONDS = 30.0  # of a sweep that nobody waits for
 
 
-class Clock:
-    now = NOW
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(NOW)
 
 
 @pytest.fixture

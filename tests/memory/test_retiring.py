@@ -19,6 +19,7 @@ from proxy.store.database import Database
 from proxy.store.derived import Derived
 from proxy.store.journal import Journal
 from proxy.store.selection import Target
+from tests.clock import Clock
 from tests.talking import NOW, Talk, heard, look, record, user
 
 SECRET = b"a secret of thirty-two bytes ....."
@@ -35,16 +36,9 @@ INDEX = (
 )
 
 
-class Clock:
-    now = NOW + 1
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(NOW + 1)
 
 
 @pytest.fixture

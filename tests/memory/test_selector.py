@@ -20,7 +20,8 @@ from proxy.scripted import Reply, ScriptedUpstream
 from proxy.settings.load import validated
 from proxy.settings.policy import Policy
 from proxy.store.database import Database
-from tests.assist.helping import AssistTally, Clock
+from tests.assist.helping import AssistTally
+from tests.clock import Clock
 from tests.talking import NOW
 from tests.tiny_models import build_tiny_cross_encoder
 

@@ -14,22 +14,15 @@ from proxy.store.connection import Row
 from proxy.store.database import Database
 from proxy.store.derived import Derived
 from proxy.store.journal import Journal
+from tests.clock import Clock
 from tests.talking import Talk, assistant, heard, record, system, user
 
 LEASE_SECONDS = 30.0
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1000.0)
 
 
 @pytest.fixture

@@ -9,21 +9,15 @@ import pytest
 from proxy.settings.policy import PressurePolicy
 from proxy.tokens.counter import litellm_folder
 from proxy.tokens.windows import LEARNT_SECONDS, MAX_LEARNT, TABLE_FILE, Windows, table
+from tests.clock import Clock
 
 POLICY = PressurePolicy(window_tokens={"mine-*": 9000})
 DEFAULT = POLICY.default_window_tokens
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(0.0)
 
 
 @pytest.fixture
@@ -41,7 +35,7 @@ def test_missing_table_is_said_and_every_model_has_the_default(tmp_path: Path, w
     file = tmp_path / TABLE_FILE
     if written is not None:
         file.write_bytes(written)
-    windows = Windows(POLICY, Clock(), file)
+    windows = Windows(POLICY, Clock(0.0), file)
     assert str(file) in windows.trouble and "128,000" in windows.trouble
     assert windows.of("up", "gpt-4") == DEFAULT
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from proxy.domain import Fact, FactCategory
 from proxy.edge.admin.operation import NOT_BLANK, Call, Nothing, OfTenant, Operation, Refused
 from proxy.edge.admin.paging import NextCursor, Paged, Time, cursor_to, position_of, seconds
-from proxy.memory.facts import NAME_CHARS, VALUE_CHARS, Facts, Telling, shown
+from proxy.memory.facts import NAME_CHARS, VALUE_CHARS, FactInput, Facts, shown
 from proxy.store.facts import FactFilter, place_of
 
 UNKNOWN = "no such fact"
@@ -177,7 +177,7 @@ class FactRoutes:
         tenant = asked.tenant or self._default_tenant
         if not tenant:
             raise Refused(400, "tenant: name the one whose fact this is")
-        telling = Telling(
+        telling = FactInput(
             *(tenant, asked.user, asked.scope, asked.subject, asked.slot, asked.value, asked.category, API),
             who="operator" if not call.caller.tenant else "",
             valid_until=seconds(asked.valid_until),
