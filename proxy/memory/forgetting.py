@@ -26,7 +26,7 @@ from proxy.core.recall import utterance
 from proxy.core.redaction import redaction
 from proxy.domain import Json
 from proxy.errors import MemoryFault
-from proxy.memory.targets import Preview, Selection, age_seconds, asked_for, in_parts, scope_prints_of
+from proxy.memory.targets import SETTLE_SECONDS, Preview, Selection, age_seconds, asked_for, in_parts, scope_prints_of
 from proxy.ports import Clock
 from proxy.settings.policy import FOREVER
 from proxy.store.connection import Transaction
@@ -110,18 +110,20 @@ class Forgetting:
         clock: Clock,
         vacuum_bytes: float = VACUUM_BYTES,
         backups: Callable[[], str] = lambda: "",
+        settle_seconds: float = SETTLE_SECONDS,
     ) -> None:
         """
         Args:
             vacuum_bytes: a file that is no larger is written anew where all else leaves something behind.
             backups: how long backups are kept, as in `retention.backups`.
+            settle_seconds: for what is on its way to arrive, before it is looked for once more.
         """
         self._backups = backups
         self._vacuum_bytes = vacuum_bytes
         self._database = database
         self._secret = secret
         self._clock = clock
-        self._selection = Selection(database, secret)
+        self._selection = Selection(database, secret, settle_seconds=settle_seconds)
         self._busy = asyncio.Lock()
 
     def __repr__(self) -> str:

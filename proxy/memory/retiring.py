@@ -19,7 +19,7 @@ from proxy.core.archive.receipt import signed
 from proxy.core.archive.tombstones import scope_print
 from proxy.core.caller.identity import tenant_key
 from proxy.domain import HeadFlag, Json
-from proxy.memory.targets import Preview, Selection, asked_for, in_parts, scope_prints_of
+from proxy.memory.targets import SETTLE_SECONDS, Preview, Selection, asked_for, in_parts, scope_prints_of
 from proxy.ports import Clock
 from proxy.store.connection import Transaction
 from proxy.store.database import Database
@@ -51,11 +51,16 @@ log = structlog.get_logger()
 class Retiring:
     """Retires from one database; any number of processes may do so beside others that write."""
 
-    def __init__(self, database: Database, secret: bytes, clock: Clock) -> None:
+    def __init__(self, database: Database, secret: bytes, clock: Clock, settle_seconds: float = SETTLE_SECONDS) -> None:
+        """
+        Args:
+            settle_seconds: for what is on its way to arrive, before it is looked for once more.
+        """
         self._database = database
         self._secret = secret
         self._clock = clock
-        self._selection = Selection(database, secret, without=HeadFlag.ERASED | HeadFlag.RETIRED)
+        in_use = HeadFlag.ERASED | HeadFlag.RETIRED
+        self._selection = Selection(database, secret, in_use, settle_seconds)
         self._busy = asyncio.Lock()
 
     def __repr__(self) -> str:

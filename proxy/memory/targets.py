@@ -92,12 +92,20 @@ class Selection:
 
     Args:
         without: flags; messages that have one are not meant.
+        settle_seconds: before the next look at what came meanwhile.
     """
 
-    def __init__(self, database: Database, secret: bytes, without: int = HeadFlag.ERASED) -> None:
+    def __init__(
+        self,
+        database: Database,
+        secret: bytes,
+        without: int = HeadFlag.ERASED,
+        settle_seconds: float = SETTLE_SECONDS,
+    ) -> None:
         self._database = database
         self._secret = secret
         self._without = without
+        self._settle_seconds = settle_seconds
 
     async def preview(self, target: Target, now: float) -> Preview | None:
         """
@@ -168,7 +176,7 @@ class Selection:
             for step in take:
                 for plan in found:
                     await step(plan, since)
-            await asyncio.sleep(SETTLE_SECONDS)
+            await asyncio.sleep(self._settle_seconds)
             again = functools.partial(resent, names=names, after=last, at=at, until=until, without=self._without)
             found, since = [*await self.plans(target, until), *await self._database.ask(again)], until
             if not found:

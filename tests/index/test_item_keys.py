@@ -104,7 +104,7 @@ async def test_items_that_change_are_read_again_and_hidden_ones_lead_nowhere(she
     shelf.keys.forget()
     assert cosine_of(await shelf.ask(), ANSWER) < first
     await shelf.database.write([("UPDATE item SET state = 'current'", [()])])
-    retiring = Retiring(shelf.database, SECRET, lambda: NOW + 1)
+    retiring = Retiring(shelf.database, SECRET, lambda: NOW + 1, settle_seconds=0.0)
     receipt = await retiring.retire(Target(tenant="acme", matching="blue vase"))
     assert await shelf.rank_of(ANSWER) == len((await shelf.ask()).candidates)
     assert receipt is not None

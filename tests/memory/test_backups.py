@@ -45,7 +45,10 @@ async def told(folder: Path, *turns: object) -> None:
 
 async def forgotten(folder: Path, **target: str) -> None:
     database = Database(folder / DATABASE)
-    assert await Forgetting(database, load_secret(folder, {}), clock).erase(Target(**target)) is not None
+    assert (
+        await Forgetting(database, load_secret(folder, {}), clock, settle_seconds=0.0).erase(Target(**target))
+        is not None
+    )
     await database.close()
 
 

@@ -261,12 +261,14 @@ async def test_erasing_the_newer_value_brings_the_older_one_back(
 ) -> None:
     await tell(past, RED, BLUE, "Oscar is a guinea pig.", user="ann")
     await consolidator.run()
-    receipt = await Forgetting(database, SECRET, clock).erase(Target(tenant="acme", matching="is blue"))
+    receipt = await Forgetting(database, SECRET, clock, settle_seconds=0.0).erase(
+        Target(tenant="acme", matching="is blue")
+    )
     assert receipt is not None
     assert receipt["check"]["clean"]
     assert await texts(database) == [RED, "Oscar is a guinea pig."]
     assert await database.read("SELECT what FROM consolidation_step") == [("related",)]
-    await Forgetting(database, SECRET, clock).erase(Target(tenant="acme", matching="guinea"))
+    await Forgetting(database, SECRET, clock, settle_seconds=0.0).erase(Target(tenant="acme", matching="guinea"))
     assert await edges(database) == []
     assert await database.read("SELECT * FROM node") == []
 
@@ -276,7 +278,7 @@ async def test_what_is_retired_speaks_for_nothing_meanwhile(
 ) -> None:
     await tell(past, "Oscar is a guinea pig.", user="ann")
     await consolidator.run()
-    retiring = Retiring(database, SECRET, clock)
+    retiring = Retiring(database, SECRET, clock, settle_seconds=0.0)
     receipt = await retiring.retire(Target(tenant="acme", matching="guinea"))
     assert receipt is not None
     assert await edges(database) == []

@@ -42,8 +42,8 @@ class House:
         self.past = Past(database)
         self.facts = Facts(database, SECRET, lambda: self.policy, clock)
         self.extraction = FactExtraction(database, SECRET, Metrics(), clock)
-        self.forgetting = Forgetting(database, SECRET, clock)
-        self.retiring = Retiring(database, SECRET, clock)
+        self.forgetting = Forgetting(database, SECRET, clock, settle_seconds=0.0)
+        self.retiring = Retiring(database, SECRET, clock, settle_seconds=0.0)
 
     def clock(self) -> float:
         return self.now

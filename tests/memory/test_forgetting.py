@@ -35,7 +35,7 @@ DAY_SECONDS = 86_400
 
 @pytest.fixture
 def forgetting(database: Database) -> Forgetting:
-    return Forgetting(database, SECRET, lambda: NOW + 1)
+    return Forgetting(database, SECRET, lambda: NOW + 1, settle_seconds=0.0)
 
 
 def is_on_disk(database: Database, words: str = CANARY) -> bool:
@@ -99,7 +99,7 @@ async def test_rows_that_move_while_others_go_leave_no_copy_behind(database: Dat
     for number in range(200):
         messages = [user(" ".join(dice.choices(words, k=dice.choice((8, 30, 100))))) for _ in range(20)]
         await journal.write([record(messages, conversation=f"c-{number}", user=f"u-{number % 4}")])
-    without_vacuum = Forgetting(database, SECRET, lambda: NOW + 1, vacuum_bytes=0)
+    without_vacuum = Forgetting(database, SECRET, lambda: NOW + 1, vacuum_bytes=0, settle_seconds=0.0)
     receipt = await erased(without_vacuum, Target(user="u-1"))
     assert receipt["erased"]["messages"] == 1000
 
@@ -111,7 +111,7 @@ async def test_the_receipt_says_until_when_backups_hold_it(
     database: Database, journal: Journal, backups: str, until: str
 ) -> None:
     await Talk(journal).say(CANARY)
-    forgetting = Forgetting(database, SECRET, lambda: NOW + 1, backups=lambda: backups)
+    forgetting = Forgetting(database, SECRET, lambda: NOW + 1, backups=lambda: backups, settle_seconds=0.0)
     receipt = await erased(forgetting, Target(conversation="c-1"))
     assert receipt["not_covered"][0].endswith(f"hold it until {until}")
 

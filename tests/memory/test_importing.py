@@ -272,7 +272,7 @@ async def test_a_side_conversation_leaves_no_passages(tmp_path: Path) -> None:
 
 
 async def forget(database: Database, **target: str) -> None:
-    assert await Forgetting(database, SECRET, lambda: NOW + 100).erase(Target(**target)) is not None
+    assert await Forgetting(database, SECRET, lambda: NOW + 100, settle_seconds=0.0).erase(Target(**target)) is not None
 
 
 @pytest.mark.parametrize("target", [{"conversation": "c-1"}, {"matching": "medlar"}], ids=str)
@@ -432,7 +432,7 @@ async def test_a_fact_that_was_erased_does_not_come_back_with_an_import(tmp_path
     async with opened(tmp_path) as database:
         await told_to(database, PORT)
         data = await exported(database)
-        await Forgetting(database, SECRET, lambda: NOW + 1).erase(Target(tenant="acme", user="ann"))
+        await Forgetting(database, SECRET, lambda: NOW + 1, settle_seconds=0.0).erase(Target(tenant="acme", user="ann"))
         assert await Importing(database, SECRET).take_facts(facts_in(data, tmp_path / "all.jsonl"), ME) == 0
         assert await exported(database) == header_line()
 

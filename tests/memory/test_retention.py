@@ -196,7 +196,7 @@ async def test_what_was_retired_is_erased_when_it_can_no_longer_be_taken_back(
     talk = Talk(journal)
     await talk.say("hello there, archive", "hello")
     await talk.say("an old question", "an old answer")
-    receipt = await Retiring(database, SECRET, clock).retire(Target(conversation="c-1", number=2))
+    receipt = await Retiring(database, SECRET, clock, settle_seconds=0.0).retire(Target(conversation="c-1", number=2))
     assert receipt is not None
     sweeping = sweeper(database, clock)
     assert await swept(sweeping) == {}

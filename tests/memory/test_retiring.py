@@ -43,7 +43,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def retiring(database: Database, clock: Clock) -> Retiring:
-    return Retiring(database, SECRET, clock)
+    return Retiring(database, SECRET, clock, settle_seconds=0.0)
 
 
 def said_by(key: str, asked: Record) -> Record:
@@ -172,7 +172,7 @@ async def test_what_is_retired_can_be_erased_and_does_not_come_back(
         await other.say(" ".join(dice.choices(words, k=dice.choice((8, 30, 100)))))
         await talk.say(f"the crates of shelf {number} and the kestrel, please", created_at=NOW - 1)
     receipt = await retired(retiring, Target(conversation="c-1"))
-    without_vacuum = Forgetting(database, SECRET, clock, vacuum_bytes=0)
+    without_vacuum = Forgetting(database, SECRET, clock, vacuum_bytes=0, settle_seconds=0.0)
     erased = await without_vacuum.erase(Target(conversation="c-1"))
     assert erased is not None
     assert erased["check"]["clean"]

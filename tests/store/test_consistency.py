@@ -62,7 +62,7 @@ async def test_what_was_written_is_fine(path: Path) -> None:
 async def test_what_was_erased_and_added_to_is_fine(path: Path) -> None:
     database = Database(path)
     for target in (Target(matching="quince"), Target(matching="smoker")):
-        assert await Forgetting(database, SECRET, lambda: NOW + 1e9).erase(target)
+        assert await Forgetting(database, SECRET, lambda: NOW + 1e9, settle_seconds=0.0).erase(target)
     await Importing(database, SECRET).take(talk("said since", "and more"), ME)
     await database.close()
     assert said(path) == []

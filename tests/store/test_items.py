@@ -68,7 +68,7 @@ async def test_one_worker_reads_a_conversation_at_a_time_until_its_lease_ends(da
 
 async def test_what_was_erased_or_retired_while_a_writer_wrote_is_not_kept(database: Database, past: Past) -> None:
     first, second = await past.say(HARBOUR, ARCHIVE)
-    await Retiring(database, SECRET, clock).retire(Target(tenant="acme", matching="harbour"))
+    await Retiring(database, SECRET, clock, settle_seconds=0.0).retire(Target(tenant="acme", matching="harbour"))
     await keep(database, (first, second), item(HARBOUR, first), item("both", first, second), item(ARCHIVE, second))
     assert await texts(database) == [ARCHIVE]
 
@@ -78,7 +78,7 @@ async def test_an_item_is_hidden_while_a_source_is_retired(database: Database, p
     old, new = await keep(database, (first, second), item("an older form", second), item("both", first, second))
     await database.write([("UPDATE item SET state = 'merged', heir = ? WHERE id = ?", [(new, old)])])
     assert await texts(database) == ["both"]
-    retiring = Retiring(database, SECRET, clock)
+    retiring = Retiring(database, SECRET, clock, settle_seconds=0.0)
     receipt = await retiring.retire(Target(tenant="acme", matching="harbour"))
     assert await texts(database) == ["an older form"]
     assert receipt is not None
@@ -113,7 +113,7 @@ async def test_erasing_a_source_erases_items_their_log_and_what_follows_from_the
             ("INSERT INTO edge_evidence(edge, item) VALUES (?, ?)", [(1, gone), (2, gone), (2, theirs)]),
         ]
     )
-    receipt = await Forgetting(database, SECRET, clock).erase(target)
+    receipt = await Forgetting(database, SECRET, clock, settle_seconds=0.0).erase(target)
     assert receipt is not None
     assert receipt["check"]["clean"]
     is_whole = target.user != ""
