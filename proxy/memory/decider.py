@@ -72,6 +72,8 @@ class Decider:
         Raises:
             TimeoutError, MemoryFault: it was not found out.
         """
+        if isinstance(lookup, Continuation) and (stands := self._journal.standing_at_once(lookup)) is not None:
+            return stands
         if isinstance(lookup, Clues | Continuation):
             async with asyncio.timeout(LATE_SECONDS):  # from now on: to be read alone may have taken longer
                 if isinstance(lookup, Continuation):

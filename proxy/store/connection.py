@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any, Generic, TypeVar
 
 import aiosqlite
@@ -32,6 +33,8 @@ CACHE_KB = (
 )
 ITERATED_ROWS = 64  # as aiosqlite has it; no cursor is iterated over here
 CACHED_STATEMENTS = 256  # all that are ever asked, prepared once
+SLOW_SECONDS = 0.005  # of a small read: it takes 0.1 ms from memory, and some milliseconds from a disk
+REST_SECONDS = 5.0  # without small reads at once, after a slow one: whatever keeps the disk busy may go on
 
 
 class Connection(aiosqlite.Connection):
@@ -51,14 +54,7 @@ class Connection(aiosqlite.Connection):
             sqlite3.Error: it cannot be opened.
         """
 
-        def connect() -> sqlite3.Connection:
-            connection = sqlite3.connect(
-                path, timeout=busy_ms / 1000, isolation_level=None, cached_statements=CACHED_STATEMENTS
-            )
-            connection.execute(f"PRAGMA cache_size = -{CACHE_KB}")
-            return connection
-
-        opened = cls(connect, ITERATED_ROWS)
+        opened = cls(functools.partial(_connect, path, busy_ms), ITERATED_ROWS)
         await opened
         return opened
 
@@ -90,6 +86,47 @@ class Connection(aiosqlite.Connection):
         if self._connection is not None:
             with suppress(sqlite3.Error):  # it is being closed
                 self._connection.interrupt()
+
+
+class NearReader:
+    """
+    A connection for small reads on the thread of whoever asks.
+
+    A few rows by their keys take less than to hand them to a thread. They stand in memory as a rule; whoever is
+    answered from a disk once asks elsewhere for a while.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """
+        Call it on a thread: it reads the schema.
+
+        Raises:
+            sqlite3.Error: it cannot be opened.
+        """
+        self._connection = _connect(path, busy_ms=0, is_of_one_thread=False)
+        self._rests_until = 0.0  # by `monotonic`
+        for statement in ("PRAGMA query_only = ON", "SELECT count(*) FROM sqlite_master"):
+            self._connection.execute(statement).fetchall()
+
+    def ask(self, work: Callable[[Ask], T]) -> T | None:
+        """What `work` makes of a few SELECTs; None: it is not to be had at once."""
+        began = monotonic()
+        if began < self._rests_until:
+            return None
+        try:
+            return work(self._read)
+        except sqlite3.Error:  # locked, for one: who asks on a thread waits, or learns what is wrong
+            return None
+        finally:
+            ended = monotonic()
+            if ended - began > SLOW_SECONDS:
+                self._rests_until = ended + REST_SECONDS
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
+        return self._connection.execute(sql, args).fetchall()
 
 
 class Transaction:
@@ -143,6 +180,18 @@ def in_transaction(work: Callable[[Transaction], T]) -> Callable[[sqlite3.Connec
         return result
 
     return run
+
+
+def _connect(path: Path, busy_ms: int, is_of_one_thread: bool = True) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        path,
+        timeout=busy_ms / 1000,
+        isolation_level=None,
+        cached_statements=CACHED_STATEMENTS,
+        check_same_thread=is_of_one_thread,
+    )
+    connection.execute(f"PRAGMA cache_size = -{CACHE_KB}")
+    return connection
 
 
 def _rest() -> None:

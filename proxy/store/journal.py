@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import orjson
@@ -73,10 +74,15 @@ JOIN conversation ON conversation.id = head.conversation
 LEFT JOIN listing ON listing.turn = head.base
 ORDER BY head.turn DESC
 """
+# CROSS JOIN: in this order, each row by its key.
 STANDING = """
-SELECT turn.id, turn.conversation, conversation.tenant
-FROM turn JOIN conversation ON conversation.id = turn.conversation
+SELECT turn.id, turn.conversation, conversation.tenant,
+    conversation.public, head.turn, head.state, head.lost, listing.rows, head.listing
+FROM turn CROSS JOIN conversation ON conversation.id = turn.conversation
+CROSS JOIN head ON head.conversation = turn.conversation
+LEFT JOIN listing ON listing.turn = head.base
 WHERE turn.key = ?1 AND conversation.tenant = (SELECT id FROM tenant WHERE name = ?2)
+ORDER BY head.turn DESC LIMIT ?3
 """
 LINKS_OF = f"""
 SELECT link.kind, link.print, conversation.id, conversation.public, turn.role, link.turn
@@ -159,16 +165,12 @@ class Journal:
 
         Nothing where there is no such turn, or where it is not the newest state.
         """
+        return _seen(*await self._database.ask(partial(_standing, asked)))
 
-        def look(ask: Ask) -> tuple[list[Row], list[Row], list[Row]]:
-            for turn, conversation, tenant in ask(STANDING, (asked.turn, asked.tenant)):
-                newest = ids([conversation])
-                heads = ask(HEADS, (newest, MAX_HEADS_READ))
-                if heads and heads[0][1] == turn:
-                    return ask(LINKS_OF, (tenant, asked.answer)), heads, ask(BLOCKS, (newest,))
-            return [], [], []
-
-        return _seen(*await self._database.ask(look))
+    def standing_at_once(self, asked: Continuation) -> Seen | None:
+        """The same without waiting; None: not now."""
+        found = self._database.ask_at_once(partial(_standing, asked))
+        return None if found is None else _seen(*found)
 
     async def messages(self, tenant: str, occurrences: Sequence[int]) -> Mapping[int, Message]:
         """The stored messages of these occurrences, in their order; those that are not there are left out."""
@@ -305,6 +307,18 @@ class Journal:
     async def stats(self) -> Mapping[str, Any]:
         """Counts, sizes, lag and search times: see `stats.usage`."""
         return await self._database.ask(usage)
+
+
+def _standing(asked: Continuation, ask: Ask) -> tuple[list[Row], list[Row], list[Row]]:
+    """Links, heads and blocks, for `_seen`; a few rows by their keys."""
+    rows = ask(STANDING, (asked.turn, asked.tenant, MAX_HEADS_READ))
+    if not rows:
+        return [], [], []
+    turn, conversation, tenant = rows[0][:3]
+    heads = [row[3:] for row in rows]
+    if heads[0][1] != turn:
+        return [], [], []
+    return ask(LINKS_OF, (tenant, asked.answer)), heads, ask(BLOCKS, (ids([conversation]),))
 
 
 def _turn(rows: Sequence[Row]) -> Mapping[str, Any] | None:

@@ -46,6 +46,7 @@ async def test_a_turn_that_is_the_newest_state_is_found_with_all_links_of_its_an
     said = replace(said, answer=replace(said.answer, links=((LinkKind.ANSWER, print), (LinkKind.PHRASE, print))))
     await journal.write([first], [said])
     stands = await journal.standing(Continuation("acme", first.turn.id, print))
+    assert journal.standing_at_once(Continuation("acme", first.turn.id, print)) == stands
     assert stands.heads == (await look(journal, HELLO)).heads
     assert [(link.kind, link.conversation) for link in stands.links] == [(LinkKind.ANSWER, "c-1")]
     assert await journal.standing(Continuation("other", first.turn.id, print)) == Seen()
@@ -58,6 +59,7 @@ async def test_a_turn_that_is_the_newest_state_is_found_with_all_links_of_its_an
     later = record([*HELLO, assistant("hi there"), user("more")], stands.heads[0])
     await journal.write([later])
     assert await journal.standing(Continuation("acme", first.turn.id, print)) == Seen()
+    assert journal.standing_at_once(Continuation("acme", first.turn.id, print)) == Seen()
 
 
 async def test_answers_are_found_by_their_names_inside_their_tenant(journal: Journal) -> None:

@@ -6,13 +6,23 @@ import asyncio
 import functools
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from proxy.store.connection import Ask, Connection, InterruptibleRead, Transaction, in_transaction
+from proxy.store.connection import (
+    SLOW_SECONDS,
+    Ask,
+    Connection,
+    InterruptibleRead,
+    NearReader,
+    Transaction,
+    in_transaction,
+)
 
 
 @pytest.fixture
@@ -118,3 +128,30 @@ async def test_connection_that_cannot_be_opened_leaves_no_thread(tmp_path: Path)
     async with asyncio.timeout(10):
         while threading.active_count() > before:  # noqa: ASYNC110 - a thread says nothing when it ends
             await asyncio.sleep(0.01)
+
+
+def who_reads(ask: Ask) -> tuple[int, object]:
+    return threading.get_ident(), ask("SELECT 1 + ?", (1,))
+
+
+async def test_a_small_read_runs_on_the_thread_that_asks(tmp_path: Path) -> None:
+    with closing(await asyncio.to_thread(NearReader, tmp_path / "some.db")) as near:
+        assert near.ask(who_reads) == (threading.get_ident(), [(2,)])
+
+
+def test_a_small_read_is_not_had_where_the_file_is_locked_or_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "some.db"
+    with closing(NearReader(path)) as near, closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("CREATE TABLE t(x)")
+        other.execute("BEGIN EXCLUSIVE")
+        assert near.ask(lambda ask: ask("SELECT x FROM t")) is None
+        other.execute("COMMIT")
+        assert near.ask(lambda ask: ask("SELECT x FROM t")) == []
+        assert near.ask(lambda ask: ask("SELECT x FROM unknown")) is None
+        assert near.ask(lambda ask: ask("INSERT INTO t VALUES (1)")) is None
+
+
+def test_after_a_slow_read_the_next_ones_are_left_to_threads(tmp_path: Path) -> None:
+    with closing(NearReader(tmp_path / "some.db")) as near:
+        near.ask(lambda ask: time.sleep(2 * SLOW_SECONDS))
+        assert near.ask(who_reads) is None

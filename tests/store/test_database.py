@@ -19,7 +19,7 @@ import pytest
 from proxy.errors import DataFault, MemoryFault
 from proxy.settings.policy import MemoryPolicy
 from proxy.store import database as module
-from proxy.store.connection import Transaction
+from proxy.store.connection import Ask, Transaction
 from proxy.store.database import READERS, Database
 from proxy.store.schema import MIGRATIONS
 
@@ -53,6 +53,17 @@ async def test_first_write_opens_and_creates(database: Database) -> None:
 async def test_read_before_open_says_so(database: Database) -> None:
     with pytest.raises(MemoryFault, match="not open"):
         await names(database)
+
+
+async def test_a_small_read_needs_no_thread_while_the_database_is_open(database: Database) -> None:
+    def look(ask: Ask) -> list[tuple[str]]:
+        return ask("SELECT name FROM tenant")
+
+    assert database.ask_at_once(look) is None
+    await add(database, "acme")
+    assert database.ask_at_once(look) == [("acme",)]
+    await database.close()
+    assert database.ask_at_once(look) is None
 
 
 async def test_failed_transaction_writes_nothing(database: Database) -> None:
