@@ -43,6 +43,7 @@ COMMITS = {
     9: "2c57874",
     10: "17a4fc6",
     11: "d97cd09",
+    12: "3ae7a5d",
 }
 LEVEL = 19  # of the compression: they are made once and kept for good
 

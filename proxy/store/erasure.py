@@ -264,9 +264,8 @@ def _overwrite(transaction: Transaction, which: str) -> None:
     for table, columns, where, held in places_that_go(transaction.read, items) if items != "[]" else ():
         put_zeros(transaction, table, columns, where, held)
     put_zeros(transaction, "block", ("text",), "occurrence IN (SELECT value FROM json_each(?1))", which)
-    put_zeros(
-        transaction, "fact", ("subject", "slot", "value"), "occurrence IN (SELECT value FROM json_each(?1))", which
-    )
+    words = ("subject", "slot", "value", "user", "scope")
+    put_zeros(transaction, "fact", words, "occurrence IN (SELECT value FROM json_each(?1))", which)
     put_zeros(transaction, "content", ("text", "rest"), HELD_ALONE, which)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from proxy.core.archive.records import is_findable
 from proxy.core.facts.extraction import TOOL_ROLES
-from proxy.core.facts.marks import Statement, fact_id, marks
+from proxy.core.facts.marks import Statement, fact_id, marks, place_print
 from proxy.domain import FactProposal, HeadFlag, Role
 from proxy.store.connection import Ask, Row, Transaction
 from proxy.store.erasure import put_zeros
@@ -38,10 +38,12 @@ WAITING = f"""
 SELECT occurrence.id, occurrence.created_at FROM occurrence
 WHERE occurrence.id > ifnull((SELECT next FROM task WHERE name = '{EXTRACTION}'), 0) ORDER BY occurrence.id LIMIT 1
 """
-STORE = """
-INSERT INTO fact(tenant, public, conversation, occurrence, start, stop, extractor, subject, slot, value, category,
-    single, confidence, said_at, pinned)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+STORE = f"""
+INSERT INTO fact(public, start, stop, extractor, subject, slot, value, category, single, confidence, pinned, place,
+    tenant, conversation, user, scope, occurrence, said_at, retirement)
+SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, conversation.tenant, conversation.id, user, scope, occurrence.id,
+    occurrence.created_at, (flags & {HeadFlag.RETIRED}) <> 0
+FROM occurrence JOIN conversation ON conversation.id = occurrence.conversation WHERE occurrence.id = ?
 """
 SET_ASIDE = """
 INSERT INTO quarantine(turn, part, reason, chars, digest, created_at)
@@ -50,6 +52,10 @@ FROM occurrence JOIN turn ON turn.id = occurrence.turn JOIN content ON content.i
 WHERE occurrence.id = ? AND NOT EXISTS (SELECT 1 FROM quarantine WHERE part = 'facts' AND quarantine.turn = turn.key
     AND quarantine.digest = CAST(occurrence.full AS BLOB))
 """
+WITHOUT_PLACE = """
+SELECT fact.id, tenant.name, subject, slot, value, single FROM fact JOIN tenant ON tenant.id = fact.tenant
+WHERE occurrence IS NULL AND place IS NULL
+"""  # told to an earlier version; those of messages are made again
 IN_RANGE = "occurrence > ?1 AND occurrence <= ?2"
 
 
@@ -90,8 +96,13 @@ class Claim:
     until_ms: int
 
 
-def begin(transaction: Transaction, version: int) -> bool:
+def begin(transaction: Transaction, version: int, key_of: Callable[[str], bytes]) -> bool:
     """Note that facts are extracted by this version; True: they were by another, and are all made again."""
+    placed = [
+        (place_print(key_of(tenant), subject, slot, value, bool(single)), id)
+        for id, tenant, subject, slot, value, single in transaction.read(WITHOUT_PLACE)
+    ]
+    transaction.write("UPDATE fact SET place = ? WHERE id = ?", placed)
     known = transaction.read("SELECT next FROM task WHERE name = ?", (VERSION,))
     if known == [(version,)]:
         return False
@@ -204,8 +215,8 @@ def _rows(
             continue
         id = fact_id(key, source.occurrence, one.subject, one.slot, one.value)
         rows[id] = (
-            *(source.tenant, id, source.conversation, source.occurrence, one.start, one.stop, version),
-            *(one.subject, one.slot, one.value, one.category.value, one.is_single, one.confidence),
-            *(source.created_at, id in pinned),
+            *(id, one.start, one.stop, version, one.subject, one.slot, one.value, one.category.value),
+            *(one.is_single, one.confidence, id in pinned),
+            *(place_print(key, one.subject, one.slot, one.value, one.is_single), source.occurrence),
         )
     return list(rows.values())

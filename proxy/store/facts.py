@@ -1,35 +1,32 @@
 """
 Facts as they are read: what is current in a scope, and what was said before.
 
-A slot of one value holds what was said last: that is computed with each look, so that an older value stands again when
-the newer one is erased, retired or no longer valid. What was said several times is one fact.
+A slot of one value holds what was said last: that is computed from what is stored, so that an older value stands again
+when the newer one is erased, retired or no longer valid. What was said several times is one fact. What is current is
+read without what it superseded: time grows with the facts that are asked for, not with how often they were said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
 
 import orjson
 
-from proxy.domain import Fact, FactCategory, FactOrigin, FactScope, FactSource, HeadFlag, Reach
+from proxy.domain import Fact, FactCategory, FactOrigin, FactScope, FactSource, Reach
 from proxy.store.connection import Ask, Row
+from proxy.store.messages import ids
 
-SAID_AT = 12  # column of `STATED`
+SCOPE, SAID_AT = 4, 12  # columns of `STATED`
 MOST = 200  # facts of one answer, unless more are asked for
+PAGE = 250  # rows of `current` that are read at a time: nearly all of them are current
 
-OF_MESSAGES = f"""
-SELECT fact.id, fact.tenant, fact.public, conversation.user, conversation.scope, conversation.public AS conversation,
-    fact.occurrence, fact.start, fact.stop, '' AS tool, '' AS who, subject, slot, value, category, single, confidence,
-    said_at, valid_from, valid_until, pinned
-FROM conversation CROSS JOIN fact ON fact.conversation = conversation.id
-CROSS JOIN occurrence ON occurrence.id = fact.occurrence
-WHERE occurrence.flags & {HeadFlag.ERASED | HeadFlag.RETIRED} = 0
-"""
-OF_TOOLS = """
-SELECT id, tenant, public, user, scope, '' AS conversation, 0 AS occurrence, start, stop, tool, who, subject, slot,
-    value, category, single, confidence, said_at, valid_from, valid_until, pinned
-FROM fact WHERE occurrence IS NULL AND retirement = 0
+FACTS = """
+SELECT fact.id, fact.tenant, fact.public, fact.user, fact.scope, ifnull(conversation.public, '') AS conversation,
+    ifnull(fact.occurrence, 0) AS occurrence, start, stop, tool, who, subject, slot, value, category, single,
+    confidence, said_at, valid_from, valid_until, pinned, place
+FROM fact LEFT JOIN conversation ON conversation.id = fact.conversation WHERE fact.retirement = 0
 """
 
 # Those who are not named are told apart by their conversation, unless they share one memory.
@@ -38,13 +35,38 @@ OWNER = {Reach.TENANT: "''", Reach.USER: "iif(user = '', conversation, '')", Rea
 STATED = """
 SELECT id, tenant, public, user, scope, {owner}, subject, slot, lower(value), single,
     ifnull(valid_from <= :now, 1) AND ifnull(valid_until > :now, 1), pinned, said_at, {wanted},
-    value, category, confidence, valid_from, valid_until, conversation, occurrence, start, stop, tool, who
+    value, category, confidence, valid_from, valid_until, conversation, occurrence, start, stop, tool, who, place
 FROM ({facts}) AS told ORDER BY said_at DESC, id DESC
 """
 DETAILS = """
 SELECT fact.id, tenant.name, ifnull(turn.key, ''), ifnull(occurrence.role, '')
 FROM json_each(?) AS asked JOIN fact ON fact.id = asked.value JOIN tenant ON tenant.id = fact.tenant
 LEFT JOIN occurrence ON occurrence.id = fact.occurrence LEFT JOIN turn ON turn.id = occurrence.turn
+"""
+
+IN_PLACES = "place IN (SELECT value FROM json_each(:places))"
+BEHIND = f" AND said_at <= :at AND (said_at, fact.id) < (:at, :id) ORDER BY said_at DESC, fact.id DESC LIMIT {PAGE}"
+
+OF_TENANT = "fact.tenant = (SELECT id FROM tenant WHERE name = :tenant)"
+OF_CONVERSATION = """fact.conversation = (SELECT id FROM conversation
+    WHERE tenant = (SELECT id FROM tenant WHERE name = :tenant) AND public = :conversation)"""
+
+PINNED = f"""
+SELECT DISTINCT scope, place FROM fact INDEXED BY fact_pinned
+WHERE pinned AND {OF_TENANT} AND {{own}} AND retirement = 0
+"""
+
+# The newest statement of each place, and what has none: rows of earlier versions.
+STANDING_IN_CONVERSATION = f"""
+fact.id IN (
+    WITH RECURSIVE held(place) AS (
+        SELECT min(place) FROM fact WHERE {OF_CONVERSATION}
+        UNION ALL
+        SELECT (SELECT min(place) FROM fact WHERE {OF_CONVERSATION} AND place > held.place) FROM held
+        WHERE place IS NOT NULL)
+    SELECT (SELECT id FROM fact WHERE {OF_CONVERSATION} AND place = held.place AND retirement = 0
+        ORDER BY said_at DESC, id DESC LIMIT 1) FROM held
+    UNION ALL SELECT id FROM fact WHERE {OF_CONVERSATION} AND place IS NULL)
 """
 
 
@@ -84,16 +106,26 @@ def current(
         now: Unix seconds.
         pattern, category: that they must have; as of `FactFilter`.
     """
-    found = visible_to(whose)
-    if found is None:
+    view = visible_to(whose)
+    if view is None:
         return []
     conditions, args = _conditions(category, pattern)
-    sql, reach, own = found
-    where = " AND ".join(("1", *conditions))
-    judged = _judged(ask, (sql, reach, own | args), now, where)
-    chosen = [one for one in judged if one.is_current and one.is_wanted]
-    chosen.sort(key=lambda one: not one.is_pinned)
-    return _facts(ask, chosen[:limit])
+    args |= {**view.args, "now": now}
+    stated = STATED.format(owner=OWNER[view.reach], wanted=" AND ".join(conditions), facts=f"{FACTS} AND {{}}")
+    pinned = {(scope, place) for scope, place in ask(PINNED.format(own=view.own), args) if place is not None}
+    args["places"] = ids(place for _, place in pinned)
+    first = ask(stated.format(view.in_places), args) if pinned else []
+    found: list[_Judged] = []
+    for is_pinned, rows in ((True, first), (False, _pages(ask, stated.format(view.standing + BEHIND), args))):
+        judging = _Judging()
+        for row in rows:
+            if len(found) == limit:
+                break
+            one = judging.take(row)
+            if one is not None and one.is_current and one.is_wanted and is_pinned == ((row[SCOPE], row[-1]) in pinned):
+                one.is_pinned = is_pinned
+                found.append(one)
+    return _facts(ask, found)
 
 
 def listed(ask: Ask, wanted: FactFilter, now: float, limit: int, after: tuple[int, int] = (0, 0)) -> list[Fact]:
@@ -112,8 +144,11 @@ def listed(ask: Ask, wanted: FactFilter, now: float, limit: int, after: tuple[in
         conditions.append("lower(told.subject) GLOB lower(:subject)")
         args["subject"] = wanted.subject
     sql, own = _meant_by(wanted)
-    judged = _judged(ask, (sql, wanted.reach, own | args), now, " AND ".join(("1", *conditions)))
-    chosen = [one for one in judged if one.is_wanted and (one.is_current or wanted.has_history)]
+    stated = STATED.format(owner=OWNER[wanted.reach], wanted=" AND ".join(conditions), facts=sql)
+    judging = _Judging()
+    for row in ask(stated, own | args | {"now": now}):
+        judging.take(row)
+    chosen = [one for one in judging.facts() if one.is_wanted and (one.is_current or wanted.has_history)]
     if any(after):
         chosen = [one for one in chosen if one.place < after]
     return _facts(ask, chosen[:limit])
@@ -134,7 +169,7 @@ def count_by_category(ask: Ask) -> dict[str, int]:
 
 
 def _conditions(category: FactCategory | None, pattern: str) -> tuple[list[str], dict[str, object]]:
-    conditions, args = [], dict[str, object]()
+    conditions, args = ["1"], dict[str, object]()
     if category:
         conditions.append("told.category = :category")
         args["category"] = category.value
@@ -144,39 +179,52 @@ def _conditions(category: FactCategory | None, pattern: str) -> tuple[list[str],
     return conditions, args
 
 
-def visible_to(whose: FactScope) -> tuple[str, Reach, dict[str, object]] | None:
-    """SQL for the facts that a scope may see, how those who are not named are told apart, and its arguments."""
-    args: dict[str, object] = {"tenant": whose.tenant, "user": whose.user, "scope": whose.scope}
-    of_tenant = "(SELECT id FROM tenant WHERE name = :tenant)"
+@dataclass(frozen=True, slots=True)
+class View:
+    """
+    What a scope may see, as conditions on `fact` and their arguments.
+
+    `standing` is `own` without what is certainly superseded, `in_places` the same in some places (`:places`); those who
+    are not named are told apart as `reach` says.
+    """
+
+    own: str
+    standing: str
+    in_places: str
+    reach: Reach
+    args: Mapping[str, object]
+
+
+def visible_to(whose: FactScope) -> View | None:
+    """The facts that a scope may see; None: none."""
+    args: dict[str, object] = {"tenant": whose.tenant}
     if whose.reach is Reach.CONVERSATION or (whose.reach is Reach.USER and not whose.user):
         if not whose.conversation:
             return None
         args["conversation"] = whose.conversation
-        sql = f"{OF_MESSAGES} AND conversation.tenant = {of_tenant} AND conversation.public = :conversation"
-        return sql, Reach.CONVERSATION, args
-    of_scope = "" if whose.scope is None else " AND {}scope = :scope"
-    messages = f"{OF_MESSAGES} AND conversation.tenant = {of_tenant} AND conversation.user = :user"
-    messages += of_scope.format("conversation.")
-    tools = f"{OF_TOOLS} AND tenant = {of_tenant} AND user = :user{of_scope.format('')}"
-    return f"{messages} UNION ALL {tools}", whose.reach, args
+        return View(
+            OF_CONVERSATION, STANDING_IN_CONVERSATION, f"{OF_CONVERSATION} AND {IN_PLACES}", Reach.CONVERSATION, args
+        )
+    own = f"{OF_TENANT} AND fact.user = :user" + ("" if whose.scope is None else " AND fact.scope = :scope")
+    in_places = (
+        f"{own} AND NOT superseded AND {IN_PLACES}"  # in other words, or SQLite takes the index of all that stand
+    )
+    args |= {"user": whose.user, "scope": whose.scope}
+    return View(own, f"{own} AND superseded = 0", in_places, whose.reach, args)
 
 
 def _meant_by(wanted: FactFilter) -> tuple[str, dict[str, object]]:
     """SQL for the facts that an operator means, and its arguments. What is current is decided among these."""
-    messages, tools, args = OF_MESSAGES, OF_TOOLS, dict[str, object]()
+    asked: dict[str, tuple[str, object]] = {}
     if wanted.tenant:
-        of_tenant = "tenant = (SELECT id FROM tenant WHERE name = :tenant)"
-        messages, tools = f"{messages} AND conversation.{of_tenant}", f"{tools} AND {of_tenant}"
-        args["tenant"] = wanted.tenant
+        asked["tenant"] = (OF_TENANT, wanted.tenant)
     for name in ("user", "scope"):
-        value = getattr(wanted, name)
-        if value is not None:
-            messages, tools = f"{messages} AND conversation.{name} = :{name}", f"{tools} AND {name} = :{name}"
-            args[name] = value
+        if (value := getattr(wanted, name)) is not None:
+            asked[name] = (f"fact.{name} = :{name}", value)
     if wanted.conversation:
-        messages, tools = f"{messages} AND conversation.public = :conversation", f"{tools} AND 0"
-        args["conversation"] = wanted.conversation
-    return f"{messages} UNION ALL {tools}", args
+        asked["conversation"] = ("conversation.public = :conversation", wanted.conversation)
+    conditions = (condition for condition, _ in asked.values())
+    return " AND ".join((FACTS, *conditions)), {name: value for name, (_, value) in asked.items()}
 
 
 @dataclass(slots=True)
@@ -195,31 +243,48 @@ class _Judged:
         return _place(self.row[SAID_AT], self.row[0])
 
 
-def _judged(ask: Ask, found: tuple[str, Reach, dict[str, object]], now: float, wanted: str) -> list[_Judged]:
-    """
-    All that is visible, each once, the newest first. One pass over the rows: windows of SQLite take five times as long.
+_Place = tuple[object, ...]
+"""Whose slot of one value, or whose value of another."""
 
-    Args:
-        wanted: a condition in SQL.
+
+@dataclass(slots=True)
+class _Judging:
     """
-    facts, reach, args = found
-    once: dict[tuple[object, ...], _Judged] = {}
-    newest: dict[tuple[object, ...], str] = {}
-    pinned: set[tuple[object, ...]] = set()
-    for row in ask(STATED.format(owner=OWNER[reach], wanted=wanted, facts=facts), args | {"now": now}):
+    What holds of rows that come newest first: one pass over them, as windows of SQLite take five times as long.
+    """
+
+    _once: dict[tuple[_Place, str, int], _Judged] = field(default_factory=dict)
+    _newest: dict[_Place, str] = field(default_factory=dict)
+    _pinned: set[_Place] = field(default_factory=set)
+
+    def take(self, row: Row) -> _Judged | None:
+        """The fact that this row states, if it is the newest statement of it."""
         _, tenant, public, user, scope, owner, subject, slot, value, single, valid, is_pinned, _, is_wanted, *_ = row
-        place = (tenant, user, scope, owner, subject, slot, single, valid)
+        place = (tenant, user, scope, owner, subject, slot, single, None if single else value)
         if is_pinned:
-            pinned.add(place if single else (*place, value))
-        if (known := once.get((*place, value))) is not None:
+            self._pinned.add(place)
+        if (known := self._once.get((place, value, valid))) is not None:
             known.repeats += 1
-            continue
-        newer = newest.setdefault(place, public) if single and valid else public
+            return None
+        newer = self._newest.setdefault(place, public) if single and valid else public
         is_current = bool(valid) and newer == public
-        once[*place, value] = _Judged(row, bool(is_wanted), is_current, "" if newer == public else newer)
-    for key, one in once.items():
-        one.is_pinned = key in pinned or key[:-1] in pinned
-    return list(once.values())
+        judged = _Judged(row, bool(is_wanted), is_current, "" if newer == public else newer)
+        self._once[place, value, valid] = judged
+        return judged
+
+    def facts(self) -> list[_Judged]:
+        """All that was stated, each once, the newest first, with its pin."""
+        for (place, *_), one in self._once.items():
+            one.is_pinned = place in self._pinned
+        return list(self._once.values())
+
+
+def _pages(ask: Ask, sql: str, args: Mapping[str, object]) -> Iterator[Row]:
+    """Rows of `STATED`, a page at a time."""
+    at, id = inf, 0
+    while rows := ask(sql, {**args, "at": at, "id": id}):
+        yield from rows
+        at, id = rows[-1][SAID_AT], rows[-1][0]
 
 
 def _facts(ask: Ask, chosen: Sequence[_Judged]) -> list[Fact]:
@@ -230,7 +295,7 @@ def _facts(ask: Ask, chosen: Sequence[_Judged]) -> list[Fact]:
 
 def _fact(one: _Judged, tenant: str, turn: str, role: str) -> Fact:
     number, _, public, user, scope, _, subject, slot, _, single, _, _, said_at, _, *more = one.row
-    value, category, confidence, since, until, conversation, occurrence, start, stop, tool, who = more
+    value, category, confidence, since, until, conversation, occurrence, start, stop, tool, who, place = more
     origin = FactOrigin.TOOL if tool else FactOrigin.MESSAGE
     return Fact(
         id=public,
@@ -252,4 +317,5 @@ def _fact(one: _Judged, tenant: str, turn: str, role: str) -> Fact:
         superseded_by=one.superseded_by,
         is_current=one.is_current,
         number=number,
+        place=place,
     )

@@ -425,6 +425,52 @@ M012 = r"""
 ALTER TABLE block ADD COLUMN facts TEXT NOT NULL DEFAULT '[]';  -- JSON: told in it, [id, message that states it or 0]
 """
 
+SAME_PLACE = """
+tenant = {0}.tenant AND user = {0}.user AND scope = {0}.scope AND place = {0}.place
+    AND retirement = 0 AND valid_from IS NULL AND valid_until IS NULL ORDER BY said_at DESC, id DESC LIMIT 1
+"""
+NEWEST = f"(SELECT id FROM fact WHERE {SAME_PLACE})"
+NEXT_NEWEST = f"(SELECT id FROM fact WHERE {SAME_PLACE} OFFSET 1)"
+
+# `superseded` follows from what is there, whoever writes or removes it. It is set only where a newer statement holds at
+# any time, and never of what has times of its own: what is not marked is judged by who reads it. 512 is
+# `HeadFlag.RETIRED`; facts of such messages have a `retirement`, as told ones that are retired.
+M013 = f"""
+ALTER TABLE fact ADD COLUMN place INTEGER;   -- keyed hash: core/facts/marks.py; NULL in rows of earlier versions
+ALTER TABLE fact ADD COLUMN superseded INTEGER NOT NULL DEFAULT 0;  -- a newer one stands in its place
+UPDATE fact SET (user, scope) = (SELECT user, scope FROM conversation WHERE id = fact.conversation),
+    retirement = (SELECT (flags & 512) <> 0 FROM occurrence WHERE id = fact.occurrence)
+WHERE occurrence IS NOT NULL;
+DROP INDEX fact_by_conversation;
+CREATE INDEX fact_by_conversation ON fact(conversation, place, said_at);
+CREATE INDEX fact_in_place ON fact(tenant, user, scope, place, said_at);
+CREATE INDEX fact_standing ON fact(tenant, user, scope, said_at) WHERE superseded = 0 AND retirement = 0;
+CREATE INDEX fact_pinned ON fact(tenant, user, scope) WHERE pinned;
+CREATE INDEX fact_beginning ON fact(tenant, valid_from) WHERE valid_from IS NOT NULL;
+CREATE TRIGGER fact_comes AFTER INSERT ON fact BEGIN
+    UPDATE fact SET superseded = 1 WHERE id = new.id AND valid_from IS NULL AND valid_until IS NULL
+        AND retirement = 0 AND id <> {NEWEST.format("new")};
+    UPDATE fact SET superseded = 1 WHERE id = {NEXT_NEWEST.format("new")} AND superseded = 0;
+END;
+CREATE TRIGGER fact_goes AFTER DELETE ON fact WHEN old.superseded = 0 BEGIN
+    UPDATE fact SET superseded = 0 WHERE id = {NEWEST.format("old")} AND superseded = 1;
+END;
+CREATE TRIGGER fact_moves AFTER UPDATE OF user, scope, place, said_at, retirement ON fact BEGIN
+    UPDATE fact SET superseded = 0 WHERE id = {NEWEST.format("old")} AND superseded = 1;
+    UPDATE fact SET superseded = ifnull(id <> {NEWEST.format("new")}, 0) AND retirement = 0
+        AND valid_from IS NULL AND valid_until IS NULL WHERE id = new.id;
+    UPDATE fact SET superseded = 1 WHERE id = {NEXT_NEWEST.format("new")} AND superseded = 0;
+END;
+CREATE TRIGGER fact_renamed AFTER UPDATE OF user, scope ON conversation
+WHEN old.user <> new.user OR old.scope <> new.scope BEGIN
+    UPDATE fact SET user = new.user, scope = new.scope WHERE conversation = new.id;
+END;
+CREATE TRIGGER fact_retired AFTER UPDATE OF flags ON occurrence
+WHEN (old.flags & 512) <> (new.flags & 512) BEGIN
+    UPDATE fact SET retirement = (new.flags & 512) <> 0 WHERE occurrence = new.id;
+END;
+"""
+
 
 async def m001_journal(run: Run) -> None:
     """The first form."""
@@ -499,6 +545,12 @@ async def m012_facts_of_blocks(run: Run) -> None:
         await run(statement)
 
 
+async def m013_standing_facts(run: Run) -> None:
+    """What stands in each place, so that whoever looks for it reads nothing else."""
+    for statement in statements(M013):
+        await run(statement)
+
+
 MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
     m001_journal,
     m002_rounds,
@@ -512,6 +564,7 @@ MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
     m010_items,
     m011_facts,
     m012_facts_of_blocks,
+    m013_standing_facts,
 )
 """In order; the number of those applied stands in `PRAGMA user_version`."""
 

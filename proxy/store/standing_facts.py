@@ -5,25 +5,36 @@ Standing facts as they are looked up for one request: what holds, who states it,
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 import orjson
 
 from proxy.core.facts.standing import LAG_SECONDS
 from proxy.domain import Fact, FactCategory, FactOrigin, FactQuery, FactSource, StandingFact, StandingFacts, Stated
 from proxy.store.connection import Ask, Row
-from proxy.store.facts import current, visible_to
+from proxy.store.facts import OF_TENANT, View, current, visible_to
+from proxy.store.messages import ids
 
 MOST = 200  # facts; some fifteen fit into a request
+MOST_STATED = 20  # statements of a place, the newest: a request that carries an older one alone may hear it again
 
-STATED = """
-SELECT stated.public, stated.subject, stated.slot, stated.value, stated.single, stated.category, stated.occurrence,
-    ifnull(occurrence.full, 0), stated.said_at, stated.valid_from, stated.valid_until
-FROM ({facts}) AS stated LEFT JOIN occurrence ON occurrence.id = stated.occurrence
-ORDER BY stated.said_at DESC, stated.id DESC
+STATED = f"""
+SELECT fact.place, public, fact.value, ifnull(fact.occurrence, 0), ifnull(full, 0)
+FROM json_each(:places) AS asked CROSS JOIN fact ON fact.id IN (
+    SELECT id FROM fact WHERE {{own}} AND place = asked.value AND retirement = 0
+    ORDER BY said_at DESC, id DESC LIMIT {MOST_STATED})
+LEFT JOIN occurrence ON occurrence.id = fact.occurrence ORDER BY said_at DESC, fact.id DESC
 """
-NEWS = """
-SELECT 1 FROM ({facts}) WHERE said_at >= :news OR valid_from BETWEEN :since AND :now
-    OR (valid_until <= :now AND public IN (SELECT value FROM json_each(:told))) LIMIT 1
+OVER = f"""
+SELECT public, subject, slot, value, single, category, ifnull(occurrence, 0), said_at, valid_from, valid_until
+FROM fact INDEXED BY fact_by_public WHERE {OF_TENANT} AND public IN (SELECT value FROM json_each(:told)) AND {{own}}
+    AND retirement = 0 AND valid_until <= :now
+"""
+NEWS = f"""
+SELECT 1 WHERE EXISTS (SELECT 1 FROM fact WHERE {{standing}} AND retirement = 0 AND said_at >= :news)
+OR EXISTS (SELECT 1 FROM fact INDEXED BY fact_beginning WHERE {OF_TENANT} AND valid_from BETWEEN :since AND :now
+    AND {{own}} AND retirement = 0)
+OR EXISTS ({OVER})
 """  # that came, began to hold, or was told and is over
 SINCE = "SELECT created_at FROM occurrence WHERE id = ?"
 
@@ -35,31 +46,37 @@ def standing_facts(ask: Ask, query: FactQuery, now: float) -> StandingFacts:
     Args:
         now: Unix seconds.
     """
-    visible = visible_to(query.whose)
-    if visible is None:
+    view = visible_to(query.whose)
+    if view is None:
         return StandingFacts()
-    facts, _, args = visible
     since = max((at for (at,) in ask(SINCE, (query.since,))), default=0.0) if query.since else 0.0
     asked = {"news": since - LAG_SECONDS, "since": since, "now": now, "told": orjson.dumps(query.told).decode()}
-    if query.since and not ask(NEWS.format(facts=facts), args | asked):
+    args = {**view.args, **asked}
+    if query.since and not ask(NEWS.format(own=view.own, standing=view.standing), args):
         return StandingFacts(since=since)
-    rows = ask(STATED.format(facts=facts), args)
-    by_slot: dict[tuple[str, str], list[tuple[Stated, bool]]] = defaultdict(list)
-    for id, subject, slot, value, single, _, occurrence, full, *_ in rows:
-        by_slot[subject, slot].append((Stated(id, value, occurrence, full), bool(single)))
+    facts = current(ask, query.whose, now, MOST)
+    by_place = _stated(ask, view, facts)
     found = []
-    for fact in current(ask, query.whose, now, MOST):
-        stated = by_slot[fact.subject, fact.slot]
-        same = tuple(one for one, _ in stated if one.value.lower() == fact.value.lower())
-        others = (one for one, single in stated if single and one.value.lower() != fact.value.lower())
-        found.append(StandingFact(fact, same, tuple(others) if fact.is_single else ()))
-    over = frozenset(query.told)
-    ended = tuple(_ended(row) for row in rows if row[0] in over and row[-1] is not None and row[-1] <= now)
+    for fact in facts:
+        stated = by_place[fact.place]
+        same = tuple(one for one in stated if one.value.lower() == fact.value.lower())
+        others = tuple(one for one in stated if one.value.lower() != fact.value.lower())
+        found.append(StandingFact(fact, same, others))
+    ended = tuple(_ended(row) for row in ask(OVER.format(own=view.own), args)) if query.told else ()
     return StandingFacts(tuple(found), ended, since)
 
 
+def _stated(ask: Ask, view: View, facts: Sequence[Fact]) -> dict[int | None, list[Stated]]:
+    """What states the values of each place, the newest first."""
+    places = ids(fact.place for fact in facts if fact.place is not None)
+    by_place: dict[int | None, list[Stated]] = defaultdict(list)
+    for place, *stated in ask(STATED.format(own=view.own), {**view.args, "places": places}):
+        by_place[place].append(Stated(*stated))
+    return by_place
+
+
 def _ended(row: Row) -> Fact:
-    id, subject, slot, value, single, category, occurrence, _, said_at, begins, ends = row
+    id, subject, slot, value, single, category, occurrence, said_at, begins, ends = row
     return Fact(
         id=id,
         tenant="",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from proxy.core.facts.marks import Statement, marks, marks_left, told_mark
+from proxy.core.facts.marks import Statement, marks, marks_left, place_print, told_mark
 from proxy.domain import FactCategory, Reach, ToldFact
 from proxy.store.connection import Ask, Row, Transaction
 from proxy.store.erasure import Erased, erase_blocks, put_zeros
@@ -29,8 +29,8 @@ NAMES = ("user", "scope", "who")
 
 STORE = """
 INSERT INTO fact(tenant, public, user, scope, tool, who, subject, slot, value, category, single, confidence, said_at,
-    valid_from, valid_until, pinned)
-SELECT tenant.id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1.0, ?, ?, ?, ? FROM tenant WHERE tenant.name = ?
+    valid_from, valid_until, pinned, place)
+SELECT tenant.id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1.0, ?, ?, ?, ?, ? FROM tenant WHERE tenant.name = ?
 """
 AGAIN = """
 SELECT fact.id, public FROM fact JOIN tenant ON tenant.id = fact.tenant
@@ -123,7 +123,8 @@ def tell(transaction: Transaction, told: Sequence[ToldFact], key_of: KeyOf) -> l
             found.append(public)
             continue
         row = (one.id, one.user, one.scope, one.tool, one.who, *stated, one.is_single, one.said_at, *valid)
-        transaction.write(STORE, [(*row, one.is_pinned, one.tenant)])
+        place = place_print(key_of(one.tenant), one.subject, one.slot, one.value, one.is_single)
+        transaction.write(STORE, [(*row, one.is_pinned, place, one.tenant)])
         found.append(one.id)
     return found
 

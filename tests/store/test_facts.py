@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import functools
+import random
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
 from proxy.core.caller.identity import tenant_key
-from proxy.domain import Fact, FactCategory, FactOrigin, FactProposal, FactScope, Reach, ToldFact
+from proxy.domain import Fact, FactCategory, FactOrigin, FactProposal, FactScope, HeadFlag, Reach, ToldFact
 from proxy.store import fact_extraction as extraction
 from proxy.store.database import Database
-from proxy.store.facts import FactFilter, current, listed, place_of
+from proxy.store.facts import PAGE, FactFilter, current, listed, place_of
 from proxy.store.told_facts import forget, pin, tell
 from tests.remembered import Past
 from tests.talking import NOW
@@ -213,3 +216,82 @@ async def test_filters_restrict_together(past: Past) -> None:
     assert [f.value for f in await stored(past.database, subject="pro*")] == ["5432"]
     assert [f.value for f in await stored(past.database, category=FactCategory.SETTING)] == ["5432"]
     assert [f.value for f in await stored(past.database, category=FactCategory.SETTING, user="bob")] == []
+
+
+def steps(database: Database, whose: FactScope) -> int:
+    """Steps of SQLite's virtual machine that a look at what is current takes, in tens."""
+    taken = 0
+
+    def step() -> int:
+        nonlocal taken
+        taken += 1
+        return 0
+
+    with closing(sqlite3.connect(database.path)) as connection:
+        connection.set_progress_handler(step, 10)
+        current(lambda sql, args=(): connection.execute(sql, args).fetchall(), whose, NOW + 1e6)
+    return taken
+
+
+@pytest.mark.parametrize("user", ["ann", ""])
+@pytest.mark.parametrize("sign", ["=", "+"])
+async def test_what_is_current_is_found_without_reading_what_it_superseded(past: Past, user: str, sign: str) -> None:
+    whose = replace(ANN, user=user, conversation="c-1")
+    await say(past, f"city {sign} Rome", "likes + tea", user=user)
+    few = steps(past.database, whose)
+    await say(past, *[f"city {sign} Rome"] * 200, user=user, at=NOW + 1)
+    assert await held(past.database, whose) == ["city=Rome", "likes=tea"]
+    assert steps(past.database, whose) < 1.5 * few
+
+
+async def test_of_many_that_stand_only_those_are_read_that_are_asked_for(past: Past) -> None:
+    await say(past, *(f"likes + {number}" for number in range(PAGE + 20)))
+    many = steps(past.database, ANN)
+    await say(past, *(f"likes + more {number}" for number in range(200)))
+    assert steps(past.database, ANN) < 1.1 * many
+    found = await past.database.ask(lambda ask: current(ask, ANN, NOW, 2 * PAGE))
+    assert len({fact.value for fact in found}) == PAGE + 220
+
+
+async def happens(past: Past, chance: random.Random) -> None:
+    """Something that changes what is current."""
+    at, conversation = NOW + chance.randrange(9), f"c-{chance.randrange(4)}"
+    owner = {"user": "ann" if conversation < "c-2" else "", "scope": chance.choice(["shop", ""])}
+    slot, value = chance.choice(["city =", "pet =", "likes +"]), chance.choice("abAB")
+    rows = await past.database.read("SELECT public, occurrence FROM fact ORDER BY id")
+    id, occurrence = chance.choice(rows) if rows else ("", None)
+    match chance.randrange(7):
+        case 0 | 1:
+            await say(past, f"{slot} {value}", at=at, conversation=conversation, **owner)
+        case 2:
+            times = chance.choice([{}, {"valid_from": NOW + 90}, {"valid_until": NOW + 110}, {"valid_until": NOW + 90}])
+            one = told(value, slot[:-2], subject="user", id=f"f-{chance.random()}", said_at=at, user=owner["user"])
+            await tell_all(past.database, replace(one, is_single=slot[-1] == "=", **times))  # type: ignore[arg-type]
+        case 3:
+            await past.database.transact(lambda t: forget(t, "acme", id, Reach.USER, key_of("acme"), NOW))
+        case 4:
+            flipped = f"(flags | {HeadFlag.RETIRED}) - (flags & {HeadFlag.RETIRED})"
+            sql = f"UPDATE occurrence SET flags = {flipped} WHERE id = ?"
+            await past.database.write([(sql, [(occurrence,)])])
+        case 5:
+            await past.database.write([("DELETE FROM fact WHERE occurrence = ?", [(occurrence,)])])
+        case 6:
+            await past.database.transact(lambda t: pin(t, "acme", id, Reach.USER, chance.random() < 0.7))
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_whatever_happens_what_is_current_is_what_follows_from_all_that_is_there(past: Past, seed: int) -> None:
+    chance, later = random.Random(seed), NOW + 100
+    for _ in range(60):
+        await happens(past, chance)
+    views = [
+        (FactScope("acme", "ann", "shop"), FactFilter("acme", "ann", "shop")),
+        (FactScope("acme", "ann", None), FactFilter("acme", "ann")),
+        (FactScope("acme", "", "shop", reach=Reach.TENANT), FactFilter("acme", "", "shop", reach=Reach.TENANT)),
+        (FactScope("acme", "", "shop", "c-3"), FactFilter("acme", conversation="c-3", reach=Reach.CONVERSATION)),
+    ]
+    for whose, same in views:
+        all_that_hold = await past.database.ask(functools.partial(listed, wanted=same, now=later, limit=500))
+        found = await past.database.ask(functools.partial(current, whose=whose, now=later))
+        expected = sorted(all_that_hold, key=lambda fact: not fact.is_pinned)
+        assert [replace(fact, repeats=1) for fact in found] == [replace(fact, repeats=1) for fact in expected]

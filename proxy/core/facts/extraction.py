@@ -14,7 +14,7 @@ from proxy.core.facts.statements import stated
 from proxy.core.redaction.redaction import redact
 from proxy.domain import FactProposal
 
-VERSION = 4  # of the patterns; facts of another version are made again
+VERSION = 5  # of the patterns and of what is stored beside a fact; facts of another version are made again
 
 TOOL_ROLES = frozenset({"tool", "function"})
 

@@ -41,6 +41,17 @@ def told_id(number: int) -> str:
     return f"{PREFIX}{number:016x}"
 
 
+def place_print(key: bytes, subject: str, slot: str, value: str, is_single: bool) -> int:
+    """
+    What a fact supersedes of the same person: what its slot held, or where values stand beside each other, itself.
+
+    Args:
+        key: of the tenant.
+    """
+    same = value.encode(errors="surrogatepass").lower().decode(errors="surrogatepass")  # as SQLite's lower: of ASCII
+    return _hash(key, b"fact place", subject, slot, *(() if is_single else (same,))) >> 1
+
+
 def marks(key: bytes, conversation: str, user: str, scope: str, statement: Statement) -> Sequence[int]:
     """
     The marks of a statement, by whose it is and by what it states: one of them forbids it.
