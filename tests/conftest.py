@@ -11,6 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from hypothesis import settings
 
 from proxy.domain import Json
 from proxy.embedding.model import install
@@ -20,12 +21,15 @@ from proxy.settings.policy import ModelPolicy
 from proxy.store.database import Database
 from proxy.store.journal import Journal
 from tests.databases import copied, database_file
+from tests.examples import QUICK, QUICK_EXAMPLES
 from tests.remembered import Past
 from tests.running import Conversation, Proxy, upstream_on_a_thread
 
 GC_OBJECTS = 50_000  # made since the last look for garbage
 TMPFS_BYTES = 12 << 20
 SLOW_MODULE = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.M)
+
+settings.register_profile(QUICK, max_examples=QUICK_EXAMPLES)
 
 
 def pytest_configure() -> None:

@@ -65,6 +65,7 @@ def test_app_of_the_standard_policy_keeps_its_data_below_the_home_folder(tmp_pat
     assert [file.name for file in tmp_path.iterdir()] == [".local"]
 
 
+@pytest.mark.slow
 def test_missing_token_files_are_told_and_requests_pass(tmp_path: Path, upstream: ScriptedUpstream) -> None:
     upstream.play("It is noted.")
     nothing = tmp_path / "nothing"
@@ -76,6 +77,7 @@ def test_missing_token_files_are_told_and_requests_pass(tmp_path: Path, upstream
     assert list(nothing.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_ratio_of_an_unknown_tokenizer_is_learnt_from_all_that_was_sent(
     tmp_path: Path, upstream: ScriptedUpstream
 ) -> None:

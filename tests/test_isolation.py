@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from proxy.domain import Json
 from proxy.scripted import ScriptedUpstream
+from tests.examples import examples
 from tests.running import PATIENCE_SECONDS, Answered, Conversation, Proxy, memory_in, request
 
 FACTS = {
@@ -33,7 +34,7 @@ QUESTIONS = {
     "Lindqvist": "Who signed the contract about the cold storage?",
 }
 FORGERIES = ("", "user header", "user in body", "conversation header", "session id", "scope header")
-REST = {"max_examples": 30, "deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+REST = {"max_examples": examples(30), "deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 
 Step = tuple[int, str, str, str]  # which tenant, does what, with which fact, claiming what
 STEPS = st.lists(
@@ -125,6 +126,7 @@ def test_one_sees_its_own_across_conversations(wide: Proxy, upstream: ScriptedUp
     assert facts_in(upstream.received[-1].json) == {"Okapi"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reach", ["conversation", "user"])
 def test_users_of_one_tenant_stay_apart(upstream: ScriptedUpstream, tmp_path: Path, reach: str) -> None:
     with Proxy(tmp_path / "data", upstream.url, {"memory": {"reach": reach}}) as proxy:

@@ -401,6 +401,7 @@ async def test_what_memory_waits_for_is_cancelled_and_the_request_goes_on(tmp_pa
     assert prepared.body == body and (b"x-palimpsest-note", b"fault") in prepared.headers
 
 
+@pytest.mark.slow
 def test_facts_of_a_user_are_told_at_the_beginning_of_another_conversation_and_go_with_their_source(
     tmp_path: Path, upstream: ScriptedUpstream
 ) -> None:

@@ -135,6 +135,7 @@ def test_agent_that_is_compacted_in_the_middle_of_its_work_gets_back_what_was_lo
         assert without_memory(reached) == as_parts(agent.sent)
 
 
+@pytest.mark.slow
 def test_instructions_of_ours_stand_where_this_api_has_them(upstream: ScriptedUpstream, tmp_path: Path) -> None:
     upstream.play(*REPLIES, "It listens on that port.")
     with Proxy(tmp_path / "data", upstream.url, {"memory": {"placement": "system"}}) as proxy:

@@ -38,9 +38,10 @@ class _Listener:
 class Follower:
     """Looks at the counters of one database. Run `follow` in the background."""
 
-    def __init__(self, database: Database, counts: Counts) -> None:
+    def __init__(self, database: Database, counts: Counts, look_seconds: float = LOOK_SECONDS) -> None:
         self._database = database
         self._counts = counts
+        self._look_seconds = look_seconds
         self._listeners: list[_Listener] = []
         self._failure = ""  # of the last look
 
@@ -68,10 +69,10 @@ class Follower:
         self._listeners.append(_Listener(name, counter, listen))
 
     async def follow(self) -> None:
-        """Look every half second; forever."""
+        """Look again and again, every half second unless told otherwise; forever."""
         while True:
             await self.look()
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(self._look_seconds)
 
     async def look(self) -> None:
         """Look once, and call whom it concerns. Never raises."""

@@ -22,6 +22,7 @@ async def test_without_a_model_there_is_no_assistant_in_any_role(database: Datab
     assert await database.read("SELECT * FROM assist_usage") == []
 
 
+@pytest.mark.slow
 async def test_a_litellm_model_is_asked_by_litellm(database: Database) -> None:
     counts = AssistTally()
     async with ScriptedUpstream() as upstream:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from proxy.domain import Block, BlockKind, Clues, Continuation, Ending, HeadFlag, LinkKind, Role, Seen
 from proxy.store.database import Database
 from proxy.store.journal import Journal
+from tests.examples import examples
 from tests.talking import NOW, Talk, assistant, heard, look, newest, print_of, record, system, user
 
 HELLO = (system("be brief"), user("hello"))
@@ -414,7 +415,7 @@ STEP = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(STEP, min_size=1, max_size=14))
 async def test_every_request_is_rebuilt_as_it_was_sent(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, int]]
@@ -478,7 +479,7 @@ EXCHANGE = st.tuples(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(said=st.lists(EXCHANGE, max_size=12))
 async def test_two_tenants_with_the_same_words_and_ids_never_meet(
     tmp_path_factory: pytest.TempPathFactory, said: list[tuple[str, str, bool]]

@@ -55,6 +55,7 @@ from tests.core.driving import (
     user,
 )
 from tests.core.facts.telling import fact, standing
+from tests.examples import examples
 
 QUESTION = "Which port does the billing gateway listen on?"
 ANSWER = "The billing gateway listens on port 4711, as was agreed with the people of the network."
@@ -474,7 +475,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_whatever_happens_blocks_are_repeated_as_they_were_and_nothing_is_told_twice(steps: list[str]):
     talk = Talk(HOME, NAME)
     said: dict[str, str] = {}  # blocks by the message that carries them
@@ -498,7 +499,7 @@ def test_whatever_happens_blocks_are_repeated_as_they_were_and_nothing_is_told_t
 
 
 @given(STEPS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_facts_that_are_only_suggested_change_nothing(steps: list[str]):
     suggesting, off = (
         Talk(HOME, NAME, policy=Policy.model_validate({"facts": {"policy": policy}, "memory": {"reach": "tenant"}}))

@@ -316,6 +316,7 @@ async def test_an_upstream_that_switches_unasked_speaks_no_http() -> None:
                 assert (await line.message()).status == 502
 
 
+@pytest.mark.slow
 async def test_the_log_says_that_memory_did_not_see_it(tmp_path: Path) -> None:
     async with SocketUpstream() as upstream:
         proxy = Proxy(tmp_path / "data", upstream.url)

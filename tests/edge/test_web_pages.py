@@ -173,6 +173,7 @@ ASKED: list[tuple[str, str, bytes | None, dict[str, str]]] = [
 ]
 
 
+@pytest.mark.slow
 def test_nothing_that_a_foreign_page_asks_goes_upstream_or_is_kept(personal: Proxy, upstream: ScriptedUpstream) -> None:
     for method, path, body, headers in ASKED:
         got = request(personal.port, method, path, body, headers)
@@ -193,6 +194,7 @@ def test_nothing_that_a_foreign_page_asks_goes_upstream_or_is_kept(personal: Pro
     assert "evil.example" not in log
 
 
+@pytest.mark.slow
 def test_own_programs_and_own_pages_are_served(personal: Proxy, upstream: ScriptedUpstream) -> None:
     local = {"origin": "http://localhost:3000", "sec-fetch-site": "cross-site"}
     upstream.script = lambda body: "Noted."

@@ -28,7 +28,7 @@ def index(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     (folder / "index.html").write_text(f'<a href="../../files/{WHEEL}#sha256=00">{WHEEL}</a>')
     (tmp_path / "files").mkdir()
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path))) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}/simple/", tmp_path
         server.shutdown()

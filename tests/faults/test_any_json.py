@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from proxy.scripted import Reply, ScriptedUpstream
 from proxy.wire.registry import WIRES
+from tests.examples import examples
 from tests.running import Proxy, as_headers, request
 
 pytestmark = pytest.mark.slow
@@ -46,7 +47,7 @@ BODIES = VALUES | st.builds(
 )
 OURS = ("pipeline", "archivist", "journal", "history", "recall")  # where a fault would be ours; `unreadable` is none
 PATHS = [path for path in WIRES if not path.endswith("/compact")]  # that one the scripted provider answers by itself
-QUICK = {"max_examples": 60, "deadline": None, "suppress_health_check": list(HealthCheck)}
+QUICK = {"max_examples": examples(60), "deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 def faults(proxy: Proxy) -> float:

@@ -584,6 +584,7 @@ async def test_slow_texts_of_one_tenant_hold_up_no_turn_of_another(house: House)
         assert len(await house.database.read("SELECT 1 FROM turn WHERE ending = 'complete'")) == 8
 
 
+@pytest.mark.slow
 async def test_text_that_takes_too_long_is_said_and_its_tenants_answers_do_not_wait(tmp_path: Path) -> None:
     house = House(tmp_path / "journal.db", commit_wait_seconds=3600)
     slow = SlowWire()
@@ -608,6 +609,7 @@ async def test_text_that_takes_too_long_is_said_and_its_tenants_answers_do_not_w
     await house.database.close()
 
 
+@pytest.mark.slow
 async def test_store_that_does_not_come_back_is_said_and_nobody_waits_for_it(tmp_path: Path) -> None:
     house = House(tmp_path / "journal.db", commit_wait_seconds=3600)
     entered, go_on = threading.Event(), threading.Event()

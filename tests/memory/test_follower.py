@@ -20,6 +20,7 @@ from proxy.store.selection import Target
 from tests.talking import Talk
 
 PATIENCE_SECONDS = 10.0
+LOOK_SECONDS = 0.02
 
 
 class Heard:
@@ -41,7 +42,7 @@ class Heard:
 
 @asynccontextmanager
 async def following(database: Database, **listeners: Listen) -> AsyncIterator[Follower]:
-    follower = Follower(database, Metrics())
+    follower = Follower(database, Metrics(), LOOK_SECONDS)
     for counter, listen in listeners.items():
         follower.listen(counter, f"taking in {counter}", listen)
     task = asyncio.create_task(follower.follow())
@@ -68,7 +69,7 @@ async def test_each_listener_is_called_at_the_start_and_after_a_change_of_its_ki
     async with following(beside, keys=keys, switches=switches):
         await keys.comes_to(1)
         await switches.comes_to(1)
-        await asyncio.sleep(0.6)  # another look
+        await asyncio.sleep(10 * LOOK_SECONDS)  # several looks
         assert (keys.times, switches.times) == (1, 1)
         await database.transact(partial(count, name=KEYS))
         await keys.comes_to(2)

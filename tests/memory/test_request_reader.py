@@ -35,6 +35,7 @@ from proxy.store.database import Database
 from proxy.store.journal import Journal
 from proxy.tokens.counter import TokenCounter
 from proxy.wire import chat, messages, responses
+from tests.examples import examples
 from tests.wire.test_layout import histories
 
 SECRET = b"s" * 32
@@ -80,7 +81,7 @@ def facts(reading: Reading) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("wire", [chat, messages, responses], ids=lambda wire: wire.__name__.rpartition(".")[2])
 @given(data=st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_what_is_known_of_a_request_is_the_same_however_much_was_read_before(wire: Wire, data: st.DataObject) -> None:
     bodies = data.draw(histories(wire)) + data.draw(histories(wire))
     models = st.sampled_from([b'"gpt-4o"', b'"gpt-4"', b'"x"'])

@@ -13,6 +13,7 @@ from proxy.domain import Clues, Head, Json, LinkKind, Record, Role
 from proxy.store.branch_heads import MAX_TAIL_MESSAGES, ROW_BYTES
 from proxy.store.database import Database
 from proxy.store.journal import MAX_HEADS_READ, Journal
+from tests.examples import examples
 from tests.talking import heard, print_of, record, system, user
 
 
@@ -55,7 +56,7 @@ async def test_one_of_many_branches_is_known_as_it_stands(journal: Journal) -> N
     assert [head.compactions for number in range(3) for head in await named(journal, 200 + number)] == [0, 1, 2]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(0, 30), min_size=2, max_size=14))
 async def test_whatever_is_continued_each_answer_leads_to_what_led_to_it(tmp_path: Path, picks: list[int]) -> None:
     database = Database(tmp_path / f"{uuid4().hex}.db")

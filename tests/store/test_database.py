@@ -251,6 +251,7 @@ async def test_file_that_others_could_read_is_its_owners_alone_once_it_is_open(d
     assert {stat.S_IMODE(file.stat().st_mode) for file in database.path.parent.iterdir()} == {0o600}
 
 
+@pytest.mark.slow
 async def test_log_gives_back_its_room_when_nothing_is_written_any_more(database: Database) -> None:
     await add(database, *(f"{n} " + "x" * 10_000 for n in range(800)))
     log = database.path.with_name("journal.db-wal")

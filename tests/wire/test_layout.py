@@ -16,6 +16,7 @@ from proxy.ports import Wire
 from proxy.wire import chat, messages, responses
 from proxy.wire.layout import known_of, layout_of, same_bytes
 from proxy.wire.registry import WIRES
+from tests.examples import examples
 
 BLOCK = '<palimpsest-memory>\nNotes: é "x".\n</palimpsest-memory>'
 
@@ -135,7 +136,7 @@ INSERTIONS = st.lists(
 
 @pytest.mark.parametrize("wire", [chat, messages, responses], ids=lambda wire: wire.__name__.rpartition(".")[2])
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_reading_with_what_was_read_before_is_reading(wire: Wire, data: st.DataObject) -> None:
     before: Chat | None = None
     for body in data.draw(histories(wire)):

@@ -23,6 +23,7 @@ from tests.core.driving import (
     tool,
     user,
 )
+from tests.examples import examples
 
 WORDS = st.sampled_from(
     ["", "Ok.", "go", "Summarize the conversation above:", prose(12, 1), prose(40, 2), prose(40, 3)]
@@ -45,7 +46,7 @@ MESSAGES = st.one_of(
 )
 HISTORIES = st.lists(MESSAGES, min_size=1, max_size=12)
 ANSWERS = st.one_of(st.none(), st.builds(assistant, TEXTS))
-SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SLOW = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def is_sound(verdict: Verdict, body: Json) -> None:
@@ -146,7 +147,7 @@ MOVES = st.tuples(
 
 
 @given(st.lists(MOVES, min_size=2, max_size=14), st.sampled_from([{}, {"x-palimpsest-conversation": "one"}]))
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(250), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_what_only_goes_on_is_judged_alike_with_less_looked_up(
     moves: list[tuple[str, int, str, str]], named: dict[str, str]
 ):

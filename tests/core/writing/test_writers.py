@@ -10,6 +10,7 @@ from proxy.core.writing.information import TermStatistics
 from proxy.core.writing.writers import WRITERS
 from proxy.domain import SourceMessage
 from tests.core.writing.talking import count, quoted, segment, statistics
+from tests.examples import examples
 
 TALK = segment(
     *("user: Hello!", "assistant: Hello, how can I help you today?"),
@@ -65,7 +66,7 @@ def test_nothing_said_is_nothing_written(write: Write) -> None:
 
 
 @WRITING
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(texts=st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text(max_size=300)), max_size=6))
 def test_any_text_can_be_written_of(write: Write, texts: list[tuple[str, str]]) -> None:
     talk = [SourceMessage(at, role, text) for at, (role, text) in enumerate(texts)]

@@ -1,0 +1,14 @@
+"""How many examples a property is tried with where the usual number is not the right one."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+QUICK = "quick"
+QUICK_EXAMPLES = 20  # of each property in a quick run
+USUAL_EXAMPLES = 100  # in all others; what hypothesis has for its default
+
+
+def examples(count: int) -> int:
+    """This many, and in a quick run as large a share of them as of the usual number."""
+    return max(1, count * settings().max_examples // USUAL_EXAMPLES)
