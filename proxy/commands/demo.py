@@ -144,7 +144,11 @@ async def _proxy(upstream_url: str, folder: Path) -> AsyncIterator[str]:
         log=LogPolicy(level="error"),
     )
     logs.configure(policy.log)
-    server = uvicorn.Server(uvicorn.Config(create_app(policy), log_config=None, access_log=False, ws="none"))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            create_app(policy), http="proxy.edge.http:Connection", log_config=None, access_log=False, ws="none"
+        )
+    )
     with socket.create_server(("127.0.0.1", 0)) as listening:  # whoever connects before uvicorn is up waits here
         serving = asyncio.create_task(server.serve([listening]))
         try:

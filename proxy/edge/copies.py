@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 from proxy.domain import RawHeaders
 from proxy.errors import WireError
@@ -31,8 +31,7 @@ class Copies:
         self._patience_seconds = patience_seconds
         self._turns = asyncio.Semaphore(LARGE_AT_ONCE)
 
-    @asynccontextmanager
-    async def copy(self, sent: bytes, headers: RawHeaders) -> AsyncIterator[bytes | None]:
+    def copy(self, sent: bytes, headers: RawHeaders) -> AbstractAsyncContextManager[bytes | None]:
         """
         The decoded body, freed when the context ends.
 
@@ -40,9 +39,10 @@ class Copies:
         read for too long.
         """
         encoding = next((value for name, value in headers if name == b"content-encoding"), b"").decode("latin-1")
-        if not encoding:
-            yield sent
-            return
+        return self._decoded(sent, encoding) if encoding else nullcontext(sent)
+
+    @asynccontextmanager
+    async def _decoded(self, sent: bytes, encoding: str) -> AsyncIterator[bytes | None]:
         small_bytes = min(SMALL_BYTES, self._limit_bytes)
         small = await asyncio.to_thread(_decoded, sent, encoding, small_bytes)
         if small is not None or small_bytes == self._limit_bytes:

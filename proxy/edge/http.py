@@ -6,6 +6,7 @@ clients that stop in the middle of a request.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import structlog
@@ -35,6 +36,13 @@ Name in every scope's `extensions`: a function that closes the connection in the
 The client sees that the answer is not whole. An application that merely returned would do the same, and be reported.
 """
 
+LEAVING = "palimpsest.leaving"
+"""
+Name in every scope's `extensions`: a function that takes what is to be called when the client's connection ends.
+
+None: nothing any more. It returns False, and calls nothing, where the connection has ended already.
+"""
+
 
 log = structlog.get_logger()
 
@@ -47,11 +55,13 @@ class Connection(HttpToolsProtocol):
     last_seconds = LAST_SECONDS
     _is_last = False  # the request that comes next is the last one
     _is_switched = False
+    _is_lost = False
     _is_in_head = True  # headers are awaited, though perhaps not one byte of them is here
     _is_in_body = False
     _head_bytes = 0
     _began_at = _heard_at = 0.0
     _watch: asyncio.TimerHandle | None = None
+    _left: Callable[[], object] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -62,6 +72,9 @@ class Connection(HttpToolsProtocol):
         if self._watch is not None:
             self._watch.cancel()
         super().connection_lost(exc)
+        self._is_lost = True
+        if self._left is not None:
+            self._left()
 
     def data_received(self, data: bytes) -> None:
         self._heard_at = self.loop.time()
@@ -84,7 +97,7 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
         self._is_in_head, self._is_in_body, self._head_bytes = False, True, 0
-        extensions: dict[str, Any] = {CUT: self._cut}
+        extensions: dict[str, Any] = {CUT: self._cut, LEAVING: self._when_left}
         self.scope["extensions"] = extensions
         if not self.url.startswith(b"/"):
             self.scope["raw_path"] = self.url  # the application has not run yet, and refuses it
@@ -147,6 +160,11 @@ class Connection(HttpToolsProtocol):
     def _cut(self) -> None:
         self.cycle.disconnected = True  # nothing more of the answer is waited for
         self.transport.close()
+
+    def _when_left(self, call: Callable[[], object] | None) -> bool:
+        self._left = call
+        self.flow.resume_reading()  # uvicorn pauses it behind a large body, and the end would go unnoticed
+        return not self._is_lost
 
     def _switch(self) -> asyncio.Transport:
         self._is_switched = True

@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.parse import parse_qs
 
 import structlog
@@ -21,7 +20,7 @@ from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.domain import Ending, Mode, RawHeaders
 from proxy.edge.copies import Copies
 from proxy.edge.first_look import BufferedAnswer
-from proxy.edge.http import CUT
+from proxy.edge.http import CUT, LEAVING
 from proxy.edge.key_limits import KeyLimits, NotAllowed
 from proxy.edge.provider_state import ProviderState, StateNotShared
 from proxy.edge.relay import Relay
@@ -100,7 +99,8 @@ class ProxyRoutes:
         span = server_span(self._tracer, scope, path, id) if self._tracer.is_on else NO_SPAN
         try:
             headers = within(labelled(scope["headers"], id), span)
-            await self._answer(scope, path, headers, Upload(receive, self._limit_bytes), relay)
+            upload = Upload(receive, self._limit_bytes, scope.get("extensions", {}).get(LEAVING, _unnoticed))
+            await self._answer(scope, path, headers, upload, relay)
         finally:
             line.write(relay)
             if self._tracer.is_on:
@@ -146,19 +146,23 @@ class ProxyRoutes:
         outgoing = await self._prepare(scope["method"], path, headers, upload)
         query = scope["query_string"].decode("latin-1")
         relay.take(outgoing.prepared)
+        answer: UpstreamAnswer | None = None
         try:
-            # whoever has the whole answer may go, and closing it takes its time: that is not attended
-            async with AsyncExitStack() as opened, upload.attended():
-                target = f"{path}?{query}" if query else path
-                model = outgoing.prepared.model or (_model_in(query) if self._needs_model else "")
+            target = f"{path}?{query}" if query else path
+            model = outgoing.prepared.model or (_model_in(query) if self._needs_model else "")
 
-                def send(headers: RawHeaders, body: Body) -> Awaitable[UpstreamAnswer]:
-                    return self._upstreams.send(model, scope["method"], target, headers, body)
+            def send(headers: RawHeaders, body: Body) -> Awaitable[UpstreamAnswer]:
+                return self._upstreams.send(model, scope["method"], target, headers, body)
 
-                answering = _answer(outgoing, send, relay)
-                del outgoing  # an answer may take minutes
-                answer = await opened.enter_async_context(aclosing(await answering))
-                await (tunnel(scope, answer) if isinstance(answer, UpgradedAnswer) else relay.forward(answer))
+            try:
+                with upload.attended():
+                    answering = _answer(outgoing, send, relay)
+                    del outgoing  # an answer may take minutes
+                    answer = await answering
+                    await (tunnel(scope, answer) if isinstance(answer, UpgradedAnswer) else relay.forward(answer))
+            finally:  # whoever has the whole answer may go, and closing it takes its time: that is not attended
+                if answer is not None:
+                    await answer.aclose()
         except NotServed as refused:
             relay.end(Ending.REFUSED)
             await relay.refuse(refused.http_status, "model_not_found", str(refused))
@@ -190,9 +194,9 @@ class ProxyRoutes:
                     await self._limits.check(self._keyring.find(headers), headers, body)
                 prepared = await self._pipeline.prepare(headers, body, wire, arrived)
                 if prepared.body == (body or b""):
-                    return Outgoing(replace(prepared, body=b""), headers, sent)
+                    return Outgoing(prepared, headers, sent)
             plain = [header for header in headers if header[0] != b"content-encoding"]
-            return Outgoing(replace(prepared, body=b""), plain, prepared.body, (headers, sent))
+            return Outgoing(prepared, plain, prepared.body, (headers, sent))
         checks = self._state if method == "POST" and not _is_form(headers) else None
         if checks is not None or (self._needs_model and _is_json(headers)):
             sent = await upload.whole()
@@ -211,11 +215,11 @@ async def _answer(
     outgoing: Outgoing, send: Callable[[RawHeaders, Body], Awaitable[UpstreamAnswer]], relay: Relay
 ) -> UpstreamAnswer:
     """The upstream's answer; if memory made the prompt too long, the answer to the client's own request."""
-    prepared, sent = outgoing.prepared, outgoing.sent
+    without, sent = outgoing.prepared.without, outgoing.sent
     sending = send(outgoing.headers, outgoing.body)
     del outgoing
     answer = await sending
-    if prepared.without is None or sent is None:
+    if without is None or sent is None:
         return answer
     looked_at = BufferedAnswer(answer)
     try:
@@ -226,12 +230,17 @@ async def _answer(
     if refused is None:
         return looked_at
     await looked_at.aclose()
-    relay.take(prepared.without(refused))
+    relay.take(without(refused))
     return await send(*sent)
 
 
 def _nothing() -> None:
     """Fallback for servers that cut an unfinished answer themselves when the application returns."""
+
+
+def _unnoticed(_call: object) -> bool:
+    """Fallback for servers that do not say when a client leaves: what it asked for is gone on with."""
+    return True
 
 
 def _unreadable() -> BodyTooLarge:

@@ -5,8 +5,8 @@ The body of a request, read whole or piece by piece within a limit, and the watc
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 
 from starlette.types import Receive
 
@@ -26,15 +26,18 @@ class Upload:
     Read it with `piece`, `rest` or `whole`; then run everything for this client inside `attended`.
     """
 
-    def __init__(self, receive: Receive, limit_bytes: int) -> None:
+    def __init__(
+        self, receive: Receive, limit_bytes: int, when_left: Callable[[Callable[[], object] | None], bool]
+    ) -> None:
+        """
+        Args:
+            when_left: see `LEAVING` in `proxy.edge.http`.
+        """
         self.failure: ClientGone | BodyTooLarge | None = None  # why there is no more to read
+        self.has_arrived = False
         self._receive = receive
         self._room_bytes = limit_bytes
-        self._arrived = asyncio.Event()
-
-    @property
-    def has_arrived(self) -> bool:
-        return self._arrived.is_set()
+        self._when_left = when_left
 
     async def piece(self) -> bytes:
         """
@@ -53,7 +56,7 @@ class Upload:
         if self.failure is not None:
             raise self.failure
         if not message.get("more_body", False):
-            self._arrived.set()
+            self.has_arrived = True
         return data
 
     async def rest(self, first: bytes) -> AsyncIterator[bytes]:
@@ -66,8 +69,8 @@ class Upload:
         first = await self.piece()
         return first if self.has_arrived else b"".join([data async for data in self.rest(first)])
 
-    @asynccontextmanager
-    async def attended(self) -> AsyncIterator[None]:
+    @contextmanager
+    def attended(self) -> Iterator[None]:
         """
         Cancel what runs inside when the client leaves.
 
@@ -78,15 +81,13 @@ class Upload:
         assert task is not None
         has_left = False
 
-        async def watch() -> None:
+        def leave() -> None:
             nonlocal has_left
-            await self._arrived.wait()  # until then `piece` is the one who receives
-            while (await self._receive())["type"] != "http.disconnect":
-                pass
             has_left = True
             task.cancel()
 
-        watcher = asyncio.create_task(watch())
+        if not self._when_left(leave):
+            raise ClientGone
         try:
             yield
         except asyncio.CancelledError:
@@ -94,4 +95,4 @@ class Upload:
                 raise ClientGone from None
             raise
         finally:
-            watcher.cancel()
+            self._when_left(None)

@@ -429,8 +429,9 @@ async def test_a_client_that_leaves_in_mid_stream_ends_the_upstream_request(
     assert pipeline.listeners[0].heard == EVENT
 
 
+@pytest.mark.parametrize("size_bytes", [0, 300_000], ids=["small", "large"])  # uvicorn reads no more behind a large one
 async def test_a_client_that_leaves_before_the_answer_ends_the_upstream_request(
-    upstream: RawUpstream, port: int, pipeline: ScriptedPipeline
+    upstream: RawUpstream, port: int, pipeline: ScriptedPipeline, size_bytes: int
 ) -> None:
     asking, gone = asyncio.Event(), asyncio.Event()
 
@@ -440,7 +441,7 @@ async def test_a_client_that_leaves_before_the_answer_ends_the_upstream_request(
         gone.set()
 
     upstream.script = script
-    async with asked(port, request(CHAT, BODY)):
+    async with asked(port, request(CHAT, BODY + b" " * size_bytes)):
         await patiently(asking)
     await patiently(gone)
     assert await pipeline.endings() == [Ending.CLIENT_GONE]
