@@ -28,7 +28,18 @@ from proxy.settings.policy import Policy
 from proxy.wire import chat
 from tests.core.driving import client_table
 from tests.memory.test_service import Model
-from tests.running import BLOCK_OPENS, PATIENCE_SECONDS, Conversation, Proxy, as_headers, request, rows, texts, until
+from tests.running import (
+    BLOCK_OPENS,
+    PATIENCE_SECONDS,
+    Conversation,
+    Proxy,
+    as_headers,
+    memory_in,
+    request,
+    rows,
+    texts,
+    until,
+)
 
 FERRY = "The ferry to the northern islands leaves from the old pier at a quarter past nine."
 SECRET = b"s" * 32
@@ -366,6 +377,32 @@ def test_what_many_new_messages_stand_behind_is_continued(proxy: Proxy, upstream
         content = f"Line {number} of the log that was pasted in many pieces, each of them a message of its own."
         history.append({"role": "user", "content": content})
     assert say() == (begun, "append")
+
+
+def test_each_wording_of_what_is_asked_of_a_compacted_history_gets_back_what_that_lost(
+    proxy: Proxy, upstream: ScriptedUpstream, key: str
+) -> None:
+    """Nothing of the questions that were edited away, nor of their answers, comes back."""
+    upstream.script = lambda body: f"That is noted, as answer {len(upstream.received)} of mine, and kept in mind."
+    talk = Conversation(proxy, key)
+    talk.say(FERRY)
+    for number in range(8):
+        talk.say(f"Chapter {number} of the handbook explains how to fold sail number {number} before the winter.")
+    proxy.settle()
+    talk.keep_last(2, "The islands and their sails were talked about. " * 6)
+    compacted, seen = list(talk.messages), []
+    upstream.script = lambda body: f"The ferry of the islands is in answer {len(upstream.received)}, with its old pier."
+    asked = "When does the ferry to the northern islands leave, and from where?"
+    for words in (asked, f"{asked} I have to know.", "Do you know from which pier one gets to the northern islands?"):
+        talk.messages[:] = compacted
+        seen.append(talk.say(words).said("event"))
+        proxy.settle()
+        block = memory_in(orjson.loads(upstream.received[-1].body))
+        assert FERRY in block and 'kind="restore"' in block
+        assert "is in answer" not in block and "and from where?" not in block
+    assert seen == ["compaction:summary", "edit", "edit"]
+    talk.say("And when does it come back to the old pier?")
+    assert memory_in(orjson.loads(upstream.received[-1].body)).startswith(block), "it is sent again where it stood"
 
 
 async def test_failure_beside_the_decisions_stops_no_request(tmp_path: Path) -> None:

@@ -107,6 +107,8 @@ class Head:
     compactions: int = 0  # how often this branch was compacted
     event: Event = Event.START
     lost: Sequence[int] = ()  # occurrences that compactions of this branch took away; edits are no loss
+    # Of them: the message in which the newest compaction is answered, with a restore block or without; 0: none is.
+    restored_at: int = 0
     blocks: tuple[StoredBlock, ...] = ()  # said in the conversation and still to be said again, in journal order
     tokens: int = 0  # of all of it, blocks and tools included, as the upstream counted or as we did; 0 unknown
 
@@ -202,8 +204,15 @@ class Lineage:
     ambiguous: bool = False
     window_full: bool = False  # a sliding window that was full before: one state, not an alarm each time
     summarises: bool = False  # a side request whose answer may come back as a summary
+    restores_again: bool = False  # an edit took away the message in which the newest compaction was answered
     evidence: tuple[str, ...] = ()
     goes_on: bool = field(default=False, compare=False)  # all of the head stands first, and behind it what is new
+
+    @property
+    def restores(self) -> bool:
+        """Whether the model sees a history that was compacted, and nothing yet of what that took away."""
+        compacts = self.event in (Event.SUMMARY, Event.TRUNCATE) and not self.window_full
+        return compacts or self.restores_again
 
     @property
     def fresh(self) -> tuple[int, ...]:

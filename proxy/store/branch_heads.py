@@ -117,10 +117,11 @@ def to_lost(occurrences: Iterable[int]) -> bytes:
     return array("q", occurrences).tobytes()
 
 
-def to_state(turn: Turn, request_length: int) -> str:
+def to_state(turn: Turn, request_length: int, restored_at: int) -> str:
     """
     Args:
         request_length: messages of the listing that the client sent.
+        restored_at: as in `Head`.
     """
     return orjson.dumps(
         {
@@ -129,6 +130,7 @@ def to_state(turn: Turn, request_length: int) -> str:
             "compactions": turn.compactions,
             "tokens": turn.tokens,
             "request_length": request_length,
+            "restored_at": restored_at,
             "shape": turn.shape,
         }
     ).decode()
@@ -156,6 +158,7 @@ def head_of(row: Row, blocks: tuple[StoredBlock, ...]) -> Head:
         compactions=said["compactions"],
         event=Event(said["event"]),
         lost=int64_of(lost),
+        restored_at=said.get("restored_at", 0),
         blocks=blocks,
         tokens=said.get("tokens", 0),
     )

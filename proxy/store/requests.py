@@ -373,7 +373,7 @@ def _write_heads(transaction: Transaction, requests: Sequence[_Request]) -> None
         if len(tail) > MAX_TAIL_MESSAGES * ROW_BYTES:
             listings.append((r.number, r.conversation, beginning(transaction.read, base) + tail))
             base, tail = r.number, b""
-        state = to_state(r.turn, stands.messages)
+        state = to_state(r.turn, stands.messages, r.occurrence_at(r.turn.restored_at) or 0)
         heads.append((r.number, r.conversation, stands.replaces, state, stands.lost, base, tail))
     transaction.write("INSERT INTO listing(turn, conversation, rows) VALUES (?, ?, ?)", listings)
     transaction.write(

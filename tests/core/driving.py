@@ -242,6 +242,7 @@ class Journal:
             compactions=turn.compactions,
             event=turn.event,
             lost=tuple(dict.fromkeys((*(before.lost if before else ()), *turn.lost))),
+            restored_at=placed.get(turn.restored_at, (0, 0, 0))[2],
         )
 
     def _with_blocks(self, head: Head) -> Head:

@@ -347,6 +347,17 @@ def test_conversation_begins_with_what_stands_and_does_not_hear_it_again():
     assert then.note is Note.NOTHING_RELEVANT
 
 
+def test_edit_of_the_question_that_a_compaction_came_with_hears_what_that_heard():
+    talk = Talk(HOME, NAME)
+    talk.say(6)
+    talk.compact()
+    first = talk.ask(prose(12, "asked first"))
+    assert told_by(first) == ["f-home-Lisbon", "f-name-Ada"]
+    talk.say(1)
+    del talk.client.messages[-4:]
+    assert told_by(talk.ask(prose(12, "asked otherwise"))) == told_by(first)
+
+
 def test_what_the_first_message_did_not_hear_comes_with_one_of_the_next():
     talk = Talk()
     talk.say(1)

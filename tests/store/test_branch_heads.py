@@ -46,6 +46,19 @@ async def test_a_head_that_was_replaced_is_still_known_by_its_answer(journal: Jo
     assert await named(journal, 101, "other") == []
 
 
+async def test_a_head_knows_the_message_in_which_its_newest_compaction_is_answered(journal: Journal) -> None:
+    history = [system("be brief"), user("summary"), user("question")]
+    await say(journal, record(history, restored_at=2), "first", 101)
+    (restored,) = await named(journal, 101)
+    assert restored.restored_at == restored.occurrences[1]
+    history += [{"role": "assistant", "content": "first"}, user("next")]
+    await say(journal, record(history, restored, restored_at=2), "second", 102)
+    (later,) = await named(journal, 102)
+    assert later.restored_at == restored.restored_at
+    await say(journal, record([*history[:2], user("other")], later, restored_at=-1), "third", 103)
+    assert [head.restored_at for head in await named(journal, 103)] == [0]
+
+
 async def test_one_of_many_branches_is_known_as_it_stands(journal: Journal) -> None:
     await say(journal, record([user("one")]), "first", 101)
     (root,) = await named(journal, 101)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from proxy.core.conversation import Rules
 from proxy.core.decision import Decision
 from proxy.core.history.link_keys import flags_of, request_links
-from proxy.core.recall.diagnosis import newly_lost
+from proxy.core.recall.diagnosis import newest_human, newly_lost
 from proxy.domain import HeadFlag, LinkKind, NewMessage, Role, Turn, Whole
 from proxy.wire.message import bytes_of
 from proxy.wire.values import chars_of
@@ -70,6 +70,7 @@ def turn_of(
         replaces_blocks=decision.drops_blocks or (diagnosis.sheds and decision.block is not None),
         compactions=(head.compactions if head else 0) + lineage.event.is_compaction,
         lost=(*(head.lost if head and held else ()), *newly_lost(lineage)),
+        restored_at=_restored_at(decision, len(held)),
         summarises=lineage.summarises,
         last_full=behind,
         tokens=decision.added.own_tokens + decision.added.tokens,
@@ -102,6 +103,22 @@ def _whole(decision: Decision) -> Whole | None:
     last = len(lineage.head.occurrences) - 1
     is_row = places[last] - places[0] == last
     return Whole(places[0], lineage.head.occurrences) if is_row else None
+
+
+def _restored_at(decision: Decision, held: int) -> int:
+    """Position of the message in which the newest compaction is answered; -1: none is, or it is not there any more."""
+    lineage, reading = decision.lineage, decision.reading
+    if lineage.restores:
+        newest = newest_human(reading.chat)
+        return held + newest if newest >= 0 else -1
+    head = lineage.head
+    if head is None or not head.restored_at or head.restored_at not in head.occurrences:
+        return -1
+    index = list(head.occurrences).index(head.restored_at)
+    if index in lineage.held:
+        return lineage.held.index(index)
+    at = lineage.kept.index(index) if index in lineage.kept else -1
+    return held + reading.places[at] if at >= 0 and at not in lineage.changed else -1
 
 
 def _in_history(places: Sequence[int], added: Sequence[int]) -> list[int]:

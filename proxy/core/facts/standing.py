@@ -91,8 +91,7 @@ def wanted(chat: Chat, diagnosis: Diagnosis, replayed: Replay, policy: Policy) -
     tell = [stored for stored in replayed.standing if stored.block.facts]
     is_owed = not (tell or lineage.held or lost_occurrences(lineage))
     is_first = lineage.event is Event.START or (is_owed and _asked(chat) <= FIRST_MESSAGES)
-    restores = lineage.event in (Event.SUMMARY, Event.TRUNCATE) and not lineage.window_full
-    is_whole = is_first or restores or policy.memory.placement == "system"
+    is_whole = is_first or lineage.restores or policy.memory.placement == "system"
     earliest = head.occurrences[0] if head is not None and len(head.occurrences) else 0
     return FactQuery(
         FactScope(speaker.tenant, speaker.user, speaker.scope, diagnosis.conversation, reach),

@@ -171,6 +171,28 @@ class Changes:
     # --- the end ---------------------------------------------------------------------------------
 
     @property
+    def is_last_reworded(self) -> bool:
+        """Whether the last message begins as one that stood there and says something else, and nothing else is new."""
+        last = len(self.history) - 1
+        return not self.fresh and last in self.changed and self.history[last].role == "user"
+
+    @property
+    def has_restored_gone(self) -> bool:
+        """
+        Whether the message is gone in which the newest compaction was answered, and the compacted history stands.
+
+        Its summary stands, or where it has none the first of what was left. More may be gone with the message.
+        """
+        head, stands = self.head, set(self.kept).difference(self.kept[at] for at in self.changed)
+        if not head.restored_at or self.old_gone:
+            return False
+        if any(head.flags[index] & HeadFlag.SUMMARY for index in self.gone):
+            return False
+        is_begun = max(self.kept, default=-1) >= 0 or any(place < 0 for place in self.echo)
+        missing = (index for index in range(len(head.fulls)) if index not in stands)
+        return is_begun and any(head.occurrences[index] == head.restored_at for index in missing)
+
+    @property
     def has_no_answer_left(self) -> bool:
         """Whether there were answers of ours, and all of them are gone."""
         ours = {index for index, flags in enumerate(self.head.flags) if flags & HeadFlag.OURS}

@@ -116,6 +116,11 @@ RULES = (
         "the last messages were replaced or dropped",
     ),
     Rule(
+        lambda c: c.is_last_reworded,
+        Event.EDIT,
+        "the last message says something else behind the same beginning",
+    ),
+    Rule(
         lambda c: c.is_said_to_be_a_retry,
         Event.RETRY,
         "the client marks it as a retry; the attempt before was refused",

@@ -8,7 +8,7 @@ by the rules of `events`:
     nothing of ours reappears                                   start
     all is there, and more                                      append, or tool when tool results came
     all is there, and nothing more                              retry
-    the end was replaced                                        edit
+    the end was replaced, or the last message reworded          edit
     tool texts replaced in their places                         compaction:clear_tool_results
     old messages gone, a summariser's answer echoes in a new    compaction:summary
     old messages gone, a long new text has replaced them    compaction:summary
@@ -57,6 +57,7 @@ from proxy.domain import (
 )
 
 NOTHING = Seen()
+RESTORED_GONE = "the message in which the compaction was answered is gone: what that took away is restored anew"
 
 
 def trace(
@@ -116,6 +117,8 @@ def trace(
     summarised_at = max((link.turn for link in links if link.kind is LinkKind.ECHO), default=0)
     changes = Changes(chat, prints, shape, head, kept, echo, summarised_at, speaker)
     event, evidence, summary_at = event_of(changes)
+    if restores_again := event is Event.EDIT and changes.has_restored_gone:
+        evidence = (*evidence, RESTORED_GONE)
     return Lineage(
         event=event,
         role=head.role,
@@ -126,6 +129,7 @@ def trace(
         summary_at=summary_at,
         ambiguous=ambiguous,
         window_full=event is Event.TRUNCATE and head.event is Event.TRUNCATE,
+        restores_again=restores_again,
         evidence=evidence,
     )
 

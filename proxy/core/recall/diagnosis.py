@@ -4,6 +4,7 @@ The diagnosis of a request: what to look for and how much to add, from identity,
     side request, sub-agents' first words, twins      nothing
     a compaction, and a human asks something          a restore block: what it took away and is needed now
     a compaction, and nobody does                     a restore block: what it took away and nothing else says
+    an edit of the message that got that block        the same: the model sees what it saw then
     a full sliding window, a human message            a recall block
     something was lost before, a human message        a recall block
     a tool loop, cleared tool results, a retry        nothing new; what was said before is replayed
@@ -79,13 +80,13 @@ def diagnose(
         return silent(Note.SIDE_REQUEST)
     if lineage.ambiguous:
         return silent(Note.AMBIGUOUS)
-    newest = _newest_human(chat)
+    newest = newest_human(chat)
     human_speaks = _speaks_last(chat, newest)
     reach = speaker.reach(policy.memory.reach)
     lost = lost_occurrences(lineage)
     if lineage.event is Event.RETRY or (reach is Reach.CONVERSATION and not lost):
         return silent(Note.CALM)
-    restores = lineage.event in (Event.SUMMARY, Event.TRUNCATE) and not lineage.window_full
+    restores = lineage.restores
     at_cap = replayed_tokens >= REPLAY_SHARE * now.window_tokens > 0
     sheds = restores and at_cap
     if (not human_speaks and not restores) or (newest < 0 and (chat.held or _begins_compacted(chat))):
@@ -142,7 +143,7 @@ def diagnose(
 
 def newest_question(chat: Chat) -> str:
     """What a person says at the end of the request; "" where it ends otherwise."""
-    newest = _newest_human(chat)
+    newest = newest_human(chat)
     return _end(chat.messages[newest].text, QUERY_CHARS) if _speaks_last(chat, newest) else ""
 
 
@@ -177,13 +178,12 @@ def _goes_on(chat: Chat, newest: int, uttered: Utterance) -> bool:
 
 def _asks(chat: Chat, lineage: Lineage, newest: int, uttered: Utterance | None) -> bool:
     """Whether the request ends with a human message that was never there before and says what it wants."""
+    if uttered is None or uttered.is_small_talk:
+        return False
     at = newest - sum(message.is_instruction for message in chat.messages[: newest + 1])
-    return (
-        uttered is not None
-        and not uttered.is_small_talk
-        and (at >= len(lineage.kept) or lineage.kept[at] < 0)
-        and at not in lineage.summary_at
-    )
+    is_reworded = lineage.restores_again and at in lineage.changed
+    is_new = at >= len(lineage.kept) or lineage.kept[at] < 0 or is_reworded
+    return is_new and at not in lineage.summary_at
 
 
 def _named(chat: Chat, lineage: Lineage) -> frozenset[str]:
@@ -225,7 +225,7 @@ def _last_human_lost(lineage: Lineage) -> tuple[int, ...]:
     return tuple(said[-1:])
 
 
-def _newest_human(chat: Chat) -> int:
+def newest_human(chat: Chat) -> int:
     """Index of the newest user message with a text, or -1."""
     return next(
         (at for at in range(len(chat.messages) - 1, -1, -1) if _is_human(chat.messages[at])),

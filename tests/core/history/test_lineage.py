@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from proxy.core.history.lineage import RESTORED_GONE
 from proxy.domain import Event, Json, Role
 from tests.core.driving import (
     Client,
@@ -205,6 +207,133 @@ def test_two_conversations_that_open_with_the_same_examples_are_two():
     shown = [user(prose(20, "example")), assistant(prose(30, "example"))]
     one, two = (Client(core, [system("Edit."), *shown], seed=n) for n in (1, 2))
     assert one.talk(3).conversation != two.talk(3).conversation
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_last_question_that_goes_on_otherwise_behind_the_same_beginning_is_an_edit(client: Client, answered: bool):
+    client.messages.append(user(f"{prose(20, 'question')} and more"))
+    client.send() if answered else client.copy().send()
+    client.messages = [*client.messages[: -1 - answered], user(f"{prose(20, 'question')} and less")]
+    assert client.send().event is Event.EDIT
+
+
+# --- edits of a compacted history ------------------------------------------------------------------
+
+
+@pytest.fixture
+def compacted(client: Client) -> Client:
+    """Compacted, and asked something: the summary, two messages that were kept, a question and its answer."""
+    summarise(client)
+    client.messages[1:-2] = [user(SUMMARY)]
+    assert client.ask(prose(20, "asked first")).event is Event.SUMMARY
+    return client
+
+
+def reworded(client: Client, words: object, dropped: int = 2) -> Verdict:
+    """So many of the last messages are dropped, and something else is asked in their place."""
+    del client.messages[-dropped:]
+    return client.ask(prose(20, words))
+
+
+def test_edit_of_the_question_that_a_compaction_came_with_restores_again(compacted: Client):
+    verdict = reworded(compacted, "asked otherwise")
+    assert verdict.event is Event.EDIT and verdict.lineage.restores
+    assert RESTORED_GONE in verdict.lineage.evidence
+
+
+def test_each_edit_of_an_edit_restores_again(compacted: Client):
+    assert all(reworded(compacted, n).lineage.restores for n in range(20))
+
+
+def test_question_that_begins_as_the_one_that_it_replaces_restores_again(compacted: Client):
+    begins = prose(20, "asked first")
+    compacted.messages[-2:] = [user(f"{begins} in other words")]
+    verdict = compacted.send()
+    assert verdict.event is Event.EDIT and verdict.lineage.restores
+
+
+def test_what_follows_the_question_that_restored_restores_nothing(compacted: Client):
+    assert not compacted.talk(2).lineage.restores
+    assert not reworded(compacted, "asked otherwise").lineage.restores
+
+
+def test_edit_some_turns_later_that_goes_back_behind_that_question_restores_again(compacted: Client):
+    compacted.talk(2)
+    assert reworded(compacted, "asked otherwise", dropped=6).lineage.restores
+    assert not compacted.talk(1).lineage.restores
+
+
+def test_edit_among_what_the_compaction_kept_restores_again(compacted: Client):
+    assert reworded(compacted, "asked otherwise", dropped=4).lineage.restores
+
+
+def test_same_question_again_restores_nothing_anew(compacted: Client):
+    del compacted.messages[-1]
+    verdict = compacted.send()
+    assert verdict.event is Event.RETRY and not verdict.lineage.restores
+
+
+def test_each_branch_from_one_compacted_history_restores_once(compacted: Client):
+    branches = [compacted, *(compacted.copy() for _ in range(3))]
+    for n, branch in enumerate(branches[1:]):
+        branch.seed = n
+        assert reworded(branch, ("branch", n)).lineage.restores
+    assert not any(branch.talk(1).lineage.restores for _ in range(2) for branch in branches)
+    assert reworded(branches[1], "other", dropped=6).lineage.restores
+
+
+def test_edit_that_goes_back_before_the_compaction_restores_nothing(client: Client):
+    whole = client.copy()
+    summarise(client)
+    client.messages[1:-2] = [user(SUMMARY)]
+    client.talk(2)
+    verdict = reworded(whole, "other", dropped=4)
+    assert verdict.event is Event.EDIT and not verdict.lineage.restores
+
+
+def test_of_several_compactions_the_newest_is_meant(compacted: Client):
+    compacted.talk(1)
+    second = prose(90, "second summary")
+    summarise(compacted, answer=second)
+    compacted.messages[1:-4] = [user(second)]  # the question that the first came with is still there
+    assert compacted.talk(1).event is Event.SUMMARY
+    assert reworded(compacted, "other").lineage.restores
+    assert not reworded(compacted.copy(), "next", dropped=0).lineage.restores
+
+
+def test_compaction_in_the_middle_of_work_is_not_undone_by_an_edit_of_a_later_question(worker: Client):
+    summarise(worker)
+    worker.messages[1:-4] = [user(SUMMARY)]
+    assert worker.send().event is Event.SUMMARY
+    worker.talk(1)
+    verdict = reworded(worker, "other")
+    assert verdict.event is Event.EDIT and not verdict.lineage.restores
+
+
+def test_edit_in_a_window_that_slides_restores_nothing_that_the_question_before_did_not(client: Client):
+    seen = []
+    for turn in range(4):
+        del client.messages[1:3]
+        seen.append(client.ask(prose(20, ("slides", turn))).lineage.restores)
+    assert seen == [True, False, False, False]
+    assert not reworded(client, "other").lineage.restores
+    for turn in range(3):
+        client.ask(prose(20, ("grows", turn)))
+    assert not reworded(client, "other").lineage.restores
+
+
+def test_compacted_history_that_is_cleared_restores_nothing(compacted: Client):
+    compacted.headers = {"x-session-id": "one"}
+    compacted.talk(1)
+    cleared = replace(compacted.copy(), messages=[compacted.messages[0]])
+    assert not cleared.ask(prose(20, "something else")).lineage.restores
+
+
+def test_summary_in_the_system_prompt_is_a_compacted_history_too(client: Client):
+    summarise(client)
+    client.messages = [client.messages[0], system(f"Summary: {SUMMARY}")]
+    assert client.talk(1).event is Event.SUMMARY
+    assert reworded(client, "other").lineage.restores
 
 
 # --- truncation ------------------------------------------------------------------------------------

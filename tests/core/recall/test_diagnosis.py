@@ -246,6 +246,19 @@ def test_what_an_edit_dropped_is_not_lost() -> None:
     assert lost_occurrences(lineage) == {7}
 
 
+@pytest.mark.parametrize("kept", [(0, -1), (0, 2)], ids=["another question", "reworded behind its beginning"])
+def test_an_edit_of_the_question_that_a_compaction_came_with_gets_what_that_got(kept: tuple[int, ...]) -> None:
+    first = decide(COMPACTED, SUMMARY)
+    before = head(lost=(7, 8), flags=[HeadFlag.SUMMARY, A, U, A])
+    changed = tuple(at for at, index in enumerate(kept) if index == 2)
+    edit = Lineage(Event.EDIT, Role.MAIN, before, kept, changed, dropped=(1, 3), restores_again=True)
+    found = decide(COMPACTED, edit)
+    assert (found.kind, found.budget, found.anchor) == (first.kind, first.budget, first.anchor)
+    assert found.query is not None and first.query is not None
+    assert replace(found.query, lost=first.query.lost) == first.query
+    assert found.query.lost == {7, 8}, "and nothing of what was edited away"
+
+
 def test_a_message_cut_in_its_middle_is_lost_with_the_rest() -> None:
     lineage = Lineage(Event.TRUNCATE, Role.MAIN, head(), kept=(1, 2, 3, -1), changed=(0,), dropped=(0,))
     assert newly_lost(lineage) == (10, 11)
