@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from proxy.domain import Chat, Fingerprint, Message
+from proxy.domain import Chat, Fingerprint, Growing, Message
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Reading:
     """
 
     chat: Chat
-    prints: tuple[Fingerprint, ...]
+    prints: Sequence[Fingerprint]
     tokens: int
     history_tokens: int = 0
     new_bytes: int = field(default=0, compare=False)  # of what was not read before, about: how much work it is
@@ -39,36 +40,36 @@ class Reading:
         Returns:
             This reading.
         """
-        cut = bisect_left(before.places, same)
-        added = [(at, message.is_instruction) for at, message in enumerate(self.chat.messages[same:], same)]
-        places = (*before.places[:cut], *(at for at, is_instruction in added if not is_instruction))
-        new = places[cut:]
-        self.__dict__["places"] = places
-        self.__dict__["history_prints"] = (*before.history_prints[:cut], *(self.prints[at] for at in new))
-        self.__dict__["instruction_prints"] = (
+        cut = len(before.places) if same == len(before.prints) else bisect_left(before.places, same)
+        added = [*zip(range(same, len(self.prints)), self.chat.messages[same:], self.prints[same:], strict=True)]
+        said = [one for one in added if not one[1].is_instruction]
+        new = [print for _, _, print in said]
+        known = self.__dict__
+        known["places"] = Growing.of(before.places).then(cut, [at for at, _, _ in said])
+        known["history_prints"] = Growing.of(before.history_prints).then(cut, new)
+        known["instruction_prints"] = (
             *before.instruction_prints[: same - cut],
-            *(self.prints[at] for at, is_instruction in added if is_instruction),
+            *(print for _, message, print in added if message.is_instruction),
         )
-        messages = self.chat.messages
-        self.__dict__["history_fulls"] = before.history_fulls[:cut] + array("q", [self.prints[at].full for at in new])
-        self.__dict__["opaque"] = (
+        known["history_fulls"] = before.history_fulls[:cut] + array("q", [print.full for print in new])
+        known["opaque"] = (
             *before.opaque[: bisect_left(before.opaque, cut)],
-            *(index for index, at in enumerate(new, cut) if messages[at].opaque),
+            *(index for index, (_, message, _) in enumerate(said, cut) if message.opaque),
         )
-        self.chat.__dict__["history"] = (*before.chat.history[:cut], *(messages[at] for at in new))
+        self.chat.__dict__["history"] = Growing.of(before.chat.history).then(cut, [message for _, message, _ in said])
         return self
 
     @cached_property
-    def places(self) -> tuple[int, ...]:
+    def places(self) -> Sequence[int]:
         """Indexes into `chat.messages` of the history, which is what lineage compares."""
         return tuple(at for at, message in enumerate(self.chat.messages) if not message.is_instruction)
 
     @property
-    def history(self) -> tuple[Message, ...]:
+    def history(self) -> Sequence[Message]:
         return self.chat.history
 
     @cached_property
-    def history_prints(self) -> tuple[Fingerprint, ...]:
+    def history_prints(self) -> Sequence[Fingerprint]:
         return tuple(self.prints[at] for at in self.places)
 
     @cached_property

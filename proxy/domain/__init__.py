@@ -32,6 +32,7 @@ from proxy.domain.facts import (
     FactSource,
     ToldFact,
 )
+from proxy.domain.growing import Growing
 from proxy.domain.history import (
     Clues,
     Continuation,

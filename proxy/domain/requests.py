@@ -54,25 +54,26 @@ class Message:
 @dataclass(frozen=True, slots=True)
 class Layout:
     """
-    Where the elements of its list stand in a body: `head`, `run` and `tail` are the body, one behind the other.
+    Where the elements of its list stand in a body: from `first` to `last`, with what stands between them.
 
-    `run` are the elements and what stands between them; each is an object, from `starts` to `stops` in it. `outside` is
-    the body as parsed, without its list. Made by `wire.layout`.
+    Each is an object, from `starts` to `stops`, counted from `first` on. `outside` is the body as parsed, without its
+    list. Made by `wire.layout`.
     """
 
-    head: bytes
-    run: bytes
-    tail: bytes
+    body: bytes = field(repr=False)
+    first: int
+    last: int
     starts: Sequence[int]
     stops: Sequence[int]
     outside: Json
+    elements: Sequence[Any] = field(repr=False)
 
 
 @dataclass(frozen=True)
 class Chat:
     """One request, whatever its wire. `raw` is the parsed body, never changed in place; `body` the client's bytes."""
 
-    messages: tuple[Message, ...]
+    messages: Sequence[Message]
     model: str
     body: bytes
     raw: Json
@@ -80,14 +81,14 @@ class Chat:
     tool_names: tuple[str, ...] = ()
     stream: bool = False
     max_reply_tokens: int | None = None
-    places: tuple[int, ...] = ()  # of each message in the body's own list, -1 outside of it; (): they are the same
+    places: Sequence[int] = ()  # of each message in the body's own list, -1 outside of it; (): they are the same
     held: bool = False  # the provider holds the history, and the request sends only what is new
     follows: str = ""  # id of the answer that such a request continues, where it names one
     compacts: bool = False  # it asks the provider to compact the history, and can mean nothing else
     layout: Layout | None = field(default=None, compare=False, repr=False)  # None: not known
 
     @cached_property
-    def history(self) -> tuple[Message, ...]:
+    def history(self) -> Sequence[Message]:
         """The messages without instructions: what lineage compares."""
         return tuple(m for m in self.messages if not m.is_instruction)
 

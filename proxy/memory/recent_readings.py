@@ -8,17 +8,35 @@ when anything was erased.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proxy.core.reading import Reading
-from proxy.domain import Speaker
+from proxy.domain import Growing, Speaker
 from proxy.ports import Wire
-from proxy.wire.layout import same_bytes
+from proxy.wire.layout import repeats, same_bytes
 
 MOST_BYTES = 64 * 1024 * 1024  # of one process: some 300 conversations of 80 messages, or 25 of 1,000
 OPENING_BYTES = 256  # of a body: requests of a conversation begin alike; what is shorter is read in no time
 OF_OPENING = 32  # readings whose bodies begin alike, at most
 COMPARED = 4  # of these, the newest are compared with a request that continues none of them whole
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """Numbers, one for each message, and their sum."""
+
+    each: Growing[int]
+    total: int
+
+    @classmethod
+    def of(cls, each: Sequence[int]) -> Summed:
+        return cls(Growing.of(each), sum(each))
+
+    def then(self, kept: int, further: Sequence[int]) -> Summed:
+        """Others behind the first of these."""
+        gone = self.total if not kept else sum(self.each[kept:]) if kept < len(self.each) else 0
+        return Summed(self.each.then(kept, further), self.total - gone + sum(further))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +48,14 @@ class Read:
     wire: Wire
     reading: Reading
     encoding: str
-    message_tokens: tuple[int, ...]
+    message_tokens: Summed
     tools_tokens: int
-    message_bytes: tuple[int, ...]  # of memory that each message takes
+    message_bytes: Summed  # of memory that each message takes
     outside_bytes: int  # that what stands beside them takes: tools, for one
 
     @property
     def size_bytes(self) -> int:
-        return 2 * len(self.reading.chat.body) + self.outside_bytes + sum(self.message_bytes)  # the body and its layout
+        return len(self.reading.chat.body) + self.outside_bytes + self.message_bytes.total
 
 
 _Opening = tuple[str, str, bytes]
@@ -61,36 +79,40 @@ class RecentReadings:
         """Rises with every `forget`: what was begun before must not be remembered."""
         return self._erasures
 
-    def find(self, tenant: str, wire: Wire, body: bytes) -> tuple[Read | None, int]:
-        """What was read of the request that this one goes on from, and how many bytes both begin with."""
+    def find(self, tenant: str, wire: Wire, body: bytes) -> tuple[Read | None, int, bool]:
+        """
+        What was read of the request that this one goes on from.
+
+        Returns:
+            Also how many bytes both begin with, and whether this one repeats all of the other's list.
+        """
         opening = _opening(tenant, wire, body)
         found = self._openings.get(opening, ())
         most, best = 0, None
         for compared, read in enumerate(reversed(found)):
             layout = read.reading.chat.layout
             assert layout is not None
-            if body.startswith(layout.run, len(layout.head)) and body.startswith(layout.head):
+            if repeats(body, layout):
                 self._openings.move_to_end(opening)
-                return read, len(layout.head) + len(layout.run)
+                return read, layout.last, True
             if compared < COMPARED and (same := same_bytes(body, layout)) > most:
                 most, best = same, read
-        return best, most
+        return best, most, False
 
-    def remember(self, tenant: str, body: bytes, read: Read, before: Read | None) -> None:
+    def remember(self, tenant: str, body: bytes, read: Read, repeated: Read | None) -> None:
         """
         Keep what was read of a request that has a layout.
 
         Args:
-            before: what it goes on from; dropped, where all of it is repeated in the new request.
+            repeated: by the new request, as a whole; dropped.
         """
         if len(body) < OPENING_BYTES:
             return
         opening = _opening(tenant, read.wire, body)
         listed = self._openings.setdefault(opening, [])
         self._openings.move_to_end(opening)
-        layout = before.reading.chat.layout if before else None
-        if before and layout and body.startswith(layout.run, len(layout.head)):
-            self._drop(listed, before)
+        if repeated:
+            self._drop(listed, repeated)
         listed.append(read)
         self._bytes += read.size_bytes
         if len(listed) > OF_OPENING:

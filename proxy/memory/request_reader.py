@@ -22,9 +22,9 @@ from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.core.conversation import FAILED, Rules
 from proxy.core.history.link_keys import reply_links
 from proxy.core.reading import Reading
-from proxy.domain import Chat, Fingerprint, Follows, Json, Note, RawHeaders, Speaker
+from proxy.domain import Chat, Fingerprint, Follows, Growing, Json, Note, RawHeaders, Speaker
 from proxy.memory.off_loop import INLINE_BYTES, OffLoop
-from proxy.memory.recent_readings import Read, RecentReadings
+from proxy.memory.recent_readings import Read, RecentReadings, Summed
 from proxy.ports import Counts, Wire
 from proxy.store.journal import Journal
 from proxy.tokens.counter import TokenCounter
@@ -36,6 +36,8 @@ from proxy.wire.values import memory_bytes
 
 MAX_MESSAGES = 20_000  # a longer history passes without memory: reading it takes too long
 BYTES_PER_MESSAGE = 16  # that looking through a message read before costs, in bytes that are read anew
+
+NOTHING = Summed.of(())
 
 log = structlog.get_logger()
 
@@ -100,11 +102,12 @@ class RequestReader:
         tenant = tenant_of(credentials, rules.policy.tenants, rules.secret, proxy_key)
         if tenant in rules.off_for:
             return Passed(Note.DISABLED)
-        before, same = self._recent.find(tenant, wire, body) if tenant else (None, 0)
+        before, same, does_repeat = self._recent.find(tenant, wire, body) if tenant else (None, 0, False)
         erasures = self._recent.erasures
         new_bytes, taken = len(body) - same, None
         if before:
-            taken = await self._work.run(new_bytes, known_of, body, before.reading.chat, wire.LISTED, wire.FOLDS)
+            of_wire = wire.LISTED, wire.FOLDS
+            taken = await self._work.run(new_bytes, known_of, body, before.reading.chat, *of_wire, does_repeat)
         if taken is None:
             new_bytes = len(body)
         chat = await self._work.run(new_bytes, _parsed, body, wire, taken, bool(tenant))
@@ -132,7 +135,7 @@ class RequestReader:
         counted = functools.partial(self._counted, turn, speaker, wire, before, known, new_bytes, sizes)
         read = await self._work.run(size, counted, chat, prints)
         if chat.layout is not None and erasures == self._recent.erasures:
-            self._recent.remember(tenant, body, read, before)
+            self._recent.remember(tenant, body, read, before if does_repeat else None)
         follows = None
         if before and before.turn and known == len(before.reading.prints):
             follows = Follows(before.turn, before.speaker, len(before.reading.history))
@@ -159,24 +162,23 @@ class RequestReader:
         before: Read | None,
         known: int,
         new_bytes: int,
-        sizes: tuple[tuple[int, ...], int],
+        sizes: tuple[Summed, int],
         chat: Chat,
-        prints: tuple[Fingerprint, ...],
+        prints: Sequence[Fingerprint],
     ) -> Read:
         tokens, model = self._tokens, chat.model
         encoding = tokens.encoding(model)
-        counted: tuple[int, ...] = ()
+        counted, at = NOTHING, 0
         if before and before.encoding == encoding:
-            counted = before.message_tokens[:known]
-        has_same_tools = before and counted and _outside(chat) is _outside(before.reading.chat)
+            counted, at = before.message_tokens, known
+        has_same_tools = before and at and _outside(chat) is _outside(before.reading.chat)
         tools = before.tools_tokens if before and has_same_tools else tokens.tools(chat)
-        at = len(counted)
-        counted += tokens.messages(model, chat.messages[at:], prints[at:])
-        reading = Reading(chat, prints, tokens.scaled(model, sum(counted) + tools), new_bytes=new_bytes)
+        counted = counted.then(at, tokens.messages(model, chat.messages[at:], prints[at:]))
+        reading = Reading(chat, prints, tokens.scaled(model, counted.total + tools), new_bytes=new_bytes)
         if before:
             reading.extend(before.reading, known)
         if chat.held:
-            history = sum(counted[at] for at in reading.places)
+            history = sum(counted.each[at] for at in reading.places)
             reading = replace(reading, history_tokens=tokens.scaled(model, history))
         return Read(turn, speaker, wire, reading, encoding, counted, tools, *sizes)
 
@@ -215,21 +217,23 @@ def _known(chat: Chat, before: Read | None) -> int:
     if before is None:
         return 0
     old, new = before.reading.chat.messages, chat.messages
+    if isinstance(new, Growing) and (shared := new.shared(old)):
+        return shared
     return next(compress(count(), map(is_not, old, new)), min(len(old), len(new)))  # thousands, most of them the same
 
 
 def _measured(
     chat: Chat, key: bytes, before: Read | None, known: int
-) -> tuple[tuple[Fingerprint, ...], tuple[tuple[int, ...], int]]:
+) -> tuple[Sequence[Fingerprint], tuple[Summed, int]]:
     """The fingerprints of all messages; bytes of memory that each takes, and that what stands beside them takes."""
-    sizes = (*(before.message_bytes[:known] if before else ()), *map(bytes_of, chat.messages[known:]))
+    sizes = (before.message_bytes if before else NOTHING).then(known, [*map(bytes_of, chat.messages[known:])])
     outside = _outside(chat)
     is_known = before and outside is _outside(before.reading.chat)
     outside_bytes = before.outside_bytes if before and is_known else memory_bytes(outside)
     return _fingerprints(chat, key, before, known), (sizes, outside_bytes)
 
 
-def _fingerprints(chat: Chat, key: bytes, before: Read | None, known: int) -> tuple[Fingerprint, ...]:
+def _fingerprints(chat: Chat, key: bytes, before: Read | None, known: int) -> Sequence[Fingerprint]:
     if before is None:
         return tuple(fingerprint(message, key) for message in chat.messages)
     old, new = before.reading, chat.messages[known:]
@@ -237,7 +241,8 @@ def _fingerprints(chat: Chat, key: bytes, before: Read | None, known: int) -> tu
     if known < len(old.prints):
         further = zip(old.chat.messages[known:], old.prints[known:], strict=True)
         moved = {id(message): print for message, print in further}
-    return (*old.prints[:known], *(moved.get(id(message)) or fingerprint(message, key) for message in new))
+    read = [moved.get(id(message)) or fingerprint(message, key) for message in new]
+    return Growing.of(old.prints).then(known, read)
 
 
 def _outside(chat: Chat) -> Json | None:

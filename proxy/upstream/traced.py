@@ -8,7 +8,7 @@ afterwards.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from time import perf_counter
 from urllib.parse import urlsplit
@@ -229,7 +229,7 @@ class _Call:
             self._told["gen_ai.output.messages"] = _content(said, account.finish_reasons)
 
 
-def _content(messages: tuple[Message, ...], reasons: tuple[str, ...] = ()) -> str:
+def _content(messages: Sequence[Message], reasons: tuple[str, ...] = ()) -> str:
     """Messages as the conventions write them, without credentials."""
     end = {"finish_reason": reasons[0]} if reasons else {}
     return orjson.dumps([_message(message) | end for message in messages]).decode()

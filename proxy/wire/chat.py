@@ -31,11 +31,11 @@ def parse(body: bytes, known: Known | None = None) -> Chat:
     """
     raw = known.raw if known else read_object(body)
     listed = raw.get("messages")
-    if not isinstance(listed, list) or not listed:
-        raise WireError("reading the request body: no list of messages")
     if known:
-        new = (known.apart.get(id(said)) or (read_message(said),) for said in listed[known.elements :])
-        messages = (*known.messages, *chain.from_iterable(new))
+        new = (known.apart.get(id(said)) or (read_message(said),) for said in known.further)
+        messages = known.messages((), [*chain.from_iterable(new)])
+    elif not isinstance(listed, list) or not listed:
+        raise WireError("reading the request body: no list of messages")
     else:
         messages = tuple(map(read_message, listed))
     return Chat(

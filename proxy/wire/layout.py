@@ -14,11 +14,11 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
-from proxy.domain import Chat, Json, Layout, Message
+from proxy.domain import Chat, Growing, Json, Layout, Message
 
 OPENING_BYTES = 64  # of an element: tells those that could be the same
 SEARCHED = 4  # comparisons for each element of the other body, at most: thousands of results may begin alike
@@ -27,24 +27,52 @@ OUTSIDE = -1  # the place of a message that does not stand in the list
 _scan = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).raw_decode  # numbers need no value here
 _SPACE = re.compile(r"[ \t\n\r]*")
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
     """
     What of a body was read before, for `Wire.parse`.
 
-    The first `elements` of its list make `messages`, at `places` (() where these are the same). `apart` are the
-    messages of further elements, by the identity of their values; `outside` those that stand in no list, None where
-    they are to be read.
+    The first `elements` of its list make the messages `beside` to `stop` of `before`; `apart` are the messages of
+    further ones, by the identity of their values. The messages in front, which stand in no list, are the same where
+    `is_outside_known`.
     """
 
     raw: Json
     layout: Layout
+    before: Chat
     elements: int = 0
-    messages: tuple[Message, ...] = ()
-    places: tuple[int, ...] = ()
+    beside: int = 0
+    stop: int = 0
     apart: Mapping[int, Sequence[Message]] = field(default_factory=dict)
-    outside: tuple[Message, ...] | None = None
+    is_outside_known: bool = False
+
+    @property
+    def further(self) -> Sequence[Any]:
+        """The other elements, in order."""
+        listed: Sequence[Any] = self.layout.elements[self.elements :]
+        return listed
+
+    def messages(self, outside: Sequence[Message], new: Sequence[Message]) -> Sequence[Message]:
+        """
+        All messages.
+
+        Args:
+            outside: those that stand in no list, where they are not known.
+            new: of `further`.
+        """
+        return self._grown(self.before.messages, outside, new)
+
+    def places(self, outside: Sequence[int], new: Sequence[int]) -> Sequence[int]:
+        """The place of each message in the list; arguments as of `messages`."""
+        return self._grown(self.before.places, outside, new)
+
+    def _grown(self, before: Sequence[T], outside: Sequence[T], new: Sequence[T]) -> Sequence[T]:
+        if self.is_outside_known:
+            return Growing.of(before).then(self.stop, new)
+        return (*outside, *before[self.beside : self.stop], *new)
 
 
 def layout_of(body: bytes, raw: Json, listed: str) -> Layout | None:
@@ -67,38 +95,43 @@ def layout_of(body: bytes, raw: Json, listed: str) -> Layout | None:
     first, last = spans[0][0], spans[-1][1]
     starts, stops = (array("q", [span[i] - first for span in spans]) for i in (0, 1))
     outside = {key: value for key, value in raw.items() if key != listed}
-    return Layout(body[:first], body[first:last], body[last:], starts, stops, outside)
+    return Layout(body, first, last, starts, stops, outside, raw[listed])
 
 
 def same_bytes(body: bytes, layout: Layout) -> int:
     """How many bytes in front of a body are those of another one, up to the end of an element; 0: not even its head."""
-    if not body.startswith(layout.head):
+    if not body.startswith(memoryview(layout.body)[: layout.first]):
         return 0
-    start = len(layout.head)
-    same = _same(body, start, layout)
-    return start + (layout.stops[same - 1] if same else 0)
+    same = _same(body, layout)
+    return layout.first + (layout.stops[same - 1] if same else 0)
 
 
-def known_of(body: bytes, before: Chat, listed: str, folds: bool) -> Known | None:
+def repeats(body: bytes, layout: Layout) -> bool:
+    """Whether a body begins with all of another one up to the end of its last element."""
+    return body.startswith(memoryview(layout.body)[: layout.last])
+
+
+def known_of(body: bytes, before: Chat, listed: str, folds: bool, does_repeat: bool = False) -> Known | None:
     """
     What is known of a body from another one; None where it must be read whole.
 
     Args:
         before: what was read of the other body, with its layout.
         folds: the wire makes one message of several elements.
+        does_repeat: it is known that `repeats` is true of both.
     """
     old = before.layout
-    if old is None or not body.startswith(old.head):
+    if old is None or not (does_repeat or body.startswith(memoryview(old.body)[: old.first])):
         return None
+    tail = old.body[old.last :]
     try:
-        found = _further(body, old)
+        found = _further(body, old, tail, does_repeat)
     except (ValueError, IndexError, RecursionError):
         return None
     if found is None:
         return None
     same, spans, origins, at = found
-    elements: list[Any] = before.raw[listed]
-    start = len(old.head)
+    elements, start = old.elements, old.first
     new = [
         body[start + first : start + last] for (first, last), origin in zip(spans, origins, strict=True) if origin < 0
     ]
@@ -109,16 +142,17 @@ def known_of(body: bytes, before: Chat, listed: str, folds: bool) -> Known | Non
     rest = [next(values) if origin < 0 else elements[origin] for origin in origins]
     if next(values, None) is not None or not (same or rest):
         return None
-    tail = old.tail if body.endswith(old.tail) and len(body) - len(old.tail) == at else body[at:]
-    outside = old.outside if tail is old.tail else _outside(old.head, tail, listed)
+    is_same_tail = len(body) - len(tail) == at and body.endswith(tail)
+    outside = old.outside if is_same_tail else _outside(body[:start], body[at:], listed)
     if outside is None:
         return None
     starts, stops = (
         old_of[:same] + array("q", [span[i] for span in spans])  # type: ignore[operator]
         for i, old_of in enumerate((old.starts, old.stops))
     )
-    layout = Layout(old.head, body[start:at], tail, starts, stops, outside)
-    raw = {**outside, listed: [*elements[:same], *rest]}
+    grown = Growing.of(elements).then(same, rest)
+    layout = Layout(body, start, at, starts, stops, outside, grown)
+    raw = {**outside, listed: grown}
     again = {origin: elements[origin] for origin in origins if origin >= 0}
     return _read_before(before, layout, raw, same, again, folds)
 
@@ -127,11 +161,11 @@ def _read_before(before: Chat, layout: Layout, raw: Json, same: int, again: Mapp
     """Which messages of `before` are those of its first `same` elements, and of the elements `again`."""
     assert before.layout is not None
     places, messages = before.places, before.messages
-    beside = bisect_left(places, 0)  # messages outside of the list stand first
-    outside = messages[:beside] if layout.outside is before.layout.outside else None
     if not places:
         apart: dict[int, Sequence[Message]] = {id(value): (messages[origin],) for origin, value in again.items()}
-        return Known(raw, layout, same, messages[:same], (), apart, ())
+        return Known(raw, layout, before, same, 0, same, apart, True)
+    beside = bisect_left(places, 0)  # messages outside of the list stand first
+    is_known = layout.outside is before.layout.outside
     first = places[beside] if beside < len(places) else len(before.layout.starts)
     if first >= same:  # what stands in front of the first that was read has never been read
         same = 0
@@ -140,15 +174,17 @@ def _read_before(before: Chat, layout: Layout, raw: Json, same: int, again: Mapp
         if stop > beside:
             stop -= 1
             same = places[stop]
-        return Known(raw, layout, same, messages[beside:stop], places[beside:stop], {}, outside)
+        return Known(raw, layout, before, same, beside, stop, {}, is_known)
     apart = {}
     for origin, value in again.items():
         if of_it := messages[bisect_left(places, origin) : bisect_left(places, origin + 1)]:
             apart[id(value)] = of_it
-    return Known(raw, layout, same, messages[beside:stop], places[beside:stop], apart, outside)
+    return Known(raw, layout, before, same, beside, stop, apart, is_known)
 
 
-def _further(body: bytes, old: Layout) -> tuple[int, list[tuple[int, int]], list[int], int] | None:
+def _further(
+    body: bytes, old: Layout, tail: bytes, does_repeat: bool
+) -> tuple[int, list[tuple[int, int]], list[int], int] | None:
     """
     Find the elements of a body whose head is known.
 
@@ -156,11 +192,11 @@ def _further(body: bytes, old: Layout) -> tuple[int, list[tuple[int, int]], list
         How many elements in front are those of the other body; the spans of all further ones, in bytes behind the head;
         of each its index in the other body, -1 where it is new; and where in the body the last element ends.
     """
-    start = len(old.head)
-    same = _same(body, start, old)
+    start = old.first
+    same = len(old.stops) if does_repeat else _same(body, old)
     at = start + (old.stops[same - 1] if same else 0)
-    ends = body.endswith(old.tail) and len(body) - len(old.tail) >= at
-    text = body[at : len(body) - len(old.tail) if ends else len(body)].decode()
+    ends = body.endswith(tail) and len(body) - len(tail) >= at
+    text = body[at : len(body) - len(tail) if ends else len(body)].decode()
     openings = _openings(old, same)
     spans: list[tuple[int, int]] = []
     origins: list[int] = []
@@ -201,11 +237,11 @@ def _further(body: bytes, old: Layout) -> tuple[int, list[tuple[int, int]], list
         count += 1
 
 
-def _same(body: bytes, start: int, old: Layout) -> int:
-    """How many elements in front of two bodies are the same, and what stands between them."""
-    if body.startswith(old.run, start):
+def _same(body: bytes, old: Layout) -> int:
+    """How many elements in front of two bodies are the same, and what stands between them; their heads are."""
+    start, run = old.first, memoryview(old.body)[old.first : old.last]
+    if body.startswith(run, start):
         return len(old.stops)
-    run = memoryview(old.run)
     low, high, at = 0, len(old.stops) - 1, 0
     while low < high:
         middle = (low + high + 1) // 2
@@ -221,13 +257,14 @@ def _openings(old: Layout, same: int) -> dict[bytes, list[int]]:
     """Elements from `same` on, by how they begin."""
     found: dict[bytes, list[int]] = {}
     for index in range(same, len(old.starts)):
-        found.setdefault(old.run[old.starts[index] : old.starts[index] + OPENING_BYTES], []).append(index)
+        start = old.first + old.starts[index]
+        found.setdefault(old.body[start : min(start + OPENING_BYTES, old.last)], []).append(index)
     return found
 
 
 def _origin(body: bytes, at: int, old: Layout, indexes: Iterable[int]) -> tuple[int, int]:
     """Which of some elements of another body stands at a place of this one, -1: none; and how many were compared."""
-    run, compared = memoryview(old.run), 0
+    run, compared = memoryview(old.body)[old.first : old.last], 0
     for index in indexes:
         compared += 1
         if index < len(old.starts) and body.startswith(run[old.starts[index] : old.stops[index]], at):

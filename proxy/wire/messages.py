@@ -34,32 +34,29 @@ def parse(body: bytes, known: Known | None = None) -> Chat:
     listed, thread = raw.get("messages"), raw.get("thread")
     thread = thread if isinstance(thread, dict) else {}
     held = thread.get("type") == "continue"
-    if not isinstance(listed, list) or not (listed or held):
+    if not known and (not isinstance(listed, list) or not (listed or held)):
         raise WireError("reading the request body: no list of messages")
-    if known and known.outside is not None:
-        outside = known.outside
-    else:
-        outside = (read_message({"role": "system", "content": raw["system"]}),) if raw.get("system") else ()
     start = known.elements if known else 0
-    first = _first_read(listed, start)
-    if known and not first:
-        kept, kept_places = known.messages, known.places
-    else:
-        kept, kept_places, start = (), (), first
+    further: Sequence[Any] = known.further if known else listed or ()
+    first = _first_read(further, start)
+    goes_on = known is not None and not first
+    outside: Sequence[Message] = ()
+    if raw.get("system") and not (known and goes_on and known.is_outside_known):
+        outside = (read_message({"role": "system", "content": raw["system"]}),)
     placed: list[tuple[int, Message]] = []
-    for place in range(start, len(listed)):
-        said = listed[place]
+    for place, said in enumerate(further[first - start :] if first else further, first or start):
         read = (known.apart.get(id(said)) if known else None) or map(read_message, _apart(said))
         placed += [(place, message) for message in read]
+    new, places, beside = [message for _, message in placed], [place for place, _ in placed], [OUTSIDE] * len(outside)
     return Chat(
-        messages=(*outside, *kept, *(message for _, message in placed)),
+        messages=known.messages(outside, new) if known and goes_on else (*outside, *new),
         model=text_of(raw.get("model")),
         body=body,
         raw=raw,
         tool_names=tuple(name for tool in objects(raw.get("tools")) if (name := text_of(tool.get("name")))),
         stream=raw.get("stream") is True,
         max_reply_tokens=positive(raw.get("max_tokens")),
-        places=(*(OUTSIDE for _ in outside), *kept_places, *(place for place, _ in placed)),
+        places=known.places(beside, places) if known and goes_on else (*beside, *places),
         held=held,
         follows=text_of(thread.get("previous_message_id")),
         compacts=isinstance(raw.get("compaction"), dict),
@@ -92,17 +89,17 @@ def reply(payloads: Sequence[bytes], streamed: bool) -> Completion:
         return Completion(None, prompt_tokens, id)
 
 
-def _first_read(listed: Sequence[Any], start: int = 0) -> int:
+def _first_read(further: Sequence[Any], start: int = 0) -> int:
     """
     The provider reads nothing that stands before what it has compacted itself; 0 where it has compacted nothing.
 
     Args:
-        start: nothing is looked for in front of it.
+        further: elements of the list from `start` on; nothing is looked for in front of it.
     """
-    for place in range(len(listed) - 1, max(start, 1) - 1, -1):
-        said = listed[place]
-        if isinstance(said, dict) and any(map(compacted, objects(said.get("content")))):
-            return place
+    for at in range(len(further) - 1, -1, -1):
+        said = further[at]
+        if start + at and isinstance(said, dict) and any(map(compacted, objects(said.get("content")))):
+            return start + at
     return 0
 
 

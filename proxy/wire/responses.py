@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from proxy.domain import Chat, Completion, Insertion, Json, Message
+from proxy.domain import Chat, Completion, Growing, Insertion, Json, Message
 from proxy.errors import WireError
 from proxy.wire.json_body import object_in, positive, read_object
 from proxy.wire.layout import OUTSIDE, Known
@@ -30,15 +30,14 @@ def parse(body: bytes, known: Known | None = None) -> Chat:
     """
     raw = known.raw if known else read_object(body)
     listed = raw.get("input")
-    kept, kept_places, outside = (known.messages, known.places, known.outside) if known else ((), (), None)
-    if outside is None:
-        outside = tuple(_instructions(raw))
+    outside = () if known and known.is_outside_known else tuple(_instructions(raw))
     start = known.elements if known else 0
-    placed = messages_of([] if listed is None else listed[start:] if start else listed)
+    placed = messages_of([*known.further] if known else [] if listed is None else listed)
+    new, places, beside = [message for _, message in placed], [start + at for at, _ in placed], [OUTSIDE] * len(outside)
     follows, conversation = text_of(raw.get("previous_response_id")), raw.get("conversation")
     return Chat(
-        messages=(*outside, *kept, *(message for _, message in placed)),
-        places=(*(OUTSIDE for _ in outside), *kept_places, *(start + at for at, _ in placed)),
+        messages=known.messages(outside, new) if known else (*outside, *new),
+        places=known.places(beside, places) if known else (*beside, *places),
         model=text_of(raw.get("model")),
         body=body,
         raw=raw,
@@ -48,7 +47,7 @@ def parse(body: bytes, known: Known | None = None) -> Chat:
         max_reply_tokens=positive(raw.get("max_output_tokens")),
         held=bool(follows or conversation),
         follows=follows,
-        compacts=isinstance(listed, list) and bool(listed) and is_trigger(listed[-1]),
+        compacts=isinstance(listed, list | Growing) and bool(listed) and is_trigger(listed[-1]),
         layout=known.layout if known else None,
     )
 

@@ -61,7 +61,7 @@ def splice_at(layout: Layout, insertions: Sequence[Insertion], form: Form) -> by
     Raises:
         WireError: as `splice`.
     """
-    starts, stops = layout.starts, layout.stops
+    starts, stops, run = layout.starts, layout.stops, memoryview(layout.body)[layout.first : layout.last]
     edits: list[tuple[int, int, bytes]] = []
     try:
         for one in insertions:
@@ -74,15 +74,16 @@ def splice_at(layout: Layout, insertions: Sequence[Insertion], form: Form) -> by
                 edits.append((at, at, b"," + message if is_last else message + b","))
         for index, together in _by_message(insertions):
             first, stop = starts[index], stops[index]
-            text = layout.run[first:stop].decode()
+            text = str(run[first:stop], "utf-8")
             edits.append((first, stop, _edited(text, _beside(text, 0, "content", together, form)).encode()))
     except (ValueError, RecursionError, orjson.JSONEncodeError) as cause:
         raise WireError(f"adding text to the request body: {cause}") from cause
-    pieces, at = [layout.head], 0
+    whole, at = memoryview(layout.body), 0
+    pieces: list[bytes | memoryview] = []
     for start, stop, new in sorted(edits, key=lambda edit: edit[:2]):
-        pieces += [layout.run[at:start], new]
-        at = stop
-    return b"".join([*pieces, layout.run[at:], layout.tail])
+        pieces += [whole[at : layout.first + start], new]
+        at = layout.first + stop
+    return b"".join([*pieces, whole[at:]])
 
 
 def splice(body: bytes, insertions: Sequence[Insertion], form: Form) -> bytes:

@@ -8,6 +8,7 @@ compaction, when the client itself has just made room: it has a budget of its ow
 from __future__ import annotations
 
 from bisect import bisect_right
+from math import ceil
 
 from proxy.domain import Budget, Pressure, Tier
 
@@ -75,6 +76,11 @@ def beside_own(budget: Budget, own_chars: int) -> Budget:
     """
     chars = min(budget.chars, int(own_chars * OWN_SHARE) + FREE_CHARS)
     return Budget(chars, min(chars, budget.passage_chars))
+
+
+def counts_chars(budget: Budget) -> int:
+    """Characters of a client's own, from which on `beside_own` leaves a budget as it is."""
+    return ceil(max(budget.chars - FREE_CHARS, 0) / OWN_SHARE)
 
 
 def restore_budget(now: Pressure) -> Budget | None:

@@ -47,7 +47,7 @@ class Changes:
         return self
 
     @cached_property
-    def history(self) -> tuple[Message, ...]:
+    def history(self) -> Sequence[Message]:
         return self.chat.history
 
     @cached_property

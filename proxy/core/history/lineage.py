@@ -56,6 +56,7 @@ from proxy.domain import (
     Speaker,
 )
 
+INDEXES = tuple(range(2048))  # made once: most histories are shorter
 NOTHING = Seen()
 RESTORED_GONE = "the message in which the compaction was answered is gone: what that took away is restored anew"
 
@@ -175,14 +176,19 @@ def extended(
         return None
     if not 0 < length < len(prints) or prints[length - 1].full != asking.answer or sent != length - 1:
         return None
-    if reading.history_fulls[:length] != array("q", head.fulls):
+    fulls = head.fulls if isinstance(head.fulls, array) else array("q", head.fulls)
+    if reading.history_fulls[:length] != fulls:
         return None
     if is_side_request(intent, shape, head.shape, False)[0]:
         return None
-    kept = (*range(length), *(-1,) * (len(prints) - length))
+    kept = _indexes(length) + (-1,) * (len(prints) - length)
     changes = Changes(reading.chat, prints, shape, head, kept, {}, 0, speaker).that_go_on()
     event, evidence, summary_at = event_of(changes)
     return Lineage(event, head.role, head, kept, summary_at=summary_at, evidence=evidence, goes_on=True)
+
+
+def _indexes(count: int) -> tuple[int, ...]:
+    return INDEXES[:count] if count <= len(INDEXES) else tuple(range(count))
 
 
 def _newcomer(speaker: Speaker, links: Sequence[Link]) -> tuple[Role, str, tuple[str, ...]]:

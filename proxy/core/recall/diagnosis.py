@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from proxy.core.archive.chunking import tags
-from proxy.core.block.pressure import beside_own, recall_budget, restore_budget
+from proxy.core.block.pressure import beside_own, counts_chars, recall_budget, restore_budget
 from proxy.core.recall.generosity import DEMANDS, Demand
 from proxy.core.recall.utterance import QUESTION_MARKS, Utterance, read
 from proxy.domain import (
@@ -105,7 +105,7 @@ def diagnose(
             return silent(Note.PRESSURE)
         if at_cap:
             return silent(Note.REPLAY_CAP)
-        budget = beside_own(budget, _chars(chat))
+        budget = beside_own(budget, _chars(chat, counts_chars(budget)))
     demand = DEMANDS[policy.memory.generosity][kind]
     asks = not restores or _asks(chat, lineage, newest, uttered)
     text, ask_journal = _question(chat, lineage, newest, human_speaks, asks)
@@ -243,9 +243,14 @@ def _speaks_last(chat: Chat, newest: int) -> bool:
     return newest >= 0 and all(message.is_instruction for message in chat.messages[newest + 1 :])
 
 
-def _chars(chat: Chat) -> int:
-    """Characters of what the client sends."""
-    return sum(len(m.text) + sum(len(call.arguments) for call in m.calls) for m in chat.messages)
+def _chars(chat: Chat, most: int) -> int:
+    """Characters of what the client sends, from the newest message on; where they are more than `most`, so many."""
+    chars = 0
+    for message in reversed(chat.messages):
+        chars += len(message.text) + sum(len(call.arguments) for call in message.calls)
+        if chars >= most:
+            return most
+    return chars
 
 
 def _is_human(message: Message) -> bool:

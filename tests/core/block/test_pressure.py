@@ -1,6 +1,16 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from proxy.core.block.pressure import beside_own, free_tokens, pressure, recall_budget, reply_room, restore_budget
+from proxy.core.block.pressure import (
+    beside_own,
+    counts_chars,
+    free_tokens,
+    pressure,
+    recall_budget,
+    reply_room,
+    restore_budget,
+)
 from proxy.domain import Budget, Tier
 
 RESERVE_TOKENS = 4096
@@ -79,3 +89,9 @@ def test_a_restore_block_takes_at_most_half_of_the_free_room() -> None:
 
 def test_a_full_window_leaves_no_room_to_restore() -> None:
     assert restore_budget(pressure(10_000, 10_000, 1000)) is None
+
+
+@given(st.integers(0, 10_000), st.integers(1, 2000), st.integers(0, 100_000))
+def test_more_of_the_clients_own_text_than_is_counted_changes_no_budget(chars: int, passage: int, own: int) -> None:
+    budget = Budget(chars, passage)
+    assert beside_own(budget, own) == beside_own(budget, min(own, counts_chars(budget)))
