@@ -19,7 +19,7 @@ import structlog
 
 from proxy.core.archive.chunking import WISHES, identifiers, names, query_terms, tells, tells_time, terms, without_names
 from proxy.core.recall.coverage import LostPassage, by_coverage
-from proxy.core.recall.dates import QUESTION_CHARS, periods
+from proxy.core.recall.dates import periods
 from proxy.core.recall.query_plan import interleaved, preferred
 from proxy.core.recall.ranking import (
     PROBABILITY,
@@ -50,6 +50,9 @@ from proxy.store.passages import passages_of, texts_of
 from proxy.store.scope import Scope, scope_of
 
 NOTHING_STORED = "nothing is stored that recall may look at"
+# Of a question that is embedded a second time, without its names: it takes as long again. Beside what longer ones say,
+# names weigh little: questions of LoCoMo, joined or behind other texts, and of BEAM find as much, to .003.
+NAMED_CHARS = 120
 JUDGED_PASSAGES = 100  # the best by rank; behind them stands one answer in fifty, and judging takes its time
 REPEATED = 3  # times as many passages are looked at as are wanted, before all are: few messages are said twice
 LAST_BITS = 0xFFFF  # of a number, in which 99 of 100 differ from each of a conversation's messages
@@ -222,14 +225,13 @@ class Recall:
 
     async def _vectors(self, text: str) -> Vectors | None:
         """
-        Of the question, and of what it says without names if it has any: (1 or 2, dimensions). None: there is no model.
-
-        What was pasted has one: its names are those of a log, and a second one takes as long as the first.
+        Of the question, and of what a short one says without names if it has any: (1 or 2, dimensions). None: there is
+        no model.
         """
         if not self._embedder.ready and (self._model_loaded is None or not await self._model_loaded()):
             return None
         try:
-            forms = dict.fromkeys((text, text if len(text) > QUESTION_CHARS else without_names(text)))
+            forms = dict.fromkeys((text, text if len(text) > NAMED_CHARS else without_names(text)))
             return await self._embedder.embed_queries([*forms])
         except MemoryFault as fault:
             self._counts.fault("embed_query")
