@@ -303,7 +303,8 @@ class _Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", scope["type"])
-        is_own = any(path == own or path.startswith(own + "/") for own in self._own)
+        # most are for nobody here, and that is said by one comparison
+        is_own = path.startswith(self._own) and any(path == own or path.startswith(own + "/") for own in self._own)
         await (self._served if is_own else self._others)(scope, receive, send)
 
 

@@ -163,8 +163,12 @@ def _guard(_logger: Any, _method: str, line: EventDict) -> Mapping[str, Any]:
 def _shown(key: str, value: Any) -> Any:
     if key.startswith("_"):
         return value  # structlog's own, taken out before rendering
-    if isinstance(value, Enum):
-        value = value.value
-    if value is None or isinstance(value, int | float):
-        return value
-    return _QUERY.sub("?[query]", str(value)) if key in TEXT_FIELDS else WITHHELD
+    if not isinstance(value, str):
+        if isinstance(value, Enum):
+            value = value.value
+        if value is None or isinstance(value, (int, float)):
+            return value
+    if key not in TEXT_FIELDS:
+        return WITHHELD
+    text = str(value)
+    return _QUERY.sub("?[query]", text) if "?" in text else text

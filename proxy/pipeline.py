@@ -12,7 +12,7 @@ import asyncio
 import functools
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
 from time import perf_counter
 
@@ -32,6 +32,7 @@ from proxy.memory.late_turn import LateTurn
 from proxy.memory.memory_spans import search_span, tell_search
 from proxy.memory.model_windows import ModelWindows
 from proxy.memory.off_loop import INLINE_BYTES, OffLoop
+from proxy.memory.patience import await_for
 from proxy.memory.request_reader import Passed, RequestReader, skipped
 from proxy.memory.service import MemoryService
 from proxy.metrics import Metrics
@@ -168,7 +169,7 @@ class Pipeline:
         self._traffic.begin()
         running.add_done_callback(self._traffic.end)
         try:
-            await asyncio.wait((running,), timeout=max(attempt.deadline + GRACE_SECONDS - now, 0))
+            await await_for(running, attempt.deadline + GRACE_SECONDS - now)
         except asyncio.CancelledError:  # nobody will send it
             running.cancel()
             raise
@@ -182,7 +183,8 @@ class Pipeline:
             prepared = await self._too_late(attempt, running)
         seconds = perf_counter() - started
         self._metrics.observe("memory", seconds)
-        return replace(prepared, log_fields={**prepared.log_fields, "memory_ms": round(seconds * 1000)})
+        prepared.log_fields["memory_ms"] = round(seconds * 1000)
+        return prepared
 
     async def _too_late(self, attempt: _Attempt, running: asyncio.Task[Prepared]) -> Prepared:
         """The request as the client sent it; reading goes on, so that it is archived."""

@@ -180,7 +180,7 @@ class Prepared:
     headers: tuple[tuple[bytes, bytes], ...] = ()
     model: str = ""
     listen: Callable[[int, RawHeaders], Listener] | None = None
-    log_fields: Mapping[str, str | int | float] = field(default_factory=dict)
+    log_fields: dict[str, str | int | float] = field(default_factory=dict)
     without: Callable[[TooLong], Prepared] | None = None
 
 

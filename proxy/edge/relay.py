@@ -59,7 +59,8 @@ class Relay:
         async for data in answer:
             free_bytes = len(data) if self._listener is None else self._listener.feed(data)
             if free_bytes < len(data):
-                await self._pass(data[:free_bytes])
+                if free_bytes:
+                    await self._pass(data[:free_bytes])
                 await self._ended(ending)
                 data = data[free_bytes:]
             await self._pass(data)

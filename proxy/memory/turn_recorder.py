@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from proxy.domain import Ending, RawHeaders, Turn
 from proxy.memory.late_turn import LateTurn
+from proxy.memory.patience import await_for
 from proxy.memory.queue_room import ArchiveLimits
 from proxy.ports import Wire
 from proxy.wire.response_tap import ResponseTap
@@ -88,4 +89,4 @@ class TurnRecorder:
     async def committed(self) -> None:
         """Wait until it is written, but no longer than `commit_wait_seconds`."""
         if self._commit is not None:
-            await asyncio.wait([self._commit], timeout=self._commit_wait_seconds)
+            await await_for(self._commit, self._commit_wait_seconds)
