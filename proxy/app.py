@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy import logs
 from proxy.core.caller.client_table import read_signals
+from proxy.core.caller.identity import tenant_key
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.edge.access import Access
 from proxy.edge.admin.late import LateApplication
@@ -281,6 +282,7 @@ class _Proxy:
             readying=readying,
             policies=self._reload,
             clock=time.time,
+            key_of=partial(tenant_key, self._secret),
             default_tenant=f"static:{policy.tenants.static}" if policy.tenants.static else "",
         )
         return admin_api(parts, access)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from math import inf
 from random import Random
 from typing import Any
 
-from proxy.core.caller.identity import tenant_of
+from proxy.core.caller.identity import tenant_key, tenant_of
 from proxy.core.recall.gaps import GapEstimate
 from proxy.core.recall.generosity import DEMANDS
 from proxy.core.recall.trail import Trace
@@ -40,7 +41,7 @@ from proxy.store.probes import live_estimate
 from proxy.store.secret import load_secret
 from proxy.store.selection import Target
 from proxy.store.transcript import Selection
-from proxy.transfer.portable_turn import PortableTurn
+from proxy.transfer.portable_turn import ForgottenFact, PortableTurn
 
 LEASE_SECONDS = 120.0  # a batch takes seconds; if we are killed, others take it up after this
 LOOK_SECONDS = 0.5  # between looks while a running proxy indexes the rest
@@ -221,7 +222,7 @@ class Commands:
 
     def export(self, selection: Selection) -> AsyncIterator[bytes]:
         """The lines of an export, some at a time; see `memory/exporting.py`."""
-        return export(self.database, selection)
+        return export(self.database, selection, lambda tenant: tenant_key(self._secret(), tenant))
 
     async def take(self, turns: Iterable[PortableTurn], into: Destination, report: Callable[[Totals], None]) -> Totals:
         """
@@ -239,6 +240,13 @@ class Commands:
         if not (facts and self.policy.facts.is_on):
             return 0
         return await self._archive.importing(self._secret(), self.policy.archive.redact).take_facts(facts, into)
+
+    async def take_forgotten(self, facts: Sequence[ForgottenFact], into: Destination) -> int:
+        """Leave facts forgotten that were; see `Importing.take_forgotten`."""
+        if not facts:
+            return 0
+        importing = self._archive.importing(self._secret(), self.policy.archive.redact)
+        return await importing.take_forgotten(facts, into, time.time())
 
     def tenant_of(self, credential: bytes) -> str:
         """The tenant of requests with this credential; "" where it names none."""

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 TENANT = re.compile(r"(static|key|hmac):.+", re.S)
 LISTED = 20  # parts that could not be read, on the terminal: the first show what is wrong with the rest
-TURN = b'{"turn":'  # how the line of a turn begins
 FILE_MODE = 0o600  # other people's conversations
 
 
@@ -63,25 +63,24 @@ def _export(given: argparse.Namespace) -> int:
 
     selection = Selection(given.tenant, given.conversation, given.user, given.scope)
 
-    async def run(policy: Policy) -> tuple[int, int]:
+    async def run(policy: Policy) -> Counter[bytes]:
+        kinds = Counter[bytes]()  # lines, by the name of their first field
         async with offline.opened(policy) as archive:
             with _written(given.output) as (stream, name), faults(OSError, f"writing {name}"):
-                turns = others = 0
                 async for lines in archive.export(selection):
-                    begun = sum(line.startswith(TURN) for line in lines.splitlines())
-                    turns, others = turns + begun, others + lines.count(b"\n") - begun
+                    kinds.update(line.split(b'"', 2)[1] for line in lines.splitlines())
                     stream.write(lines)
                 stream.flush()
                 if (
-                    not turns and others == 1
+                    kinds.total() == 1
                 ):  # the header; raised here: a file of that name that an earlier export wrote stays
                     raise MemoryFault(f"exporting from {policy.data}: nothing stored matches")
-        return turns, others - 1
+        return kinds
 
-    turns, facts = asyncio.run(run(quiet_policy(given)))
+    kinds = asyncio.run(run(quiet_policy(given)))
     aside = terminal.console(is_aside=True)
-    told = f" and {facts:,} facts that were told" if facts else ""
-    aside.print(f"{turns:,} turns{told} exported" + (f" to {given.output}" if given.output else ""))
+    told = f" and {kinds[b'fact']:,} facts that were told" if kinds[b"fact"] else ""
+    aside.print(f"{kinds[b'turn']:,} turns{told} exported" + (f" to {given.output}" if given.output else ""))
     return DONE
 
 
@@ -131,7 +130,7 @@ def _import(given: argparse.Namespace) -> int:
     aside = terminal.console(is_aside=True)
     started = time.monotonic()
 
-    async def run() -> tuple[Totals, int, Destination]:
+    async def run() -> tuple[Totals, int, int, Destination]:
         async with offline.opened(policy, is_new=True) as archive:
             into = await destination(given, policy, os.environ, archive)
             if is_in_force(policy.retention):
@@ -148,9 +147,10 @@ def _import(given: argparse.Namespace) -> int:
                     status.update(f"{turns:,} turns imported, {per_second:,.0f}/s; {totals.known:,} were here before")
 
                 totals = await archive.take(turns_in(given.files, found), into, report)
-                return totals, await archive.take_facts(found.facts, into), into
+                forgotten = await archive.take_forgotten(found.forgotten, into)
+                return totals, await archive.take_facts(found.facts, into), forgotten, into
 
-    totals, facts, into = asyncio.run(run())
+    totals, facts, forgotten, into = asyncio.run(run())
     broken = [*found.broken, *totals.broken]
     for line in broken[:LISTED]:
         aside.print(terminal.safe(f"not imported: {line}"))
@@ -158,7 +158,7 @@ def _import(given: argparse.Namespace) -> int:
         aside.print(f"not imported: {len(broken) - LISTED:,} more")
     for name in found.unknown[:LISTED] if not found.kinds else ():
         aside.print(terminal.safe(f"{name}: holds no conversations of a kind that is known"))
-    summary = _summary(totals, found, facts, len(broken), time.monotonic() - started)
+    summary = _summary(totals, found, (facts, forgotten), len(broken), time.monotonic() - started)
     terminal.console().print(terminal.fields(summary))
     if found.facts and not policy.facts.is_on:
         aside.print(f"{len(found.facts):,} facts were not imported: facts.policy is off")
@@ -176,12 +176,15 @@ def _too_old(told: Ages) -> str:
     )
 
 
-def _summary(totals: Totals, found: Found, facts: int, broken: int, seconds: float) -> list[tuple[str, str]]:
-    written = totals.written
+def _summary(
+    totals: Totals, found: Found, facts: tuple[int, int], broken: int, seconds: float
+) -> list[tuple[str, str]]:
+    written, (told, forgotten) = totals.written, facts
     return [
         ("files", ", ".join(f"{files:,} of {kind}" for kind, files in sorted(found.kinds.items())) or "nothing"),
         ("imported", f"{written.turns:,} turns, {written.messages:,} messages in {seconds:,.1f} s"),
-        ("facts", f"{facts:,} that were told" if facts else ""),
+        ("facts", f"{told:,} that were told" if told else ""),
+        ("forgotten", f"{forgotten:,} facts, which stay so" if forgotten else ""),
         ("here before", f"{totals.known:,} turns" if totals.known else ""),
         ("erased before", f"{written.erased:,} messages, which did not come back" if written.erased else ""),
         ("withheld", f"{totals.withheld:,} texts with too many possible credentials" if totals.withheld else ""),

@@ -38,9 +38,10 @@ from proxy.errors import DataFault, PolicyError, WireError
 from proxy.settings.policy import RetentionPolicy
 from proxy.store.arrivals import Arrival, Arrivals, Written, known, without_words
 from proxy.store.database import Database
+from proxy.store.forgotten_facts import forget_again
 from proxy.store.told_facts import tell
 from proxy.store.tombstones import without_text
-from proxy.transfer.portable_turn import PortableMessage, PortableTurn, made_id
+from proxy.transfer.portable_turn import ForgottenFact, PortableMessage, PortableTurn, made_id
 from proxy.wire.fingerprint import fingerprint
 from proxy.wire.message import read_message
 from proxy.wire.values import chars_of
@@ -164,6 +165,25 @@ class Importing:
             batch = moved[start : start + BATCH_TURNS]
             stored += sum(map(bool, await self._database.transact(functools.partial(tell, told=batch, key_of=key_of))))
         return stored
+
+    async def take_forgotten(self, facts: Sequence[ForgottenFact], into: Destination, now: float) -> int:
+        """
+        Keep facts forgotten that were forgotten elsewhere, of messages that are stored; how many there are of them.
+
+        Args:
+            now: Unix seconds.
+
+        Raises:
+            MemoryFault: nothing can be written now.
+            PolicyError: facts name no tenant, nor is there a default.
+        """
+        moved = [_moved_place(fact, into) for fact in facts]
+        key_of = functools.partial(tenant_key, self._secret)
+        kept = 0
+        for start in range(0, len(moved), BATCH_TURNS):
+            step = functools.partial(forget_again, facts=moved[start : start + BATCH_TURNS], key_of=key_of, now=now)
+            kept += await self._database.transact(step)
+        return kept
 
     def _fact(self, fact: ToldFact, into: Destination) -> ToldFact:
         return replace(
@@ -305,6 +325,13 @@ def _moved(turn: PortableTurn, into: Destination) -> PortableTurn:
     return replace(
         turn, tenant=tenant, id=named(turn.id), parent=named(turn.parent), kept_elsewhere=elsewhere, block=block
     )
+
+
+def _moved_place(fact: ForgottenFact, into: Destination) -> ForgottenFact:
+    """The place in the turn that `_moved` made of it."""
+    tenant, (turn, position) = _tenant(fact.tenant, into), fact.place
+    named = turn if tenant == fact.tenant else made_id(tenant, turn)
+    return replace(fact, tenant=tenant, place=(named, position))
 
 
 def _batches(turns: Iterable[PortableTurn]) -> Iterator[list[PortableTurn]]:

@@ -25,14 +25,15 @@ LEASE = "facts run"  # ... and who works on it
 VERSION = "facts version"  # ... and of which extractor they are
 BATCH_MESSAGES = 50  # read and extracted at a time, some 20 ms; a tool's answer may be a megabyte
 
-NEXT = """
+SOURCES = """
 SELECT occurrence.id, conversation.id, conversation.public, conversation.user, conversation.scope, tenant.id,
     tenant.name, turn.role, occurrence.role, occurrence.flags, occurrence.full, occurrence.created_at, turn.key,
-    iif(occurrence.role IN ('user', 'tool', 'function'), content.text, '')
+    occurrence.position, iif(occurrence.role IN ('user', 'tool', 'function'), content.text, '')
 FROM occurrence JOIN turn ON turn.id = occurrence.turn JOIN conversation ON conversation.id = occurrence.conversation
 JOIN tenant ON tenant.id = conversation.tenant JOIN content ON content.id = occurrence.content
-WHERE occurrence.id > ? AND occurrence.id <= ? ORDER BY occurrence.id
+WHERE {} ORDER BY occurrence.id
 """
+NEXT = SOURCES.format("occurrence.id > ? AND occurrence.id <= ?")
 LAST = "SELECT max(id) FROM (SELECT id FROM occurrence WHERE id > ? ORDER BY id LIMIT ?)"
 WAITING = f"""
 SELECT occurrence.id, occurrence.created_at FROM occurrence
@@ -75,7 +76,8 @@ class Source:
     flags: int
     full: int
     created_at: float
-    turn: str
+    turn: str  # key
+    position: int  # in the request that brought it
     text: str
 
     @property

@@ -189,10 +189,10 @@ def forget(transaction: Transaction, tenant: str, id: str, reach: Reach, key: by
         else:
             is_shared = reach is Reach.TENANT
             left.update(marks_left(key, one.conversation, one.user, one.scope, one.statement, is_shared))
-    _mark(transaction, left, now)
+    leave_marks(transaction, left, now)
     for number in {row[0] for row in transaction.read("SELECT id FROM tenant WHERE name = ?", (tenant,))}:
         erase_telling(transaction, number, [one.number for one in rows], Erased())
-    _remove(transaction, [one.number for one in rows])
+    remove(transaction, [one.number for one in rows])
     if rows:
         transaction.write("INSERT INTO erasure(at) VALUES (?)", [(now,)])  # every worker empties its caches
     return len(rows)
@@ -255,9 +255,9 @@ def erase_told(
     erase_telling(transaction, tenant, rows, erased)
     which = ids(rows)
     named = transaction.read(f"SELECT public FROM fact WHERE {THESE} AND occurrence IS NULL", (which,))
-    _mark(transaction, (told_mark(key, id) for (id,) in named), at)
+    leave_marks(transaction, (told_mark(key, id) for (id,) in named), at)
     erased.take("facts", transaction.read(f"SELECT {', '.join((*WORDS, *NAMES))} FROM fact WHERE {THESE}", (which,)))
-    _remove(transaction, rows)
+    remove(transaction, rows)
 
 
 def retire_told(transaction: Transaction, rows: Sequence[int], retirement: int) -> None:
@@ -320,14 +320,15 @@ def _telling(ask: Ask, tenant: int, rows: Sequence[int]) -> list[int]:
     return [row[0] for row in ask(TELLING, (tenant, orjson.dumps(named).decode()))]
 
 
-def _mark(transaction: Transaction, left: Iterable[int], at: float) -> None:
+def leave_marks(transaction: Transaction, left: Iterable[int], at: float) -> None:
+    """See to it that what these marks forbid is not taken down again."""
     transaction.write(
         "INSERT INTO fact_forgotten(mark, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
         [(mark, at) for mark in left],
     )
 
 
-def _remove(transaction: Transaction, rows: Sequence[int]) -> None:
+def remove(transaction: Transaction, rows: Sequence[int]) -> None:
     """Remove rows; zeros first, so that no word of them stays on the disk."""
     put_zeros(transaction, "fact", (*WORDS, *NAMES), THESE, ids(rows))
     transaction.write("DELETE FROM fact WHERE id = ?", [(row,) for row in rows])

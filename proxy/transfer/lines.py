@@ -1,5 +1,5 @@
 """
-The export format: JSON Lines, a header, then one turn a line, then told facts; see `docs/portability.md`.
+The export format: JSON Lines, a header, then one turn a line, then facts; see `docs/portability.md`.
 
 A field with its default is left out, and the fields stand in one order, so that the same turns make the same bytes.
 """
@@ -13,7 +13,7 @@ import orjson
 
 from proxy.domain import BlockKind, Ending, Event, FactCategory, Json, Role, ToldFact
 from proxy.errors import WireError
-from proxy.transfer.portable_turn import Place, PortableBlock, PortableMessage, PortableTurn, Run
+from proxy.transfer.portable_turn import ForgottenFact, Place, PortableBlock, PortableMessage, PortableTurn, Run
 from proxy.transfer.times import MAX_SECONDS
 from proxy.wire.values import dumps
 
@@ -165,6 +165,33 @@ def fact_from_line(value: Json) -> ToldFact:
         is_pinned=value.get("pinned") is True,
         valid_from=read.time("valid_from") if value.get("valid_from") is not None else None,
         valid_until=read.time("valid_until") if value.get("valid_until") is not None else None,
+    )
+
+
+def is_forgotten(value: Any) -> bool:
+    """Whether the value of a line says that a fact stays forgotten."""
+    return isinstance(value, dict) and "forgotten" in value
+
+
+def forgotten_to_line(fact: ForgottenFact) -> bytes:
+    """A fact that stays forgotten as a line of an export, with its line feed; in no word of it."""
+    said: Json = {"forgotten": list(fact.place), "tenant": fact.tenant, "start": fact.start, "stop": fact.stop}
+    said |= {"part": fact.part} if fact.part else {}
+    said |= {"shared": True} if fact.is_shared else {}
+    return dumps(said).encode() + b"\n"
+
+
+def forgotten_from_line(value: Json) -> ForgottenFact:
+    """
+    Read the value of such a line.
+
+    Raises:
+        WireError: it is none of an export.
+    """
+    read = _Fields(value)
+    start, stop, part = (int(read.number(name)) for name in ("start", "stop", "part"))
+    return ForgottenFact(
+        read.text("tenant"), _place(value["forgotten"]), start, stop, part, value.get("shared") is True
     )
 
 

@@ -45,6 +45,18 @@ class PortableBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgottenFact:
+    """A fact that stays forgotten though its message is stored: text[start:stop] of the message states it."""
+
+    tenant: str
+    place: Place
+    start: int  # characters
+    stop: int
+    part: int  # of the facts that these characters state, from 0
+    is_shared: bool  # those who are not named share one memory
+
+
+@dataclass(frozen=True, slots=True)
 class PortableTurn:
     """
     One request and its answer, as a diff against its parent.

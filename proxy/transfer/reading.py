@@ -19,7 +19,7 @@ from proxy.errors import WireError
 from proxy.transfer import claude_account, claude_code, codex, lines, openai_account
 from proxy.transfer.files import UNREADABLE, File, files_in
 from proxy.transfer.json_elements import elements
-from proxy.transfer.portable_turn import PortableTurn
+from proxy.transfer.portable_turn import ForgottenFact, PortableTurn
 from proxy.transfer.trees import Tree, turns_of
 
 LOOKED_AT_LINES = 100  # before a file of lines is none that we know: sessions begin with titles and snapshots
@@ -37,6 +37,7 @@ class Found:
     broken: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)  # files that hold no conversations
     facts: list[ToldFact] = field(default_factory=list)  # that our own exports hold
+    forgotten: list[ForgottenFact] = field(default_factory=list)  # likewise
 
     def wrong(self, place: str, why: str) -> None:
         self.broken.append(f"{place}: {why}")
@@ -90,6 +91,8 @@ def _exported(file: File, stream: BinaryIO, header: Any, found: Found) -> Iterat
             value = _parsed(line)
             if lines.is_fact(value):
                 found.facts.append(lines.fact_from_line(value))
+            elif lines.is_forgotten(value):
+                found.forgotten.append(lines.forgotten_from_line(value))
             else:
                 yield lines.from_line(value)
         except WireError as wrong:

@@ -13,22 +13,25 @@ import orjson
 import pytest
 
 from proxy.core.caller.identity import tenant_key
-from proxy.domain import Ending, Event, FactCategory, Json, LinkKind, Role, ToldFact
+from proxy.domain import Ending, Event, FactCategory, Json, LinkKind, Reach, Role, ToldFact
 from proxy.errors import PolicyError
 from proxy.memory.exporting import export
+from proxy.memory.fact_extraction import FactExtraction
 from proxy.memory.forgetting import Forgetting
 from proxy.memory.importing import Destination, Importing, Totals, ages
 from proxy.memory.retention import Sweeper
 from proxy.metrics import Metrics
 from proxy.settings.policy import RetentionPeriods, RetentionPolicy
+from proxy.store import told_facts
 from proxy.store.database import Database
 from proxy.store.derived import Derived
+from proxy.store.fact_extraction import start_over
 from proxy.store.journal import Journal
 from proxy.store.selection import Target
 from proxy.store.told_facts import tell
 from proxy.store.transcript import Selection
 from proxy.transfer.lines import fact_to_line, from_line, header_line, to_line
-from proxy.transfer.portable_turn import PortableMessage, PortableTurn
+from proxy.transfer.portable_turn import ForgottenFact, PortableMessage, PortableTurn
 from proxy.transfer.reading import Found, turns_in
 from tests.talking import NOW
 from tests.transfer.samples import (
@@ -52,8 +55,9 @@ async def opened(folder: Path, name: str = "a") -> AsyncIterator[Database]:
     await database.close()
 
 
-async def exported(database: Database, **selection: str) -> bytes:
-    return b"".join([lines async for lines in export(database, Selection(**selection))])
+async def exported(database: Database, secret: bytes = SECRET, **selection: str) -> bytes:
+    key_of = functools.partial(tenant_key, secret)
+    return b"".join([lines async for lines in export(database, Selection(**selection), key_of)])
 
 
 def read(data: bytes) -> list[PortableTurn]:
@@ -450,3 +454,91 @@ def test_what_is_wrong_with_a_fact_is_named_and_the_rest_is_read(tmp_path: Path)
     found = Found()
     assert list(turns_in([path], found)) == []
     assert (found.facts, found.broken) == ([PORT], [f"{path}:2: value: missing"])
+
+
+# --- forgotten facts -----------------------------------------------------------------------------
+
+HOMES = ("My name is Ann Young, I live in Porto.", "My favourite film is Alien. I love figs and I love plums.")
+
+
+async def facts_of(database: Database, secret: bytes = SECRET) -> set[str]:
+    """Values of all facts, extracted anew."""
+    await database.transact(start_over)
+    extraction = FactExtraction(database, secret, Metrics(), lambda: NOW)
+    while await extraction.extract_batch():
+        pass
+    return {value for (value,) in await database.read("SELECT value FROM fact")}
+
+
+async def forgotten(database: Database, value: str, reach: Reach = Reach.USER) -> None:
+    ((tenant, id),) = await database.read(
+        "SELECT tenant.name, public FROM fact JOIN tenant ON tenant.id = tenant WHERE value = ? LIMIT 1", (value,)
+    )
+    key = tenant_key(SECRET, tenant)
+    await database.transact(lambda t: told_facts.forget(t, tenant, id, reach, key, NOW))
+
+
+@pytest.mark.parametrize("into", [ME, Destination(tenant="static:you"), Destination(user="eve", scope="barn")])
+async def test_what_was_forgotten_stays_so_in_a_new_folder_with_another_secret(
+    tmp_path: Path, into: Destination
+) -> None:
+    async with opened(tmp_path) as first, opened(tmp_path, "b") as second:
+        await taken(first, talk(*HOMES, user="ann", scope="shop"))
+        everything = await facts_of(first)
+        assert {"Ann Young", "Porto", "figs", "plums"} <= everything
+        for value in ("Porto", "figs"):
+            await forgotten(first, value)
+        assert await facts_of(first) == everything - {"Porto", "figs"}
+        data = await exported(first)
+        assert data.count(b'{"forgotten":') == 2
+        (tmp_path / "a.jsonl").write_bytes(data)
+        found = Found()
+        importing = Importing(second, OTHER_SECRET)
+        await importing.take(turns_in([tmp_path / "a.jsonl"], found), into)
+        assert await facts_of(second, OTHER_SECRET) == everything, "extracted while the import was under way"
+        assert not found.broken and await importing.take_forgotten(found.forgotten, into, NOW) == 2
+        for database in (first, second):
+            assert {v for (v,) in await database.read("SELECT value FROM fact")} == everything - {"Porto", "figs"}
+        assert await facts_of(second, OTHER_SECRET) == everything - {"Porto", "figs"}
+        user = into.user or "ann"
+        again = talk(
+            HOMES[0], conversation="c-2", user=user, scope=into.scope or "shop", tenant=into.tenant or "static:me"
+        )
+        await taken(second, again, secret=OTHER_SECRET)
+        assert "Porto" not in await facts_of(second, OTHER_SECRET), "the same message of the same user"
+        if into == ME:
+            assert await exported(second, OTHER_SECRET, conversation="c-1") == await exported(first, conversation="c-1")
+
+
+async def test_what_those_who_are_not_named_forgot_stays_so_for_all_of_them_where_they_shared(tmp_path: Path) -> None:
+    for name, reach in (("a", Reach.TENANT), ("c", Reach.USER)):
+        async with opened(tmp_path, name) as first, opened(tmp_path, name + "-new") as second:
+            await taken(first, talk(HOMES[0]))
+            await facts_of(first)
+            await forgotten(first, "Porto", reach)
+            path = tmp_path / f"{name}.jsonl"
+            path.write_bytes(await exported(first))
+            found = Found()
+            await taken(second, list(turns_in([path], found)), secret=OTHER_SECRET)
+            await Importing(second, OTHER_SECRET).take_forgotten(found.forgotten, ME, NOW)
+            assert "Porto" not in await facts_of(second, OTHER_SECRET)
+            await taken(second, talk(HOMES[0], conversation="c-2"), secret=OTHER_SECRET)
+            assert ("Porto" in await facts_of(second, OTHER_SECRET)) == (reach is Reach.USER)
+
+
+async def test_an_export_where_nothing_was_forgotten_says_nothing_of_it(tmp_path: Path) -> None:
+    async with opened(tmp_path) as database:
+        await taken(database, talk(*HOMES))
+        await facts_of(database)
+        assert b"forgotten" not in await exported(database)
+
+
+def test_a_forgotten_fact_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "broken.jsonl"
+    path.write_bytes(
+        header_line() + b'{"forgotten":"t-1","tenant":"a"}\n{"forgotten":["t-1",0],"tenant":"a","stop":4}\n'
+    )
+    found = Found()
+    assert list(turns_in([path], found)) == []
+    assert found.forgotten == [ForgottenFact("a", ("t-1", 0), 0, 4, 0, False)]
+    assert found.broken == [f"{path}:2: a place is not [turn, position]"]

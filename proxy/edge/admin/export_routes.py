@@ -14,6 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from proxy.edge.admin.operation import Call, OfTenant, Operation, Refused
 from proxy.memory.exporting import export
 from proxy.store.database import Database
+from proxy.store.forgotten_facts import KeyOf
 from proxy.store.transcript import Selection
 
 MEDIA_TYPE = "application/jsonl"
@@ -31,8 +32,9 @@ class Exported(OfTenant):
 class ExportRoutes:
     """The operation that exports."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, key_of: KeyOf) -> None:
         self._database = database
+        self._key_of = key_of
 
     def operations(self) -> tuple[Operation[Any], ...]:
         return (
@@ -48,7 +50,8 @@ class ExportRoutes:
     async def export(self, call: Call[Exported]) -> Response:
         """The first page is read before the answer begins, so that what fails by then is said with its status."""
         asked = call.asked
-        lines = export(self._database, Selection(asked.tenant, asked.conversation, asked.user, asked.scope))
+        selection = Selection(asked.tenant, asked.conversation, asked.user, asked.scope)
+        lines = export(self._database, selection, self._key_of)
         header = await anext(lines)
         first = await anext(lines, b"")
         if not first:

@@ -46,6 +46,7 @@ from proxy.memory.retiring import Retiring
 from proxy.memory.switches import Switchboard
 from proxy.ports import Clock, Retriever
 from proxy.store.database import Database
+from proxy.store.forgotten_facts import KeyOf
 from proxy.store.journal import Journal
 
 
@@ -68,6 +69,7 @@ class Parts:
     readying: Readying
     policies: PolicyReload
     clock: Clock
+    key_of: KeyOf
     default_tenant: str = ""
 
 
@@ -80,7 +82,7 @@ def operations(parts: Parts) -> list[Operation[Any]]:
         *SearchRoutes(parts.database, parts.journal, parts.retriever, parts.default_tenant).operations(),
         *TrailRoutes(parts.journal, parts.database, parts.retriever, parts.policies).operations(),
         *FactRoutes(parts.facts, parts.default_tenant).operations(),
-        *ExportRoutes(parts.database).operations(),
+        *ExportRoutes(parts.database, parts.key_of).operations(),
         *ForgetRoutes(parts.forgetting, parts.clock).operations(),
         *RetireRoutes(parts.retiring, parts.clock).operations(),
         *RetentionRoutes(parts.sweeper).operations(),

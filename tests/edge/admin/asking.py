@@ -80,6 +80,7 @@ class House:
             readying=Readying(self.state, lambda: self.is_draining),
             policies=self.reload,
             clock=lambda: NOW + 1,
+            key_of=str.encode,
             default_tenant=default_tenant,
         )
         probes = ProbeRoutes(parts.readying, Metrics(), access, {})

@@ -9,7 +9,7 @@ from tests.edge.admin.asking import ACME, House
 
 async def test_an_operator_exports_what_the_command_does(house: House) -> None:
     status, said = await house.ask("/memory/v1/export")
-    lines = [lines async for lines in export(house.database, Selection())]
+    lines = [lines async for lines in export(house.database, Selection(), str.encode)]
     assert (status, said) == (200, b"".join(lines).decode())
     assert house.headers[b"content-type"] == b"application/jsonl"
     _, one = await house.ask("/memory/v1/export?conversation=c-2&user=ann/office&scope=site")
