@@ -111,27 +111,26 @@ class Recall:
         if query.named is not None:
             return await self._recall_lost(query, query.named, limit)
         questions = (query.text, *(query.plan.questions if query.plan else ()))
-        wanted = [query_terms(question) for question in questions]
         try:
             async with asyncio.TaskGroup() as looking:
                 embedding = [looking.create_task(self._vectors(question)) for question in questions]
-                reading = looking.create_task(self._database.ask(functools.partial(self._look, query, wanted)))
+                reading = looking.create_task(self._database.ask(functools.partial(self._look, query, questions)))
         except ExceptionGroup as group:
             raise group.exceptions[0] from None
         found, (vectors, *more_vectors) = reading.result(), [task.result() for task in embedding]
         if found is None:
             return Recalled((), False, NOTHING_STORED)
-        scope, own, table, (words, *more_words) = found
+        scope, table, eligible, (asked, *more_asked) = found
 
-        def judge(ask: Ask, query: Query, near: Vectors | None, held: Found) -> tuple[str, Ranked | None, float]:
-            return self._judge(ask, scope, query, own, table, near, held, limit)
+        def judge(ask: Ask, query: Query, near: Vectors | None, asked: Asked) -> tuple[str, Ranked | None, float]:
+            return self._judge(ask, scope, query, table, eligible, near, asked, limit)
 
         def choose(ask: Ask) -> Recalled:
-            reason, best, helps = judge(ask, query, vectors, words)
-            if best is not None and more_words and helps >= query.least_help:  # the question itself admits, or nothing
+            reason, best, helps = judge(ask, query, vectors, asked)
+            if best is not None and more_asked and helps >= query.least_help:  # the question itself admits, or nothing
                 others = [
-                    judge(ask, replace(query, text=text, least_help=0.0, wishes=0), near, held)[1]
-                    for text, near, held in zip(questions[1:], more_vectors, more_words, strict=True)
+                    judge(ask, replace(query, text=also.text, least_help=0.0, wishes=0), near, also)[1]
+                    for near, also in zip(more_vectors, more_asked, strict=True)
                 ]
                 best = interleaved([best, *filter(None, others)], limit)
             candidates = () if best is None else _candidates(ask, query.tenant, table, best)
@@ -160,32 +159,33 @@ class Recall:
         return Recalled(candidates, bool(candidates), "nothing is asked: what the compaction removed, by what it names")
 
     def _look(
-        self, query: Query, wanted: Sequence[Sequence[str]], ask: Ask
-    ) -> tuple[Scope, int, PassageTable, list[Found]] | None:
-        """The scope, the conversation's row, what it holds, and where the words of each question stand in it."""
+        self, query: Query, questions: Sequence[str], ask: Ask
+    ) -> tuple[Scope, PassageTable, Bools, list[Asked]] | None:
+        """The scope, what it holds, what of it may come, and the questions without their meanings: those come later."""
         found = scope_of(ask, query)
         if found is None:
             return None
         scope, own = found
         table = self._tables.table(ask, scope)
-        return scope, own, table, [find(ask, scope, table, each) for each in wanted]
+        now = self._clock()
+        asked = [_asked(text, now, find(ask, scope, table, query_terms(text))) for text in questions]
+        return scope, table, _eligible(table, query, own), asked
 
     def _judge(
         self,
         ask: Ask,
         scope: Scope,
         query: Query,
-        own: int,
         table: PassageTable,
+        eligible: Bools,
         vectors: Vectors | None,
-        words: Found,
+        asked: Asked,
         limit: int,
     ) -> tuple[str, Ranked | None, float]:
         """Why something comes, what, best first, and how probably it helps; or why nothing does, and None."""
-        asked, eligible = _asked(query.text, self._clock(), table, vectors, words), _eligible(table, query, own)
         if not eligible.any():
             return "no stored passage may be used: all are visible, excluded or not lost", None, 0.0
-        asked = _estimated(asked, table.embedded, eligible)
+        asked = _estimated(_compared(asked, table, vectors), table.embedded, eligible)
         once, judged = self._ranked(table, asked, eligible, limit)
         wishes = _wishes(table, asked, eligible, query.wishes)
         if once is None or judged is None:
@@ -317,14 +317,12 @@ def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: i
     return [*((one, most) for one in wishes), *covering][:limit]
 
 
-def _asked(text: str, now: float, table: PassageTable, vectors: Vectors | None, words: Found) -> Asked:
-    """The question, looked up: how near each passage is, which hold its words, and whom it names that nobody knows."""
+def _asked(text: str, now: float, words: Found) -> Asked:
+    """The question by its words: which passages hold them, and whom it names that nobody knows."""
     absent = [term for term in words.absent if not tells_time(term)]
     strange = [not set(terms(name)).isdisjoint(absent) for name in names(text)]
-    cosines, about = (None, None) if vectors is None else Meanings(table.vectors, table.signs).cosines(vectors)
     return Asked(
-        cosines=cosines,
-        about=about,
+        cosines=None,
         found=words.rows,
         text=text,
         absent=tuple(absent),
@@ -333,6 +331,14 @@ def _asked(text: str, now: float, table: PassageTable, vectors: Vectors | None, 
         periods=periods(text, now),
         strangers=sum(strange) / max(len(strange), 1),
     )
+
+
+def _compared(asked: Asked, table: PassageTable, vectors: Vectors | None) -> Asked:
+    """The question with how near each passage is to it."""
+    if vectors is None:
+        return asked
+    cosines, about = Meanings(table.vectors, table.signs).cosines(vectors)
+    return replace(asked, cosines=cosines, about=about)
 
 
 def _nearer(asked: Asked, lift: Floats) -> Asked:

@@ -274,17 +274,18 @@ def nearby(found: Mapping[str, Rows], passages: int, rows: Rows, around: Rows, w
     How much of each of t terms stands in m passages and, weighed, in those around them: (t, m).
 
     Args:
+        found: at most 32 terms.
         passages: n, of the whole scope.
         around: rows of those around, (k, m), with their weights, (k, m).
     """
-    held, holders = np.zeros((len(found), passages), np.bool_), np.zeros(passages, np.bool_)
+    held = np.zeros(passages, np.uint32)  # a bit for each term: (t, n) would be filled and read in three times the time
     for term, holding in enumerate(found.values()):
-        held[term, holding] = holders[holding] = True
-    near = held.take(rows, axis=1).astype(float)
-    at = np.flatnonzero(holders.take(around))  # few: everything else is left out before it is looked at term by term
-    terms, which = np.nonzero(held.take(around.ravel()[at], axis=1))
-    at = at[which]
-    near += np.bincount(terms * len(rows) + at % max(len(rows), 1), weights.ravel()[at], near.size).reshape(near.shape)
+        held[holding] |= np.uint32(1 << term)
+    term_bits = np.arange(len(found), dtype=np.uint32)[:, None]
+    near = np.zeros((len(found), len(rows)))
+    for beside, weight in zip(around, weights, strict=True):
+        near += (held.take(beside) >> term_bits & 1) * weight
+    near += held.take(rows) >> term_bits & 1
     return near
 
 
@@ -306,17 +307,22 @@ def surroundings(shelf: PassageTable, rows: Rows, reach_passages: int = REACH_PA
     Neighbours of m passages in their conversations, and what each counts.
 
     Returns:
-        Rows (2 * reach_passages, m) and weights of the same shape: 1 / (1 + passages between the middles), 0 where the
-        conversation ends or more than `REACH_CHARS` lie between them.
+        Rows (k, m) and weights of the same shape: 1 / (1 + passages between the middles), 0 where the conversation ends
+        or more than `REACH_CHARS` lie between them. k is at most 2 * reach_passages, as far as any of them counts.
     """
-    around = np.empty((2 * reach_passages, len(rows)), np.int64)
-    for first, step in ((0, shelf.before), (reach_passages, shelf.after)):
+    around, weights = [], []
+    middles = shelf.centres[rows]
+    for step in (shelf.before, shelf.after):
         at = rows
-        for side in range(first, first + reach_passages):
-            around[side] = at = np.where(at >= 0, step[at], -1)
-    near = (around >= 0) & (np.abs(shelf.centres.take(around) - shelf.centres[rows]) <= REACH_CHARS)
-    weights: Floats = near / np.tile(np.arange(2.0, reach_passages + 2), 2)[:, None]
-    return around, weights
+        for passages in range(1, reach_passages + 1):
+            at = np.where(at >= 0, step[at], -1)
+            near = (at >= 0) & (np.abs(shelf.centres.take(at) - middles) <= REACH_CHARS)
+            if not near.any():  # nor are those behind them
+                break
+            around.append(at)
+            weights.append(near / (passages + 1.0))
+    shape = len(around), len(rows)
+    return np.array(around, np.int64).reshape(shape), np.array(weights, np.float64).reshape(shape)
 
 
 def recency(age_days: Floats) -> Floats:
@@ -397,12 +403,13 @@ def diversified(ranked: Ranked, vectors: Floats, balance: float) -> Ranked:
     relevance = balance * (scores - scores[-1]) / max(float(scores[0] - scores[-1]), 1e-9)
     parts = np.array_split((1 - balance) * near, range(ALIKE_AT_ONCE, depth, ALIKE_AT_ONCE))
     behind = relevance - np.concatenate([part @ near.T for part in parts])  # what each is worth after each other
+    np.fill_diagonal(behind, -np.inf)  # and after itself
+    after = list(behind)
     gains = relevance.copy()  # after what was chosen: they only shrink
     order = []
     for _ in range(depth):
         order.append(chosen := int(gains.argmax()))
-        np.minimum(gains, behind[chosen], out=gains)
-        gains[chosen] = -np.inf
+        np.minimum(gains, after[chosen], out=gains)
     return ranked.part(np.concatenate([order, np.arange(depth, len(ranked.rows))]))
 
 

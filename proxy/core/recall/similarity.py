@@ -92,5 +92,4 @@ def _single(halves: Floats) -> Floats:
 
 def _dot(questions: Floats, vectors: Floats) -> Floats:
     # no "@": the threads that it starts wait for each other on a busy machine, 6 ms at the 95th percentile for 0.4
-    found: Floats = np.einsum("qd,nd->qn", questions, vectors)
-    return found
+    return np.array([np.vecdot(vectors, question) for question in questions])
