@@ -13,6 +13,7 @@ from proxy.ports import Clock
 from proxy.store.consistency import Examination, Repair, examination, forget_unused, repair_heads
 from proxy.store.database import Database
 from proxy.store.derived import Derived
+from proxy.store.fact_consistency import repair_facts
 
 
 async def check(path: Path, report: Callable[[str], None] = lambda doing: None) -> Examination:
@@ -51,6 +52,9 @@ async def repair(
         if Repair.HEADS in repairs:
             report("where conversations stand")
             await database.transact(repair_heads)
+        if Repair.FACTS in repairs:
+            report("facts")
+            await database.transact(repair_facts)
         if Repair.REBUILD in repairs:
             report("passages")
             derived = Derived(database, clock)

@@ -25,6 +25,7 @@ from proxy.store.branch_heads import LISTED, WIDTH, int64_of, to_listing
 from proxy.store.connection import Ask, Transaction
 from proxy.store.derived import REBUILD
 from proxy.store.diffs import decode_kept, message_list
+from proxy.store.fact_consistency import wrong_facts
 from proxy.store.messages import ids
 from proxy.store.schema import APPLICATION_ID, MIGRATIONS
 
@@ -102,6 +103,7 @@ class Repair(StrEnum):
     REBUILD = "passages, full text, term counts and vectors are made again from the journal"
     HEADS = "where conversations stand is read again from the journal"
     UNUSED = "they are removed"
+    FACTS = "facts without a source and blocks that tell them are removed, and messages state theirs again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,9 @@ def _examined(ask: Ask, report: Callable[[str], None]) -> Examination:
     wrong, missing = _wrong_heads(ask)
     find(len(wrong), "branches are not as the journal has them", Repair.HEADS)
     find(len(missing), "conversations have no newest state, and would not be recognised", Repair.HEADS)
+    report("facts")
+    for count, words in wrong_facts(ask):
+        find(count, words, Repair.FACTS)
     note = ""
     if ask("SELECT 1 FROM task WHERE name = ?", (REBUILD,)):
         note = "what is derived from the journal is being made again, and was not examined"

@@ -12,7 +12,9 @@ import pytest
 
 from proxy.errors import MemoryFault
 from proxy.memory.checking import check, repair
+from proxy.memory.fact_extraction import FactExtraction
 from proxy.memory.forgetting import Forgetting
+from proxy.metrics import Metrics
 from proxy.store.consistency import examination
 from proxy.store.database import Database
 from proxy.store.selection import Target
@@ -183,3 +185,82 @@ async def test_what_is_being_rebuilt_is_not_judged(path: Path) -> None:
     broken(path, "DELETE FROM term; INSERT INTO task(name, next, stop) VALUES ('rebuild', 0, 9)")
     found = await check(path)
     assert found.findings == () and "being made again" in found.note
+
+
+# --- facts ---------------------------------------------------------------------------------------
+
+NEW_FACT = """
+INSERT INTO fact(tenant, public, conversation, occurrence, start, stop, user, scope, tool, subject, slot, value,
+    category, single, confidence, said_at, place)
+SELECT tenant, {}, conversation, occurrence, start, stop, user, scope, tool, subject, slot, value, category, single,
+    confidence, said_at, place FROM fact LIMIT 1
+"""
+OF_FACTS = {
+    "UPDATE fact SET occurrence = NULL WHERE value = 'Porto'": "1 facts have no source",
+    NEW_FACT.format("public"): "1 facts are stored twice",
+    "UPDATE fact SET stop = 100000 WHERE value = 'Porto'": "1 facts lie outside of their messages",
+    "UPDATE fact SET conversation = 1 WHERE value = 'Porto'": "1 facts lie outside of their messages",
+    "UPDATE fact SET category = 'rumour' WHERE value = 'Oslo'": "1 facts are of no known category",
+    "UPDATE fact SET user = 'bob' WHERE value = 'Porto'": "1 facts are kept for another user",
+    "UPDATE fact SET retirement = 1 WHERE value = 'Oslo'": "1 facts are kept for another user or project than their "
+    "messages, or hidden",
+    "UPDATE fact SET superseded = 1 WHERE value = 'figs'": "1 facts are taken for superseded, or for standing",
+    "UPDATE fact SET superseded = 0 WHERE value = 'Porto'": "1 facts are taken for superseded, or for standing",
+    "UPDATE block SET facts = '[[\"f-gone\",0]]'": "1 blocks tell facts that were erased or forgotten",
+    "UPDATE occurrence SET flags = flags | 256 WHERE id = (SELECT occurrence FROM fact)": "1 blocks tell facts",
+    "UPDATE task SET next = 99999 WHERE name = 'facts'": "1 place that the extraction of facts has come to",
+    "UPDATE occurrence SET flags = flags | 256 WHERE id = (SELECT occurrence FROM fact WHERE value = 'figs')": (
+        "1 facts of erased messages are still there"
+    ),
+}
+
+
+async def extracted(path: Path) -> list[tuple[object, ...]]:
+    """All facts, as far as they follow from messages."""
+    database = Database(path)
+    extraction = FactExtraction(database, SECRET, Metrics(), lambda: NOW)
+    await database.open()
+    while await extraction.extract_batch():
+        pass
+    facts = await database.read("SELECT public, user, scope, value, superseded, start, stop FROM fact ORDER BY public")
+    await database.close()
+    return facts
+
+
+@pytest.fixture
+async def stating(tmp_path: Path) -> Path:
+    """A database with facts, one of them superseded and one told in a block."""
+    database = Database(tmp_path / "palimpsest.db")
+    await Importing(database, SECRET).take(talk("hello", conversation="c-0"), ME)
+    said = talk("I live in Porto.", "I love figs.", "I live in Oslo.", user="ann", scope="shop")
+    await Importing(database, SECRET).take(said, ME)
+    block = "INSERT INTO block(occurrence, conversation, turn, kind, text, role, tokens, occurrences) VALUES"
+    await database.write([(f"{block} (3, 2, 2, 'facts', 'told', '', 1, '[]')", [()])])
+    await database.close()
+    await extracted(database.path)
+    broken(database.path, "UPDATE block SET facts = (SELECT json_array(json_array(public, occurrence)) FROM fact)")
+    return database.path
+
+
+async def test_facts_as_they_were_written_are_fine(stating: Path) -> None:
+    assert said(stating) == []
+    database = Database(stating)
+    await Forgetting(database, SECRET, lambda: NOW + 1e9).erase(Target(matching="figs"))
+    await Forgetting(database, SECRET, lambda: NOW + 1e9).erase(Target(matching="Porto"))
+    await database.close()
+    assert said(stating) == []
+
+
+@pytest.mark.parametrize("sql", OF_FACTS)
+async def test_a_fault_in_facts_is_named_and_mended(stating: Path, sql: str) -> None:
+    before = await extracted(stating)
+    broken(stating, sql)
+    found = await check(stating)
+    assert any(f"{finding.count} {finding.words}".startswith(OF_FACTS[sql]) for finding in found.findings), said(
+        stating
+    )
+    await repair(stating, found, lambda: NOW)
+    assert [word for word in said(stating) if "fact" in word] == []
+    after = await extracted(stating)
+    assert after == before or "256" in sql
+    assert [word for word in said(stating) if "fact" in word] == []

@@ -14,6 +14,7 @@ from proxy.core.caller.identity import tenant_key
 from proxy.domain import Fact, FactCategory, FactOrigin, FactProposal, FactScope, HeadFlag, Reach, ToldFact
 from proxy.store import fact_extraction as extraction
 from proxy.store.database import Database
+from proxy.store.fact_consistency import wrong_facts
 from proxy.store.facts import PAGE, FactFilter, current, listed, place_of
 from proxy.store.told_facts import forget, pin, tell
 from tests.remembered import Past
@@ -284,6 +285,7 @@ async def test_whatever_happens_what_is_current_is_what_follows_from_all_that_is
     chance, later = random.Random(seed), NOW + 100
     for _ in range(60):
         await happens(past, chance)
+    assert [words for count, words in await past.database.ask(lambda ask: list(wrong_facts(ask))) if count] == []
     views = [
         (FactScope("acme", "ann", "shop"), FactFilter("acme", "ann", "shop")),
         (FactScope("acme", "ann", None), FactFilter("acme", "ann")),
