@@ -12,6 +12,7 @@ import orjson
 
 from proxy.core.archive.chunking import digest
 from proxy.core.archive.tombstones import scope_prints
+from proxy.core.block.explanation import UNCLEANED
 from proxy.core.history.link_keys import answer_links, flags_of, reply_links
 from proxy.domain import (
     Answer,
@@ -103,7 +104,9 @@ def is_findable(request: Role, role: str, flags: int) -> bool:
 def _explained(turn: Turn, clean: Clean) -> Json:
     """Why it was decided so, by which policy, and by which ids the request is known elsewhere."""
     known = {"request": turn.request, "trace": turn.traceparent[TRACE_ID], "policy": turn.policy}
-    told: Json = cleaned(turn.explain, clean)
+    told: Json = cleaned({name: value for name, value in turn.explain.items() if name != UNCLEANED}, clean)
+    if UNCLEANED in turn.explain:
+        told[UNCLEANED] = turn.explain[UNCLEANED]
     return {name: value for name, value in known.items() if value} | told
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from proxy.core.facts.standing import Telling
 from proxy.domain import Added, Block, BlockKind, Candidate, Diagnosis, Json, Note, Recalled
 
+UNCLEANED = "candidates"  # the largest part: ids, numbers and reasons of ours, nothing that anybody else wrote
 CANDIDATES = 40  # a block holds some forty short messages
 CUT_CANDIDATES = 8  # of those that are not in it: the nearest misses; each takes 300 bytes of every turn that recalls
 
@@ -55,7 +56,7 @@ def explanation(
         told["gate"] = {"admitted": recalled.admitted, "reason": recalled.reason, "helps": round(recalled.helps, 4)}
         told["lexical_only"] = recalled.lexical_only
         told["elapsed_ms"] = {"recall": round(recalled.elapsed_ms, 2)}
-        told["candidates"] = [
+        told[UNCLEANED] = [
             {
                 "memory": candidate.memory.id,
                 "occurrence": candidate.memory.occurrence,

@@ -75,6 +75,7 @@ def pack(
     chosen: list[Piece] = []  # as they will stand
     used = 0
     said: set[str] = set()
+    told: set[int] = set()  # occurrences
     cut: dict[int, str] = {}
     best = max(candidates, key=lambda candidate: candidate.probability, default=None)
     for candidate in candidates:
@@ -84,10 +85,11 @@ def pack(
                 f"a probability of {candidate.probability:.3f} is little beside the best one's {best.probability:.3f}"
             )
             continue
-        if memory.text.strip() in said:
+        text = memory.text.strip()
+        if text in said:
             cut[memory.id] = "the same text is in the block already"
             continue
-        is_first = all(piece.occurrence != memory.occurrence for piece in chosen)
+        is_first = memory.occurrence not in told
         if kind is BlockKind.RECALL and not is_first:
             cut[memory.id] = "another passage of this message is in the block already"
             continue
@@ -97,13 +99,16 @@ def pack(
             continue
         rest = min(worth_chars, room - used - AROUND_CHARS)
         for limit in (worth_chars, *([rest] if rest >= MIN_FILL_CHARS else [])):
+            if is_first and _least_chars(memory.text, limit) > room - used:
+                continue  # when little room is left, this saves most of the quoting
             piece = _piece(candidate, limit, wanted)
             if is_first and len(piece.line) > room - used:
                 continue
             more = _joined(chosen, piece)
             if (chars := _chars(more)) <= room:
                 chosen, used = more, chars
-                said.add(memory.text.strip())
+                said.add(text)
+                told.add(memory.occurrence)
                 break
         else:
             cut[memory.id] = "no room left"
@@ -127,6 +132,13 @@ def _worth_chars(candidate: Candidate, budget: Budget) -> int:
         if candidate.probability * 100 >= budget.least_worth * (chars + AROUND_CHARS):
             return min(limit, budget.passage_chars)
     return 0
+
+
+def _least_chars(text: str, limit_chars: int) -> int:
+    """What a passage takes at least, cut to a limit; 0 where it has lines or gaps, which may be left out."""
+    if not text.isprintable() or "  " in text:
+        return 0
+    return len(text.strip()) if len(text) <= limit_chars else limit_chars - 2 * MIN_CUT_CHARS - 2
 
 
 def stretch_around(text: str, best: str, limit_chars: int) -> tuple[int, int]:

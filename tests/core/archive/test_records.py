@@ -38,6 +38,9 @@ def test_credentials_go_from_texts_and_from_what_explain_quotes() -> None:
     (entry,) = kept.entries
     assert entry.text == "it is [redacted:password]"
     assert kept.turn.explain == {"query": {"text": "is [redacted:password] right?"}}
+    candidates = [{"memory": 7, "score": -1.5, "why": "no room left"}]
+    told = record_of(replace(asked, explain={**asked.explain, "candidates": candidates}), KEY, clean).turn.explain
+    assert told == kept.turn.explain | {"candidates": candidates}
     assert not any("hunter2" in term for passage in entry.passages for term in passage.terms)
 
 

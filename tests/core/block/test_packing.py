@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.core.archive.chunking import digest
-from proxy.core.block.packing import AROUND_CHARS, GAP, READING, STRETCH_CHARS, pack, stretch_around
+from proxy.core.block.packing import (
+    AROUND_CHARS,
+    GAP,
+    READING,
+    STRETCH_CHARS,
+    _least_chars,
+    _piece,
+    pack,
+    stretch_around,
+)
 from proxy.domain import BLOCK_CLOSE, BLOCK_OPEN, Block, BlockKind, Budget, Candidate, Memory
 from proxy.wire.frame import without_blocks
 
@@ -258,3 +267,18 @@ def test_a_recall_block_keeps_the_reply_to_its_best_passage() -> None:
     replied = replace(replied, memory=replace(replied.memory, follows=1))
     packed, _ = pack([asked, replied, judged(7, "The gateway is slow.", 0.1)], ROOMY, BlockKind.RECALL)
     assert packed is not None and packed.occurrences == (1, 2)
+
+
+@given(st.text(alphabet="abc .?<[\n\r\x0b\u2028", max_size=600), st.integers(200, 400))
+def test_no_line_is_shorter_than_what_its_passage_takes_at_least(text: str, limit: int) -> None:
+    assert len(_piece(said(1, text), limit, frozenset({"abc"})).line) >= _least_chars(text, limit)
+
+
+def test_what_cannot_fit_any_more_is_left_out_and_a_shorter_one_behind_it_comes() -> None:
+    long, longer, short = "a fine day " * 16, "what a fine day " * 20, "It rained."
+    room = Budget(len(block([said(1, long), said(4, short)]).text), 1000)
+    packed, cut = pack(
+        [said(1, long), said(2, longer), said(3, f"{long}\n\n\n"), said(4, short)], room, BlockKind.RESTORE
+    )
+    assert packed is not None and packed.occurrences == (1, 4)
+    assert cut == {2: "no room left", 3: "the same text is in the block already"}
