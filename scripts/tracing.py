@@ -18,20 +18,20 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from statistics import median
 from subprocess import Popen
 from tempfile import TemporaryDirectory
-from threading import Thread
 
 import aiohttp
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "scripts" / "overhead")]
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "scripts" / "overhead")]
 
 from startup import free_port, is_alive  # noqa: E402
 from talk import Talk, reply_to  # noqa: E402
+
+from tests.tracing.collector import collector  # noqa: E402
 
 ROUNDS = 40
 REQUESTS = 40  # of a variant in a round: few, so that all variants meet the same moments of a busy machine
@@ -90,26 +90,6 @@ def running(name: str, code: Path, upstream: int, mode: str, **otel: str) -> Ite
                 process.terminate()
 
 
-@contextmanager
-def receiving() -> Iterator[int]:
-    """A receiver that throws traces away."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
-            self.send_response(200)
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield server.server_port
-    server.shutdown()
-
-
 async def measure(variants: Sequence[Variant], rounds: int) -> None:
     async with aiohttp.ClientSession() as session:
         for round in range(rounds + 1):
@@ -133,7 +113,7 @@ def main() -> None:
     upstream = free_port()
     command = [sys.executable, "-m", "uvicorn", "upstream:app", "--port", str(upstream), "--log-level", "error"]
     command += ["--timeout-keep-alive", "75"]  # longer than a proxy waits for its turn
-    with Popen(command, cwd=ROOT / "scripts" / "overhead") as provider, receiving() as receiver:
+    with Popen(command, cwd=ROOT / "scripts" / "overhead") as provider, collector() as receiver:
         try:
             while not is_listening(upstream):
                 pass

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from proxy.scripted import ScriptedUpstream
 from tests.running import Conversation, Proxy, free_port, until
+from tests.tracing.collector import collector
 
 pytestmark = pytest.mark.slow
 
@@ -24,15 +23,16 @@ JSON_LOG = {"log": {"format": "json"}}
 
 
 class Receiver:
-    """A collector of traces."""
+    """What a collector of traces was sent."""
 
-    def __init__(self, port: int) -> None:
-        self.url = f"http://127.0.0.1:{port}"
+    def __init__(self) -> None:
+        self.url = ""
         self.received: list[tuple[dict[str, str], Any]] = []  # resource, and a span of it
 
-    def take(self, path: str, body: bytes) -> None:
+    def take(self, path: str, encoding: str, body: bytes) -> None:
         assert path == "/v1/traces"
-        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+        sent = gzip.decompress(body) if encoding == "gzip" else body
+        for resource in ExportTraceServiceRequest.FromString(sent).resource_spans:
             known = {each.key: each.value.string_value for each in resource.resource.attributes}
             self.received += [(known, span) for scope in resource.scope_spans for span in scope.spans]
 
@@ -42,27 +42,10 @@ class Receiver:
 
 @contextmanager
 def receiving() -> Iterator[Receiver]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            receiver.take(self.path, gzip.decompress(body) if self.headers.get("content-encoding") == "gzip" else body)
-            self.send_response(200)
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    receiver = Receiver(server.server_port)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    receiver = Receiver()
+    with collector(receiver.take) as port:
+        receiver.url = f"http://127.0.0.1:{port}"
         yield receiver
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def told(span: Any) -> dict[str, Any]:
