@@ -34,8 +34,9 @@ SELECT tenant.id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1.0, ?, ?, ?, ?, ? FROM tenant W
 """
 AGAIN = """
 SELECT fact.id, public FROM fact JOIN tenant ON tenant.id = fact.tenant
-WHERE occurrence IS NULL AND retirement = 0 AND tenant.name = ? AND user = ? AND scope = ? AND subject = ? AND slot = ?
-    AND value = ? AND category = ? AND valid_from IS ? AND valid_until IS ? AND single = ? LIMIT 1
+WHERE occurrence IS NULL AND retirement = 0 AND tenant.name = ? AND user = ? AND scope = ? AND place = ?
+    AND subject = ? AND slot = ? AND value = ? AND category = ? AND valid_from IS ? AND valid_until IS ? AND single = ?
+LIMIT 1
 """
 TOLD = """
 SELECT fact.id, public, tenant.name, user, scope, subject, slot, value, category, said_at, tool, who, single, pinned,
@@ -113,7 +114,8 @@ def tell(transaction: Transaction, told: Sequence[ToldFact], key_of: KeyOf) -> l
         transaction.write("INSERT INTO tenant(name) VALUES (?) ON CONFLICT DO NOTHING", [(one.tenant,)])
         stated = (one.subject, one.slot, one.value, one.category.value)
         valid = (one.valid_from, one.valid_until)
-        again = transaction.read(AGAIN, (one.tenant, one.user, one.scope, *stated, *valid, one.is_single))
+        place = place_print(key_of(one.tenant), one.subject, one.slot, one.value, one.is_single)
+        again = transaction.read(AGAIN, (one.tenant, one.user, one.scope, place, *stated, *valid, one.is_single))
         if again:
             ((number, public),) = again
             transaction.write(
@@ -123,7 +125,6 @@ def tell(transaction: Transaction, told: Sequence[ToldFact], key_of: KeyOf) -> l
             found.append(public)
             continue
         row = (one.id, one.user, one.scope, one.tool, one.who, *stated, one.is_single, one.said_at, *valid)
-        place = place_print(key_of(one.tenant), one.subject, one.slot, one.value, one.is_single)
         transaction.write(STORE, [(*row, one.is_pinned, place, one.tenant)])
         found.append(one.id)
     return found

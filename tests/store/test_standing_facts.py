@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -76,3 +79,12 @@ async def test_fact_that_was_told_and_is_over_comes_as_such(past: Past, is_told:
     query = FactQuery(ANN, since, (id,) if is_told else ())
     assert (await looked_up(past.database, query, NOW + 5)).ended == ()
     assert [fact.value for fact in (await looked_up(past.database, query, NOW + 15)).ended] == ["6432"] * is_told
+
+
+def test_the_script_says_how_look_ups_grow(tmp_path: Path) -> None:
+    script = Path(__file__).parents[2] / "scripts" / "fact_growth.py"
+    said = subprocess.run([sys.executable, script, "60"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert [line.split(" ms")[0].rsplit(None, 1)[0] for line in said.stdout.splitlines()] == [
+        "       60 statements, each another fact  begins",
+        "       60 statements, of 50 slots        begins",
+    ]

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""
+How the look-up of facts for a request grows with the statements that are stored.
+
+    scripts/fact_growth.py [STATEMENTS ...]    1,000 20,000 100,000
+
+Half of the databases have as many facts as statements, the others fifty slots whose values were said again and again.
+Prints the median processor time where a conversation begins and where nothing is new, in milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import thread_time
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from proxy.core.facts.marks import told_id
+from proxy.domain import FactCategory, FactQuery, FactScope, ToldFact
+from proxy.store.connection import Ask
+from proxy.store.database import Database
+from proxy.store.standing_facts import standing_facts
+from proxy.store.told_facts import tell
+from tests.remembered import Past
+from tests.talking import NOW
+
+SIZES = (1_000, 20_000, 100_000)
+SLOTS = 50  # that are said again and again
+BATCH = 1_000
+ROUNDS = 5
+ANN = FactScope("acme", "ann", "shop")
+
+
+def fact(number: int, slots: int) -> ToldFact:
+    slot = f"slot {number % slots}"
+    told = (told_id(number), *("acme", "ann", "shop"), "project", slot, f"value {number}")
+    return ToldFact(*told, FactCategory.SETTING, NOW + number / 1000, "growth")
+
+
+def milliseconds(ask: Ask, query: FactQuery) -> float:
+    taken = []
+    for _ in range(ROUNDS):
+        before = thread_time()
+        standing_facts(ask, query, NOW + 1e9)
+        taken.append(thread_time() - before)
+    return 1000 * median(taken)
+
+
+async def measure(statements: int, slots: int) -> tuple[float, float]:
+    with TemporaryDirectory(prefix="palimpsest-facts-") as folder:
+        database = Database(Path(folder) / "palimpsest.db")
+        await database.open()
+        try:
+            for start in range(0, statements, BATCH):
+                told = [fact(number, slots) for number in range(start, min(start + BATCH, statements))]
+                await database.transact(lambda transaction, told=told: tell(transaction, told, str.encode))
+            later = NOW + statements
+            (mark,) = await Past(database).say("later", user="ann", scope="shop", created_at=later)
+            begins = await database.ask(lambda ask: milliseconds(ask, FactQuery(ANN)))
+            return begins, await database.ask(lambda ask: milliseconds(ask, FactQuery(ANN, since=mark)))
+        finally:
+            await database.close()
+
+
+def main(sizes: list[int]) -> None:
+    for size in sizes:
+        for name, slots in (("each another fact", size), (f"of {SLOTS} slots", SLOTS)):
+            begins, still = asyncio.run(measure(size, slots))
+            sys.stdout.write(f"{size:9,} statements, {name:18} begins {begins:8.2f} ms  nothing new {still:6.2f} ms\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main([int(given.replace(",", "")) for given in sys.argv[1:]] or list(SIZES))
