@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from proxy.core.block.fact_lines import told, with_facts
@@ -191,13 +192,13 @@ def _diagnosed(request: Request, rules: Rules, past: _Past) -> Decision:
     reading, lineage, policy, window = request.reading, past.lineage, rules.policy, request.window_tokens
     own_tokens = _own_tokens(reading, lineage)
     reply = reply_room(own_tokens, window, reading.chat.max_reply_tokens, policy.pressure.reply_reserve_tokens)
-    replayed = replay(reading.chat, lineage)
+    replayed = replay(reading.places, lineage)
     drops_blocks = bool(replayed.tokens) and own_tokens + replayed.tokens + reply > window
     if drops_blocks:
         replayed = replace(replayed, repeated=())
     diagnosis = diagnose(
         reading.chat,
-        reading.history_prints,
+        reading.history_fulls,
         request.speaker,
         lineage,
         _conversation(request, rules, lineage),
@@ -261,7 +262,7 @@ def _with_facts(decision: Decision, rules: Rules, facts: FactQuery, standing: St
         not facts.since,
         block is not None and block.kind is BlockKind.RECALL,
         told(stored.block.text for stored in decision.replayed.standing),
-        frozenset((*(print.full for print in reading.history_prints), *held)),
+        frozenset(chain(reading.history_fulls, held)),
         block.occurrences if block else (),
         newest_question(chat),
         rules.policy.facts.tokens,

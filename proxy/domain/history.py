@@ -34,7 +34,7 @@ class Event(StrEnum):
 
     @property
     def is_compaction(self) -> bool:
-        return self.value.startswith("compaction:")
+        return self.startswith("compaction:")
 
 
 class LinkKind(StrEnum):

@@ -132,7 +132,7 @@ def query_after(conversation: Conversation, after: Compacted, policy: Policy) ->
         dropped=tuple(range(len(places) - len(stay))),
         summary_at=(0,) if summary else (),
     )
-    told = [fingerprint(message, KEY) for message in chat.history]
+    told = [fingerprint(message, KEY).full for message in chat.history]
     found = diagnose(chat, told, Speaker(TENANT, TENANT), lineage, conversation.id, ROOMY, 0, policy)
     if found.query is None:
         return None

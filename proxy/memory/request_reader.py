@@ -115,7 +115,8 @@ class RequestReader:
             return Passed(Note.TOO_LARGE, chat.model)
         tenants, secret = rules.policy.tenants, rules.secret
         speaker = identify(named, credentials, chat.raw, rules.signals, tenants, secret, proxy_key, tenant)
-        speaker = replace(speaker, user=rules.named(speaker.user), scope=rules.named(speaker.scope))
+        if speaker.user or speaker.scope:
+            speaker = replace(speaker, user=rules.named(speaker.user), scope=rules.named(speaker.scope))
         if not tenant:
             self._warn_of_no_tenant(credentials)
             return Passed(Note.NO_TENANT, chat.model)

@@ -8,6 +8,8 @@ never in front of the stable prefix, and never between a tool call and its resul
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proxy.domain import Block, Chat, Insertion, Lineage, StoredBlock
@@ -44,12 +46,20 @@ class Replay:
         return frozenset(occurrence for stored in self.standing for occurrence in stored.block.occurrences)
 
 
-def replay(chat: Chat, lineage: Lineage) -> Replay:
-    """The head's blocks whose anchors are still there, in the order of the request; those that are held apart."""
+def replay(places: Sequence[int], lineage: Lineage) -> Replay:
+    """
+    The head's blocks whose anchors are still there, in the order of the request; those that are held apart.
+
+    Args:
+        places: indexes into `chat.messages` of the history.
+    """
     if lineage.head is None or not lineage.head.blocks:
         return Replay()
     by_occurrence = {block.occurrence: block for block in lineage.head.blocks}
-    places = [at for at, message in enumerate(chat.messages) if not message.is_instruction]
+    if lineage.goes_on:  # all anchors are where they were
+        anchors = ((_index(lineage.head.occurrences, anchor), block) for anchor, block in by_occurrence.items())
+        standing = sorted((at, block.occurrence) for at, block in anchors if at is not None)
+        return Replay(tuple((places[at], by_occurrence[anchor]) for at, anchor in standing))
     changed = set(lineage.changed)
     repeated = []
     for at, index in enumerate(lineage.kept):
@@ -57,6 +67,14 @@ def replay(chat: Chat, lineage: Lineage) -> Replay:
             repeated.append((places[at], block))
     held = (by_occurrence.get(lineage.head.occurrences[index]) for index in lineage.held)
     return Replay(tuple(repeated), tuple(block for block in held if block))
+
+
+def _index(occurrences: Sequence[int], sought: int) -> int | None:
+    """Where an occurrence stands; as a rule they rise."""
+    at = bisect_left(occurrences, sought)
+    if at < len(occurrences) and occurrences[at] == sought:
+        return at
+    return next((at for at, one in enumerate(occurrences) if one == sought), None)
 
 
 def place(chat: Chat, anchor: int, placement: str) -> tuple[int, str]:

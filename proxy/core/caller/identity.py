@@ -126,4 +126,4 @@ def tenant_of(credentials: Sequence[bytes], policy: TenantPolicy, secret: bytes,
     # Of several, only the provider knows which it goes by: who shows all of them is somebody else than who shows one,
     # or a key that is no longer good would open its owner's memory beside one that is.
     shown = b"\0".join(credential.decode("latin-1").encode() for credential in sorted(credentials))
-    return "hmac:" + hmac.digest(secret, b"tenant\0" + shown, "sha256").hex()[:32]
+    return "hmac:" + hmac.new(secret, b"tenant\0" + shown, hashlib.sha256).hexdigest()[:32]

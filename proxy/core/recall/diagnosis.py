@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 from proxy.core.archive.chunking import tags
 from proxy.core.block.pressure import beside_own, counts_chars, recall_budget, restore_budget
@@ -27,7 +28,6 @@ from proxy.domain import (
     Chat,
     Diagnosis,
     Event,
-    Fingerprint,
     HeadFlag,
     Lineage,
     Message,
@@ -51,7 +51,7 @@ MIN_BLOCK_CHARS = 300  # the frame takes half of it; less says nothing
 
 def diagnose(
     chat: Chat,
-    prints: Sequence[Fingerprint],
+    fulls: Sequence[int],
     speaker: Speaker,
     lineage: Lineage,
     conversation: str,
@@ -64,7 +64,7 @@ def diagnose(
     Decide before the look-up what to look for and how much may be said.
 
     Args:
-        prints: of `chat.history`, in order.
+        fulls: fingerprints of `chat.history`, in order.
         now: with the replayed blocks in it.
         replayed_tokens: of blocks of before that the model sees: repeated, or held by the provider.
         excluded: occurrences that those blocks carry.
@@ -118,7 +118,7 @@ def diagnose(
         user=speaker.user,
         scope=speaker.scope,
         lost=lost,
-        visible_fulls=frozenset((*(print.full for print in prints), *held)),
+        visible_fulls=frozenset(chain(fulls, held)),
         excluded=frozenset() if sheds else excluded,
         named=None if asks else _named(chat, lineage),
         with_prose=uttered is None or not uttered.is_small_talk,  # who says "go on" in a chat needs what was told

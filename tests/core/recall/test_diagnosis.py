@@ -11,7 +11,6 @@ from proxy.domain import (
     Chat,
     Diagnosis,
     Event,
-    Fingerprint,
     Generosity,
     Head,
     HeadFlag,
@@ -50,9 +49,9 @@ def decide(
     excluded: frozenset[int] = frozenset(),
 ) -> Diagnosis:
     policy = policy or Policy()
-    prints = [Fingerprint(100 + at, 0) for at in range(len(request.history))]
+    fulls = [100 + at for at in range(len(request.history))]
     now = pressure(prompt_tokens, 100_000, 4000)
-    return diagnose(request, prints, speaker, lineage, "c", now, replayed_tokens, policy, excluded)
+    return diagnose(request, fulls, speaker, lineage, "c", now, replayed_tokens, policy, excluded)
 
 
 COMPACTED = chat(("system", "s"), ("user", "Summary: we talked."), ("user", QUESTION))
