@@ -48,12 +48,11 @@ WHERE fact.id > ?1 AND occurrence IS NULL AND retirement = 0 AND (?2 = '' OR ten
 # All that says the same for the same person, retired sources too; with `same_value` 0 whatever the slot holds.
 SAME = """
 WITH stated AS (
-    SELECT fact.id, fact.tenant, fact.public, ifnull(conversation.user, fact.user) AS user,
-        ifnull(conversation.scope, fact.scope) AS scope, ifnull(conversation.public, '') AS conversation,
-        subject, slot, value, single, ifnull(occurrence.full, 0) AS full, fact.occurrence
-    FROM fact LEFT JOIN conversation ON conversation.id = fact.conversation
+    SELECT fact.id, fact.tenant, fact.public, fact.user, fact.scope, ifnull(conversation.public, '') AS conversation,
+        fact.subject, fact.slot, fact.value, fact.single, ifnull(occurrence.full, 0) AS full, fact.occurrence
+    FROM fact AS one JOIN fact USING (tenant, user, scope) LEFT JOIN conversation ON conversation.id = fact.conversation
     LEFT JOIN occurrence ON occurrence.id = fact.occurrence
-    WHERE fact.tenant = (SELECT id FROM tenant WHERE name = :tenant)
+    WHERE one.tenant = (SELECT id FROM tenant WHERE name = :tenant) AND one.public = :id AND fact.place IS one.place
 ), owned AS (SELECT *, {owner} AS owner FROM stated), named AS (SELECT * FROM owned WHERE public = :id)
 SELECT DISTINCT owned.id, owned.public, owned.user, owned.scope, owned.conversation, owned.subject, owned.slot,
     owned.value, owned.single, owned.full, owned.occurrence
