@@ -150,6 +150,27 @@ def test_what_a_client_only_names_is_known(caller: Caller, upstream: ScriptedUps
     assert "quarter past nine" in memory_in(upstream.received[-1].body)
 
 
+def test_what_is_asked_otherwise_behind_a_summary_is_answered_alike_and_once_in_each_chain(
+    caller: Caller, upstream: ScriptedUpstream
+) -> None:
+    def block() -> str:
+        return memory_in(upstream.received[-1].body)
+
+    history: list[Json] = [user(FERRY)]
+    for number in range(4):
+        answered = caller.send(history).json["output"]
+        history += [*answered, user(filler(number))]
+    caller.proxy.settle()
+    compacted = [user("Summary of the conversation so far: islands and sails were talked about. " * 4), *history[-3:-1]]
+    first = caller.send([*compacted, user(BOAT)])
+    other = caller.send([*compacted, user("From which pier does one get to the northern islands?")])
+    assert (first.said("event"), other.said("event")) == ("compaction:summary", "edit")
+    assert FERRY in block() and "restore" in block()
+    onward = [caller.send(words, previous_response_id=other.json["id"]) for words in (BOAT, f"Tell me. {BOAT}")]
+    assert [each.said("event") for each in onward] == ["append", "edit"]
+    assert "restore" not in block(), "the provider holds it"
+
+
 def test_what_the_provider_holds_counts_as_pressure(caller: Caller, upstream: ScriptedUpstream) -> None:
     upstream.play(Reply("Noted.", prompt_tokens=64_000), Reply("Noted."))
     first = caller.send("A very long story.")

@@ -69,7 +69,7 @@ class Turn:
     replaces_blocks: bool = False  # a restore at the cap sheds the older blocks of this conversation
     compactions: int = 0
     lost: tuple[int, ...] = ()  # occurrences that this request's compaction took away
-    restored_at: int = -1  # position of the message in which the newest compaction is answered; -1: none is
+    restored_at: int = -1  # position of the message in which the newest compaction is answered; -1: as 0 of `Head`
     summarises: bool = False
     last_full: int = 0  # fingerprint of the last message: a short answer is known only together with it
     tokens: int = 0  # of the prompt as it is sent, what the provider holds included

@@ -107,8 +107,8 @@ class Head:
     compactions: int = 0  # how often this branch was compacted
     event: Event = Event.START
     lost: Sequence[int] = ()  # occurrences that compactions of this branch took away; edits are no loss
-    # Of them: the message in which the newest compaction is answered, with a restore block or without; 0: none is.
-    restored_at: int = 0
+    # The occurrence of the message in which the newest compaction was answered, with a restore block or without.
+    restored_at: int = 0  # 0: there was none, or that message is gone
     blocks: tuple[StoredBlock, ...] = ()  # said in the conversation and still to be said again, in journal order
     tokens: int = 0  # of all of it, blocks and tools included, as the upstream counted or as we did; 0 unknown
 

@@ -184,9 +184,7 @@ class Changes:
         Its summary stands, or where it has none the first of what was left. More may be gone with the message.
         """
         head, stands = self.head, set(self.kept).difference(self.kept[at] for at in self.changed)
-        if not head.restored_at or self.old_gone:
-            return False
-        if any(head.flags[index] & HeadFlag.SUMMARY for index in self.gone):
+        if not head.restored_at or any(head.flags[index] & HeadFlag.SUMMARY for index in self.gone):
             return False
         is_begun = max(self.kept, default=-1) >= 0 or any(place < 0 for place in self.echo)
         missing = (index for index in range(len(head.fulls)) if index not in stands)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -322,11 +321,24 @@ def test_edit_in_a_window_that_slides_restores_nothing_that_the_question_before_
     assert not reworded(client, "other").lineage.restores
 
 
-def test_compacted_history_that_is_cleared_restores_nothing(compacted: Client):
-    compacted.headers = {"x-session-id": "one"}
-    compacted.talk(1)
-    cleared = replace(compacted.copy(), messages=[compacted.messages[0]])
-    assert not cleared.ask(prose(20, "something else")).lineage.restores
+CLEARED: dict[str, tuple[list[Json], list[Json], list[Json]]] = {
+    "to nothing": ([], [], []),
+    "to what the client puts in front": ([user(prose(30, "rules"))], [user(SUMMARY)], []),
+    "to a reminder that stands last": ([], [], [user(prose(20, "reminder"))]),
+}
+
+
+@pytest.mark.parametrize(("front", "summary", "last"), CLEARED.values(), ids=CLEARED)
+def test_compacted_history_that_is_cleared_restores_nothing(front: list[Json], summary: list[Json], last: list[Json]):
+    client = Client(Core(), [system("Hi."), *front], headers={"x-session-id": "one"})
+    client.talk(4)
+    said = client.messages[-2:]
+    client.messages = [system("Hi."), *front, *summary, *said, user(prose(20, "asked first")), *last]
+    compacted = client.send()
+    client.messages = [system("Hi."), *front, user(prose(20, "something else")), *last]
+    cleared = client.send()
+    assert cleared.event is Event.EDIT and cleared.conversation == compacted.conversation
+    assert compacted.lineage.restores and not cleared.lineage.restores
 
 
 def test_summary_in_the_system_prompt_is_a_compacted_history_too(client: Client):

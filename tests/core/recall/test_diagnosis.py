@@ -256,6 +256,7 @@ def test_an_edit_of_the_question_that_a_compaction_came_with_gets_what_that_got(
     assert found.query is not None and first.query is not None
     assert replace(found.query, lost=first.query.lost) == first.query
     assert found.query.lost == {7, 8}, "and nothing of what was edited away"
+    assert decide(COMPACTED, edit, replayed_tokens=4000).sheds
 
 
 def test_a_message_cut_in_its_middle_is_lost_with_the_rest() -> None:
