@@ -26,8 +26,8 @@ The map, top down: a file imports only from its own line and from those below (`
 
 A request walks from `edge/proxy_routes` to `pipeline`, which reads it (`memory/request_reader`, `wire/chat`), drives
 its decisions (`core/conversation`) with look-ups in `store/journal` and `memory/recall`, and passes it on to
-`upstream/passthrough`. The answer comes back through `wire/response_tap`, and a copy goes to `memory/archivist`. The
-whole walk is in `docs/architecture.md`.
+`upstream/passthrough`. The answer comes back through `wire/response_tap`, and a copy goes to `memory/archivist`, which
+has it written by a process of its own (`memory/archive_process`). The whole walk is in `docs/architecture.md`.
 """
 
 import os

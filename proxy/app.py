@@ -78,6 +78,7 @@ def create_app(
     environment: Mapping[str, str] = os.environ,
     source: Source | None = None,
     tracer: Tracer | None = None,
+    archives_apart: bool = False,
 ) -> ASGIApp:
     """
     The whole proxy as one ASGI application.
@@ -87,6 +88,7 @@ def create_app(
         environment: holds the keys and tokens that the policy names.
         source: what the policy is read from anew; None: what the start handed over.
         tracer: None: the one that the environment asks for, if it does.
+        archives_apart: whether turns are written and indexed by a process of its own, which requests do not feel.
 
     Raises:
         PolicyError: a setting is wrong, or a secret that it names is not there.
@@ -96,6 +98,7 @@ def create_app(
         environment,
         source or handed_over_source(environment),
         tracer or tracer_of(environment),
+        archives_apart,
     ).application()
 
 
@@ -115,7 +118,9 @@ class _SharedUpstreams:
 class _Proxy:
     """What lives as long as the process, and the making of what is built anew with each policy."""
 
-    def __init__(self, policy: Policy, environment: Mapping[str, str], source: Source, tracer: Tracer) -> None:
+    def __init__(
+        self, policy: Policy, environment: Mapping[str, str], source: Source, tracer: Tracer, archives_apart: bool
+    ) -> None:
         self._environment = environment
         self._tracer = tracer
         self._secret = load_secret(policy.data, environment)
@@ -123,7 +128,11 @@ class _Proxy:
         self._metrics = Metrics()
         self._litellm = Apart()
         self._memory = MemoryService(
-            *(policy, self._secret, self._metrics), tracer=tracer, environment=environment, apart=self._litellm
+            *(policy, self._secret, self._metrics),
+            tracer=tracer,
+            environment=environment,
+            apart=self._litellm,
+            archives_apart=archives_apart,
         )
         self._draining = Draining(policy.listen.drain_seconds)
         self._upstreams = self._upstreams_of(policy)

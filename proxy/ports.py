@@ -325,17 +325,21 @@ class LookupCounts(Protocol):
         """Record the duration of a stage: `memory`, `recall`, `embed_query`, `journal`, `index`, `facts`."""
 
 
-class Counts(LookupCounts, AssistCounts, Protocol):
-    """The counters that services report to; implemented by `metrics.Metrics`."""
-
-    def turns_lost(self, turns: int) -> None:
-        """Count turns that were not archived."""
+class ArchiveCounts(LookupCounts, Protocol):
+    """The counters of writing and indexing; implemented by `metrics.Metrics`."""
 
     def gauge(self, name: str, value: float) -> None:
         """Set a state; its names are those of `metrics.GAUGES`."""
 
     def add(self, name: str, amount: float) -> None:
         """Count so many more; its names are those of `metrics.COUNTERS`."""
+
+
+class Counts(ArchiveCounts, AssistCounts, Protocol):
+    """The counters that services report to; implemented by `metrics.Metrics`."""
+
+    def turns_lost(self, turns: int) -> None:
+        """Count turns that were not archived."""
 
     def probed(self, stage: str) -> None:
         """Count a question that memory asked itself; `stage` is where its answer got lost, a `ProbeStage`."""

@@ -27,7 +27,7 @@ def add_command(command: Command) -> None:
 
 
 def _check(given: argparse.Namespace) -> int:
-    from proxy.memory.archive import DATABASE_FILE
+    from proxy.store.data_dir import DATABASE_FILE
 
     policy = quiet_policy(given)
     path = policy.data / DATABASE_FILE

@@ -8,9 +8,8 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from proxy.memory.archive import DATABASE_FILE
 from proxy.settings.policy import Policy
-from proxy.store.data_dir import make_folder
+from proxy.store.data_dir import DATABASE_FILE, make_folder
 from proxy.store.database import Database
 from proxy.store.secret import load_secret
 

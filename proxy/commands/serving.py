@@ -89,7 +89,7 @@ def worker() -> ASGIApp:
         Thread(target=_end_behind, args=(parent,), daemon=True).start()
     from proxy.app import create_app  # here, so that a start that is refused is refused at once
 
-    return create_app(policy)
+    return create_app(policy, archives_apart=sys.platform != "win32")  # there a process cannot be given a socket
 
 
 class Workers(Multiprocess):

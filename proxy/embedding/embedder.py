@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Flag, auto
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
@@ -25,7 +26,7 @@ from proxy.embedding.embedding_worker import PassageProcess
 from proxy.embedding.encoder import Encoder, load_encoder, vectors_name
 from proxy.embedding.model import chosen, discard, install, locate
 from proxy.errors import MemoryFault
-from proxy.ports import Counts, Vectors
+from proxy.ports import ArchiveCounts, Vectors
 from proxy.settings.policy import ModelPolicy
 
 THREADS = 1  # of one embedding run; requests need the other cores
@@ -44,22 +45,37 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 
+class Use(Flag):
+    """What a model is loaded for as soon as there is one."""
+
+    QUESTIONS = auto()
+    PASSAGES = auto()
+
+
 class LocalEmbedder:
     """The model that policy names, on this machine's processor. Run `watch` in the background; `close` in the end."""
 
     def __init__(
         self,
         policy: ModelPolicy,
-        counts: Counts,
+        counts: ArchiveCounts,
+        loads: Use = Use.QUESTIONS | Use.PASSAGES,
         rest_seconds: float = REST_SECONDS,
         hung_seconds: float = HUNG_SECONDS,
         passage_seconds: float = PASSAGE_SECONDS,
     ) -> None:
+        """
+        Args:
+            loads: what the model is loaded for as soon as it is found; it is fetched only for questions. Passages are
+                embedded in any case, by a process that is started then.
+        """
         self.status = "not loaded yet"  # for /readyz: words, never a path of the client's
         self._policy = policy
         self._model = chosen(policy)
         self.name, self.dimensions = vectors_name(self._model), self._model.dimensions
         self._counts = counts
+        self._loads = loads
+        self._is_loaded = False
         self._encoder: Encoder | None = None
         self._passages: PassageProcess | None = None
         self._refused: tuple[Path, int] | None = None  # a damaged model: not loaded again until it changes
@@ -77,7 +93,7 @@ class LocalEmbedder:
 
     @property
     def ready(self) -> bool:
-        return self._encoder is not None
+        return self._is_loaded
 
     @property
     def is_loading(self) -> bool:
@@ -122,7 +138,7 @@ class LocalEmbedder:
         Raises:
             MemoryFault: there is no model, or its process ended or hung; the next call starts another.
         """
-        if self._encoder is None or self._passages is None:
+        if self._passages is None:
             raise MemoryFault(f"embedding passages: {self.status}")
         seconds = self._hung_seconds + self._passage_seconds * len(texts)
         giving_up = asyncio.get_running_loop().call_later(seconds, self._passages.interrupt)
@@ -157,9 +173,10 @@ class LocalEmbedder:
         finally:
             self._loading.set()
             self._loading = None
+        self._is_loaded, self.status = True, "ready"
         self._counts.gauge("embedder_ready", 1)
-        self.status = "ready"
-        log.info("embedding model loaded", name=self._model.name, folder=str(folder))
+        if Use.QUESTIONS in self._loads:
+            log.info("embedding model loaded", name=self._model.name, folder=str(folder))
         return True
 
     async def loaded(self, seconds: float) -> bool:
@@ -175,7 +192,7 @@ class LocalEmbedder:
         now = asyncio.get_running_loop().time
         pause, next_fetch = FETCH_PAUSE_SECONDS, now()
         while not (await self.warm() or self._stopping):
-            if now() < next_fetch:
+            if now() < next_fetch or Use.QUESTIONS not in self._loads:
                 await asyncio.sleep(LOOK_SECONDS)
                 continue
             await self._fetch()
@@ -194,16 +211,23 @@ class LocalEmbedder:
             thread.shutdown(wait=False, cancel_futures=True)
 
     async def _load(self, folder: Path) -> None:
-        """Load both models, beside one another."""
-        run = asyncio.get_running_loop().run_in_executor
+        """
+        Load what is wanted, one beside the other.
+
+        Raises:
+            MemoryFault: the model is damaged, or memory is short.
+        """
         self._passages = passages = PassageProcess(self._model, folder, THREADS)
-        load = partial(load_encoder, self._model, folder, THREADS, questions=True)
-        encoder = run(self._question_thread, load)
+        loading: list[asyncio.Future[Any]] = []
+        if Use.QUESTIONS in self._loads:
+            load = partial(load_encoder, self._model, folder, THREADS, questions=True)
+            loading.append(asyncio.get_running_loop().run_in_executor(self._question_thread, load))
+        if Use.PASSAGES in self._loads:
+            loading.append(self._on_passage_thread(passages.start))
         try:
-            await self._on_passage_thread(passages.start)
-            self._encoder = await encoder
+            self._encoder = (await asyncio.gather(*loading))[0]
         except MemoryFault:
-            await asyncio.wait([encoder])
+            await asyncio.wait(loading)
             await self._on_passage_thread(passages.close)
             raise
         self._rest_later()
@@ -263,7 +287,8 @@ class LocalEmbedder:
 
     def _say(self, trouble: str) -> None:
         self.status = trouble
-        log.warning("no embedding model: recall goes by words alone", reason=trouble)
+        if Use.QUESTIONS in self._loads:  # else who embeds them says so
+            log.warning("no embedding model: recall goes by words alone", reason=trouble)
 
 
 def gist(text: str) -> str:

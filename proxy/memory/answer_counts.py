@@ -11,13 +11,13 @@ import structlog
 
 from proxy.core.block.quotation import quoted
 from proxy.domain import Heard, Turn
-from proxy.ports import Counts
+from proxy.ports import ArchiveCounts
 from proxy.wire.account import account_of
 
 log = structlog.get_logger()
 
 
-def count_answer(counts: Counts, turn: Turn, payloads: Sequence[bytes], streamed: bool, heard: Heard) -> None:
+def count_answer(counts: ArchiveCounts, turn: Turn, payloads: Sequence[bytes], streamed: bool, heard: Heard) -> None:
     """Count one answer; never raises. It is read on a thread of the archive, when nobody waits for it any more."""
     try:
         account = account_of(payloads, streamed)

@@ -26,11 +26,10 @@ from proxy.memory.retention import Sweeper
 from proxy.memory.retiring import Retiring
 from proxy.ports import Clock, Counts, Embedder
 from proxy.settings.policy import ConsolidationPolicy, Policy, RetentionPolicy
+from proxy.store.data_dir import DATABASE_FILE
 from proxy.store.database import Database
 from proxy.store.derived import Derived
 from proxy.store.journal import Journal
-
-DATABASE_FILE = "palimpsest.db"
 
 
 class Archive:

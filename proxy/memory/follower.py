@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import structlog
 
 from proxy.errors import MemoryFault
-from proxy.ports import Counts
+from proxy.ports import ArchiveCounts
 from proxy.store.changes import counters
 from proxy.store.database import Database
 
@@ -38,7 +38,7 @@ class _Listener:
 class Follower:
     """Looks at the counters of one database. Run `follow` in the background."""
 
-    def __init__(self, database: Database, counts: Counts, look_seconds: float = LOOK_SECONDS) -> None:
+    def __init__(self, database: Database, counts: ArchiveCounts, look_seconds: float = LOOK_SECONDS) -> None:
         self._database = database
         self._counts = counts
         self._look_seconds = look_seconds
@@ -78,6 +78,7 @@ class Follower:
         """Look once, and call whom it concerns. Never raises."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
+                await self._database.follow_file()
                 found, self._failure = await self._database.ask(counters), ""
         except (MemoryFault, TimeoutError) as fault:
             reason = str(fault) or f"the database has not answered for {ANSWER_SECONDS:g} s"

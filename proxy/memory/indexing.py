@@ -16,13 +16,15 @@ from time import perf_counter
 import structlog
 
 from proxy.errors import DataFault, MemoryFault
-from proxy.ports import Counts, Embedder, Vectors
+from proxy.ports import ArchiveCounts, Embedder, Vectors
 from proxy.store.derived import Derived, Waiting
 
 BATCH_PASSAGES = 32  # embedded at a time: more saves little, and holds up a stop
 LEASE_SECONDS = 30.0  # a batch takes a second or two; a worker that died holds it up for so long
 LOOK_SECONDS = 5.0  # between looks for passages that another worker or an earlier run left, and for a missing model
 PROBE = "ok"  # a text that every model embeds: whether it does tells a broken model from a bad passage
+
+SET_ASIDE = "passages that cannot be embedded were set aside since the start, and are found by words; the log says why"
 
 log = structlog.get_logger()
 
@@ -34,7 +36,7 @@ class Indexer:
         self,
         derived: Derived,
         embedder: Embedder,
-        counts: Counts,
+        counts: ArchiveCounts,
         batch_passages: int = BATCH_PASSAGES,
         lease_seconds: float = LEASE_SECONDS,
     ) -> None:
@@ -50,7 +52,12 @@ class Indexer:
         self._lease_seconds = lease_seconds
         self._worker = secrets.token_hex(8)
         self._fresh = asyncio.Event()
-        self.has_set_aside = False  # since the start
+        self._has_set_aside = False
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """What passages are not found by their meaning; in words that name nobody."""
+        return (SET_ASIDE,) if self._has_set_aside else ()
 
     def wake(self) -> None:
         """Look for passages now."""
@@ -145,7 +152,7 @@ class Indexer:
                 await self._save({memory: vectors[memory] for memory in half})
 
     async def _set_aside(self, memory: int, reason: str) -> None:
-        self.has_set_aside = True
+        self._has_set_aside = True
         self._counts.fault("quarantine")
         log.error("a passage cannot be embedded and is set aside; it is found by its words alone", reason=reason)
         await self._derived.set_aside(memory, reason)

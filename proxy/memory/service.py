@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -22,9 +22,11 @@ import structlog
 from proxy.assist.assistants import ModelAssistants
 from proxy.assist.consolidator import ModelConsolidator
 from proxy.domain import Mode, Turn
-from proxy.embedding.embedder import LocalEmbedder
+from proxy.embedding.embedder import LocalEmbedder, Use
 from proxy.errors import MemoryFault
 from proxy.memory.archive import Archive
+from proxy.memory.archive_process import ArchiveProcess
+from proxy.memory.archive_writer import ArchiveWriter
 from proxy.memory.archivist import Archivist
 from proxy.memory.consolidation import Judge
 from proxy.memory.consolidation_schedule import Schedule
@@ -62,7 +64,6 @@ REPLACED = "the database file was removed or replaced since the start, and creat
 LOADING = "the embedding model is being loaded: recall waits for it as long as it may, and is lexical otherwise"
 BEHIND = 1_000  # passages that wait: half a minute of embedding on a busy machine
 MISSING = "the embedding model is missing: recall is lexical only; run palimpsest model install"
-SET_ASIDE = "passages that cannot be embedded were set aside since the start, and are found by words; the log says why"
 WITHOUT_FACTS = "messages whose facts cannot be extracted were set aside since the start; the log says why"
 
 log = structlog.get_logger()
@@ -117,6 +118,7 @@ class MemoryService:
         tracer: Tracer = NO_TRACER,
         environment: Mapping[str, str] = MappingProxyType({}),
         apart: Apart | None = None,
+        archives_apart: bool = False,
     ) -> None:
         """
         Args:
@@ -124,18 +126,21 @@ class MemoryService:
             limits: of the archive, but for how long an answer waits: that is as the policy says.
             environment: holds the keys of language models.
             apart: where LiteLLM runs, if it has to; None: elsewhere.
+            archives_apart: whether turns are written and indexed by a process of its own.
         """
         self._policy = policy
         self._counts = counts
         self._is_open = False
         self._is_followed = False
-        self._model = model or LocalEmbedder(policy.model, counts)
+        self._process = ArchiveProcess(policy, secret, counts) if archives_apart else None
+        loads = Use.QUESTIONS if archives_apart else Use.QUESTIONS | Use.PASSAGES
+        self._model = model or LocalEmbedder(policy.model, counts, loads)
         self._archive = Archive(
             *(policy, counts, self._model, clock),
             model_loaded=self._loaded,
             consolidation=lambda: self._policy.consolidation,
         )
-        self._indexer = self._archive.indexer()
+        self._indexer = None if archives_apart else self._archive.indexer()
         self._extraction = self._archive.fact_extraction(secret)
         self._extracts = False
         self.facts = self._archive.facts(secret, lambda: self._policy)
@@ -167,10 +172,10 @@ class MemoryService:
         self.windows = Windows(policy.pressure, clock)
         self.executor = ThreadPoolExecutor(HEAVY_THREADS, "heavy")
         self.archivist = Archivist(
-            *(self.journal, counts, secret, clock),
+            self._process or ArchiveWriter(self.journal, counts, secret, clock, policy.archive.redact),
+            *(counts, clock),
             on_usage=self._learn,
             on_written=self._written,
-            redacts=policy.archive.redact,
             tracer=tracer,
             limits=replace(limits, commit_wait_seconds=policy.memory.deadline_ms / 1000),
         )
@@ -238,14 +243,20 @@ class MemoryService:
         await self.assistants.apply(self._policy)
         self.selector.prepare()
         start = self.supervisor.start
+        start("archivist", self.archivist.write)
         first = (start("tokens", self._load_tokens), start("store", self._open_store))
         await asyncio.wait(first, timeout=START_SECONDS)
+        if self._process is not None:
+            self._process.begin()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(START_SECONDS):
+                    await self._process.ready()
         await self._follow()
         self._counts.gauge("store_up", not self.database.error)  # until it is looked at for the first time
         start("assistants", self.assistants.open)
         start("model", self._model.watch)  # after the above, as a model takes the machine
-        start("archivist", self.archivist.write)
-        start("index", partial(self._indexer.run, lambda: not self.archivist.is_failing))
+        if self._indexer is not None:
+            start("index", partial(self._indexer.run, lambda: not self.archivist.is_failing))
         start("erasure", self.forgetting.finish)
         start("retention", self.sweeper.run)
         start("items", self._items.run)
@@ -338,8 +349,8 @@ class MemoryService:
         yield from self.supervisor.troubles
         yield from self.follower.troubles
         yield from self.archivist.troubles
+        yield from self._indexer.troubles if self._indexer else ()
         told = (
-            (self._indexer.has_set_aside, SET_ASIDE),
             (self._extraction.has_set_aside, WITHOUT_FACTS),
             (bool(self._archive.database.replaced), REPLACED),
             (pending is None, SILENT),
@@ -388,7 +399,8 @@ class MemoryService:
             log.error("tokens cannot be counted, requests pass without memory", reason=str(fault))
 
     def _written(self) -> None:
-        self._indexer.wake()
+        if self._indexer is not None:
+            self._indexer.wake()
         self._extraction.wake()
 
     def _learn(self, turn: Turn, prompt_tokens: int) -> None:

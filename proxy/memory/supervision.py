@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from proxy.ports import Counts
+from proxy.ports import ArchiveCounts
 
 FIRST_PAUSE_SECONDS = 1.0  # long enough that a task that fails at once does not fill the log
 LAST_PAUSE_SECONDS = 60.0  # short enough that what was mended works again before anybody wonders
@@ -36,7 +36,7 @@ class Supervisor:
     Call `start` and `stop` on the event loop that the tasks run on.
     """
 
-    def __init__(self, counts: Counts, first_pause_seconds: float = FIRST_PAUSE_SECONDS) -> None:
+    def __init__(self, counts: ArchiveCounts, first_pause_seconds: float = FIRST_PAUSE_SECONDS) -> None:
         self._counts = counts
         self._first_pause_seconds = first_pause_seconds
         self._tasks: list[asyncio.Task[None]] = []

@@ -1,24 +1,26 @@
 """
-What the archivist writes: requests and answers as they were taken, and batches of what was made of them.
+What is written of turns: requests and answers as they were taken, batches of what was made of them, and what became
+of each.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
 from proxy.domain import Ending, Heard, Record, Turn
-from proxy.ports import Span, Wire
-from proxy.tracing import NO_SPAN
+from proxy.ports import Wire
 
 
 @dataclass(frozen=True, slots=True)
 class _TurnItem:
     """What is to be written of a turn."""
 
+    number: int  # in the order in which it was taken
     turn: Turn
+    chars: int
+    size_bytes: int  # of memory
 
     @property
     def tenant(self) -> str:
@@ -33,9 +35,6 @@ class _TurnItem:
 class RequestItem(_TurnItem):
     """A request that is to be written."""
 
-    chars: int
-    size_bytes: int
-
 
 @dataclass(frozen=True, slots=True)
 class AnswerItem(_TurnItem):
@@ -46,15 +45,20 @@ class AnswerItem(_TurnItem):
     streamed: bool
     ending: Ending
     at: float
-    committed: asyncio.Future[None]
-    chars: int
-    size_bytes: int
-    span: Span = NO_SPAN  # ends with the commit
 
 
 Item = RequestItem | AnswerItem
 Result = Record | Heard | Exception
-"""What became of an item; an exception where it cannot be read."""
+"""What became of reading an item; an exception where it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An item that has been done with: it is on the disk, or never will be."""
+
+    number: int
+    is_lost: bool = False
+    prompt_tokens: int = 0  # that the upstream counted, where it said so; 0: it did not
 
 
 @dataclass(slots=True)
@@ -64,10 +68,8 @@ class Batch:
     records: list[tuple[RequestItem, Record]] = field(default_factory=list)
     heard: list[tuple[AnswerItem, Heard]] = field(default_factory=list)
     broken: list[tuple[Item, Exception]] = field(default_factory=list)  # what could not be read
-    turns: int = 0
     chars: int = 0
     began_at: float = field(default_factory=monotonic)
-    size_bytes: int = 0
 
     def __len__(self) -> int:
         """Requests and answers that can be written."""
@@ -84,9 +86,7 @@ class Batch:
         return [*self.items, *(item for item, _ in self.broken)]
 
     def add(self, item: Item, result: Result) -> None:
-        self.turns += isinstance(item, RequestItem)
         self.chars += item.chars
-        self.size_bytes += item.size_bytes
         if isinstance(result, Exception):
             self.broken.append((item, result))
         elif isinstance(item, RequestItem):
@@ -95,15 +95,6 @@ class Batch:
         else:
             assert isinstance(result, Heard)
             self.heard.append((item, result))
-
-    def end_waiting(self) -> None:
-        """Let the ends of all answers go, also of those that could not be written."""
-        for item in self.everything:
-            if not isinstance(item, AnswerItem):
-                continue
-            item.span.end()
-            if not item.committed.done():
-                item.committed.set_result(None)
 
     def halves(self) -> tuple[Batch, Batch]:
         """Two batches of two or more items; requests stay in front of answers."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from proxy.errors import PolicyError
 
+DATABASE_FILE = "palimpsest.db"
 FOLDER_MODE = 0o700  # other people's conversations
 MOUNTS = Path("/proc/self/mounts")  # Linux; elsewhere nothing can be asked and everything is allowed
 

@@ -110,6 +110,16 @@ class Database:
         async with self._writing:
             await self._ensure_open()
 
+    async def follow_file(self) -> None:
+        """
+        Open the file anew where it was removed or replaced while it was open, as whoever writes notices by itself.
+
+        Raises:
+            MemoryFault, PolicyError: as of `open`.
+        """
+        if self._writer is not None and self._is_replaced():
+            await self.open()
+
     async def close(self) -> None:
         self._checkpoints.stop()
         async with self._writing:

@@ -20,7 +20,9 @@ from urllib.parse import urlsplit
 from talk import Talk, reply_to
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-EMBEDDER = b"proxy.embedding.embedding_worker"  # in the command line of the process that embeds: it serves nobody
+# in the command lines of processes that serve nobody
+EMBEDDER = b"proxy.embedding.embedding_worker"
+ARCHIVE = b"proxy.memory.archive_worker"
 RECEIVE_BYTES = 65536
 QUIET_SECONDS = 1.0  # between looks whether the servers are at rest: what these cost is measured, too
 
@@ -53,10 +55,15 @@ class Cost:
     requests: int
     seconds: float  # from the first request to the last answer
     processor_seconds: float  # of the serving processes, until what followed from the requests was done too
+    archive_seconds: float  # as much, of the processes that archive and index, without the embedding
 
     @property
     def processor_ms(self) -> float:
         return 1000 * self.processor_seconds / self.requests
+
+    @property
+    def all_processor_ms(self) -> float:
+        return 1000 * (self.processor_seconds + self.archive_seconds) / self.requests
 
     @property
     def per_second(self) -> float:
@@ -68,6 +75,7 @@ def total(costs: Sequence[Cost]) -> Cost:
         sum(cost.requests for cost in costs),
         sum(cost.seconds for cost in costs),
         sum(cost.processor_seconds for cost in costs),
+        sum(cost.archive_seconds for cost in costs),
     )
 
 
@@ -80,11 +88,12 @@ def measure(url: str, process: int, bodies: list[list[bytes]], is_at_rest: objec
     """
     send(url, [each[:1] for each in bodies])
     rest(is_at_rest)
-    before, started = processor_seconds(process), time.perf_counter()
+    before, started = _seconds(process), time.perf_counter()
     send(url, [each[1:] for each in bodies])
     seconds = time.perf_counter() - started
     rest(is_at_rest)
-    return Cost(sum(len(each) - 1 for each in bodies), seconds, processor_seconds(process) - before)
+    serving, archive = (now - then for now, then in zip(_seconds(process), before, strict=True))
+    return Cost(sum(len(each) - 1 for each in bodies), seconds, serving, archive)
 
 
 def rest(is_at_rest: object) -> None:
@@ -141,9 +150,15 @@ def _received(server: socket.socket) -> bytes:
     return data
 
 
-def processor_seconds(process: int) -> float:
-    """Processor time of a server and the processes that it started, without the one that embeds."""
-    return sum(_own_seconds(one) for one in _family(process))
+def _seconds(process: int) -> tuple[float, float]:
+    """Processor time of a server and its workers; and that of their archive processes."""
+    serving, archive = 0.0, 0.0
+    for one, command in _family(process):
+        if ARCHIVE in command:
+            archive += _own_seconds(one)
+        else:
+            serving += _own_seconds(one)
+    return serving, archive
 
 
 def _own_seconds(process: int) -> float:
@@ -151,10 +166,12 @@ def _own_seconds(process: int) -> float:
     return (int(after_name[11]) + int(after_name[12])) / TICKS_PER_SECOND  # user and system time
 
 
-def _family(process: int) -> Iterator[int]:
-    if EMBEDDER in Path(f"/proc/{process}/cmdline").read_bytes():
+def _family(process: int) -> Iterator[tuple[int, bytes]]:
+    """A process and all that it started, but for those that embed, each with its command line."""
+    command = Path(f"/proc/{process}/cmdline").read_bytes()
+    if EMBEDDER in command:
         return
-    yield process
+    yield process, command
     for task in Path(f"/proc/{process}/task").iterdir():
         for child in (task / "children").read_text().split():
             yield from _family(int(child))

@@ -22,7 +22,8 @@ import pytest
 
 from proxy.domain import Completion, Ending, Json, RawHeaders, Turn
 from proxy.errors import MemoryFault
-from proxy.memory.archivist import GATHER_SECONDS, Archivist
+from proxy.memory.archive_writer import GATHER_SECONDS, ArchiveWriter
+from proxy.memory.archivist import Archivist
 from proxy.memory.indexing import BATCH_PASSAGES, Indexer
 from proxy.memory.queue_room import ArchiveLimits
 from proxy.memory.readers import INLINE_CHARS
@@ -105,13 +106,11 @@ class House:
         self.usage: list[int] = []
         self.indexer = Indexer(Derived(self.database, time.time), self.embedder, self.counts, BATCH_PASSAGES)
         self.archivist = Archivist(
-            self.journal,
+            ArchiveWriter(self.journal, self.counts, SECRET, time.time, redacts),
             self.counts,
-            SECRET,
             time.time,
             lambda turn, tokens: self.usage.append(tokens),
             on_written or self.indexer.wake,
-            redacts,
             ArchiveLimits(**{"commit_wait_seconds": PATIENCE_SECONDS, **limits}),
         )
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from proxy.memory.archive import DATABASE_FILE
 from proxy.scripted import ScriptedUpstream
+from proxy.store.data_dir import DATABASE_FILE
 from proxy.store.database import Database
 from proxy.store.journal import Journal
 from tests.running import Conversation, Proxy, rows, until

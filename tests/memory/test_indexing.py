@@ -139,7 +139,7 @@ async def test_passage_that_cannot_be_embedded_is_set_aside_and_takes_no_other_w
         await house.done()
     assert await house.without_vector() == ["this is poison"]
     assert await house.quarantine() == {"passage": (f"embedding: {failure}", 14, True)}
-    assert house.indexer.has_set_aside
+    assert house.indexer.troubles
     assert 'palimpsest_faults_total{where="quarantine"} 1.0' in house.metrics.render().decode()
     assert not await house.indexer.index_batch(), "it is not claimed again"
 

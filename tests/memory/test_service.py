@@ -12,11 +12,11 @@ import pytest
 import structlog
 
 from proxy.errors import MemoryFault
-from proxy.memory.archive import DATABASE_FILE
 from proxy.memory.service import BEHIND, LOADING, MISSING, MemoryService, MemoryState
 from proxy.metrics import Metrics
 from proxy.ports import Vectors
 from proxy.settings.policy import Policy
+from proxy.store.data_dir import DATABASE_FILE
 from tests.remembered import WordEmbedder
 from tests.talking import Talk, record, user
 

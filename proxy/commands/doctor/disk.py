@@ -13,9 +13,8 @@ from tempfile import TemporaryFile
 
 from proxy.commands.doctor.finding import Finding, failed, ok, refusal, warning
 from proxy.errors import MemoryFault, PolicyError
-from proxy.memory.archive import DATABASE_FILE
 from proxy.settings.policy import Policy
-from proxy.store.data_dir import FOLDER_MODE, refuse_network_file_system
+from proxy.store.data_dir import DATABASE_FILE, FOLDER_MODE, refuse_network_file_system
 from proxy.store.database import Database
 from proxy.store.schema import MIGRATIONS
 from proxy.store.secret import FILE_NAME, SECRET_ENV, load_secret

@@ -21,8 +21,8 @@ from schemathesis.checks import CHECKS, load_all_checks
 
 from proxy.edge.admin.openapi import document
 from proxy.edge.admin.routes import all_operations
-from proxy.memory.archive import DATABASE_FILE
 from proxy.scripted import ScriptedUpstream
+from proxy.store.data_dir import DATABASE_FILE
 from tests.running import Conversation, Proxy, request, until, upstream_on_a_thread
 
 pytestmark = pytest.mark.slow

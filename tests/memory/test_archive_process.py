@@ -1,0 +1,247 @@
+"""Turns that a process of its own archives are on the disk when their answers end, whatever becomes of that process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy.domain import Ending, Turn
+from proxy.memory.archive_process import INLINE_CHARS, STARTING, ArchiveProcess
+from proxy.memory.archivist import Archivist
+from proxy.memory.queue_room import ArchiveLimits
+from proxy.memory.supervision import Supervisor
+from proxy.ports import Listener
+from proxy.settings.policy import Policy
+from proxy.store.data_dir import DATABASE_FILE
+from proxy.store.database import Database
+from proxy.store.journal import Journal
+from proxy.wire import chat
+from tests.memory.test_archivist import SECRET, STREAM, Tally, ended, events, turn_of
+from tests.talking import user
+
+PATIENCE_SECONDS = 60.0
+
+
+class House:
+    """An archivist whose turns a process of its own writes."""
+
+    def __init__(self, data: Path) -> None:
+        policy = Policy.model_validate({"data": data, "model": {"download": "never", "cache": data / "no models"}})
+        self.database = Database(data / DATABASE_FILE)
+        self.journal = Journal(self.database)
+        self.counts = Tally()
+        self.usage: list[int] = []
+        self.process = ArchiveProcess(policy, SECRET, self.counts)
+        self.archivist = Archivist(
+            *(self.process, self.counts, time.time),
+            lambda turn, tokens: self.usage.append(tokens),
+            limits=ArchiveLimits(commit_wait_seconds=PATIENCE_SECONDS),
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        await self.database.open()
+        supervisor = Supervisor(self.counts, first_pause_seconds=0.01)
+        supervisor.start("archivist", self.archivist.write)
+        self.process.begin()
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await self.process.ready()
+            yield
+            await self.archivist.drain(PATIENCE_SECONDS)
+        finally:
+            await supervisor.stop()
+            await self.database.close()
+
+    async def exchange(self, turn: Turn, answer: str = "hi") -> None:
+        """A whole turn, which is on the disk when this returns."""
+        await ended(self.hear(turn, answer))
+
+    def hear(self, turn: Turn, answer: str = "hi") -> Listener:
+        self.archivist.note(turn)
+        listener = self.archivist.listen(turn, chat, 200, STREAM)
+        for chunk in events(answer):
+            listener.feed(chunk)
+        return listener
+
+    async def texts(self) -> list[str]:
+        return [row[0] for row in await self.database.read("SELECT text FROM content ORDER BY id")]
+
+    async def complete(self) -> list[str]:
+        rows = await self.database.read("SELECT key FROM turn WHERE ending = 'complete' ORDER BY key")
+        return [key for (key,) in rows]
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not holds():  # noqa: ASYNC110 - what is waited for knows nothing of us
+            await asyncio.sleep(0.01)
+
+
+def numbered(count: int) -> list[Turn]:
+    return [replace(turn_of(user(f"hello {n}")), id=f"t-{n:03}", conversation=f"c-{n}") for n in range(count)]
+
+
+@dataclass(frozen=True)
+class Deadly:
+    """A value that ends the process which reads it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os._exit, (9,)
+
+
+async def test_exchange_is_on_the_disk_when_the_end_of_the_answer_may_go(house: House) -> None:
+    async with house.running():
+        await house.exchange(turn_of(user("hello")), "hi there")
+        assert await house.texts() == ["hello", "hithere"]
+        assert (house.usage, house.archivist.backlog, house.archivist.troubles) == ([12], 0, ())
+        assert house.counts.observed["journal"] > 0 and house.counts.added["prompt_tokens"] == 12, "counted here"
+
+
+async def test_what_was_handed_over_is_written_when_all_is_closed(house: House) -> None:
+    async with house.running():
+        for turn in numbered(20):
+            house.archivist.note(turn)
+    with closing(sqlite3.connect(house.database.path)) as db:
+        assert db.execute("SELECT count(*) FROM turn").fetchone() == (20,)
+
+
+async def test_process_that_is_killed_is_started_again_and_nothing_is_lost_or_written_twice(house: House) -> None:
+    async with house.running():
+        listeners = []
+        for n, turn in enumerate(numbered(60)):
+            listener = house.hear(turn)
+            listener.finish(Ending.COMPLETE)
+            listeners.append(listener)
+            if n % 20 == 10:
+                await listener.committed()
+                assert house.process.pid is not None
+                os.kill(house.process.pid, signal.SIGKILL)
+        for listener in listeners:
+            await listener.committed()
+        assert await house.complete() == [f"t-{n:03}" for n in range(60)]
+        assert await house.database.read("SELECT count(*), count(DISTINCT key) FROM turn") == [(60, 60)]
+        assert (house.counts.lost, house.archivist.backlog) == (0, 0)
+        assert house.counts.faults["archivist"] == 3
+
+
+async def test_turn_that_kills_the_process_is_given_up_and_takes_no_other_with_it(house: House) -> None:
+    before, deadly, behind = numbered(3)
+    deadly = replace(deadly, explain={"said": Deadly()})
+    async with house.running():
+        await house.exchange(before)
+        for turn in (deadly, behind):
+            house.archivist.note(turn)
+        await until(lambda: house.archivist.backlog == 0)
+        assert await house.texts() == ["hello 0", "hi", "hello 2"]
+        assert house.counts.lost == 1
+
+
+async def test_while_there_is_no_process_that_is_said_and_no_answer_waits_for_it(house: House) -> None:
+    assert house.archivist.is_failing and house.archivist.troubles == (STARTING,)
+    async with house.running():
+        assert not house.archivist.is_failing
+        assert house.process.pid is not None
+        os.kill(house.process.pid, signal.SIGKILL)
+        await until(lambda: house.archivist.is_failing)
+        await until(lambda: not house.archivist.is_failing)
+        await house.exchange(turn_of(user("hello")))
+        assert await house.texts() == ["hello", "hi"]
+
+
+async def test_signals_that_stop_the_proxy_are_left_to_it(house: House) -> None:
+    async with house.running():
+        pid = house.process.pid
+        assert pid is not None
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            os.kill(pid, number)
+        await house.exchange(turn_of(user("hello")))
+        assert house.process.pid == pid
+
+
+async def test_long_request_is_archived_with_its_answer_and_what_came_after_it(house: House) -> None:
+    long, short = user("long " * INLINE_CHARS), user("short")
+    async with house.running():
+        turn = turn_of(long)
+        listener = house.hear(turn)
+        house.archivist.note(replace(turn_of(short), conversation="c-2"))
+        await ended(listener)
+        assert set(await house.texts()) == {long["content"], "hi", "short"}
+        found = await house.journal.turn("acme", "c-1", 1)
+        assert found is not None and found["ending"] == "complete"
+
+
+async def test_answer_is_read_with_the_turn_that_was_sent_in_the_end(house: House) -> None:
+    turn = turn_of(user("hello"))
+    bare = replace(turn, is_bare=True, tokens=77)
+    async with house.running():
+        house.archivist.note(turn)
+        listener = house.archivist.listen(bare, chat, 200, STREAM)
+        for chunk in events("hi"):
+            listener.feed(chunk)
+        await ended(listener)
+        assert await house.database.read("SELECT ending, prompt_tokens FROM turn") == [("complete", 12)]
+
+
+async def test_redaction_follows_the_policy(house: House) -> None:
+    async with house.running():
+        said = [replace(turn_of(user(f"{n}: password: hunter2")), conversation=f"c-{n}") for n in range(2)]
+        await house.exchange(said[0])
+        house.archivist.apply(redacts=False, commit_wait_seconds=PATIENCE_SECONDS)
+        await house.exchange(said[1], "there")
+        assert await house.texts() == ["0: password: [redacted:password]", "hi", "1: password: hunter2", "there"]
+
+
+async def test_secret_and_words_stand_in_no_argument_and_no_variable_of_the_process(house: House) -> None:
+    async with house.running():
+        folder = Path("/proc") / str(house.process.pid)
+        if not folder.exists():
+            pytest.skip("this system has no /proc")
+        for file in ("cmdline", "environ"):
+            assert SECRET not in (folder / file).read_bytes()
+
+
+OWNER = """
+import asyncio, os, pathlib, sys
+from tests.memory.test_archive_process import House, numbered
+
+async def main():
+    house = House(pathlib.Path(sys.argv[1]))
+    async with house.running():
+        for turn in numbered(40):
+            house.archivist.note(turn)
+        await asyncio.sleep(0)
+        print(house.process.pid, flush=True)
+        os._exit(9)
+
+asyncio.run(main())
+"""
+
+
+def test_what_was_sent_is_written_and_the_process_ends_when_its_owner_dies(tmp_path: Path) -> None:
+    command, root = [sys.executable, "-c", OWNER, str(tmp_path)], Path(__file__).parents[2]
+    done = subprocess.run(command, stdout=subprocess.PIPE, cwd=root)
+    pid = int(done.stdout)
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while (Path("/proc") / str(pid)).exists():
+        assert time.monotonic() < give_up, "it goes on"
+        time.sleep(0.02)
+    with closing(sqlite3.connect(tmp_path / DATABASE_FILE)) as db:
+        assert db.execute("SELECT count(*) FROM turn").fetchone() == (40,)
