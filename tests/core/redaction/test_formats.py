@@ -19,16 +19,17 @@ def secret_of(form: Format) -> str:
     return match[form.group]
 
 
+AROUND = ("{}", "it is {} there.", "a\n{}\nb", '{{"a": "x\\n{}\\n"}}', "a,{};b", "({})", "x%3D{}&")
+
+
 @pytest.mark.parametrize("form", long_formats(), ids=NAMES)
-@pytest.mark.parametrize(
-    "around", ["{}", "it is {} there.", "a\n{}\nb", '{{"a": "x\\n{}\\n"}}', "a,{};b", "({})", "x%3D{}&"]
-)
-def test_each_format_is_found_wherever_it_stands(form: Format, around: str) -> None:
-    text = around.format(example(form.pattern))
-    assert secret_of(form) in text
-    cleaned = redact(text)
-    assert secret_of(form) not in cleaned and "[redacted:" in cleaned
-    assert redact(cleaned) == cleaned
+def test_each_format_is_found_wherever_it_stands(form: Format) -> None:
+    for around in AROUND:
+        text = around.format(example(form.pattern))
+        assert secret_of(form) in text
+        cleaned = redact(text)
+        assert secret_of(form) not in cleaned and "[redacted:" in cleaned, around
+        assert redact(cleaned) == cleaned
 
 
 @pytest.mark.parametrize("form", long_formats(), ids=NAMES)
