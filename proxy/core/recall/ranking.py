@@ -442,7 +442,8 @@ def _best(values: Floats, eligible: Bools, count: int) -> tuple[Rows, Rows]:
         least = np.partition(high * eligible.take(rows), -count)[-count]
         rows = rows[np.flatnonzero(high >= least)]
     high, may = values[rows], eligible[rows]
-    return _highest(rows, high, count), _highest(rows[may], high[may], count)
+    best = _highest(rows, high, count)
+    return best, best if may.all() else _highest(rows[may], high[may], count)
 
 
 def _highest(rows: Rows, values: Floats, count: int) -> Rows:
