@@ -8,7 +8,7 @@ is an empty value; "could not look" raises `MemoryFault`.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -26,6 +26,7 @@ from proxy.domain import (
     Recalled,
     TooLong,
 )
+from proxy.domain.frozen import frozen
 
 if TYPE_CHECKING:
     from proxy.wire.layout import Known
@@ -162,7 +163,7 @@ class Sender(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prepared:
     """
     A request as memory has prepared it.
@@ -265,7 +266,7 @@ class Tracer(Protocol):
     async def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prompt:
     """
     One question to a language model that helps memory.

@@ -4,12 +4,12 @@ The answer of a language model: read from a chat completion, and checked against
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from proxy.domain import Json
+from proxy.domain.frozen import frozen
 
 CUT_OFF, FILTERED = "length", "content_filter"  # OpenAI's words for answers that ended before their end
 MOST_TOKENS = 10_000_000  # that a provider is believed to have counted in one call
@@ -24,7 +24,7 @@ class Refused(Exception):
     """The model says that it will not answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Said:
     """What a provider answered. Tokens are None where it does not count them."""
 

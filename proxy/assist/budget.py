@@ -7,10 +7,10 @@ once cannot exceed a cap, and what a killed process had asked for stays counted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 from proxy.domain import AssistRole
+from proxy.domain.frozen import frozen
 from proxy.errors import AssistFault, MemoryFault
 from proxy.ports import Clock
 from proxy.settings.policy import AssistantPolicy
@@ -22,7 +22,7 @@ from proxy.store.database import Database
 FREE = Price(0.0, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Booking:
     """What was booked for a call, on which day."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import structlog
@@ -23,6 +22,7 @@ from proxy.core.writing.information import TermStatistics
 from proxy.core.writing.lightmem3 import Compress, Topic, batches, turns
 from proxy.core.writing.writers import WRITERS
 from proxy.domain import Item, Json, SourceMessage
+from proxy.domain.frozen import frozen
 from proxy.errors import AssistFault
 from proxy.ports import Assistant, Prompt
 
@@ -31,7 +31,7 @@ AT_ONCE = 4  # calls: whoever serves a small model takes as many, and a segment 
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Written:
     """Items, and how many parts of the segment a model wrote, and how many the writer without one."""
 
@@ -40,7 +40,7 @@ class Written:
     by_rule: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Work:
     """What one call of a writer is about."""
 

@@ -10,7 +10,6 @@ import asyncio
 import random
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import count
 from time import perf_counter
 
@@ -22,6 +21,7 @@ from proxy.assist.answer import Refused, Said, Unusable, checked, read
 from proxy.assist.budget import Booking, Budget
 from proxy.assist.request import FORMS, again, estimated_tokens, messages_of, tokens_of
 from proxy.domain import AssistRole, Json
+from proxy.domain.frozen import frozen
 from proxy.errors import AssistFailure, AssistFault, MemoryFault, NotServed, UpstreamUnreachable
 from proxy.ports import AssistCounts, Prompt, Sender
 from proxy.settings.policy import AssistantPolicy
@@ -49,7 +49,7 @@ LONGEST_REST_SECONDS = 300.0
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Refusal:
     """An answer with another status than 200."""
 

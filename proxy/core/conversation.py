@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -54,6 +54,7 @@ from proxy.domain import (
     Speaker,
     StandingFacts,
 )
+from proxy.domain.frozen import frozen
 from proxy.errors import MemoryFault
 from proxy.settings.policy import Policy
 
@@ -64,14 +65,14 @@ FAULTS = (Note.DEADLINE, Note.FAULT)
 """Said of a request whatever was added to it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Foreseen:
     """A question that will probably be looked up: begin with what takes long. The answer is None, at once."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredMessages:
     """Look up messages by their occurrences. The answer is a mapping; what is not there is left out."""
 
@@ -83,7 +84,7 @@ Lookup = Clues | Continuation | FactQuery | Foreseen | StoredMessages | Query
 Deciding = Generator[Lookup, Any, Decision | Note]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rules:
     """What decides beside the requests themselves; one per policy, with the switches that go with it."""
 
@@ -103,7 +104,7 @@ class Rules:
         return stored_name(name, self.secret, self.policy.archive.redact)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """A request with all that is known of it before anything is looked up."""
 
@@ -115,7 +116,7 @@ class Request:
     new_id: str = ""  # random: names the conversation that it begins, if it begins one
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Past:
     """What a request continues."""
 

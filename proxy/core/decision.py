@@ -7,7 +7,7 @@ Whatever is said of it afterwards, to the client, the log or the archive, is der
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from proxy.core.block.explanation import explanation
 from proxy.core.block.placement import Replay, insertions
@@ -15,9 +15,10 @@ from proxy.core.block.pressure import pressure
 from proxy.core.facts.standing import Telling
 from proxy.core.reading import Reading
 from proxy.domain import Added, Block, Diagnosis, Insertion, Json, Lineage, Note, Recalled, Shape
+from proxy.domain.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """
     What memory makes of one request.

@@ -5,18 +5,19 @@ Turns on their way to the archive: the request as a diff, its answer, and the fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Literal
 
 from proxy.domain.blocks import Block
+from proxy.domain.frozen import frozen
 from proxy.domain.history import Event, LinkKind, Role, Shape
 from proxy.domain.requests import Fingerprint, Json, Message
 
 TURN_PREFIX = "t-"  # of a turn's id: tells it from a conversation's
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewMessage:
     """A message to journal: its place in the request's history and what is needed to find it again."""
 
@@ -27,7 +28,7 @@ class NewMessage:
     tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Whole:
     """All of the parent's listing, in a row from `position` on: what a request carries that does nothing but go on."""
 
@@ -39,7 +40,7 @@ class Whole:
         return self.position + len(self.occurrences)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn:
     """
     One request to journal, as a diff against the head it continues.
@@ -95,7 +96,7 @@ class Turn:
         return (*self.kept, *enumerate(self.whole.occurrences, self.whole.position)) if self.whole else self.kept
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Passage:
     """One findable piece of a stored text: character offsets, full-text terms (repeats kept), tags, kind."""
 
@@ -106,7 +107,7 @@ class Passage:
     kind: str = "episodic"  # or "semantic", "procedural"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """A message in the form that reaches the disk: redacted, media by reference, cut into passages."""
 
@@ -117,7 +118,7 @@ class Entry:
     passages: tuple[Passage, ...] = ()  # empty: journalled, never recalled (instructions, summaries, side requests)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Record:
     """A turn and its entries, ready to commit."""
 
@@ -137,7 +138,7 @@ class Ending(StrEnum):
     REFUSED = "refused"  # its credential was not accepted: the turn leaves no content
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetAside:
     """A request or an answer that cannot be stored: why, and what tells it from others, but nothing of what it says."""
 
@@ -149,7 +150,7 @@ class SetAside:
     created_at: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bare:
     """A turn as it was sent in the end: what was added to it made it too long. Tokens of the prompt, and the record."""
 
@@ -157,7 +158,7 @@ class Bare:
     explain: Json
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """What was heard of the answer to one turn. `message` is None when nothing could be read."""
 
@@ -172,7 +173,7 @@ class Answer:
     bare: Bare | None = None  # the request went without what was added to it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Heard:
     """An answer in the form that reaches the disk; `entry` is None when there is no content to keep."""
 

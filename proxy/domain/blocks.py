@@ -4,8 +4,9 @@ Blocks: the text that memory adds to a request, and what it may cost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from proxy.domain.frozen import frozen
 
 BLOCK_OPEN = "<palimpsest-memory"
 
@@ -18,7 +19,7 @@ class BlockKind(StrEnum):
     FACTS = "facts"  # quotes no message
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Budget:
     """How much one block may say: characters of the whole rendered block, frame included."""
 
@@ -27,7 +28,7 @@ class Budget:
     least_worth: float = 0.0  # probability that each passage must have for each 100 characters of it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """What the proxy says: the whole rendered text, frame included, and where every piece comes from."""
 
@@ -45,7 +46,7 @@ class Block:
         return tuple(dict.fromkeys((*self.occurrences, *(source for _, source in self.facts if source))))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredBlock:
     """A block said earlier, anchored to one occurrence of one user message, replayed byte for byte."""
 
@@ -53,7 +54,7 @@ class StoredBlock:
     block: Block
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Added:
     """What memory adds to one request, blocks of before included, and what the client itself sends; in tokens."""
 

@@ -4,10 +4,10 @@ Decisions about one request: how full the window is, how much memory may say, an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from proxy.domain.blocks import BlockKind, Budget
+from proxy.domain.frozen import frozen
 from proxy.domain.history import Lineage, Speaker
 from proxy.domain.memories import Query
 
@@ -58,7 +58,7 @@ class Tier(StrEnum):
     FULL = "full"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pressure:
     """How full the window is. Tokens of the prompt as it will be sent, replayed blocks included."""
 
@@ -69,7 +69,7 @@ class Pressure:
     tier: Tier
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diagnosis:
     """The decision before the look-up: what happened, what to look for, how much may be said, where."""
 

@@ -4,9 +4,9 @@ Facts: what a message states that can stand alone, as a value of one slot of one
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from proxy.domain.frozen import frozen
 from proxy.domain.memories import Reach
 
 USER_SUBJECT = "user"  # of what users say of themselves
@@ -24,7 +24,7 @@ class FactCategory(StrEnum):
     SETTING = "setting"  # a value under a name: a port, a path, a branch, a deadline
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FactProposal:
     """
     A fact as a message states it: text[start:stop] of the message is the statement.
@@ -51,7 +51,7 @@ class FactOrigin(StrEnum):
     TOOL = "tool"  # written by an agent or an operator, in their own words
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FactSource:
     """
     Where a fact was stated.
@@ -70,7 +70,7 @@ class FactSource:
     who: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fact:
     """
     A stored fact, valid from `valid_from` until `valid_until` (Unix seconds; None: open).
@@ -103,7 +103,7 @@ class Fact:
     place: int | None = None  # what it supersedes there: `core.facts.marks.place_print`
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FactScope:
     """
     Whose facts may be seen: those of one user in one project, as conversations have them.
@@ -119,7 +119,7 @@ class FactScope:
     reach: Reach = Reach.USER
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToldFact:
     """A fact in the words of an agent or an operator, ready to store. Times in Unix seconds."""
 

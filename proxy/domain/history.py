@@ -5,10 +5,11 @@ Conversations over time: who is speaking, what was stored of them, and how a req
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from proxy.domain.blocks import StoredBlock
+from proxy.domain.frozen import frozen
 from proxy.domain.memories import Reach
 
 
@@ -50,7 +51,7 @@ class LinkKind(StrEnum):
     REPLY = "reply"  # id of an answer that we handed out, or of a part of it: may be sent instead of what it names
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Speaker:
     """Who sent this request, as far as it says so itself."""
 
@@ -73,7 +74,7 @@ class Speaker:
         return Reach.CONVERSATION if reach is Reach.USER and not self.user else reach
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape:
     """What a main request of a conversation looks like; a side request differs. Stored with the head."""
 
@@ -86,7 +87,7 @@ class Shape:
     capped: bool = False  # the request limits the length of the answer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Head:
     """
     The newest state of one branch of a conversation: its history and the answer to it, in order.
@@ -129,7 +130,7 @@ class HeadFlag:
     SWEPT = 1024  # erased for its age, by retention
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Link:
     """One trace that a stored conversation left and that this request carries."""
 
@@ -140,7 +141,7 @@ class Link:
     turn: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clues:
     """
     What to look up for one request: fingerprints by kind, all inside one tenant.
@@ -156,7 +157,7 @@ class Clues:
     scope: str | None = None  # the only project whose conversations are meant; None: all
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seen:
     """What the store knows of the clues: the links that exist and the heads of the conversations they lead to."""
 
@@ -164,7 +165,7 @@ class Seen:
     heads: tuple[Head, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Follows:
     """The request of before, where all of its messages stand in front of this one's."""
 
@@ -173,7 +174,7 @@ class Follows:
     messages: int  # of its history
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Continuation:
     """What to look up for a request that goes on from another: the turn of that, and the fingerprint of its answer."""
 
@@ -182,7 +183,7 @@ class Continuation:
     answer: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lineage:
     """
     How a request continues what was seen.

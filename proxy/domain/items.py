@@ -4,10 +4,10 @@ Items: what a writer of memory keeps of a conversation, in few words, each with 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from proxy.domain.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SourceMessage:
     """One stored message as a writer reads it: `text` is its readable text, `created_at` Unix seconds."""
 
@@ -18,7 +18,7 @@ class SourceMessage:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """A stretch of a stored message: character offsets into its text, `start` < `stop`."""
 
@@ -27,7 +27,7 @@ class Span:
     stop: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Item:
     """
     One thing to remember.

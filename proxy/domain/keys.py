@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from proxy.domain.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProxyKey:
     """A key that was made while the proxy ran. The key itself is known to its caller alone."""
 

@@ -5,8 +5,10 @@ Memories: passages of stored messages, the query that looks for them, and what i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
+
+from proxy.domain.frozen import frozen
 
 
 class Reach(StrEnum):
@@ -26,7 +28,7 @@ class Teller(StrEnum):
     TOOLS = "tools"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """
     How a question is looked up: what else is asked for it, and what is preferred among what may come.
@@ -42,7 +44,7 @@ class Plan:
     teller: Teller = Teller.ANYONE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Query:
     """
     What to look for, where, and what must not come.
@@ -72,7 +74,7 @@ class Query:
     plan: Plan | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Memory:
     """One passage of a stored message. `start` and `stop` are character offsets into the message's text."""
 
@@ -90,7 +92,7 @@ class Memory:
     follows: int = 0  # the occurrence whose passage stands before it in its conversation; 0: it is the first
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """
     A memory with its score and, per signal, its 1-based rank (0 = not listed) and raw score.
@@ -104,7 +106,7 @@ class Candidate:
     probability: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recalled:
     """
     What the indexes answered. `admitted` False: looked, and nothing was relevant.

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from proxy.domain.frozen import frozen
+
 Json = dict[str, Any]
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
@@ -18,7 +20,7 @@ REQUEST_HEADER = b"x-palimpsest-request"
 """The id of a request: inside the proxy among the headers of the request, and on the answer to it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCall:
     """One call an assistant message makes; `arguments` is the JSON text as sent."""
 
@@ -27,7 +29,7 @@ class ToolCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Message:
     """
     One message, read but not changed.
@@ -51,7 +53,7 @@ class Message:
         return self.role in ("system", "developer")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """
     Where the elements of its list stand in a body: from `first` to `last`, with what stands between them.
@@ -93,7 +95,7 @@ class Chat:
         return tuple(m for m in self.messages if not m.is_instruction)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Completion:
     """What was heard of one answer: its message (None: nothing readable), and the prompt tokens that it was billed."""
 
@@ -103,7 +105,7 @@ class Completion:
     part_ids: tuple[str, ...] = ()  # by which they may stand for its parts, where the provider keeps them
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fingerprint:
     """
     Two keyed 63-bit hashes of one normalised message.
@@ -116,7 +118,7 @@ class Fingerprint:
     opening: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Insertion:
     """
     Text to add to a request.
@@ -130,7 +132,7 @@ class Insertion:
     role: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TooLong:
     """
     A provider's refusal of a prompt for its length.

@@ -4,12 +4,11 @@ Standing facts: those that hold for whoever sends a request, looked up to be tol
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from proxy.domain.facts import Fact, FactScope
+from proxy.domain.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FactQuery:
     """
     Whose facts to look up for one request.
@@ -23,7 +22,7 @@ class FactQuery:
     told: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stated:
     """One message that states a value, or what a tool was told (occurrence and fingerprint 0)."""
 
@@ -33,7 +32,7 @@ class Stated:
     full: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StandingFact:
     """A fact, all that state it, and what states other values of its slot, the newest first."""
 
@@ -42,7 +41,7 @@ class StandingFact:
     earlier: tuple[Stated, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StandingFacts:
     """
     The facts that hold, pinned ones first and then the newest; and those of `FactQuery.told` that are over.

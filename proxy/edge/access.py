@@ -8,12 +8,12 @@ rebinding) is recognised by its `Host`; a reverse proxy that would let the world
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from hmac import compare_digest
 
 from proxy.core.caller.credentials import presented
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.domain import RawHeaders
+from proxy.domain.frozen import frozen
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -28,7 +28,7 @@ FORWARDED = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Caller:
     """A caller with access: to one tenant, or with "" (the operator) to all."""
 
@@ -36,7 +36,7 @@ class Caller:
     is_read_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refusal:
     """A refused caller; the text says what to try."""
 
@@ -44,7 +44,7 @@ class Refusal:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Access:
     """
     The access rules of a proxy.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from urllib.parse import parse_qs
 
 import structlog
@@ -18,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from proxy.core.caller.proxy_keys import ProxyKeys
 from proxy.domain import Ending, Mode, RawHeaders
+from proxy.domain.frozen import frozen
 from proxy.edge.copies import Copies
 from proxy.edge.first_look import BufferedAnswer
 from proxy.edge.http import CUT, LEAVING
@@ -45,7 +45,7 @@ _STRANGE_PATH = re.compile(r"^[^/]|//|\\|%5[cC]|(?:/|%2[fF])(?:\.|%2[eE]){1,2}(?
 TIMED_OUT, UNREACHABLE = "upstream_timeout", "upstream_unreachable"  # codes of errors in the upstream's place
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outgoing:
     """A request as it goes upstream. `sent` is what the client sent, headers and body; None: the same."""
 

@@ -11,13 +11,13 @@ Other programs send the address that they were given as `Host`, and neither of t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy.domain import RawHeaders
+from proxy.domain.frozen import frozen
 from proxy.edge.access import LOCAL_NAMES
 from proxy.edge.relay import Relay
 from proxy.edge.request_id import request_id
@@ -30,7 +30,7 @@ CONTAINER_NAMES = frozenset({"host.docker.internal", "host.containers.internal"}
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Objection:
     """The reason for a refusal: a word for programs, a text for people."""
 

@@ -10,12 +10,12 @@ it is not even read.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from proxy.core.recall.ranking import PassageTable, Rows
 from proxy.domain import Reach
+from proxy.domain.frozen import frozen
 from proxy.store.connection import Ask
 from proxy.store.passages import last_passage
 from proxy.store.scope import Scope
@@ -30,7 +30,7 @@ KNOWN_ROWS = 1_000_000  # of these terms together, 8 MB
 UNKNOWN: tuple[int, Rows] = (0, np.empty(0, np.int64))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """Terms with the rows of the table that hold them; and the terms that nothing on the table holds."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -19,6 +18,7 @@ from proxy.core.consolidation.strength import Viewer, visible
 from proxy.core.recall.keys import ItemVectors, by_items, by_relations, related_terms
 from proxy.core.recall.ranking import Floats, PassageTable, Rows
 from proxy.domain import Reach
+from proxy.domain.frozen import frozen
 from proxy.index.full_text import find
 from proxy.store.changes import ITEMS
 from proxy.store.connection import Ask, Row
@@ -32,7 +32,7 @@ KEPT_SCOPES = 16  # those asked about last; of 10,000 items each some 15 MB
 Which = Literal["off", "items", "graph", "both"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Keys:
     """What leads to the passages of a scope; `relations` by word."""
 

@@ -8,11 +8,12 @@ it again when it comes back as the result of a tool.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 
 from proxy.domain import BLOCK_CLOSE, BlockKind, Fact, FactCategory, FactScope, Mode, Reach, Speaker
+from proxy.domain.frozen import frozen
 from proxy.errors import PolicyError
 from proxy.mcp.tools import NO_REACH, ToolError
 from proxy.memory.facts import FactInput, Facts
@@ -25,7 +26,7 @@ EVERYWHERE = "*"  # every project of the user
 NOTHING = "nothing is known of this"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToldFacts:
     """What a tool returns: `text` tells the facts, in the same order."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import orjson
@@ -19,6 +19,7 @@ from proxy.core.block.packing import READING, pack
 from proxy.core.caller.identity import tenant_key
 from proxy.core.recall.generosity import DEMANDS
 from proxy.domain import BLOCK_CLOSE, BlockKind, Budget, Candidate, Head, Json, Query, Reach, Recalled, Speaker
+from proxy.domain.frozen import frozen
 from proxy.memory.forgetting import Forgetting
 from proxy.memory.recall import Recall
 from proxy.memory.targets import target_of
@@ -54,7 +55,7 @@ class ToolError(Exception):
     """A call that cannot be answered. The text says why, and what to try."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """One message of a result: `id` is what `fetch` takes."""
 
@@ -65,7 +66,7 @@ class Result:
     probability: float | None = None  # of answering the question
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quotation:
     """What a tool returns: `text` quotes the messages, `results` says where each comes from, in the same order."""
 

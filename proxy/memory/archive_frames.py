@@ -14,11 +14,12 @@ from asyncio import StreamReader
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from copyreg import dispatch_table
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
 from proxy.domain import Block, Ending, Fingerprint, Message, NewMessage, Shape, ToolCall, Turn, Whole
+from proxy.domain.frozen import frozen
 from proxy.memory.archive_writer import WriterState
 from proxy.memory.write_batch import Outcome, RequestItem
 from proxy.settings.policy import Policy
@@ -28,7 +29,7 @@ READ_BYTES = 256 * 1024  # at a time: all that has come, as a rule
 HEADER = struct.Struct("!I")  # bytes of the value that follows; an answer has 8 MB at most
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Begin:
     """The first frame to the process: all that it goes by."""
 
@@ -37,7 +38,7 @@ class Begin:
     redacts: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnswerFrame:
     """An `AnswerItem`; without its turn, where that was sent with its request."""
 
@@ -53,14 +54,14 @@ class AnswerFrame:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Redacts:
     """Another policy: whether credentials are replaced from now on."""
 
     redacts: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Told:
     """What the process says: what it has done with, how it is, and calls of counters, each a name and arguments."""
 

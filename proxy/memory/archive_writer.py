@@ -12,7 +12,6 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from time import monotonic, perf_counter
 from typing import Protocol
 
@@ -22,6 +21,7 @@ from proxy.core.archive.records import heard_of, record_of
 from proxy.core.caller.identity import tenant_key
 from proxy.core.redaction.redaction import is_withheld, redact
 from proxy.domain import Completion, SetAside
+from proxy.domain.frozen import frozen
 from proxy.errors import DataFault, MemoryFault
 from proxy.memory.answer_counts import count_answer
 from proxy.memory.readers import SLOW_SECONDS, Readers
@@ -45,7 +45,7 @@ Report = Callable[[Sequence[Outcome]], None]
 """Told what has been done with, after each transaction."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WriterState:
     """How a writer is at one moment."""
 

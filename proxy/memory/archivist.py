@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from sys import getsizeof
 from time import monotonic
@@ -19,6 +19,7 @@ from time import monotonic
 import structlog
 
 from proxy.domain import Ending, RawHeaders, Turn
+from proxy.domain.frozen import frozen
 from proxy.memory.archive_writer import Writer
 from proxy.memory.late_turn import LateTurn
 from proxy.memory.memory_spans import create_span
@@ -36,7 +37,7 @@ NO_ANSWER = (Ending.REFUSED, Ending.UNANSWERED)
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Taken:
     """A request or an answer that is not on the disk yet."""
 

@@ -12,12 +12,12 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from proxy.core.caller.identity import tenant_key
+from proxy.domain.frozen import frozen
 from proxy.errors import MemoryFault, PolicyError, faults
 from proxy.memory.forgetting import Forgetting
 from proxy.ports import Clock
@@ -33,7 +33,7 @@ WORKSHOP = ".restore-"
 ASIDE = "replaced-"  # beginning of the folder's name that a restoration moves aside what was there
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Restored:
     """What a restoration has put in place."""
 

@@ -12,7 +12,6 @@ import asyncio
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -31,6 +30,7 @@ from proxy.core.consolidation.queues import (
     word_vector,
 )
 from proxy.domain import Json
+from proxy.domain.frozen import frozen
 from proxy.memory.consolidation_batches import ASKED_ITEMS, BATCH_ITEMS, Batches, Outcome
 from proxy.memory.relating import Relater, RelationJudge
 from proxy.ports import Clock, Counts, Embedder, Vectors
@@ -47,7 +47,7 @@ SLOT_LIKENESS = 0.0  # of items that state the same slot, however little alike t
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Which:
     """Whose items are meant; "" all. `tenant` is a name."""
 
@@ -62,6 +62,9 @@ class Which:
             and self.user in (None, group.user)
             and self.scope in (None, group.scope)
         )
+
+
+EVERYTHING = Which()
 
 
 class Judge(RelationJudge, Protocol):
@@ -102,7 +105,7 @@ class Consolidator:
     def __repr__(self) -> str:
         return f"<Consolidator {self._database!r}>"
 
-    async def run(self, which: Which = Which(), dry_run: bool = False, seconds: float | None = None) -> Outcome:
+    async def run(self, which: Which = EVERYTHING, dry_run: bool = False, seconds: float | None = None) -> Outcome:
         """
         Consolidate what is meant.
 

@@ -8,7 +8,7 @@ import functools
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from proxy.core.archive.chunking import query_terms, terms
@@ -16,6 +16,7 @@ from proxy.core.caller.identity import tenant_key
 from proxy.core.facts.marks import ID_BYTES, told_id
 from proxy.core.redaction.redaction import redact, stored_name
 from proxy.domain import Fact, FactCategory, FactScope, Reach, ToldFact
+from proxy.domain.frozen import frozen
 from proxy.errors import PolicyError
 from proxy.ports import Clock
 from proxy.settings.policy import Policy
@@ -33,7 +34,7 @@ ANY = "*"  # in a pattern
 OFF = "facts.policy is off: nothing is kept of what is told"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FactInput:
     """A fact as somebody tells it. Times in Unix seconds; `tool` and `who` say which tool was called by whom."""
 

@@ -34,6 +34,7 @@ from proxy.domain import (
     ToldFact,
     Turn,
 )
+from proxy.domain.frozen import frozen
 from proxy.errors import DataFault, PolicyError, WireError
 from proxy.settings.policy import RetentionPolicy
 from proxy.store.arrivals import Arrival, Arrivals, Written, known, without_words
@@ -63,7 +64,7 @@ log = structlog.get_logger()
 Clean = Callable[[str], str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Destination:
     """Whose the imported turns become. "" keeps what the file says."""
 

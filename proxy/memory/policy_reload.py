@@ -11,12 +11,12 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import structlog
 
+from proxy.domain.frozen import frozen
 from proxy.errors import MemoryFault, PolicyError
 from proxy.ports import Clock, Counts
 from proxy.settings import load
@@ -34,7 +34,7 @@ Apply = Callable[[Policy, int], Awaitable[None]]
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reload:
     """What became of one attempt. `refused` says why nothing changed; "" it was accepted."""
 

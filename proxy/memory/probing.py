@@ -14,7 +14,7 @@ import asyncio
 import functools
 import random
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from time import monotonic
 from typing import Protocol
@@ -29,6 +29,7 @@ from proxy.core.recall.gaps import GapEstimate, ProbeStage, estimate
 from proxy.core.recall.generosity import DEMANDS
 from proxy.core.recall.probes import Probe, answers, probe
 from proxy.domain import BlockKind, Query, Reach, Recalled, Tier
+from proxy.domain.frozen import frozen
 from proxy.errors import MemoryFault
 from proxy.index.passage_tables import PassageTables
 from proxy.memory.decider import RECALL_LIMIT
@@ -99,7 +100,7 @@ class Aside:
         return await self._model.embed_passages(texts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DrawnProbe:
     """A probe of a message, with the passages that hold its answer; `message` None: of a turn that was set aside."""
 
@@ -108,7 +109,7 @@ class DrawnProbe:
     passages: tuple[Row, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Round:
     """What is asked in one round, and the scope that all of it is in."""
 

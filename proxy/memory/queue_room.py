@@ -4,12 +4,11 @@ The room of the archive's queue: how many turns may wait to be written, and how 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from proxy.domain.frozen import frozen
 from proxy.ports import Counts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArchiveLimits:
     """How much may wait to be written, and for how long an answer waits for it."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from proxy.core.reading import Reading
 from proxy.domain import Growing, Speaker
+from proxy.domain.frozen import frozen
 from proxy.ports import Wire
 from proxy.wire.layout import repeats, same_bytes
 
@@ -22,7 +22,7 @@ OF_OPENING = 32  # readings whose bodies begin alike, at most
 COMPARED = 4  # of these, the newest are compared with a request that continues none of them whole
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summed:
     """Numbers, one for each message, and their sum."""
 
@@ -39,7 +39,7 @@ class Summed:
         return Summed(self.each.then(kept, further), self.total - gone + sum(further))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Read:
     """One request as it was read, with the tokens of each message and of the tools (`TokenCounter.messages`)."""
 

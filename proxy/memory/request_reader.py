@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import compress, count
 from operator import is_not
 
@@ -23,6 +23,7 @@ from proxy.core.conversation import FAILED, Rules
 from proxy.core.history.link_keys import reply_links
 from proxy.core.reading import Reading
 from proxy.domain import Chat, Fingerprint, Follows, Growing, Json, Note, RawHeaders, Speaker
+from proxy.domain.frozen import frozen
 from proxy.memory.off_loop import INLINE_BYTES, OffLoop
 from proxy.memory.recent_readings import Read, RecentReadings, Summed
 from proxy.ports import Counts, Wire
@@ -42,7 +43,7 @@ NOTHING = Summed.of(())
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Passed:
     """A request that memory has no part in: why, and the model that it asks ("" where that was not read)."""
 

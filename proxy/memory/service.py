@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Literal, Protocol
@@ -22,6 +22,7 @@ import structlog
 from proxy.assist.assistants import ModelAssistants
 from proxy.assist.consolidator import ModelConsolidator
 from proxy.domain import Mode, Turn
+from proxy.domain.frozen import frozen
 from proxy.embedding.embedder import LocalEmbedder, Use
 from proxy.errors import MemoryFault
 from proxy.memory.archive import Archive
@@ -89,7 +90,7 @@ class LocalModel(QuietModel, Protocol):
         """End its threads and processes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryState:
     """How memory is at one moment."""
 

@@ -9,13 +9,14 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from proxy.core.archive.tombstones import scope_print
 from proxy.core.redaction import redaction
 from proxy.domain import HeadFlag, Json
+from proxy.domain.frozen import frozen
 from proxy.errors import PolicyError
 from proxy.store.database import Database
 from proxy.store.selection import Plan, Target, counts, is_stored_name, last_occurrence, plans, resent
@@ -32,7 +33,7 @@ Step = Callable[[Plan, float], Awaitable[None]]
 """Does its part for one tenant; what came later than the time, in Unix seconds, is not meant."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Preview:
     """What an erasure would take: rows by store, summed over tenants."""
 

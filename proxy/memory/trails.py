@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from proxy.core.archive.chunking import ASKS, query_terms, terms
@@ -17,6 +17,7 @@ from proxy.core.recall.generosity import DEMANDS
 from proxy.core.recall.trail import Held, Trace
 from proxy.core.recall.utterance import QUESTION_MARKS
 from proxy.domain import BlockKind, Budget, Candidate, Note, Query, Reach, Recalled
+from proxy.domain.frozen import frozen
 from proxy.ports import Retriever
 from proxy.settings.policy import Policy
 from proxy.store.branch_heads import head_after, head_of
@@ -40,7 +41,7 @@ OTHERS = 200  # messages of other conversations looked at: their ids are a hint,
 CANDIDATES = 200  # looked at: twice as many as a request takes into account
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     """How the conversation stood at the turn."""
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from proxy.domain import Ending, Heard, Record, Turn
+from proxy.domain.frozen import frozen
 from proxy.ports import Wire
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _TurnItem:
     """What is to be written of a turn."""
 
@@ -31,12 +32,12 @@ class _TurnItem:
         return self.turn.conversation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequestItem(_TurnItem):
     """A request that is to be written."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnswerItem(_TurnItem):
     """An answer that is to be written, as it was overheard."""
 
@@ -52,7 +53,7 @@ Result = Record | Heard | Exception
 """What became of reading an item; an exception where it cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """An item that has been done with: it is on the disk, or never will be."""
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import orjson
 
 from proxy.domain import Json, ToolCall
+from proxy.domain.frozen import frozen
 
 CHARS_PER_TOKEN = 4  # rule of thumb for English; usage must be plausible, not right
 PIECE_CHARS = 24  # a streamed delta: a few words, as providers send
@@ -18,7 +19,7 @@ OPAQUE_BYTES = 48  # of a signature or of encrypted content; longer ones behave 
 MODELS = ("gpt-4o", "gpt-4o-mini")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reply:
     """
     One scripted answer.
@@ -47,7 +48,7 @@ class Reply:
         return len(self.text) // CHARS_PER_TOKEN + 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Received:
     """A request as it reached the upstream."""
 

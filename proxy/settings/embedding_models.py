@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from proxy.domain.frozen import frozen
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
@@ -39,7 +40,7 @@ _PREFIXES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EmbeddingModel:
     """
     One model, as its publisher describes it.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_origin
@@ -17,6 +16,7 @@ from typing import Any, get_origin
 import yaml
 from pydantic import ValidationError
 
+from proxy.domain.frozen import frozen
 from proxy.errors import PolicyError
 from proxy.settings.describe import Location, allowed, nearest, settings_by_path
 from proxy.settings.embedding_models import embedding_model, mistaken
@@ -60,7 +60,7 @@ UPSTREAM = "upstream"  # one more short name: the URL of the only upstream
 Tree = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Layer:
     """The settings of one origin, under the name that the operator knows it by."""
 

@@ -4,20 +4,20 @@ Prices of language models, read from the table that the litellm package carries,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from proxy.domain.frozen import frozen
 from proxy.settings.policy import AssistantPolicy
 
 TABLE_FILE = "model_prices_and_context_window_backup.json"
 MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Price:
     """US dollars a token."""
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from typing import Any
 
+from proxy.domain.frozen import frozen
 from proxy.errors import PolicyError
 from proxy.settings.describe import settings_by_path
 from proxy.settings.load import validated
@@ -24,7 +24,7 @@ OWN_PLACE = ("listen.host", "listen.port")  # of one process among several that 
 DIGEST_CHARS = 12  # 48 bits: tells the policies of one installation apart, and can be read out
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """A policy that may take the place of the one in force; dotted paths of what differs in it, and of what waits."""
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from proxy.domain.frozen import frozen
 from proxy.errors import PolicyError
 from proxy.settings.load import CONFIG_ENV, SOURCE_ENV, TOKEN_FILE_ENV, load, preset_or_file
 from proxy.settings.policy import Policy
@@ -19,7 +20,7 @@ from proxy.settings.policy import Policy
 MISSING = b"missing"  # in place of the content of a file that cannot be read
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """Where a policy comes from, beside the environment. `file` is None where there is none: nothing can change."""
 

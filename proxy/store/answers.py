@@ -8,13 +8,13 @@ long. Of a tenant whose credential nobody has vouched for yet, nothing is kept.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil
 
 import orjson
 
 from proxy.core.block.pressure import CHARS_PER_TOKEN
 from proxy.domain import Bare, Ending, Entry, Heard
+from proxy.domain.frozen import frozen
 from proxy.store.branch_heads import to_listing
 from proxy.store.connection import Transaction
 from proxy.store.diffs import decode_kept, encode_kept, message_list
@@ -31,7 +31,7 @@ from proxy.store.tombstones import ERASED_TURN, without_passages, without_query,
 from proxy.wire.values import dumps
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Open:
     """A written request that has no answer yet."""
 

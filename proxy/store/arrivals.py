@@ -15,6 +15,7 @@ import orjson
 
 from proxy.core.archive.tombstones import Sent, resends
 from proxy.domain import Answer, Block, Entry, HeadFlag, Heard, Record, Whole
+from proxy.domain.frozen import frozen
 from proxy.store.answers import write_answers
 from proxy.store.connection import Ask, Row, Transaction
 from proxy.store.diffs import message_list
@@ -39,7 +40,7 @@ FROM json_each(?) AS asked CROSS JOIN occurrence ON occurrence.id = asked.value
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arrival:
     """A turn that is imported, ready but for what it keeps of earlier ones; its answer, unless it is under way."""
 
@@ -62,7 +63,7 @@ class Written:
         self.erased += other.erased
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Standing:
     """How the conversation stood after a turn."""
 

@@ -4,10 +4,11 @@ Counters of what language models used in each role of memory, by day and tenant,
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from datetime import UTC, datetime, timedelta
 
 from proxy.domain import AssistRole
+from proxy.domain.frozen import frozen
 from proxy.store.connection import Ask, Transaction
 
 KEPT_DAYS = 90  # a quarter's bill
@@ -22,7 +23,7 @@ ON CONFLICT DO UPDATE SET calls = calls + excluded.calls, failures = failures + 
 SUMS = "sum(calls), sum(failures), sum(prompt_tokens), sum(completion_tokens), sum(dollars)"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AssistUsage:
     """Calls, those of them that failed, and what they used."""
 

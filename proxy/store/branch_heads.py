@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain
 
 import orjson
 
 from proxy.domain import Event, Head, Role, Shape, StoredBlock, Turn
+from proxy.domain.frozen import frozen
 from proxy.store.connection import Ask, Row
 from proxy.store.diffs import message_list
 
@@ -62,7 +62,7 @@ Listed = tuple[int, int, int, int]
 """One message of a listing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parent:
     """The turn that a new one continues. `tail` is None where another turn has replaced its head."""
 

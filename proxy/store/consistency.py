@@ -11,7 +11,6 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
@@ -20,6 +19,7 @@ import orjson
 from proxy.core.archive.chunking import SCOPE_MARK, digest, scope_terms
 from proxy.core.archive.records import is_findable
 from proxy.domain import HeadFlag, Role, Shape
+from proxy.domain.frozen import frozen
 from proxy.errors import MemoryFault, faults
 from proxy.store.branch_heads import LISTED, WIDTH, int64_of, to_listing
 from proxy.store.connection import Ask, Transaction
@@ -106,7 +106,7 @@ class Repair(StrEnum):
     FACTS = "facts without a source and blocks that tell them are removed, and messages state theirs again"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """Something that is wrong: how often, in words, and what puts it right."""
 
@@ -115,7 +115,7 @@ class Finding:
     repair: Repair
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Examination:
     """What was examined, and what is wrong with it."""
 

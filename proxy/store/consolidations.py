@@ -5,9 +5,9 @@ The log of consolidation as rows: what each run did to which item, and why; and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from proxy.domain.frozen import frozen
 from proxy.store.changes import ITEMS, count
 from proxy.store.connection import Ask, Transaction
 from proxy.store.graph import forget_unused
@@ -40,7 +40,7 @@ SELECT json_group_array(id) FROM (SELECT id FROM spent LIMIT ?2)
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Run:
     """One run that changed something. Times in Unix seconds; `undone_at` 0: it stands."""
 
@@ -54,7 +54,7 @@ class Run:
     related: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """What a run did to an item: the item that stands for it (0 none), what, and why."""
 
@@ -66,7 +66,7 @@ class Step:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Action:
     """What is to become of an item."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import structlog
@@ -19,6 +18,7 @@ import structlog
 from proxy.core.archive.chunking import digest
 from proxy.core.archive.records import is_findable
 from proxy.domain import HeadFlag, Role
+from proxy.domain.frozen import frozen
 from proxy.errors import DataFault
 from proxy.ports import Clock, Vectors
 from proxy.store.connection import Row, Transaction
@@ -72,7 +72,7 @@ WHERE occurrence.id = ?
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waiting:
     """A passage that waits for its vector."""
 

@@ -9,10 +9,10 @@ else it keeps is named by its occurrence, `[position, occurrence]`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import orjson
 
+from proxy.domain.frozen import frozen
 from proxy.store.connection import Ask
 
 # A turn that keeps nothing of its parent's listing needs no parent to be rebuilt: the walk ends there.
@@ -31,7 +31,7 @@ FROM json_each(?) AS chain JOIN occurrence ON occurrence.turn = chain.value
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MessageList:
     """What one turn carried, as occurrences: its whole message list by position, and its listing."""
 

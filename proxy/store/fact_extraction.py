@@ -9,12 +9,12 @@ number goes back to the beginning; until a message has its turn again, it keeps 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from proxy.core.archive.records import is_findable
 from proxy.core.facts.extraction import TOOL_ROLES
 from proxy.core.facts.marks import Statement, fact_id, marks, place_print
 from proxy.domain import FactProposal, HeadFlag, Role
+from proxy.domain.frozen import frozen
 from proxy.store.connection import Ask, Row, Transaction
 from proxy.store.erasure import put_zeros
 from proxy.store.messages import ids
@@ -60,7 +60,7 @@ WHERE occurrence IS NULL AND place IS NULL
 IN_RANGE = "occurrence > ?1 AND occurrence <= ?2"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """A stored message, as the extraction reads it."""
 
@@ -89,7 +89,7 @@ class Source:
         return self.role in TOOL_ROLES or (self.role == "user" and self.request == Role.MAIN)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Claim:
     """Messages that one worker was given: behind occurrence `after`, up to `last`; its lease ends at `until_ms`."""
 

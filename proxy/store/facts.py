@@ -15,6 +15,7 @@ from math import inf
 import orjson
 
 from proxy.domain import Fact, FactCategory, FactOrigin, FactScope, FactSource, Reach
+from proxy.domain.frozen import frozen
 from proxy.store.connection import Ask, Row
 from proxy.store.messages import ids
 
@@ -70,7 +71,7 @@ fact.id IN (
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FactFilter:
     """
     Which facts are meant; what is given restricts together. `tenant` "": of all; None: whichever user or project.
@@ -179,7 +180,7 @@ def _conditions(category: FactCategory | None, pattern: str) -> tuple[list[str],
     return conditions, args
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """
     What a scope may see, as conditions on `fact` and their arguments.

@@ -8,12 +8,12 @@ Evidence that is retired, or superseded by a newer value, does not count; what w
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 import orjson
 
 from proxy.core.consolidation.relations import Edge, Node, is_hidden, names_of
 from proxy.core.consolidation.strength import Evidence
+from proxy.domain.frozen import frozen
 from proxy.store.connection import Ask, Transaction
 from proxy.store.items import HIDDEN
 from proxy.store.messages import ids
@@ -55,7 +55,7 @@ PEOPLE = "SELECT DISTINCT user FROM conversation WHERE tenant = ? AND user <> ''
 SPEAKERS = "SELECT DISTINCT tags FROM memory WHERE tenant = ? AND (tags LIKE '%: %' OR tags LIKE '%:')"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredEdge:
     """An edge and what speaks for it."""
 

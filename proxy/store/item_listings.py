@@ -5,11 +5,11 @@ Items and relations page by page, for operators and programs. A tenant of "" mea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
+from proxy.domain.frozen import frozen
 from proxy.store.connection import Ask
 from proxy.store.items import HIDDEN, IN_USE
 
@@ -29,7 +29,7 @@ NAMES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ItemFilter:
     """Which items are listed; "" and 0 are all."""
 
@@ -39,7 +39,7 @@ class ItemFilter:
     scope: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ItemPage:
     """Items, the newest first, and the id in front of which the next page begins; 0: this is the last one."""
 

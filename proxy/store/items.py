@@ -8,12 +8,12 @@ repeats, an older value) is in use again from then on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from proxy.domain import HeadFlag
+from proxy.domain.frozen import frozen
 from proxy.domain.items import Item, SourceMessage, Span
 from proxy.ports import Vectors
 from proxy.store.changes import ITEMS, count
@@ -80,7 +80,7 @@ ORDER BY 1, 3, 5, 4
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waiting:
     """A conversation with messages that no writer has read: when the newest was said, and how long they are."""
 
@@ -91,7 +91,7 @@ class Waiting:
     chars: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group:
     """
     The items that are compared with each other: those of one user in one project, or of one conversation of nobody's.
@@ -106,7 +106,7 @@ class Group:
     scope: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredItem:
     """An item that is in use. Times in Unix seconds; `role` is who said its newest source."""
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from proxy.core.archive.chunking import TELLS
 from proxy.domain import HeadFlag
+from proxy.domain.frozen import frozen
 from proxy.store.connection import Ask, Row
 from proxy.store.messages import ids
 
@@ -133,7 +133,7 @@ Listed = Mapping[str, Any]
 """One thing that is stored, by the names of its fields."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filter:
     """What is listed; "" and None restrict nothing. Times are Unix seconds: from `since` on, and before `until`."""
 
@@ -149,7 +149,7 @@ class Filter:
     until: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """So many things, and the id behind which the next page begins; 0: there is none."""
 

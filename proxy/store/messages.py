@@ -6,17 +6,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import orjson
 
 from proxy.core.archive.chunking import SCOPE_MARK, scope_terms
 from proxy.domain import Entry, HeadFlag, Passage
+from proxy.domain.frozen import frozen
 from proxy.store.connection import Ask, Row, Transaction
 from proxy.store.item_erasure import forget_items, items_said_in
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewOccurrence:
     """One message in one place of one conversation."""
 
@@ -30,7 +30,7 @@ class NewOccurrence:
     retirement: int = 0  # that this message belongs to; 0 none
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OccurrencePassages:
     """The passages of one occurrence."""
 
@@ -50,7 +50,7 @@ def ids(values: Iterable[int]) -> str:
     return orjson.dumps(list(values)).decode()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Said:
     """A stored message as it is shown: where it stands, who said what, and when (Unix seconds)."""
 

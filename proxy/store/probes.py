@@ -4,10 +4,9 @@ Probes as rows: which messages may be asked for, where their answers stand, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from proxy.core.recall.gaps import GapEstimate, estimate
 from proxy.domain import BLOCK_OPEN, HeadFlag
+from proxy.domain.frozen import frozen
 from proxy.store.connection import Ask, Row, Transaction
 
 KEPT = 200  # probes that make an estimate: its 95 % interval is then 7 points to either side at most
@@ -30,7 +29,7 @@ WHERE memory.occurrence = ? AND memory.start <= ? AND memory.stop >= ? ORDER BY 
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProbedMessage:
     """A stored message that may be asked for, and whose it is; row ids but for `public`, a conversation's public id."""
 

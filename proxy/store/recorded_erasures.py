@@ -11,11 +11,11 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from proxy.core.archive.tombstones import scope_print
 from proxy.domain import HeadFlag
+from proxy.domain.frozen import frozen
 from proxy.errors import faults
 from proxy.store.connection import Ask, Row, Transaction
 from proxy.store.selection import Plan
@@ -38,7 +38,7 @@ SELECT id, full, created_at FROM occurrence WHERE conversation = ? AND flags & {
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Erasures:
     """Tombstones (full, after, conversation, opening, at), whose past was erased (print, at), and facts (mark, at)."""
 

@@ -16,13 +16,14 @@ import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
+from proxy.domain.frozen import frozen
 from proxy.errors import MemoryFault, faults
 from proxy.store.connection import Ask
 from proxy.store.holdings import WORDS
@@ -40,7 +41,7 @@ MIXER = np.uint64(0x9E3779B97F4A7C15)
 Words = npt.NDArray[np.uint64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remains:
     """What a look at the disk found. `left` counts samples that nothing stored explains: 0 is the proof."""
 
@@ -87,7 +88,7 @@ def files_of(database: Path) -> list[Path]:
     return sorted(f for f in beside if f.is_file() and (f.name.startswith(database.name) or f.suffix == ".log"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Searched:
     """Files that were searched, their bytes, and the samples that stand in them, by number."""
 

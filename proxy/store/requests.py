@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import orjson
 
 from proxy.core.archive.tombstones import Sent, Tombstone, resends
 from proxy.domain import HeadFlag, LinkKind, Record, Role, Turn, Whole
+from proxy.domain.frozen import frozen
 from proxy.store.branch_heads import (
     MAX_TAIL_MESSAGES,
     ROW_BYTES,
@@ -104,7 +105,7 @@ def write_requests(transaction: Transaction, records: Sequence[Record]) -> list[
     return _write(transaction, requests)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Request:
     """One request with every name resolved. What it carries is `whole`, or else `kept` and `placed`."""
 
@@ -386,7 +387,7 @@ def _write_heads(transaction: Transaction, requests: Sequence[_Request]) -> None
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Stands:
     """How a conversation stands after a request, as the columns of a head."""
 

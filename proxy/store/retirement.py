@@ -8,11 +8,11 @@ anew and get the ids that they had.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from proxy.core.archive.chunking import digest
 from proxy.core.archive.records import is_findable
 from proxy.domain import HeadFlag, Role
+from proxy.domain.frozen import frozen
 from proxy.errors import MemoryFault
 from proxy.store.connection import Ask, Row, Transaction
 from proxy.store.derived import REBUILD
@@ -35,7 +35,7 @@ WHERE retired.retirement = ? ORDER BY retired.occurrence LIMIT ?
 DUE = "SELECT id FROM retirement WHERE until <= ? ORDER BY id LIMIT 1"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Retirement:
     """What was retired together. `tenant` "": of several tenants. Times in Unix seconds."""
 

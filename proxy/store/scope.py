@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from proxy.core.archive.chunking import scope_terms
 from proxy.domain import Query, Reach
+from proxy.domain.frozen import frozen
 from proxy.store.connection import Ask
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scope:
     """
     A reach with the row ids that it means. Equal scopes look at the same passages.

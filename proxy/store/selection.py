@@ -5,12 +5,12 @@ The meaning of a request to forget: conversations as a whole, and single message
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import orjson
 
 from proxy.domain import HeadFlag
+from proxy.domain.frozen import frozen
 from proxy.store.connection import Ask
 from proxy.store.messages import ids
 from proxy.store.told_facts import told_by
@@ -30,7 +30,7 @@ SELECT id, public FROM meant ORDER BY id
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """
     What somebody wants forgotten; what is given restricts together. `tenant` "": whichever.
@@ -58,7 +58,7 @@ class Target:
         return bool(self.turn or self.number)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """What would go of one tenant. Messages by occurrence, those of whole conversations among them."""
 

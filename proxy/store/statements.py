@@ -5,11 +5,11 @@ Where a statement stands in the archive: messages that hold it, what is derived 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import orjson
 
 from proxy.domain import HeadFlag
+from proxy.domain.frozen import frozen
 from proxy.store.connection import Ask
 from proxy.store.messages import ids
 
@@ -41,7 +41,7 @@ FROM block JOIN turn ON turn.id = ?1 WHERE block.conversation = turn.conversatio
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Message:
     """A stored message; `turn` is its number in its conversation, from 1."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from proxy.core.archive.retention import SIDE_REQUESTS, TOOL_RESULTS, TURNS, Cutoffs
 from proxy.domain import HeadFlag
+from proxy.domain.frozen import frozen
 from proxy.store.connection import Ask, Transaction
 from proxy.store.messages import ids
 from proxy.store.tombstones import ERASED_TURN
@@ -57,7 +58,7 @@ WHERE conversation.tenant = ? AND quoted.value IN (SELECT value FROM json_each(?
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stored:
     """A conversation as a sweep meets it."""
 
@@ -86,7 +87,7 @@ class Due:
         return sorted(occurrence for listed in self.messages.values() for occurrence in listed)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileSize:
     """Bytes of the database file, and of those that hold something; whether the file can shrink by itself."""
 

@@ -4,15 +4,14 @@ Switches as rows: for whom memory is switched off, since when and why.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from proxy.domain.frozen import frozen
 from proxy.store.changes import SWITCHES, count
 from proxy.store.connection import Ask, Transaction
 
 EVERYBODY = ""  # in place of a tenant
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SwitchedOff:
     """Memory is off for a tenant, or for `EVERYBODY`."""
 

@@ -7,12 +7,12 @@ A told fact stands on its own and survives what is made again. It belongs to a u
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass
 
 import orjson
 
 from proxy.core.facts.marks import Statement, marks, marks_left, place_print, told_mark
 from proxy.domain import FactCategory, Reach, ToldFact
+from proxy.domain.frozen import frozen
 from proxy.store.connection import Ask, Row, Transaction
 from proxy.store.erasure import Erased, erase_blocks, put_zeros
 from proxy.store.facts import OWNER
@@ -79,7 +79,7 @@ LEFT JOIN occurrence ON occurrence.id = fact.occurrence WHERE fact.tenant = ?
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Same:
     """One row that states a fact: of a message (`occurrence`), or told (None)."""
 

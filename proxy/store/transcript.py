@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import orjson
 
 from proxy.domain import BlockKind, Ending, Event, HeadFlag, Json, Role
+from proxy.domain.frozen import frozen
 from proxy.store.connection import Ask, Row
 from proxy.store.diffs import decode_kept, message_list
 from proxy.store.messages import ids
@@ -52,7 +53,7 @@ SHEDDING = "SELECT DISTINCT shed FROM block WHERE shed IN (SELECT value FROM jso
 KEYS = "SELECT id, key FROM turn WHERE id IN (SELECT value FROM json_each(?))"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection:
     """Whose turns are exported; "" all of them."""
 
@@ -117,7 +118,7 @@ class Transcript:
             self.listings.popitem(last=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Read:
     """A turn as it was read, its messages named by occurrence."""
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import orjson
 import structlog
 
+from proxy.domain.frozen import frozen
 from proxy.errors import MemoryFault, faults
 from proxy.ports import Clock
 from proxy.settings.policy import PressurePolicy
@@ -30,7 +30,7 @@ LEARNT_SECONDS = 24 * 3600.0
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Learnt:
     tokens: int
     at: float

@@ -12,12 +12,13 @@ import shutil
 import tarfile
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
 
+from proxy.domain.frozen import frozen
 from proxy.errors import MemoryFault
 from proxy.transfer.files import UNREADABLE, File, packed
 from proxy.transfer.times import MAX_SECONDS
@@ -28,7 +29,7 @@ MODE = 0o600
 COPY_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Manifest:
     """What a backup holds. `secret_print` tells whether a secret is the right one, and nothing else of it."""
 

@@ -10,11 +10,11 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from proxy.domain.frozen import frozen
 from proxy.errors import MemoryFault
 
 if sys.version_info >= (3, 14):
@@ -30,7 +30,7 @@ UNREADABLE = (OSError, EOFError, zlib.error, zstd.ZstdError, zipfile.BadZipFile,
 """What reading a damaged or locked file raises; `RuntimeError`: an archive's member needs a password."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class File:
     """One file, or one member of an archive."""
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from proxy.domain import TURN_PREFIX, BlockKind, Ending, Event, Json, Role
+from proxy.domain.frozen import frozen
 
 ID_BYTES = 12  # of ids made of other programs' ids: no two ever share one
 
@@ -22,7 +22,7 @@ Run = tuple[int, int, int]
 """Position in this turn, index in the parent's listing (`store/diffs.py`), and how many messages follow each other."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PortableMessage:
     """A message that a turn brought. `raw` is its JSON as stored: credentials and inlined media are taken out."""
 
@@ -32,7 +32,7 @@ class PortableMessage:
     is_erased: bool = False  # only its role is left
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PortableBlock:
     """What was added to a turn's request, and the messages that it quotes."""
 
@@ -44,7 +44,7 @@ class PortableBlock:
     quotes: tuple[Place, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForgottenFact:
     """A fact that stays forgotten though its message is stored: text[start:stop] of the message states it."""
 
@@ -56,7 +56,7 @@ class ForgottenFact:
     is_shared: bool  # those who are not named share one memory
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PortableTurn:
     """
     One request and its answer, as a diff against its parent.

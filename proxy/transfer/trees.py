@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from proxy.domain import Ending, Event, Json, Role
+from proxy.domain.frozen import frozen
 from proxy.transfer.portable_turn import PortableMessage, PortableTurn, made_id
 from proxy.wire.message import is_aside, read_message
 
 INSTRUCTIONS = ("system", "developer")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """
     One place of a conversation's tree.
@@ -34,7 +35,7 @@ class Node:
     is_summary: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tree:
     """A conversation of another program: its name there, and its places, parents in front of their children."""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import orjson
 
 from proxy.domain import RawHeaders
+from proxy.domain.frozen import frozen
 from proxy.errors import UpstreamUnreachable
 from proxy.settings.policy import UpstreamPolicy
 
@@ -35,7 +35,7 @@ _LITELLMS_WORDS = re.compile(r"^(?:(?:litellm\.)?\w+Error: )*(?:\w+(?:Exception|
 _JSON_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProviderRefusal:
     """A provider's own error."""
 

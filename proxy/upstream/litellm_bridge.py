@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from proxy.domain import Json
+from proxy.domain.frozen import frozen
 
 CHAT_FIELDS = frozenset(
     {
@@ -63,7 +63,7 @@ BEFORE_THE_PROVIDER = ("response.created", "response.in_progress")
 Frames = AsyncGenerator[bytes, None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bridge:
     """
     One wire: `fields` go in, with what was `said` among them; `ask` calls a router of LiteLLM's with them and returns a

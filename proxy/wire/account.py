@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from proxy.domain import Json
+from proxy.domain.frozen import frozen
 from proxy.wire.json_body import object_in
 
 # Of a stream only the first event and those that tell something are parsed: a hundredth of it.
@@ -19,7 +19,7 @@ _TELLS = re.compile(rb'"usage"\s*:\s*\{|"(?:finish|stop)_reason"\s*:\s*"|"type"\
 _CACHE = ("cache_read_input_tokens", "cache_creation_input_tokens")  # Anthropic counts them beside `input_tokens`
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Account:
     """What a provider tells of an answer beside its text; None where it does not count, "" where it does not say."""
 

@@ -7,9 +7,9 @@ Providers know these by account. Where several tenants share one, an id of anoth
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
+from proxy.domain.frozen import frozen
 from proxy.errors import WireError
 
 # Method and path of what neither reads nor leaves anything that another caller could ask for.
@@ -33,7 +33,7 @@ _Object = tuple[tuple[str, Any], ...]
 """A JSON object as its pairs, in order: a key may stand there twice, and readers differ on which one counts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept:
     """What one request names."""
 

@@ -13,12 +13,13 @@ import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 import orjson
 
 from proxy.domain import Chat, Growing, Json, Layout, Message
+from proxy.domain.frozen import frozen
 
 OPENING_BYTES = 64  # of an element: tells those that could be the same
 SEARCHED = 4  # comparisons for each element of the other body, at most: thousands of results may begin alike
@@ -30,7 +31,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Known:
     """
     What of a body was read before, for `Wire.parse`.

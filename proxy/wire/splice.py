@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 import orjson
 
 from proxy.domain import Chat, Insertion, Layout
+from proxy.domain.frozen import frozen
 from proxy.errors import WireError
 
 _scan = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).raw_decode  # numbers need no value here
@@ -26,7 +27,7 @@ Edit = tuple[int, int, str]
 """Characters `start` to `stop` give way to the text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Form:
     """How one wire writes down what was said."""
 

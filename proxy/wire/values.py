@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from sys import getsizeof
 from typing import Any
 
 import orjson
 
 from proxy.domain import Json
+from proxy.domain.frozen import frozen
 
 DEEPEST = 500  # levels that a changed copy keeps; orjson reads 1,024, and stored messages are wrapped in a few more
 
@@ -87,7 +87,7 @@ def changed(value: Any, on_text: OnText, on_name: Callable[[str], str] = str) ->
     return whole[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Sign:
     """A piece of JSON that is no value."""
 

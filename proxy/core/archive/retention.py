@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from proxy.domain.frozen import frozen
 from proxy.settings.policy import FOREVER, UNLIMITED, RetentionPeriods, RetentionPolicy
 
 UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -20,7 +20,7 @@ TURNS, TOOL_RESULTS, SIDE_REQUESTS, EXPLAIN = KINDS = ("turns", "tool_results", 
 """What has a period: all messages, what tools answered, requests beside a conversation, records of decisions."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cutoffs:
     """What came before these times goes, Unix seconds; 0 keeps everything."""
 

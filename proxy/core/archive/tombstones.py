@@ -18,13 +18,13 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from proxy.domain import Turn
+from proxy.domain.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tombstone:
     """An erased message: its fingerprints, the `full` of the one before it (0: none), and where and when it stood."""
 
@@ -36,7 +36,7 @@ class Tombstone:
     retirement: int = 0  # 0: erased; else only retired, by this one
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sent:
     """A message of a request, in order."""
 

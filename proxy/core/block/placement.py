@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from proxy.domain import Block, Chat, Insertion, Lineage, StoredBlock
+from proxy.domain.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replay:
     """
     Earlier blocks, each with the index into `chat.messages` of the message that carries it.

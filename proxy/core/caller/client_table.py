@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from proxy.domain import Json
+from proxy.domain.frozen import frozen
 from proxy.errors import PolicyError
 
 Headers = Mapping[str, str]
@@ -19,7 +19,7 @@ Headers = Mapping[str, str]
 ID_CHARS = 200  # a longer id is no id: cut short it would be somebody else's, and hashing it would burn our time
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Signal:
     """
     One place on the wire where a client names something.
@@ -46,7 +46,7 @@ class Signal:
         return joined
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Signals:
     """The whole table."""
 

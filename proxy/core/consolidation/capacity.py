@@ -8,15 +8,16 @@ item: its messages stay in the archive, and are found as before.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import log2
+
+from proxy.domain.frozen import frozen
 
 CAPACITY_ITEMS = 10_000  # LightMem-SLM 3.3
 HALF_LIFE_DAYS = 30.0  # of what an item is worth while it is not used; a month, as people go back to things
 DAY_SECONDS = 86_400.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Use:
     """How an item was used. Times in Unix seconds."""
 

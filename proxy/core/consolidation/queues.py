@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy.typing as npt
 
 from proxy.core.archive.chunking import names, query_terms, terms
 from proxy.core.facts.extraction import proposals
+from proxy.domain.frozen import frozen
 
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -34,7 +34,7 @@ _EXACT = re.compile(r"\w*\d[\w.,:/@-]*\w|\d|\b(?:not|no|never|none|nor|without|c
 _SPEAKER = re.compile(r"^([A-Z]\w+)(?: [A-Z]\w+)?: ")  # "Ann: ...", as transcripts begin a line
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """
     An item as it is compared.
@@ -52,7 +52,7 @@ class Entry:
     slots: Mapping[tuple[str, str], str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """What becomes of an item beside a newer one, `heir`, and why, in words for the log."""
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
 
 from proxy.core.archive.chunking import STOP_WORDS, TIMES
+from proxy.domain.frozen import frozen
 
 VERSION = 1  # of these rules: items are read again when it rises
 
@@ -75,7 +75,7 @@ _OF_KIND = r"[a-z]{2,}(?:able|ible|ful|ous|ive|ic|al|ish|less|ent|ant|ed)"
 _IS = re.compile(rf"(?:^|(?<=[.!?,;] ))({_THING}) is (?:very |so |quite |really )?({_OF_KIND})(?=[.,;!?]|$)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """Something that is spoken of. Names of concepts are in small letters."""
 
@@ -83,7 +83,7 @@ class Node:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edge:
     """One relation between two nodes. `related-to` holds both ways; its nodes stand in the order of their names."""
 

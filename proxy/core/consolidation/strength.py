@@ -8,9 +8,9 @@ for it every half year, and is not there when too little is left.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from proxy.core.consolidation.relations import Relation
+from proxy.domain.frozen import frozen
 
 HALF_LIFE_DAYS = 180.0  # of one item as evidence
 DAY_SECONDS = 86_400.0
@@ -20,7 +20,7 @@ LEAST_USERS = 3  # whose items must speak for a relation before others of the te
 LEAST_STRENGTH: Mapping[Relation, float] = {"related-to": 1.5, "is-a": 0.25, "has-property": 0.25, "implies": 0.25}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evidence:
     """
     One item that speaks for a relation, and when it was said, Unix seconds.
@@ -33,7 +33,7 @@ class Evidence:
     said_at: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Viewer:
     """Who looks at a graph: a user, or one conversation, whoever's it is."""
 

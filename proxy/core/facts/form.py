@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from proxy.domain import PROJECT_SUBJECT, USER_SUBJECT, FactCategory
+from proxy.domain.frozen import frozen
 
 # The share of facts that were right on conversations, rounded down (tests/core/facts/labels.tsv). Nobody there asked
 # for something to be remembered, so notes have less than the others.
@@ -23,7 +23,7 @@ CONFIDENCE: Mapping[FactCategory, float] = {
 OWN = frozenset({FactCategory.IDENTITY, FactCategory.PREFERENCE})  # of the user
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Form:
     """
     One form of statement. The group `value` is the fact's value; further groups are values of slots of their names.

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from proxy.domain.frozen import frozen
 
 ID_BYTES = 8
 PREFIX = "f-"  # of an id: tells it from a conversation's and a turn's
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Statement:
     """What a fact states, and in which message: `full` is the fingerprint of that."""
 

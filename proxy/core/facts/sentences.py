@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from proxy.domain.frozen import frozen
 
 MOST_PROSE_CHARS = 1_500  # of a message, code apart; a longer one is mostly pasted, and speaks of others
 MOST_TEXT_CHARS = 20_000  # of a message, code and all
@@ -54,7 +55,7 @@ _HEADING = re.compile(
 _JOKES = ("kidding", "joking", "sarcas", " jk", " /s")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sentence:
     """
     One sentence, its apostrophes and quotation marks straight.

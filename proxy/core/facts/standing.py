@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from proxy.core.archive.chunking import query_terms, terms
 from proxy.core.block.fact_lines import as_told, ended_line, statement, told_line, told_value
@@ -41,6 +41,7 @@ from proxy.domain import (
     StandingFacts,
     Stated,
 )
+from proxy.domain.frozen import frozen
 from proxy.settings.policy import Policy
 
 LAG_SECONDS = 60.0  # a fact is stored that long after it was said, at most: it may be new though it was said before
@@ -51,7 +52,7 @@ FIRST_MESSAGES = 3  # of a person, in which a conversation may still be told wha
 CHANGES = ("changed", "ended")  # reasons: what the model sees is no longer so
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Telling:
     """The facts to tell in one request, as lines of its block, in order; and of the others how many, by reason."""
 
@@ -62,7 +63,7 @@ class Telling:
     sources: tuple[tuple[str, int], ...] = ()  # as `Block.facts`
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Tellable:
     fact: Fact
     line: str

@@ -8,10 +8,10 @@ there: only a compaction takes that away, or a client that rebuilds what it puts
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from proxy.core.history.changes import Changes
 from proxy.domain import Event
+from proxy.domain.frozen import frozen
 
 
 def _always(_: Changes) -> bool:
@@ -22,7 +22,7 @@ def _nowhere(_: Changes) -> tuple[int, ...]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """A condition, the event that it means, and why, in words. `summaries` says where in the history they stand."""
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from proxy.core.caller.client_table import Signals
 from proxy.domain import Chat, Message, Shape
+from proxy.domain.frozen import frozen
 from proxy.wire.pieces import squeezed
 
 HEAD_CHARS = 600  # a tool is defined in the first lines; long agent prompts mention everything further down
@@ -39,7 +39,7 @@ _LABELLED = re.compile(r":\n|\n[A-Z][\w ]{0,30}: ")
 _LISTED = re.compile(r"\n\s*[-*•\d]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Intent:
     """What the words of a request ask for; only `decide` says what it means."""
 

@@ -11,10 +11,10 @@ ACL 2011; greedy by gain per cost). Names are the tags of `core/archive/chunking
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from proxy.core.archive.chunking import ASKS, names_something
+from proxy.domain.frozen import frozen
 
 UNNAMED = 0.2  # what a passage that names nothing new still counts, in names: talk without names comes back too
 TOLD = 3.0  # names that a user's surest statement counts for: decisions and facts are told in words, not in names
@@ -26,7 +26,7 @@ OLD_LOSS = 0.3  # share that the oldest passage loses against the newest: what i
 RESULT_SHARE = 0.05  # of what a tool returned: it is long, and can be had again
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LostPassage:
     """
     One passage that may come back: its memory id, its length, its tags, and whether a tool said it.

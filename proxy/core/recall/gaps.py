@@ -10,12 +10,12 @@ Source: WhenLoss (arXiv 2605.24579), sections 3.3 and 3.4, where a reader's scor
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from math import sqrt
 
 from proxy.core.recall.trail import Gap
 from proxy.domain import Json
+from proxy.domain.frozen import frozen
 
 MARGIN = 0.02  # WhenLoss 3.4: closer gaps do not tell
 SURE = 1.96  # standard errors on either side: 95 of 100 such estimates hold the true share
@@ -35,7 +35,7 @@ class ProbeStage(StrEnum):
     FOUND = "found"  # it was not lost
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loss:
     """What it means to get lost at a stage: which half of memory that is, and what to change."""
 
@@ -74,7 +74,7 @@ LOSSES: Mapping[ProbeStage, Loss] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GapEstimate:
     """
     What became of probes.

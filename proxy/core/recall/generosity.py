@@ -10,12 +10,12 @@ decides. What each level costs and recovers: docs/benchmarks.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from proxy.domain import BlockKind, Generosity
+from proxy.domain.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Demand:
     """What a level demands of one kind of block. `wishes` is how many lasting wishes come without being asked for."""
 

@@ -8,18 +8,18 @@ always the passage.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from proxy.core.recall.ranking import Floats, Rows
+from proxy.domain.frozen import frozen
 
 ITEM_SHARE = 0.5  # of how much nearer an item is to the question than a passage that it was made of
 RELATED_LIFT = 0.1  # cosine, for a passage that holds all related words; what tells passages apart is of that size
 RELATED_TERMS = 10  # of a question, the strongest; ten are as many as a question and its answer share
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ItemVectors:
     """
     The m items of a scope: their ids and unit vectors, (m, d), and the passages that each was made of.
@@ -33,7 +33,7 @@ class ItemVectors:
     memories: Rows
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lift:
     """How much nearer keys make each of n passages, (n,) in cosine; and by which item, (n,): its id, 0 by none."""
 

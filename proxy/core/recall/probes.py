@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from proxy.core.archive.chunking import TIMES, identifiers, names, query_terms
 from proxy.core.facts.extraction import proposals
 from proxy.core.recall.utterance import QUESTION_MARKS, language
+from proxy.domain.frozen import frozen
 
 PIECE_CHARS = 4000  # of a long text, around a place taken by chance: what is probed costs the same however long it is
 LEAST_CHARS = 20  # of a sentence: shorter ones tell too little to be asked about
@@ -43,7 +43,7 @@ Choose = Callable[[int], int]
 """A number from 0 to below its argument, by chance."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """text[start:stop] of a message, in a sentence of it. `is_redacted`: what was said there was never stored."""
 
@@ -54,7 +54,7 @@ class Answer:
     is_redacted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Probe:
     """A question, and the one place of a message that answers it."""
 

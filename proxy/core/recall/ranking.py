@@ -11,7 +11,7 @@ half the embedding and nothing to index again when the next message arrives.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from rank_bm25 import BM25Okapi  # type: ignore[import-untyped]
 
 from proxy.core.recall.similarity import Signs
+from proxy.domain.frozen import frozen
 
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.floating[Any]]
@@ -47,7 +48,7 @@ MMR_DEPTH = 80  # a block holds some forty short passages: order behind twice as
 WEIGHTS = {"meaning": 1.0, "words": 1.0, "speaker": 0.2, "user": 0.2, "dated": 0.3, "answers": 0.1, "importance": 0.05}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PassageTable:
     """
     The n passages that one question may look at, as parallel arrays; a row is a passage, rows rise with memory ids.
@@ -93,7 +94,7 @@ class PassageTable:
         return rows
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """
     One question, looked up.
@@ -115,7 +116,7 @@ class Asked:
     strangers: float = 0.0  # share of the names in the question that no passage of the scope holds
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ranked:
     """Rows with their scores, best first, and each signal's raw values for the same rows."""
 
@@ -128,7 +129,7 @@ class Ranked:
         return Ranked(self.rows[which], self.scores[which], {name: v[which] for name, v in self.signals.items()})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recipe:
     """
     What `rank` goes by. The defaults are what measures best; other values are for measuring that again.

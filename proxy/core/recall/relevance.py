@@ -13,7 +13,6 @@ of the one set whose texts name their speakers: see docs/benchmarks.md, and `scr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from proxy.core.recall.weights import (
     Tables,
     Weights,
 )
+from proxy.domain.frozen import frozen
 
 LEAST_SPREAD = 0.03  # cosine: in a scope of alike texts every deviation looks large
 MOST_DEVIATION = 8.0  # standard deviations; what stands out more is no surer
@@ -41,7 +41,7 @@ LEAST_HELP = 0.02  # nothing is less probable: a wrong silence costs more than a
 PROBABLE = 1e-5  # probabilities are kept this far from 0 and 1 where logarithms are taken of them
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Relevance:
     """
     What m ranked passages are worth, (m,), in their order, and the probability that any of them helps.

@@ -4,11 +4,12 @@ The similarity of passages to a question: exact in a small scope; in a large one
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from proxy.domain.frozen import frozen
 
 Floats = npt.NDArray[np.floating[Any]]
 Signs = npt.NDArray[np.uint64]
@@ -22,7 +23,7 @@ SIGN_AND_NUMBER = np.int32(-1 ^ (7 << 28))  # without the copies of the sign tha
 EXPONENT_SHIFT = np.float32(2.0 ** (127 - 15))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Meanings:
     """
     The vectors of n passages, (n, d) and of unit length; zeros where one is not there yet.

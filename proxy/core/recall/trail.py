@@ -10,10 +10,10 @@ Source: WhenLoss, section 3, applied to a live archive; its stages are those of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from proxy.domain import Json, Note
+from proxy.domain.frozen import frozen
 
 
 class Gap(StrEnum):
@@ -23,7 +23,7 @@ class Gap(StrEnum):
     RETRIEVAL = "retrieval"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Held:
     """A stored message that holds the statement, or is nearest to it."""
 
@@ -33,7 +33,7 @@ class Held:
     excerpt: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trace:
     """
     What was found about one statement, for one turn of one conversation.
@@ -69,7 +69,7 @@ class Trace:
     by_words: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stage:
     """One stage. `passed` None: it was not reached, or it does not apply."""
 

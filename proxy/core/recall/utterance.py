@@ -15,11 +15,11 @@ import re
 import struct
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from proxy.core.recall import languages
+from proxy.domain.frozen import frozen
 from proxy.wire.pieces import SPACED_AND_LOWER
 
 READ_CHARS = 600  # who wants something says so at the beginning; the rest is material
@@ -85,7 +85,7 @@ WISHING = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Utterance:
     """
     What the words of one text are, as far as `languages` knows them.

@@ -10,12 +10,13 @@ fitted on that. `scripts/fit.py` fits all of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from proxy.domain.frozen import frozen
 
 Weights = Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tables:
     """Weights of the signals of a passage, and of those that tell whether memory helps at all."""
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+from proxy.domain.frozen import frozen
 
 # A credential begins a word; in JSON a line break is written \n, and in a URL a sign is written %3D.
 _ESCAPED = r"(?<=\\[nrtbf])|(?<=\\u00[0-9A-Fa-f]{2})|(?<=%[0-9A-Fa-f]{2})"
@@ -20,7 +21,7 @@ _APART = rf"(?:(?<![\w~.-])|{_ESCAPED})"
 LONG_CHARS = 20  # each of the long formats has as many without a space
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Format:
     """
     One format.

@@ -15,11 +15,11 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from proxy.core.redaction.assignments import STEMS, Assignments
 from proxy.core.redaction.formats import LONG_CHARS, Format, long_formats, short_formats
+from proxy.domain.frozen import frozen
 from proxy.wire.pieces import pieces
 
 Span = tuple[int, int, str]
@@ -167,7 +167,7 @@ def _private_keys(text: str) -> Iterator[Span | None]:
 # --- formats -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Anchors:
     """
     The formats by what to look for.

@@ -5,7 +5,6 @@ Claims: what a model says that messages say, before anybody has looked whether t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from proxy.core.archive.chunking import query_terms
 from proxy.core.writing.clauses import clauses, is_order
@@ -15,12 +14,13 @@ from proxy.core.writing.grounding import cited, says_no_more
 from proxy.core.writing.information import TermStatistics
 from proxy.core.writing.topics import label
 from proxy.domain import Item, SourceMessage, Span
+from proxy.domain.frozen import frozen
 
 QUESTION_CHARS = 200
 TOPIC_CHARS = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Claim:
     """A text, the messages that it claims to tell (indexes into the segment), and what it answers or is about."""
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from proxy.domain import SourceMessage, Span
+from proxy.domain.frozen import frozen
 
 TOLD_BY = ("user", "assistant")  # what a tool returned can be had again, and anybody may have written it
 READ_CHARS = 8000  # of a message: what is longer was pasted, and its author says what it is about before or after it
@@ -36,7 +36,7 @@ _ORDER = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clause:
     """
     One clause of a message.

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 
 from proxy.core.archive.chunking import names_something, tags
 from proxy.core.recall.dates import MONTHS
+from proxy.domain.frozen import frozen
 
 
 class Kind(StrEnum):
@@ -24,7 +24,7 @@ class Kind(StrEnum):
     WHAT = "what"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cue:
     """An answer that stands in a text: offsets into it."""
 

@@ -5,10 +5,10 @@ What all writers share: how they count, and what they are given.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from proxy.core.writing.information import TermStatistics
 from proxy.domain import Item, SourceMessage
+from proxy.domain.frozen import frozen
 
 Count = Callable[[str], int]
 """Tokens of a text."""
@@ -22,7 +22,7 @@ LONG_CHARS = 500  # of a message; without this, the clauses of long answers take
 LEAST_TOKENS = 16  # no entry is shorter
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Weights:
     """u(e) of WhenLoss (equation 5), and the number of questions that are asked at once."""
 

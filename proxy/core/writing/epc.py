@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 from proxy.core.archive.chunking import query_terms, terms
@@ -22,6 +22,7 @@ from proxy.core.writing.cues import Cue, Kind, cues
 from proxy.core.writing.entries import LEAST_TOKENS, PAPER, Count, Weights, cost, share
 from proxy.core.writing.information import TermStatistics
 from proxy.domain import Item, SourceMessage
+from proxy.domain.frozen import frozen
 
 STATEMENT_SHARE = 0.5  # of the information of a statement's rarest terms, beside that of a name or number
 STATEMENT_TERMS = 3
@@ -31,7 +32,7 @@ TOPIC_TERMS = 2  # of a question: enough to find it by; a third costs three poin
 LEAST_WORDS = 3  # of a clause: fewer are a number in a list, a greeting or a heading
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Probe:
     """
     A question: what is asked for, and the units (indices) that answer it.
@@ -44,7 +45,7 @@ class Probe:
     units: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unit:
     """A clause as evidence: its terms of meaning, the answers in it, and their share of its words, 0..1."""
 

@@ -10,7 +10,6 @@ that tell most that is new, for their length. `batches` is the path itself; a mo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import groupby
 from math import sqrt
@@ -24,6 +23,7 @@ from proxy.core.writing.entries import ENTRY_TOKENS, LEAST_TOKENS, Count, cost, 
 from proxy.core.writing.information import TermStatistics
 from proxy.core.writing.topics import boundaries, label
 from proxy.domain import Item, SourceMessage
+from proxy.domain.frozen import frozen
 
 SENSORY_TOKENS = 512  # LightMem-3 5.1
 SHORT_TERM_TOKENS = 1024  # LightMem-3 5.5 tries 256 to 1,024: the larger, the fewer calls
@@ -34,7 +34,7 @@ Compress = Callable[[str, int], str]
 """A text, and how many words may be left of it, to a shorter one that says the same."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Topic:
     """Messages about one thing (indexes into the segment), and their compressed texts."""
 
@@ -42,7 +42,7 @@ class Topic:
     texts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Buffers:
     """Sizes in compressed tokens, and the share of words that compression keeps."""
 
@@ -54,7 +54,7 @@ class Buffers:
 PAPER = Buffers()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Turn:
     messages: tuple[int, ...]
     texts: tuple[str, ...]

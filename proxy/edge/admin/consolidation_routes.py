@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from proxy.core.consolidation.strength import visible
+from proxy.domain.frozen import frozen
 from proxy.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation, Refused
 from proxy.edge.admin.paging import MAX_PAGE, NextCursor, Paged, cursor_to, position_of
 from proxy.memory.consolidation import Consolidator, Which
@@ -37,7 +38,7 @@ class Items(Paged):
     scope: Annotated[str, Field(description="Only those of this project.")] = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """Where an item was said."""
 
@@ -46,7 +47,7 @@ class Source:
     stop: Annotated[int, Field(description="Where it ends.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Item:
     """What a writer kept."""
 
@@ -68,7 +69,7 @@ class Item:
     sources: Annotated[list[Source], Field(description="Where it was said.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ItemPage:
     """Items, the newest first."""
 
@@ -81,7 +82,7 @@ class Relations(OfTenant):
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE, description="How many to return at most.")] = MAX_PAGE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RelationShown:
     """A relation of the long-term graph."""
 
@@ -92,14 +93,14 @@ class RelationShown:
     users: Annotated[int, Field(description="How many users' items speak for it.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RelationList:
     """Relations that enough speaks for, the strongest first."""
 
     relations: list[RelationShown]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunShown:
     """A run that changed something."""
 
@@ -113,7 +114,7 @@ class RunShown:
     related: Annotated[int, Field(description="Items that relations were taken from.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunList:
     """Runs, the newest first."""
 
@@ -125,7 +126,7 @@ class OneRun(OfTenant):
     run: RunKey
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepShown:
     """What became of an item, and why."""
 
@@ -137,7 +138,7 @@ class StepShown:
     at: Annotated[float, Field(description="When, Unix seconds.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepList:
     """What a run did, in order; of very many the first."""
 
@@ -151,7 +152,7 @@ class Consolidate(OfTenant):
     dry_run: Annotated[bool, Field(description="Only say what would be done.")] = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ActionShown:
     """What would become of an item."""
 
@@ -161,7 +162,7 @@ class ActionShown:
     why: Annotated[str, Field(description="The reason.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Consolidated:
     """What a run did."""
 
@@ -179,7 +180,7 @@ class Consolidated:
     would: Annotated[list[ActionShown], Field(description="Of a dry run, what would be done.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Undone:
     """What was taken back; less where other things became of items since."""
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from proxy.domain import Role
+from proxy.domain.frozen import frozen
 from proxy.edge.admin.operation import Call, OfTenant, Operation, Refused
 from proxy.edge.admin.paging import InPeriod, NextCursor, Paged, cursor_to, position_of
 from proxy.store.database import Database
@@ -33,7 +34,7 @@ class OneConversation(OfTenant):
     conversation: Annotated[str, Field(description="Id of the conversation.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conversation:
     """A conversation that is stored."""
 
@@ -52,7 +53,7 @@ class Conversation:
     models: Annotated[list[str], Field(description="Which models were asked.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConversationPage:
     """Conversations, the newest first."""
 
@@ -60,7 +61,7 @@ class ConversationPage:
     next: NextCursor
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tenant:
     """A tenant of whom something is stored."""
 
@@ -68,7 +69,7 @@ class Tenant:
     conversations: Annotated[int, Field(description="How many it has.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TenantPage:
     """Tenants, the newest first."""
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from proxy.domain import Fact, FactCategory
+from proxy.domain.frozen import frozen
 from proxy.edge.admin.operation import NOT_BLANK, Call, Nothing, OfTenant, Operation, Refused
 from proxy.edge.admin.paging import NextCursor, Paged, Time, cursor_to, position_of, seconds
 from proxy.memory.facts import NAME_CHARS, VALUE_CHARS, FactInput, Facts, shown
@@ -103,7 +104,7 @@ class FactShown:
     source: Annotated[FactSource, Field(description="Where it was stated last.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FactPage:
     """Facts, the newest first."""
 
@@ -111,7 +112,7 @@ class FactPage:
     next: NextCursor
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForgottenFact:
     """A fact that is forgotten. The messages that stated it stay."""
 
@@ -119,7 +120,7 @@ class ForgottenFact:
     statements: Annotated[int, Field(description="How often it had been stated.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rebuilding:
     """Facts are being extracted anew."""
 

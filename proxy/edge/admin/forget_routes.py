@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from starlette.responses import Response
 
+from proxy.domain.frozen import frozen
 from proxy.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation, Refused
 from proxy.edge.replies import json_reply
 from proxy.memory.forgetting import Forgetting
@@ -70,7 +71,7 @@ class DeleteTenant(OfTenant):
     dry_run: DryRun = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Preview:
     """What would be erased; nothing was."""
 
@@ -79,7 +80,7 @@ class Preview:
     would_erase: Annotated[dict[str, int], Field(description="How much, by kind.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DiskCheck:
     """What a look at the files found after the erasure."""
 
@@ -92,7 +93,7 @@ class DiskCheck:
     log_emptied: Annotated[bool, Field(description="The write-ahead log of the database was emptied.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Receipt:
     """What was erased: without a word of it, and signed."""
 

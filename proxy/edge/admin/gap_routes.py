@@ -4,19 +4,19 @@ Gaps over HTTP: how much memory loses in writing and in recall, as its probes sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from proxy.core.recall.gaps import as_json
 from proxy.domain import Json
+from proxy.domain.frozen import frozen
 from proxy.edge.admin.operation import Call, Nothing, Operation
 from proxy.store.database import Database
 from proxy.store.probes import live_estimate
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gaps:
     """What became of the newest questions that memory asked itself, of all tenants together."""
 
@@ -37,7 +37,7 @@ class Gaps:
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GapReport:
     """The estimate, if there is one."""
 

@@ -4,17 +4,17 @@ Health over HTTP: the same as `/readyz`, for people and with status 200.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from proxy import __version__
+from proxy.domain.frozen import frozen
 from proxy.edge.admin.operation import Call, Nothing, Operation
 from proxy.edge.admin.probe_routes import Readiness, Readying
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Health(Readiness):
     """The same, and which version answers."""
 

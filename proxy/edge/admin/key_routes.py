@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
+from proxy.domain.frozen import frozen
 from proxy.edge.admin.operation import Call, Nothing, Operation, Refused
 from proxy.memory.proxy_keys import NAME, NAME_CHARS, KeyDesk, told
 
@@ -76,7 +77,7 @@ class KeyMade(KeyShown):
     key: Annotated[str, Field(description="The key itself. It is shown this once, and kept nowhere.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Keys:
     """All keys, the newest first."""
 

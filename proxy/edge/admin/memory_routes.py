@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from proxy.domain.frozen import frozen
 from proxy.edge.admin.operation import Call, OfTenant, Operation, Refused
 from proxy.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
 from proxy.store.database import Database
@@ -35,7 +36,7 @@ class OneMemory(OfTenant):
     memory: Annotated[int, Field(ge=1, le=MAX_ID, description="Its number.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Memory:
     """A passage that can be found, and where it comes from."""
 
@@ -55,7 +56,7 @@ class Memory:
     is_indexed: Annotated[bool, Field(description="Found by meaning too, and not by words only.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryPage:
     """Memories, the newest first."""
 

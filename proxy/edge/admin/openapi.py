@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
 from proxy import __version__
+from proxy.domain.frozen import frozen
 from proxy.edge.admin.operation import JSON, NOT_BLANK, PREFIX, Operation
 
 DESCRIPTION = """\
@@ -35,14 +35,14 @@ STATUSES = {
 FOR_BODIES = {413: "The body is too large."}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ErrorBody:
     message: Annotated[str, Field(description="What was wrong, and what to try.")]
     type: Annotated[str, Field(description="Always `palimpsest_error`.")]
     code: Annotated[int, Field(description="The status.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Error:
     """An error, in the shape that OpenAI clients know."""
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from pydantic import Field
 from starlette.requests import Request
 
+from proxy.domain.frozen import frozen
 from proxy.edge.access import Caller
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Nothing:
     """No parameters."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call(Generic[P]):
     """One request to an operation: who asks, and what, parsed."""
 

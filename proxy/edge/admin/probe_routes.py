@@ -8,7 +8,6 @@ asks from elsewhere needs the admin token.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -16,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from proxy.domain.frozen import frozen
 from proxy.edge.access import Access, Caller, Refusal, is_local
 from proxy.edge.replies import error_reply, json_reply
 from proxy.memory.service import MemoryState
@@ -24,7 +24,7 @@ from proxy.metrics import CONTENT_TYPE, Metrics
 DRAINING = "the proxy is stopping: send requests elsewhere"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Readiness:
     """Whether the proxy is ready, and how memory is."""
 

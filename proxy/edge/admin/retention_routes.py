@@ -4,18 +4,18 @@ Retention over HTTP: `GET /memory/v1/retention` says what is due, and `POST` era
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
 
+from proxy.domain.frozen import frozen
 from proxy.edge.admin.operation import Call, Nothing, Operation
 from proxy.memory.retention import Sweeper
 
 RUN_SECONDS = 5.0  # of one request: whoever waits for the answer sees how far it came
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kind:
     """What is due of one kind."""
 
@@ -23,7 +23,7 @@ class Kind:
     oldest_seconds: Annotated[float | None, Field(description="Age of the oldest that is stored; null: there is none.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class File:
     """The database file."""
 
@@ -33,7 +33,7 @@ class File:
     shrinks: Annotated[bool, Field(description="Whether it can shrink by itself.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DueByAge:
     """What is due, and how large the file is."""
 
@@ -41,7 +41,7 @@ class DueByAge:
     file: Annotated[File, Field(description="The database file.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Swept:
     """What was erased because it was due."""
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from starlette.responses import Response
 
+from proxy.domain.frozen import frozen
 from proxy.edge.admin.forget_routes import Forget
 from proxy.edge.admin.operation import Call, OfTenant, Operation, Refused
 from proxy.edge.replies import json_reply
@@ -28,7 +29,7 @@ class Undo(OfTenant):
     retirement: Annotated[str, Field(description="`id` in the receipt of the retirement.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RetirePreview:
     """What would be retired; nothing was."""
 
@@ -37,7 +38,7 @@ class RetirePreview:
     would_retire: Annotated[dict[str, int], Field(description="How much, by kind.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RetirementReceipt:
     """What was retired, signed."""
 
@@ -52,7 +53,7 @@ class RetirementReceipt:
     signature: Annotated[str, Field(description="By a key of this installation.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Retirement:
     """A retirement that can be undone."""
 
@@ -63,14 +64,14 @@ class Retirement:
     until: Annotated[str, Field(description="Until when it can be undone.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Retirements:
     """All of them, the newest first."""
 
     retirements: list[Retirement]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Undone:
     """What was taken back."""
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from proxy.domain import Candidate, Query, Reach
+from proxy.domain.frozen import frozen
 from proxy.edge.admin.memory_routes import SpeakerName
 from proxy.edge.admin.operation import NOT_BLANK, Call, Operation, Refused
 from proxy.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
@@ -37,7 +38,7 @@ class Search(InPeriod):
     limit: Annotated[int, Field(ge=1, le=MAX_RESULTS, description="How many to return at most.")] = SEARCH_RESULTS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """A passage that was found."""
 
@@ -55,7 +56,7 @@ class Result:
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Results:
     """What was found, the best first."""
 

@@ -4,19 +4,20 @@ Statistics over HTTP: how large the store is, and how far behind its index.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from proxy.domain import AssistRole
+from proxy.domain.frozen import frozen
 from proxy.edge.admin.gap_routes import Gaps, told
 from proxy.edge.admin.operation import Call, Nothing, Operation
 from proxy.edge.admin.switch_routes import Off
 from proxy.store.journal import Journal
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelUse:
     """What the language model of one role used on one day."""
 
@@ -29,7 +30,7 @@ class ModelUse:
     dollars: Annotated[float, Field(description="What they cost, where the price is known.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stats:
     """Counts of all tenants."""
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from proxy.domain.frozen import frozen
 from proxy.edge.admin.operation import Call, Operation
 from proxy.memory.switches import Switchboard
 
@@ -26,7 +27,7 @@ class Disable:
     reason: Annotated[str, Field(description="Why, for whoever finds it off.", max_length=500)] = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Off:
     """A switch that is off."""
 
@@ -35,7 +36,7 @@ class Off:
     at: Annotated[float, Field(description="Since when, Unix seconds.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Switches:
     """For whom memory is switched off now."""
 

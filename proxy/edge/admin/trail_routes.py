@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from proxy.core.recall.trail import as_json
+from proxy.domain.frozen import frozen
 from proxy.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation, Refused
 from proxy.memory.policy_reload import PolicyReload
 from proxy.memory.trails import Trails
@@ -25,7 +26,7 @@ class WhyNot(OfTenant):
     turn: Annotated[str, Field(description="Id of the turn; empty: the newest that asked this, else the newest.")] = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PassedStage:
     """One stage."""
 
@@ -35,7 +36,7 @@ class PassedStage:
     advice: Annotated[str, Field(description="What would change it; empty where it passed.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StatementTrail:
     """What became of a statement in one turn."""
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from proxy.domain import Event, Role
+from proxy.domain.frozen import frozen
 from proxy.edge.admin.operation import Call, OfTenant, Operation, Refused
 from proxy.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
 from proxy.store.connection import Ask
@@ -57,7 +58,7 @@ class NamedTurn(OfTenant):
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnSummary:
     """A request and its answer."""
 
@@ -78,7 +79,7 @@ class TurnSummary:
     added_tokens: Annotated[int, Field(description="Tokens of all that was added, earlier blocks included.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnPage:
     """Turns."""
 
@@ -86,7 +87,7 @@ class TurnPage:
     next: NextCursor
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownMessage:
     """A message as it is stored."""
 
@@ -98,7 +99,7 @@ class ShownMessage:
     state: Annotated[str, Field(description="`stored`, `retired` (may be restored) or `erased`.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownBlock:
     """Text that was added to a request."""
 
@@ -109,7 +110,7 @@ class ShownBlock:
     is_replayed: Annotated[bool, Field(description="Whether it stays in later requests.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn(TurnSummary):
     """A request and its answer, with what was decided and why."""
 
