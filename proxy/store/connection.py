@@ -33,7 +33,7 @@ CACHE_KB = (
 )
 ITERATED_ROWS = 64  # as aiosqlite has it; no cursor is iterated over here
 CACHED_STATEMENTS = 256  # all that are ever asked, prepared once
-SLOW_SECONDS = 0.005  # of a small read: it takes 0.1 ms from memory, and some milliseconds from a disk
+SLOW_SECONDS = 0.02  # of a small read: it takes 0.1 ms from memory, and a busy machine stops any thread for 10 ms
 REST_SECONDS = 5.0  # without small reads at once, after a slow one: whatever keeps the disk busy may go on
 
 

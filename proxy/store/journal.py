@@ -77,6 +77,7 @@ ORDER BY head.turn DESC
 # CROSS JOIN: in this order, each row by its key.
 STANDING = """
 SELECT turn.id, turn.conversation, conversation.tenant,
+    EXISTS (SELECT 1 FROM block WHERE block.conversation = turn.conversation),
     conversation.public, head.turn, head.state, head.lost, listing.rows, head.listing
 FROM turn CROSS JOIN conversation ON conversation.id = turn.conversation
 CROSS JOIN head ON head.conversation = turn.conversation
@@ -314,11 +315,11 @@ def _standing(asked: Continuation, ask: Ask) -> tuple[list[Row], list[Row], list
     rows = ask(STANDING, (asked.turn, asked.tenant, MAX_HEADS_READ))
     if not rows:
         return [], [], []
-    turn, conversation, tenant = rows[0][:3]
-    heads = [row[3:] for row in rows]
+    turn, conversation, tenant, has_blocks = rows[0][:4]
+    heads = [row[4:] for row in rows]
     if heads[0][1] != turn:
         return [], [], []
-    return ask(LINKS_OF, (tenant, asked.answer)), heads, ask(BLOCKS, (ids([conversation]),))
+    return ask(LINKS_OF, (tenant, asked.answer)), heads, ask(BLOCKS, (ids([conversation]),)) if has_blocks else []
 
 
 def _turn(rows: Sequence[Row]) -> Mapping[str, Any] | None:

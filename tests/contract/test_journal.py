@@ -240,8 +240,9 @@ async def test_blocks_are_replayed_in_order_until_a_restore_sheds_them(journal: 
     talk = Talk(journal)
     await talk.say("one", block=block("first", 7, 5), anchor=0)
     await talk.say("two")
-    await talk.say("three", block=block("second"), anchor=4)
+    asked = await talk.say("three", block=block("second"), anchor=4)
     said = (await newest(journal, talk.history)).blocks
+    assert (await journal.standing(Continuation("acme", asked.turn.id, 0))).heads[0].blocks == said
     assert [(s.block.text, s.block.occurrences) for s in said] == [("first", (7, 5)), ("second", ())]
     anchored = await journal.messages("acme", [s.occurrence for s in said])
     assert [m.text for m in anchored.values()] == ["one", "three"]
