@@ -123,6 +123,7 @@ async def test_what_was_handed_over_is_written_when_all_is_closed(house: House) 
         assert db.execute("SELECT count(*) FROM turn").fetchone() == (20,)
 
 
+@pytest.mark.slow  # starts and kills processes
 async def test_process_that_is_killed_is_started_again_and_nothing_is_lost_or_written_twice(house: House) -> None:
     async with house.running():
         listeners = []
@@ -142,6 +143,7 @@ async def test_process_that_is_killed_is_started_again_and_nothing_is_lost_or_wr
         assert house.counts.faults["archivist"] == 3
 
 
+@pytest.mark.slow  # starts and kills processes
 async def test_turn_that_kills_the_process_is_given_up_and_takes_no_other_with_it(house: House) -> None:
     before, deadly, behind = numbered(3)
     deadly = replace(deadly, explain={"said": Deadly()})
