@@ -22,7 +22,7 @@ from time import monotonic
 import structlog
 
 from proxy.domain import Turn
-from proxy.errors import MemoryFault, faults
+from proxy.errors import faults
 from proxy.memory.archive_frames import OPEN_TURNS, AnswerFrame, Begin, Frame, Redacts, Told, pack, unpacked
 from proxy.memory.archive_writer import STUCK_SECONDS, Report, WriterState
 from proxy.memory.write_batch import AnswerItem, Item, Outcome, RequestItem
@@ -31,6 +31,8 @@ from proxy.settings.policy import Policy
 
 INLINE_CHARS = 64 * 1024  # packed in half a millisecond; more on a thread, while the event loop goes on
 STARTS_IN_VAIN = 3  # then the oldest item is given up; whoever kills processes for want of memory rarely hits so often
+FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.1, 30.0  # before the start of another: doubles while they end at once
+STEADY_SECONDS = 5.0  # a process that has run for so long did not end at once, and another is started without a pause
 CLOSE_SECONDS = 5.0  # to write what it was given last, and to close the database
 MODULE = "proxy.memory.archive_worker"
 
@@ -43,7 +45,14 @@ log = structlog.get_logger()
 class ArchiveProcess:
     """Implements `proxy.memory.archive_writer.Writer`. Run `write` in a supervised task: it starts the process."""
 
-    def __init__(self, policy: Policy, secret: bytes, counts: ArchiveCounts) -> None:
+    def __init__(
+        self, policy: Policy, secret: bytes, counts: ArchiveCounts, patience_seconds: float = STUCK_SECONDS
+    ) -> None:
+        """
+        Args:
+            patience_seconds: without a process, or without a word from it, that are no failure yet: one that died is
+                there again sooner, and answers wait for their commits as long as they may.
+        """
         self._policy = policy
         self._secret = secret
         self._redacts = policy.archive.redact
@@ -51,7 +60,8 @@ class ArchiveProcess:
         self._waiting: dict[int, Item] = {}  # that are not done with, by number, the oldest first
         self._link: _Link | None = None
         self._state = WriterState()
-        self._heard_at = 0.0  # by `monotonic`, while something waits
+        self._heard_at = monotonic()
+        self._patience_seconds = patience_seconds
         self._may_begin = asyncio.Event()
         self._ready = asyncio.Event()
         self._starts_in_vain = 0  # one behind the other, before anything was done with
@@ -62,10 +72,9 @@ class ArchiveProcess:
 
     @property
     def state(self) -> WriterState:
-        if self._link is None:
-            return replace(self._state, is_failing=True, troubles=(*self._state.troubles, STARTING))
-        if self._waiting and monotonic() - self._heard_at > STUCK_SECONDS:
-            return replace(self._state, is_failing=True, troubles=(*self._state.troubles, SILENT))
+        if (self._link is None or self._waiting) and monotonic() - self._heard_at > self._patience_seconds:
+            trouble = STARTING if self._link is None else SILENT
+            return replace(self._state, is_failing=True, troubles=(*self._state.troubles, trouble))
         return self._state
 
     def begin(self) -> None:
@@ -95,11 +104,25 @@ class ArchiveProcess:
 
     async def write(self, report: Report) -> None:
         """
-        Run the process until it ends.
+        Run a process, and another when it has ended; forever.
 
         Raises:
-            MemoryFault: it could not be started, or ended.
+            MemoryFault: none could be started.
         """
+        pause_seconds = FIRST_PAUSE_SECONDS
+        while True:
+            started = monotonic()
+            status = await self._run(report)
+            self._counts.fault("archivist")
+            log.error("the archive process has ended and is started again", status=status, items=len(self._waiting))
+            if monotonic() - started > STEADY_SECONDS:
+                pause_seconds = FIRST_PAUSE_SECONDS
+                continue
+            await asyncio.sleep(pause_seconds)
+            pause_seconds = min(2 * pause_seconds, LAST_PAUSE_SECONDS)
+
+    async def _run(self, report: Report) -> int | None:
+        """One process, until it ends; its status."""
         process, stream, writers = await _start()
         try:
             self.pid = process.pid
@@ -112,9 +135,10 @@ class ArchiveProcess:
             async for told in unpacked(stream):
                 self._hear(told, report)
         finally:
-            self._link = None
+            if self._link is not None:
+                self._link, self._heard_at = None, monotonic()
             await _end(process, writers)
-        raise MemoryFault(f"archiving: its process ended with status {process.returncode}; memory may be short")
+        return process.returncode
 
     def _hear(self, told: Told, report: Report) -> None:
         self._heard_at, self._state = monotonic(), told.state

@@ -1,5 +1,5 @@
 """
-kill -9 at random moments, of a worker or of all processes at once, while clients are at work.
+kill -9 at random moments, of a worker, of what archives for it, or of all processes at once, while clients are at work.
 
 After each round clients rest, and the ledger of what they received whole is compared with the disk: nothing lost,
 nothing twice, the file undamaged. Meanwhile backups and erasures are made, and killed as well. With `--last-byte`, each
@@ -21,6 +21,7 @@ from pathlib import Path
 import orjson
 import psutil
 
+from proxy.memory.archive_process import MODULE
 from scripts.endure.chores import Chores
 from scripts.endure.load import Client, Tally, answering, at_work, paused, phrase, seconds_since
 from scripts.endure.table import Table, note
@@ -83,12 +84,19 @@ def workers(proxy: Proxy) -> list[int]:
     """Process ids of the workers; of the proxy itself, where it is its own."""
     assert proxy.process is not None
     children = psutil.Process(proxy.process.pid).children()
-    return [child.pid for child in children if _serves(child)] or [proxy.process.pid]
+    return [child.pid for child in children if _is_called(child, "spawn_main")] or [proxy.process.pid]
 
 
-def _serves(process: psutil.Process) -> bool:
+def archives(proxy: Proxy) -> list[int]:
+    """Process ids of what archives for the workers."""
+    assert proxy.process is not None
+    started = psutil.Process(proxy.process.pid).children(recursive=True)
+    return [process.pid for process in started if _is_called(process, MODULE)]
+
+
+def _is_called(process: psutil.Process, name: str) -> bool:
     with suppress(psutil.Error):
-        return any("spawn_main" in word for word in process.cmdline())
+        return any(name in word for word in process.cmdline())
     return False
 
 
@@ -109,7 +117,7 @@ def _at_random(proxy: Proxy, chores: Chores, arguments: argparse.Namespace) -> b
                 proxy.start()
             else:
                 with suppress(ProcessLookupError):
-                    os.kill(chance.choice(workers(proxy)), signal.SIGKILL)
+                    os.kill(chance.choice([*workers(proxy), *archives(proxy)]), signal.SIGKILL)
             if number % arguments.round and number < arguments.kills:
                 continue
             with paused(clients):

@@ -37,13 +37,13 @@ PATIENCE_SECONDS = 60.0
 class House:
     """An archivist whose turns a process of its own writes."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, patience_seconds: float = PATIENCE_SECONDS) -> None:
         policy = Policy.model_validate({"data": data, "model": {"download": "never", "cache": data / "no models"}})
         self.database = Database(data / DATABASE_FILE)
         self.journal = Journal(self.database)
         self.counts = Tally()
         self.usage: list[int] = []
-        self.process = ArchiveProcess(policy, SECRET, self.counts)
+        self.process = ArchiveProcess(policy, SECRET, self.counts, patience_seconds)
         self.archivist = Archivist(
             *(self.process, self.counts, time.time),
             lambda turn, tokens: self.usage.append(tokens),
@@ -156,16 +156,26 @@ async def test_turn_that_kills_the_process_is_given_up_and_takes_no_other_with_i
         assert house.counts.lost == 1
 
 
-async def test_while_there_is_no_process_that_is_said_and_no_answer_waits_for_it(house: House) -> None:
+async def test_while_there_is_no_process_for_long_that_is_said_and_no_answer_waits_for_it(tmp_path: Path) -> None:
+    house = House(tmp_path, patience_seconds=0.0)
     assert house.archivist.is_failing and house.archivist.troubles == (STARTING,)
     async with house.running():
-        assert not house.archivist.is_failing
+        await until(lambda: not house.archivist.is_failing)
         assert house.process.pid is not None
         os.kill(house.process.pid, signal.SIGKILL)
         await until(lambda: house.archivist.is_failing)
         await until(lambda: not house.archivist.is_failing)
+
+
+async def test_process_that_is_there_again_soon_is_no_failure(house: House) -> None:
+    async with house.running():
+        pid = house.process.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: house.process.pid != pid)
         await house.exchange(turn_of(user("hello")))
         assert await house.texts() == ["hello", "hi"]
+        assert not house.archivist.is_failing and house.counts.faults["archivist"] == 1
 
 
 async def test_signals_that_stop_the_proxy_are_left_to_it(house: House) -> None:
