@@ -24,7 +24,7 @@ import structlog
 from proxy.domain import Turn
 from proxy.errors import faults
 from proxy.memory.archive_frames import OPEN_TURNS, AnswerFrame, Begin, Frame, Redacts, Told, pack, unpacked
-from proxy.memory.archive_writer import STUCK_SECONDS, Report, WriterState
+from proxy.memory.archive_writer import GATHER_SECONDS, STUCK_SECONDS, Report, WriterState
 from proxy.memory.write_batch import AnswerItem, Item, Outcome, RequestItem
 from proxy.ports import ArchiveCounts
 from proxy.settings.policy import Policy
@@ -136,6 +136,7 @@ class ArchiveProcess:
                 self._hear(told, report)
         finally:
             if self._link is not None:
+                self._link.flush()
                 self._link, self._heard_at = None, monotonic()
             await _end(process, writers)
         return process.returncode
@@ -163,11 +164,17 @@ class ArchiveProcess:
 
 
 class _Link:
-    """What is sent to one process, in order; long items are packed on a thread."""
+    """
+    What is sent to one process, in order; long items are packed on a thread.
+
+    A request waits for its answer, or another's, for as long as it would wait in the process: one piece costs less.
+    """
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self._write = write
         self._open: OrderedDict[str, Turn] = OrderedDict()  # what the process holds, until their answers come
+        self._gathered: list[bytes] = []  # requests that wait
+        self._gathering: asyncio.TimerHandle | None = None
         self._behind: deque[Frame] = deque()  # long items, and whatever came after them
         self._packing: asyncio.Task[None] | None = None
 
@@ -178,11 +185,25 @@ class _Link:
             if len(self._open) > OPEN_TURNS:
                 self._open.popitem(last=False)
         if self._behind or (isinstance(what, RequestItem | AnswerItem) and what.chars > INLINE_CHARS):
+            self.flush()
             self._behind.append(frame)
             if self._packing is None:
                 self._packing = asyncio.create_task(self._pack())
-        else:
-            self._write(pack(frame))
+            return
+        self._gathered.append(pack(frame))
+        if not isinstance(what, RequestItem):
+            self.flush()
+        elif self._gathering is None:
+            self._gathering = asyncio.get_running_loop().call_later(GATHER_SECONDS, self.flush)
+
+    def flush(self) -> None:
+        """Send what waits."""
+        if self._gathering is not None:
+            self._gathering.cancel()
+            self._gathering = None
+        if self._gathered:
+            self._write(b"".join(self._gathered))
+            self._gathered.clear()
 
     async def _pack(self) -> None:
         while self._behind:

@@ -79,7 +79,10 @@ class Follower:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await self._database.follow_file()
-                found, self._failure = await self._database.ask(counters), ""
+                found = self._database.ask_at_once(counters)
+                if found is None:
+                    found = await self._database.ask(counters)
+                self._failure = ""
         except (MemoryFault, TimeoutError) as fault:
             reason = str(fault) or f"the database has not answered for {ANSWER_SECONDS:g} s"
             if reason != self._failure:

@@ -232,6 +232,7 @@ async def test_secret_and_words_stand_in_no_argument_and_no_variable_of_the_proc
 
 OWNER = """
 import asyncio, os, pathlib, sys
+from proxy.memory.archive_writer import GATHER_SECONDS
 from tests.memory.test_archive_process import House, numbered
 
 async def main():
@@ -239,7 +240,7 @@ async def main():
     async with house.running():
         for turn in numbered(40):
             house.archivist.note(turn)
-        await asyncio.sleep(0)
+        await asyncio.sleep(4 * GATHER_SECONDS)
         print(house.process.pid, flush=True)
         os._exit(9)
 
