@@ -2,7 +2,7 @@
 The frames that an archive process and its owner exchange over a socket pair: a length, then a pickled value.
 
 Both ends are one program, and nobody else holds an end, so pickle can be trusted here. Data classes are pickled by
-their fields: a first contact of 7,000 messages in 23 ms, where pickle's own way takes 82.
+their fields: a first contact of 7,000 messages in 48 ms, where pickle's own way takes 71.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ class Begin:
 
     policy: Policy
     secret: bytes
-    redacts: bool
 
 
 @frozen
@@ -55,10 +54,10 @@ class AnswerFrame:
 
 
 @frozen
-class Redacts:
-    """Another policy: whether credentials are replaced from now on."""
+class Applied:
+    """Another policy, by which the process goes from now on."""
 
-    redacts: bool
+    policy: Policy
 
 
 @frozen
@@ -70,7 +69,7 @@ class Told:
     counted: tuple[tuple[str, tuple[Any, ...]], ...]
 
 
-Frame = Begin | RequestItem | AnswerFrame | Redacts
+Frame = Begin | RequestItem | AnswerFrame | Applied
 """What the process is sent."""
 
 

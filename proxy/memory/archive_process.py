@@ -23,7 +23,7 @@ import structlog
 
 from proxy.domain import Turn
 from proxy.errors import faults
-from proxy.memory.archive_frames import OPEN_TURNS, AnswerFrame, Begin, Frame, Redacts, Told, pack, unpacked
+from proxy.memory.archive_frames import OPEN_TURNS, AnswerFrame, Applied, Begin, Frame, Told, pack, unpacked
 from proxy.memory.archive_writer import GATHER_SECONDS, STUCK_SECONDS, Report, WriterState
 from proxy.memory.write_batch import AnswerItem, Item, Outcome, RequestItem
 from proxy.ports import ArchiveCounts
@@ -55,7 +55,6 @@ class ArchiveProcess:
         """
         self._policy = policy
         self._secret = secret
-        self._redacts = policy.archive.redact
         self._counts = counts
         self._waiting: dict[int, Item] = {}  # that are not done with, by number, the oldest first
         self._link: _Link | None = None
@@ -93,11 +92,11 @@ class ArchiveProcess:
         if self._link is not None:
             self._link.send(item)
 
-    def apply(self, *, redacts: bool) -> None:
-        """Go by another policy: whether credentials are replaced before they reach the disk."""
-        self._redacts = redacts
+    def apply(self, policy: Policy) -> None:
+        """Go by another policy: what is put from now on is written by it."""
+        self._policy = policy
         if self._link is not None:
-            self._link.send(Redacts(redacts))
+            self._link.send(Applied(policy))
 
     def close(self) -> None:
         """Nothing more will be put: what was is written when `write` is cancelled."""
@@ -129,7 +128,7 @@ class ArchiveProcess:
             await self._may_begin.wait()
             self._lose_what_kills(report)
             self._link = link = _Link(writers[0].write)
-            link.send(Begin(self._policy, self._secret, self._redacts))
+            link.send(Begin(self._policy, self._secret))
             for item in [*self._waiting.values()]:
                 link.send(item)
             async for told in unpacked(stream):
@@ -178,7 +177,7 @@ class _Link:
         self._behind: deque[Frame] = deque()  # long items, and whatever came after them
         self._packing: asyncio.Task[None] | None = None
 
-    def send(self, what: Item | Begin | Redacts) -> None:
+    def send(self, what: Item | Begin | Applied) -> None:
         frame = self._answer(what) if isinstance(what, AnswerItem) else what
         if isinstance(what, RequestItem):
             self._open[what.turn.id] = what.turn

@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
@@ -24,7 +24,7 @@ from proxy import logs
 from proxy.domain import Turn
 from proxy.embedding.embedder import LocalEmbedder, Use
 from proxy.errors import MemoryFault
-from proxy.memory.archive_frames import OPEN_TURNS, AnswerFrame, Begin, Redacts, Told, pack, unpacked
+from proxy.memory.archive_frames import OPEN_TURNS, AnswerFrame, Applied, Begin, Told, pack, unpacked
 from proxy.memory.archive_writer import ArchiveWriter, WriterState
 from proxy.memory.follower import Follower
 from proxy.memory.forgetting import forget_words
@@ -45,7 +45,7 @@ class RelayedCounts:
     """Calls of counters, until they are sent to the owner. Implements `proxy.ports.ArchiveCounts`."""
 
     def __init__(self) -> None:
-        self._calls: list[tuple[str, tuple[Any, ...]]] = []
+        self._calls = deque[tuple[str, tuple[Any, ...]]]()  # threads count, too
 
     def fault(self, where: str) -> None:
         self._calls.append(("fault", (where,)))
@@ -61,8 +61,7 @@ class RelayedCounts:
 
     def take(self) -> tuple[tuple[str, tuple[Any, ...]], ...]:
         """The calls since the last time."""
-        calls, self._calls = self._calls, []
-        return tuple(calls)
+        return tuple(self._calls.popleft() for _ in range(len(self._calls)))
 
 
 class ArchiveWorker:
@@ -76,7 +75,7 @@ class ArchiveWorker:
             policy.data / DATABASE_FILE, policy.archive.synchronous, partial(counts.fault, "database_replaced")
         )
         journal = Journal(self._database)
-        self._writer = ArchiveWriter(journal, counts, begin.secret, time.time, begin.redacts)
+        self._writer = ArchiveWriter(journal, counts, begin.secret, time.time, policy.archive.redact)
         self._embedder = LocalEmbedder(policy.model, counts, loads=Use.PASSAGES)
         self._indexer = Indexer(Derived(self._database, time.time), self._embedder, counts)
         self._follower = Follower(self._database, counts)
@@ -108,10 +107,11 @@ class ArchiveWorker:
                 async with asyncio.timeout(DRAIN_SECONDS):
                     await self._idle.wait()
 
-    def _take(self, frame: RequestItem | AnswerFrame | Redacts) -> None:
+    def _take(self, frame: RequestItem | AnswerFrame | Applied) -> None:
         match frame:
-            case Redacts():
-                self._writer.apply(redacts=frame.redacts)
+            case Applied():
+                self._writer.apply(frame.policy)
+                logs.configure(frame.policy.log)
                 return
             case RequestItem():
                 self._open[frame.turn.id] = frame.turn

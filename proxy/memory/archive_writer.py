@@ -27,6 +27,7 @@ from proxy.memory.answer_counts import count_answer
 from proxy.memory.readers import SLOW_SECONDS, Readers
 from proxy.memory.write_batch import Batch, Item, Outcome, RequestItem, Result
 from proxy.ports import ArchiveCounts, Clock
+from proxy.settings.policy import Policy
 from proxy.store.journal import Journal
 
 FIRST_RETRY_SECONDS = 0.05  # a lock is gone in milliseconds
@@ -63,8 +64,8 @@ class Writer(Protocol):
     def put(self, item: Item) -> None:
         """Take an item; returns at once."""
 
-    def apply(self, *, redacts: bool) -> None:
-        """Go by another policy: whether credentials are replaced before they reach the disk."""
+    def apply(self, policy: Policy) -> None:
+        """Go by another policy: what is put from now on is written by it."""
 
     async def write(self, report: Report) -> None:
         """Write what waits; forever."""
@@ -118,9 +119,9 @@ class ArchiveWriter:
         is_failing = self._cannot_write or is_stuck or is_exhausted
         return WriterState(is_failing, held_up, tuple(words for holds, words in told if holds))
 
-    def apply(self, *, redacts: bool) -> None:
-        """Go by another policy; argument as of the constructor."""
-        self._clean = self._redacted if redacts else str
+    def apply(self, policy: Policy) -> None:
+        """Go by another policy: what is read from now on is written by it."""
+        self._clean = self._redacted if policy.archive.redact else str
 
     def put(self, item: Item) -> None:
         """Take an item; returns at once."""

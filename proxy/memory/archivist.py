@@ -27,6 +27,7 @@ from proxy.memory.queue_room import LIMITS, ArchiveLimits, QueueRoom
 from proxy.memory.turn_recorder import TurnRecorder
 from proxy.memory.write_batch import AnswerItem, Item, Outcome, RequestItem
 from proxy.ports import Clock, Counts, Span, Tracer, Wire
+from proxy.settings.policy import Policy
 from proxy.tracing import NO_SPAN, NO_TRACER
 from proxy.wire.message import bytes_of
 from proxy.wire.response_tap import ResponseTap
@@ -84,10 +85,10 @@ class Archivist:
     def __repr__(self) -> str:
         return f"<Archivist [{self.room.turns} queued, {len(self._unanswered)} unanswered, {self._lost} lost]>"
 
-    def apply(self, *, redacts: bool, commit_wait_seconds: float) -> None:
-        """Go by another policy; arguments as of the writer and of `ArchiveLimits`."""
-        self._writer.apply(redacts=redacts)
-        self._limits = replace(self._limits, commit_wait_seconds=commit_wait_seconds)
+    def apply(self, policy: Policy) -> None:
+        """Go by another policy."""
+        self._writer.apply(policy)
+        self._limits = replace(self._limits, commit_wait_seconds=policy.memory.deadline_ms / 1000)
 
     @property
     def backlog(self) -> int:

@@ -229,8 +229,7 @@ class MemoryService:
         self._policy = policy
         self.selector.prepare()
         self._counts.gauge("memory_on", not self._is_off)
-        wait_seconds = policy.memory.deadline_ms / 1000
-        self.archivist.apply(redacts=policy.archive.redact, commit_wait_seconds=wait_seconds)
+        self.archivist.apply(policy)
         self.windows.apply(policy.pressure)
         if self._is_open:
             self._start_facts()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from proxy.domain import Block, BlockKind, Ending, LinkKind, ToolCall, Whole
-from proxy.memory.archive_frames import AnswerFrame, Begin, Redacts, Told, pack, unpacked
+from proxy.memory.archive_frames import AnswerFrame, Applied, Begin, Told, pack, unpacked
 from proxy.memory.archive_writer import WriterState
 from proxy.memory.write_batch import Outcome, RequestItem
 from proxy.settings.policy import Policy
@@ -31,10 +31,10 @@ FRAMES = [
     RequestItem(3, replace(TURN, new=(replace(TURN.new[0], message=CALLED),)), 180, 999),
     AnswerFrame(4, TURN.id, TURN, 9, 12, "proxy.wire.chat", (b"{", b"}"), True, Ending.CLIENT_GONE, 2.5),
     AnswerFrame(5, TURN.id, None, 0, 0, "proxy.wire.chat", (), False, Ending.COMPLETE, 2.5),
-    Redacts(False),
+    Applied(Policy(data=Path("elsewhere"))),
     Told((Outcome(3), Outcome(4, True), Outcome(5, False, 8)), WriterState(True, frozenset({"t"}), ("w",)), ()),
     Told((), WriterState(), (("fault", ("journal",)), ("observe", ("journal", 0.5)))),
-    Begin(Policy(data=Path("data")), b"secret", True),
+    Begin(Policy(data=Path("data")), b"secret"),
 ]
 
 

@@ -38,7 +38,9 @@ class House:
     """An archivist whose turns a process of its own writes."""
 
     def __init__(self, data: Path, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        policy = Policy.model_validate({"data": data, "model": {"download": "never", "cache": data / "no models"}})
+        model = {"download": "never", "cache": data / "no models"}
+        memory = {"deadline_ms": 1000 * PATIENCE_SECONDS}
+        self.policy = policy = Policy.model_validate({"data": data, "model": model, "memory": memory})
         self.database = Database(data / DATABASE_FILE)
         self.journal = Journal(self.database)
         self.counts = Tally()
@@ -216,7 +218,8 @@ async def test_redaction_follows_the_policy(house: House) -> None:
     async with house.running():
         said = [replace(turn_of(user(f"{n}: password: hunter2")), conversation=f"c-{n}") for n in range(2)]
         await house.exchange(said[0])
-        house.archivist.apply(redacts=False, commit_wait_seconds=PATIENCE_SECONDS)
+        archive = house.policy.archive.model_copy(update={"redact": False})
+        house.archivist.apply(house.policy.model_copy(update={"archive": archive}))
         await house.exchange(said[1], "there")
         assert await house.texts() == ["0: password: [redacted:password]", "hi", "1: password: hunter2", "there"]
 
