@@ -54,6 +54,15 @@ class AnswerFrame:
 
 
 @frozen
+class Unsent:
+    """In place of an item that cannot be pickled: what a client sent may be nested as deep as it likes."""
+
+    number: int
+    turn_id: str
+    reason: str
+
+
+@frozen
 class Applied:
     """Another policy, by which the process goes from now on."""
 
@@ -69,7 +78,7 @@ class Told:
     counted: tuple[tuple[str, tuple[Any, ...]], ...]
 
 
-Frame = Begin | RequestItem | AnswerFrame | Applied
+Frame = Begin | RequestItem | AnswerFrame | Unsent | Applied
 """What the process is sent."""
 
 

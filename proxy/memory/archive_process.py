@@ -23,7 +23,7 @@ import structlog
 
 from proxy.domain import Turn
 from proxy.errors import faults
-from proxy.memory.archive_frames import OPEN_TURNS, AnswerFrame, Applied, Begin, Frame, Told, pack, unpacked
+from proxy.memory.archive_frames import OPEN_TURNS, AnswerFrame, Applied, Begin, Frame, Told, Unsent, pack, unpacked
 from proxy.memory.archive_writer import GATHER_SECONDS, STUCK_SECONDS, Report, WriterState
 from proxy.memory.write_batch import AnswerItem, Item, Outcome, RequestItem
 from proxy.ports import ArchiveCounts
@@ -189,7 +189,7 @@ class _Link:
             if self._packing is None:
                 self._packing = asyncio.create_task(self._pack())
             return
-        self._gathered.append(pack(frame))
+        self._gathered.append(self._packed(frame))
         if not isinstance(what, RequestItem):
             self.flush()
         elif self._gathering is None:
@@ -206,10 +206,21 @@ class _Link:
 
     async def _pack(self) -> None:
         while self._behind:
-            frame = await asyncio.to_thread(pack, self._behind[0])
+            frame = await asyncio.to_thread(self._packed, self._behind[0])
             self._write(frame)
             self._behind.popleft()
         self._packing = None
+
+    def _packed(self, frame: Frame) -> bytes:
+        try:
+            return pack(frame)
+        except Exception as failure:  # a guard: one turn that cannot be sent must not take the others with it
+            if isinstance(frame, RequestItem):
+                self._open.pop(frame.turn.id, None)
+                return pack(Unsent(frame.number, frame.turn.id, type(failure).__name__))
+            if isinstance(frame, AnswerFrame):
+                return pack(Unsent(frame.number, frame.turn_id, type(failure).__name__))
+            raise
 
     def _answer(self, item: AnswerItem) -> AnswerFrame:
         turn = item.turn

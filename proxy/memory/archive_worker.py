@@ -20,11 +20,13 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+import structlog
+
 from proxy import logs
 from proxy.domain import Turn
 from proxy.embedding.embedder import LocalEmbedder, Use
 from proxy.errors import MemoryFault
-from proxy.memory.archive_frames import OPEN_TURNS, AnswerFrame, Applied, Begin, Told, pack, unpacked
+from proxy.memory.archive_frames import OPEN_TURNS, AnswerFrame, Applied, Begin, Told, Unsent, pack, unpacked
 from proxy.memory.archive_writer import ArchiveWriter, WriterState
 from proxy.memory.follower import Follower
 from proxy.memory.forgetting import forget_words
@@ -39,6 +41,9 @@ from proxy.store.journal import Journal
 
 TELL_SECONDS = 0.5  # between words on how it is: well within what the owner takes for silence
 DRAIN_SECONDS = 4.0  # for what was sent last; the owner waits a second longer for the end
+
+
+log = structlog.get_logger()
 
 
 class RelayedCounts:
@@ -107,11 +112,14 @@ class ArchiveWorker:
                 async with asyncio.timeout(DRAIN_SECONDS):
                     await self._idle.wait()
 
-    def _take(self, frame: RequestItem | AnswerFrame | Applied) -> None:
+    def _take(self, frame: RequestItem | AnswerFrame | Unsent | Applied) -> None:
         match frame:
             case Applied():
                 self._writer.apply(frame.policy)
                 logs.configure(frame.policy.log)
+                return
+            case Unsent():
+                self._give_up(frame.number, frame.turn_id, frame.reason)
                 return
             case RequestItem():
                 self._open[frame.turn.id] = frame.turn
@@ -121,7 +129,9 @@ class ArchiveWorker:
             case AnswerFrame():
                 held = self._open.pop(frame.turn_id, None)
                 turn = frame.turn or held
-                assert turn is not None
+                if turn is None:
+                    self._give_up(frame.number, frame.turn_id, "its request could not be sent")
+                    return
                 wire: Any = import_module(frame.wire)
                 item = AnswerItem(
                     frame.number,
@@ -137,6 +147,11 @@ class ArchiveWorker:
         self._under_way.add(item.number)
         self._idle.clear()
         self._writer.put(item)
+
+    def _give_up(self, number: int, turn_id: str, reason: str) -> None:
+        self._counts.fault("quarantine")
+        log.error("a turn cannot be handed to the archive and is given up", reason=reason, turn=turn_id)
+        self._tell((Outcome(number, is_lost=True),))
 
     def _done(self, outcomes: Sequence[Outcome]) -> None:
         self._under_way.difference_update(outcome.number for outcome in outcomes)

@@ -158,6 +158,20 @@ async def test_turn_that_kills_the_process_is_given_up_and_takes_no_other_with_i
         assert house.counts.lost == 1
 
 
+async def test_turn_that_is_nested_too_deep_to_be_sent_is_given_up_and_takes_no_other_with_it(house: House) -> None:
+    before, deep, behind = numbered(3)
+    said: list[Any] = []
+    for _ in range(100_000):
+        said = [said]
+    async with house.running():
+        await house.exchange(before)
+        await house.exchange(replace(deep, explain={"said": said}))
+        await house.exchange(behind, "there")
+        assert await house.texts() == ["hello 0", "hi", "hello 2", "there"]
+        assert (house.archivist.backlog, house.counts.lost, house.counts.faults["quarantine"]) == (0, 2, 2)
+        assert house.counts.faults["archivist"] == 0
+
+
 async def test_while_there_is_no_process_for_long_that_is_said_and_no_answer_waits_for_it(tmp_path: Path) -> None:
     house = House(tmp_path, patience_seconds=0.0)
     assert house.archivist.is_failing and house.archivist.troubles == (STARTING,)
