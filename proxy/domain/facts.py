@@ -76,9 +76,8 @@ class Fact:
     A stored fact, valid from `valid_from` until `valid_until` (Unix seconds; None: open).
 
     What was said several times is one fact: its source is the newest place, `repeats` counts all (1 where only what
-    stands was read). `superseded_by` is
-    the id of the fact that took its place in a slot of one value, "" where none did; `is_current` is False also of what
-    is not valid any more, or not yet.
+    stands was read). `superseded_by` is the id of the fact that took its place in a slot of one value, "" where none
+    did; `is_current` is False also of what is not valid any more, or not yet.
     """
 
     id: str

@@ -75,7 +75,7 @@ class Upload:
         Cancel what runs inside when the client leaves.
 
         Raises:
-            ClientGone: it left.
+            ClientGone: it left, perhaps before.
         """
         task = asyncio.current_task()
         assert task is not None

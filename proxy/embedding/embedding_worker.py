@@ -36,7 +36,7 @@ class PassageProcess:
     """The process, from the outside. Blocking, all from one thread; starts when needed, and again after a fault."""
 
     def __init__(self, model: EmbeddingModel, folder: Path, threads: int) -> None:
-        self._command = [sys.executable, "-m", __name__, model.name, str(folder), str(threads)]
+        self._command = [sys.executable, "-P", "-m", __name__, model.name, str(folder), str(threads)]
         self._dimensions = model.dimensions
         self._process: subprocess.Popen[bytes] | None = None
 

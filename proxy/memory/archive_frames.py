@@ -8,21 +8,25 @@ their fields: a first contact of 7,000 messages in 48 ms, where pickle's own way
 from __future__ import annotations
 
 import io
+import json
 import pickle
 import struct
 from asyncio import StreamReader
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from copyreg import dispatch_table
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
+import orjson
+
 from proxy.domain import Block, Ending, Fingerprint, Message, NewMessage, Shape, ToolCall, Turn, Whole
 from proxy.domain.frozen import frozen
 from proxy.memory.archive_writer import WriterState
 from proxy.memory.write_batch import Outcome, RequestItem
 from proxy.settings.policy import Policy
+from proxy.wire.values import dumps
 
 OPEN_TURNS = 1000  # that the process holds until their answers come; both ends drop the oldest of more
 READ_BYTES = 256 * 1024  # at a time: all that has come, as a rule
@@ -83,11 +87,23 @@ Frame = Begin | RequestItem | AnswerFrame | Unsent | Applied
 
 
 def pack(value: object) -> bytes:
-    """One frame."""
+    """
+    One frame.
+
+    Raises:
+        RecursionError: something else than a client's message is nested too deep.
+    """
+    try:
+        return _packed(value, _BY_FIELDS)
+    except RecursionError:
+        return _packed(value, _NESTED)
+
+
+def _packed(value: object, how: Mapping[type, Callable[[Any], tuple[Any, ...]]]) -> bytes:
     written = io.BytesIO()
     written.write(bytes(HEADER.size))
     pickler = pickle.Pickler(written, pickle.HIGHEST_PROTOCOL)
-    pickler.dispatch_table = _BY_FIELDS
+    pickler.dispatch_table = how
     pickler.dump(value)
     with written.getbuffer() as frame:
         HEADER.pack_into(frame, 0, len(frame) - HEADER.size)
@@ -109,7 +125,8 @@ async def unpacked(stream: StreamReader) -> AsyncIterator[Any]:
                     value = pickle.loads(frame)
                 start = stop
                 yield value
-            del came[:start]
+                value = None  # words of users, until the next comes
+            del came[:start], data
 
 
 def _by_fields(kind: Any) -> Callable[[Any], tuple[Any, tuple[Any, ...]]]:
@@ -134,3 +151,24 @@ _BY_FIELDS = dispatch_table | {
         Outcome,
     )
 }
+
+
+_OF_MESSAGE = [field.name for field in fields(Message)]
+
+
+def _as_json(message: Message) -> tuple[Any, ...]:
+    given = {name: getattr(message, name) for name in _OF_MESSAGE}
+    return _of_json, tuple((given | {"raw": dumps(message.raw)}).values())
+
+
+def _of_json(*values: Any) -> Message:
+    given = dict(zip(_OF_MESSAGE, values, strict=True))
+    try:
+        raw = orjson.loads(given["raw"])
+    except orjson.JSONDecodeError:  # half a surrogate pair
+        raw = json.loads(given["raw"])
+    return Message(**given | {"raw": raw})
+
+
+# A client may nest as deep as JSON is read, some thousand levels, and pickle goes no deeper than the interpreter does.
+_NESTED = _BY_FIELDS | {Message: _as_json}

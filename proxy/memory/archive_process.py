@@ -1,9 +1,9 @@
 """
 The archive process from the outside: it reads, writes and indexes turns, so that requests never pay for that.
 
-What is put goes there at once, and is kept here until it is done with. A process that dies is started again and given
-all of that once more, in the same order; what is on the disk already is not written twice. Where it dies again and
-again before anything is done with, the oldest item is given up, which may be what kills it.
+What is put goes there at once, and is kept here until it is settled. A process that dies is started again and given all
+of that once more, in the same order; what is on the disk already is not written twice. Where that dies over it as well,
+the next one is given one item at a time, and an item over which it dies twice is given up.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import socket
 import sys
 from asyncio.subprocess import Process
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from time import monotonic
@@ -29,8 +29,10 @@ from proxy.memory.write_batch import AnswerItem, Item, Outcome, RequestItem
 from proxy.ports import ArchiveCounts
 from proxy.settings.policy import Policy
 
-INLINE_CHARS = 64 * 1024  # packed in half a millisecond; more on a thread, while the event loop goes on
-STARTS_IN_VAIN = 3  # then the oldest item is given up; whoever kills processes for want of memory rarely hits so often
+INLINE_BYTES = 256 * 1024  # of memory, packed in a millisecond; more on a thread, while the event loop goes on
+DEATHS_ALONE = 2  # over one item; whoever kills processes for want of memory may hit it once
+HUNG_SECONDS = 60.0  # without a word, while something waits: what is under way takes seconds
+LOOK_SECONDS = 5.0  # between looks whether it hangs
 FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.1, 30.0  # before the start of another: doubles while they end at once
 STEADY_SECONDS = 5.0  # a process that has run for so long did not end at once, and another is started without a pause
 CLOSE_SECONDS = 5.0  # to write what it was given last, and to close the database
@@ -56,14 +58,17 @@ class ArchiveProcess:
         self._policy = policy
         self._secret = secret
         self._counts = counts
-        self._waiting: dict[int, Item] = {}  # that are not done with, by number, the oldest first
+        self._waiting: dict[int, Item] = {}  # that are not settled, by number, the oldest first
+        self._given: frozenset[int] = frozenset()  # those that waited when the process was started
+        self._trial: deque[int] = deque()  # those that are sent one at a time; the first of them has been
+        self._deaths_alone = 0  # over that one
+        self._has_spoken = False  # the process that was started last: it did not end before it was sent anything
         self._link: _Link | None = None
         self._state = WriterState()
         self._heard_at = monotonic()
         self._patience_seconds = patience_seconds
         self._may_begin = asyncio.Event()
         self._ready = asyncio.Event()
-        self._starts_in_vain = 0  # one behind the other, before anything was done with
         self.pid: int | None = None
 
     def __repr__(self) -> str:
@@ -89,7 +94,7 @@ class ArchiveProcess:
         if not self._waiting:
             self._heard_at = monotonic()
         self._waiting[item.number] = item
-        if self._link is not None:
+        if self._link is not None and not self._trial:
             self._link.send(item)
 
     def apply(self, policy: Policy) -> None:
@@ -123,43 +128,76 @@ class ArchiveProcess:
     async def _run(self, report: Report) -> int | None:
         """One process, until it ends; its status."""
         process, stream, writers = await _start()
+        watching = asyncio.create_task(self._watch(process))
         try:
             self.pid = process.pid
             await self._may_begin.wait()
-            self._lose_what_kills(report)
-            self._link = link = _Link(writers[0].write)
+            self._suspect(report)
+            self._link = link = _Link(writers[0])
             link.send(Begin(self._policy, self._secret))
-            for item in [*self._waiting.values()]:
-                link.send(item)
+            self._send_waiting(link)
             async for told in unpacked(stream):
-                self._hear(told, report)
+                self._hear(told, report, link)
         finally:
+            watching.cancel()
             if self._link is not None:
-                self._link.flush()
                 self._link, self._heard_at = None, monotonic()
+                link.close()
             await _end(process, writers)
         return process.returncode
 
-    def _hear(self, told: Told, report: Report) -> None:
-        self._heard_at, self._state = monotonic(), told.state
+    async def _watch(self, process: Process) -> None:
+        """Kill a process that hangs."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if self._link is not None and self._waiting and monotonic() - self._heard_at > HUNG_SECONDS:
+                log.error("the archive process hangs and is killed", seconds=HUNG_SECONDS)
+                with suppress(ProcessLookupError):
+                    process.kill()
+
+    def _hear(self, told: Told, report: Report, link: _Link) -> None:
+        self._heard_at, self._state, self._has_spoken = monotonic(), told.state, True
         self._ready.set()
-        for name, args in told.counted:
-            getattr(self._counts, name)(*args)
         for outcome in told.outcomes:
             del self._waiting[outcome.number]
-            self._starts_in_vain = 0
+            if self._trial and self._trial[0] == outcome.number:
+                self._trial.popleft()
+                self._deaths_alone = 0
+                self._send_waiting(link)
         if told.outcomes:
             report(told.outcomes)
+        for name, args in told.counted:
+            try:
+                getattr(self._counts, name)(*args)
+            except Exception:  # a guard: what is only counted must not keep turns from the archive
+                self._counts.fault("answer_counts")
+                log.exception("what the archive process counted could not be counted")
 
-    def _lose_what_kills(self, report: Report) -> None:
-        """Give up the oldest item, where several processes were given all of them and got nothing done."""
-        if self._starts_in_vain >= STARTS_IN_VAIN:
-            number, item = next(iter(self._waiting.items()))
-            log.error("a turn is given up: the archive process ends again and again", turn=item.turn.id)
-            del self._waiting[number]
-            report([Outcome(number, is_lost=True)])
-            self._starts_in_vain = 0
-        self._starts_in_vain += bool(self._waiting)
+    def _send_waiting(self, link: _Link) -> None:
+        """Send all that waits, or the next of what is on trial."""
+        if self._trial:
+            link.send(self._waiting[self._trial[0]])
+            link.flush()
+            return
+        for item in self._waiting.values():
+            link.send(item)
+
+    def _suspect(self, report: Report) -> None:
+        """Before items are sent: put on trial what two processes were given and did not survive, or give it up."""
+        if not self._has_spoken:
+            return
+        self._has_spoken = False
+        if self._trial:
+            self._deaths_alone += 1
+            if self._deaths_alone >= DEATHS_ALONE:
+                number = self._trial.popleft()
+                item = self._waiting.pop(number)
+                self._deaths_alone = 0
+                log.error("a turn is given up: the archive process dies of it", turn=item.turn.id)
+                report([Outcome(number, is_lost=True)])
+        elif not self._given.isdisjoint(self._waiting):
+            self._trial = deque(self._waiting)
+        self._given = frozenset(self._waiting)
 
 
 class _Link:
@@ -169,8 +207,8 @@ class _Link:
     A request waits for its answer, or another's, for as long as it would wait in the process: one piece costs less.
     """
 
-    def __init__(self, write: Callable[[bytes], None]) -> None:
-        self._write = write
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
         self._open: OrderedDict[str, Turn] = OrderedDict()  # what the process holds, until their answers come
         self._gathered: list[bytes] = []  # requests that wait
         self._gathering: asyncio.TimerHandle | None = None
@@ -183,7 +221,7 @@ class _Link:
             self._open[what.turn.id] = what.turn
             if len(self._open) > OPEN_TURNS:
                 self._open.popitem(last=False)
-        if self._behind or (isinstance(what, RequestItem | AnswerItem) and what.chars > INLINE_CHARS):
+        if self._behind or _size_bytes(frame) > INLINE_BYTES:
             self.flush()
             self._behind.append(frame)
             if self._packing is None:
@@ -204,12 +242,26 @@ class _Link:
             self._write(b"".join(self._gathered))
             self._gathered.clear()
 
+    def close(self) -> None:
+        """Send what waits but for what is still being packed, which the next process gets."""
+        self.flush()
+        if self._packing is not None:
+            self._packing.cancel()
+
+    def _write(self, data: bytes) -> None:
+        """Nothing where the process has died, which its owner learns in a moment: what was not sent is kept there."""
+        if not self._writer.transport.is_closing():
+            with suppress(RuntimeError, OSError):  # uvloop's, of a handle that was closed just now
+                self._writer.write(data)
+
     async def _pack(self) -> None:
-        while self._behind:
-            frame = await asyncio.to_thread(self._packed, self._behind[0])
-            self._write(frame)
-            self._behind.popleft()
-        self._packing = None
+        try:
+            while self._behind:
+                frame = await asyncio.to_thread(self._packed, self._behind[0])
+                self._write(frame)
+                self._behind.popleft()
+        finally:
+            self._packing = None
 
     def _packed(self, frame: Frame) -> bytes:
         try:
@@ -242,6 +294,15 @@ class _Link:
         )
 
 
+def _size_bytes(frame: Frame) -> int:
+    """Of what takes time to pack, in memory."""
+    if isinstance(frame, RequestItem):
+        return frame.size_bytes
+    if isinstance(frame, AnswerFrame):
+        return frame.size_bytes + ((frame.turn.size_bytes or 0) if frame.turn else 0)
+    return 0
+
+
 async def _start() -> tuple[Process, asyncio.StreamReader, Sequence[asyncio.StreamWriter]]:
     """
     The process, what it tells, and our ends of both pairs: what is written to the first is sent to it.
@@ -257,7 +318,8 @@ async def _start() -> tuple[Process, asyncio.StreamReader, Sequence[asyncio.Stre
         hearing, told = map(closing.enter_context, socket.socketpair())
         given = (sent.fileno(), told.fileno())
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", MODULE, *map(str, given)),
+            # -P: nothing from the current folder, where anybody may write
+            *(sys.executable, "-P", "-m", MODULE, *map(str, given)),
             stdin=asyncio.subprocess.DEVNULL,
             pass_fds=given,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},

@@ -62,7 +62,11 @@ class RelayedCounts:
         self._calls.append(("add", (name, amount)))
 
     def gauge(self, name: str, value: float) -> None:
-        """States are the owner's to tell."""
+        """Dropped: the owner sets its own."""
+
+    @property
+    def are_any(self) -> bool:
+        return bool(self._calls)
 
     def take(self) -> tuple[tuple[str, tuple[Any, ...]], ...]:
         """The calls since the last time."""
@@ -107,6 +111,7 @@ class ArchiveWorker:
             supervisor.start("state", self._tell_on)
             async for frame in frames:
                 self._take(frame)
+                del frame  # words of users, until the next comes
             self._look_whether_idle()
             with suppress(TimeoutError):
                 async with asyncio.timeout(DRAIN_SECONDS):
@@ -175,7 +180,7 @@ class ArchiveWorker:
         """Say how it is, while something is under way or has changed; forever."""
         before = None
         while True:
-            if self._under_way or before != self._state():
+            if self._under_way or self._counts.are_any or before != self._state():
                 before = self._state()
                 self._tell(())
             await asyncio.sleep(TELL_SECONDS)

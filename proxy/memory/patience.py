@@ -12,8 +12,8 @@ async def await_for(future: asyncio.Future[Any], seconds: float) -> None:
     """
     Wait until a future is done, but no longer than so many seconds; look at it to see which.
 
-    As `asyncio.wait` for one future, which takes twice the processor time, and each request waits so twice. The future
-    is neither cancelled nor asked for its result, however the wait ends.
+    As `asyncio.wait` for one future, which takes twice the processor time, and each request waits like this twice: for
+    memory, and for its commit. The future is neither cancelled nor asked for its result, however the wait ends.
     """
     if future.done():
         return

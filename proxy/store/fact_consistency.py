@@ -30,7 +30,8 @@ SELECT fact.id FROM fact JOIN occurrence ON occurrence.id = fact.occurrence WHER
 """
 UNREADABLE = f"SELECT id FROM fact WHERE category NOT IN ({CATEGORIES})"
 TWICE = """
-SELECT max(id) FROM fact WHERE occurrence IS NOT NULL GROUP BY tenant, public, occurrence HAVING count(*) > 1
+SELECT id FROM fact WHERE occurrence IS NOT NULL
+    AND id NOT IN (SELECT min(id) FROM fact WHERE occurrence IS NOT NULL GROUP BY tenant, public, occurrence)
 """
 GOES = {
     "facts have no source": WITHOUT_SOURCE,
@@ -72,7 +73,7 @@ WRONG = GOES | {
     "facts are kept for another user or project than their messages, or hidden": OF_OTHERS,
     "facts are taken for superseded, or for standing": WRONGLY_STANDING,
     "blocks tell facts that were erased or forgotten": TELLING_NOTHING,
-    "place that the extraction of facts has come to lies behind the journal": AHEAD,
+    "extraction of facts stands beyond the end of the journal": AHEAD,
 }
 
 

@@ -77,7 +77,7 @@ def forget_again(transaction: Transaction, facts: Sequence[ForgottenFact], key_o
 
     What was extracted of them meanwhile goes.
     """
-    count = 0
+    count, gone = 0, 0
     for fact in facts:
         for source in (Source(*row) for row in transaction.read(AT, fact.place)):
             if source.tenant_name != fact.tenant:
@@ -94,6 +94,9 @@ def forget_again(transaction: Transaction, facts: Sequence[ForgottenFact], key_o
                 rows = [row[0] for row in transaction.read(STATED, stated)]
                 erase_telling(transaction, source.tenant, rows, Erased())
                 remove(transaction, rows)
+                gone += len(rows)
+    if gone:
+        transaction.write("INSERT INTO erasure(at) VALUES (?)", [(now,)])  # every worker empties its caches
     return count
 
 

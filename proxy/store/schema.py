@@ -438,8 +438,9 @@ NEXT_NEWEST = f"(SELECT id FROM fact WHERE {SAME_PLACE} OFFSET 1)"
 M013 = f"""
 ALTER TABLE fact ADD COLUMN place INTEGER;   -- keyed hash: core/facts/marks.py; NULL in rows of earlier versions
 ALTER TABLE fact ADD COLUMN superseded INTEGER NOT NULL DEFAULT 0;  -- a newer one stands in its place
-UPDATE fact SET (user, scope) = (SELECT user, scope FROM conversation WHERE id = fact.conversation),
-    retirement = (SELECT (flags & 512) <> 0 FROM occurrence WHERE id = fact.occurrence)
+UPDATE fact SET user = ifnull((SELECT user FROM conversation WHERE id = fact.conversation), ''),
+    scope = ifnull((SELECT scope FROM conversation WHERE id = fact.conversation), ''),
+    retirement = ifnull((SELECT (flags & 512) <> 0 FROM occurrence WHERE id = fact.occurrence), 0)
 WHERE occurrence IS NOT NULL;
 DROP INDEX fact_by_conversation;
 CREATE INDEX fact_by_conversation ON fact(conversation, place, said_at);

@@ -189,10 +189,11 @@ def forgotten_from_line(value: Json) -> ForgottenFact:
         WireError: it is none of an export.
     """
     read = _Fields(value)
+    place = _place(value["forgotten"])
     start, stop, part = (int(read.number(name)) for name in ("start", "stop", "part"))
-    return ForgottenFact(
-        read.text("tenant"), _place(value["forgotten"]), start, stop, part, value.get("shared") is True
-    )
+    if not all(map(_is_place, (place[1], start, stop, part))):
+        raise WireError("forgotten: its place is none that a message can have")
+    return ForgottenFact(read.text("tenant"), place, start, stop, part, value.get("shared") is True)
 
 
 def _is_place(position: Any) -> TypeGuard[int]:

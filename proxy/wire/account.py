@@ -88,4 +88,4 @@ def _object(usage: Json, *names: str) -> Json:
 
 
 def _count(usage: Json, *names: str) -> int | None:
-    return next((usage[name] for name in names if type(usage.get(name)) is int), None)
+    return next((usage[name] for name in names if type(usage.get(name)) is int and usage[name] >= 0), None)

@@ -14,6 +14,7 @@ from proxy.memory.archive_frames import AnswerFrame, Applied, Begin, Told, pack,
 from proxy.memory.archive_writer import WriterState
 from proxy.memory.write_batch import Outcome, RequestItem
 from proxy.settings.policy import Policy
+from proxy.wire.values import dumps
 from tests.memory.test_archivist import turn_of
 from tests.talking import user
 
@@ -65,3 +66,15 @@ async def test_frame_whose_sender_died_in_the_middle_of_it_is_left_out() -> None
 @pytest.mark.parametrize("value", [TURN, TURN.new[0], TURN.new[0].print, CALLED, TURN.shape])
 def test_every_field_of_what_is_pickled_by_its_fields_can_be_given_to_its_constructor(value: Any) -> None:
     assert all(field.init for field in fields(value))
+
+
+async def test_message_is_sent_as_deep_as_it_can_be_read() -> None:
+    deep: Any = ["words"]
+    for _ in range(1000):
+        deep = [deep]
+    message = replace(CALLED, raw={"role": "user", "deep": deep})
+    item = RequestItem(3, replace(TURN, new=(replace(TURN.new[0], message=message),)), 180, 999)
+    (found,) = await all_of(pack(item), 1 << 20)
+    (new,) = found.turn.new
+    assert dumps(new.message.raw) == dumps(message.raw)
+    assert new.message.calls == CALLED.calls and found.turn.links == TURN.links

@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from proxy.domain import Ending, Turn
-from proxy.memory.archive_process import INLINE_CHARS, STARTING, ArchiveProcess
+from proxy.memory.archive_process import INLINE_BYTES, STARTING, ArchiveProcess
 from proxy.memory.archivist import Archivist
 from proxy.memory.queue_room import ArchiveLimits
 from proxy.memory.supervision import Supervisor
@@ -147,15 +148,29 @@ async def test_process_that_is_killed_is_started_again_and_nothing_is_lost_or_wr
 
 @pytest.mark.slow  # starts and kills processes
 async def test_turn_that_kills_the_process_is_given_up_and_takes_no_other_with_it(house: House) -> None:
-    before, deadly, behind = numbered(3)
-    deadly = replace(deadly, explain={"said": Deadly()})
+    turns = numbered(6)
     async with house.running():
-        await house.exchange(before)
-        for turn in (deadly, behind):
-            house.archivist.note(turn)
+        await house.exchange(turns[0])
+        for n, turn in enumerate(turns[1:], start=1):
+            house.archivist.note(replace(turn, explain={"said": Deadly()}) if n == 4 else turn)
         await until(lambda: house.archivist.backlog == 0)
-        assert await house.texts() == ["hello 0", "hi", "hello 2"]
+        await house.exchange(replace(turn_of(user("afterwards")), conversation="c-7"))
+        texts = {"hello 0", "hi", "hello 1", "hello 2", "hello 3", "hello 5", "afterwards"}
+        assert set(await house.texts()) == texts
         assert house.counts.lost == 1
+
+
+async def test_count_that_cannot_be_counted_keeps_no_turn_from_the_archive(house: House) -> None:
+    said = {"choices": [{"index": 0, "delta": {"content": "hi"}}], "usage": {"prompt_tokens": -1}}
+    async with house.running():
+        turn = turn_of(user("hello"))
+        house.archivist.note(turn)
+        listener = house.archivist.listen(turn, chat, 200, STREAM)
+        for data in (orjson.dumps(said), b"[DONE]"):
+            listener.feed(b"data: " + data + b"\n\n")
+        await ended(listener)
+        assert await house.texts() == ["hello", "hi"]
+        assert (house.counts.lost, house.counts.faults["archivist"]) == (0, 0)
 
 
 async def test_turn_that_is_nested_too_deep_to_be_sent_is_given_up_and_takes_no_other_with_it(house: House) -> None:
@@ -205,7 +220,7 @@ async def test_signals_that_stop_the_proxy_are_left_to_it(house: House) -> None:
 
 
 async def test_long_request_is_archived_with_its_answer_and_what_came_after_it(house: House) -> None:
-    long, short = user("long " * INLINE_CHARS), user("short")
+    long, short = user("long " * INLINE_BYTES), user("short")
     async with house.running():
         turn = turn_of(long)
         listener = house.hear(turn)
@@ -245,6 +260,34 @@ async def test_secret_and_words_stand_in_no_argument_and_no_variable_of_the_proc
             pytest.skip("this system has no /proc")
         for file in ("cmdline", "environ"):
             assert SECRET not in (folder / file).read_bytes()
+
+
+ON_UVLOOP = """
+import asyncio, os, pathlib, signal, sys, time
+import uvloop
+from proxy.domain import Ending
+from tests.memory.test_archive_process import House, numbered
+
+async def main():
+    house = House(pathlib.Path(sys.argv[1]))
+    async with house.running():
+        os.kill(house.process.pid, signal.SIGKILL)
+        time.sleep(0.2)  # it is dead, and nobody knows
+        for turn in numbered(20):
+            house.hear(turn).finish(Ending.COMPLETE)
+        while house.archivist.backlog:
+            await asyncio.sleep(0.01)
+        print(len(await house.complete()), house.counts.lost, house.counts.faults["archivist"])
+
+uvloop.run(main())
+"""
+
+
+@pytest.mark.slow  # starts and kills processes
+def test_what_is_sent_to_a_process_that_has_just_died_goes_to_the_next_on_the_loop_that_serves(tmp_path: Path) -> None:
+    command, root = [sys.executable, "-c", ON_UVLOOP, str(tmp_path)], Path(__file__).parents[2]
+    done = subprocess.run(command, stdout=subprocess.PIPE, cwd=root, check=True)
+    assert done.stdout.splitlines()[-1].split() == [b"20", b"0", b"1"], "behind the log"
 
 
 OWNER = """

@@ -208,7 +208,7 @@ OF_FACTS = {
     "UPDATE fact SET superseded = 0 WHERE value = 'Porto'": "1 facts are taken for superseded, or for standing",
     "UPDATE block SET facts = '[[\"f-gone\",0]]'": "1 blocks tell facts that were erased or forgotten",
     "UPDATE occurrence SET flags = flags | 256 WHERE id = (SELECT occurrence FROM fact)": "1 blocks tell facts",
-    "UPDATE task SET next = 99999 WHERE name = 'facts'": "1 place that the extraction of facts has come to",
+    "UPDATE task SET next = 99999 WHERE name = 'facts'": "1 extraction of facts stands",
     "UPDATE occurrence SET flags = flags | 256 WHERE id = (SELECT occurrence FROM fact WHERE value = 'figs')": (
         "1 facts of erased messages are still there"
     ),

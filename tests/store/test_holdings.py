@@ -82,7 +82,7 @@ KEPT_WITHOUT_WORDS = {  # containers that objects keep: numbers, ids, settings, 
     "index": {"ItemKeys._used", "_GrowingTable._columns", "_GrowingTable._ends"},
     "memory": {
         *("Archivist._taken", "Archivist._unanswered", "Follower._listeners", "KnownKeys._by_digest"),
-        *("ArchiveProcess._waiting", "_Link._behind", "_Link._gathered", "_Link._open"),
+        *("ArchiveProcess._trial", "ArchiveProcess._waiting", "_Link._behind", "_Link._gathered", "_Link._open"),
         *("ArchiveWorker._open", "ArchiveWorker._under_way", "RelayedCounts._calls"),
         *(
             "MemoryService.concerns",
