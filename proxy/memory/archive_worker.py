@@ -81,8 +81,8 @@ class ArchiveWorker:
         self._stream = writer
         self._counts = counts = RelayedCounts()
         self._database = Database(
-            policy.data / DATABASE_FILE, policy.archive.synchronous, partial(counts.fault, "database_replaced")
-        )
+            policy.data / DATABASE_FILE, policy.archive.synchronous
+        )  # the owner counts where that is replaced
         journal = Journal(self._database)
         self._writer = ArchiveWriter(journal, counts, begin.secret, time.time, policy.archive.redact)
         self._embedder = LocalEmbedder(policy.model, counts, loads=Use.PASSAGES)
