@@ -75,7 +75,7 @@ class Applied:
 
 @frozen
 class Told:
-    """What the process says: what it has done with, how it is, and calls of counters, each a name and arguments."""
+    """What the process says: what it has settled, how it is, and calls of counters, each a name and arguments."""
 
     outcomes: tuple[Outcome, ...]
     state: WriterState
@@ -170,5 +170,5 @@ def _of_json(*values: Any) -> Message:
     return Message(**given | {"raw": raw})
 
 
-# A client may nest as deep as JSON is read, some thousand levels, and pickle goes no deeper than the interpreter does.
+# A client may nest as deep as JSON is read, a thousand levels; pickle stops sooner, where the interpreter does.
 _NESTED = _BY_FIELDS | {Message: _as_json}

@@ -277,25 +277,22 @@ class _Link:
     def _answer(self, item: AnswerItem) -> AnswerFrame:
         turn = item.turn
         is_known = self._open.pop(turn.id, None) is turn
-        wire: str = item.wire.__name__  # type: ignore[attr-defined]  # a module
-        payloads = tuple(item.payloads)
-        known = None if is_known else turn
         return AnswerFrame(
-            item.number,
-            turn.id,
-            known,
-            item.chars,
-            item.size_bytes,
-            wire,
-            payloads,
-            item.streamed,
-            item.ending,
-            item.at,
+            number=item.number,
+            turn_id=turn.id,
+            turn=None if is_known else turn,
+            chars=item.chars,
+            size_bytes=item.size_bytes,
+            wire=item.wire.__name__,  # type: ignore[attr-defined]  # a module
+            payloads=tuple(item.payloads),
+            streamed=item.streamed,
+            ending=item.ending,
+            at=item.at,
         )
 
 
 def _size_bytes(frame: Frame) -> int:
-    """Of what takes time to pack, in memory."""
+    """Memory that a frame takes; 0: it is always small."""
     if isinstance(frame, RequestItem):
         return frame.size_bytes
     if isinstance(frame, AnswerFrame):
@@ -305,7 +302,7 @@ def _size_bytes(frame: Frame) -> int:
 
 async def _start() -> tuple[Process, asyncio.StreamReader, Sequence[asyncio.StreamWriter]]:
     """
-    The process, what it tells, and our ends of both pairs: what is written to the first is sent to it.
+    A new process, the stream of what it tells, and our ends of both socket pairs; the first is for what it is sent.
 
     Two socket pairs, one for each direction: whoever dies with something unread breaks off the pair, and what was sent
     must arrive none the less.

@@ -91,7 +91,7 @@ class ArchiveWorker:
         self._follower.listen(changes.ERASURES, "forgetting", self._forget)
         self._supervisor = Supervisor(counts)
         self._open: OrderedDict[str, Turn] = OrderedDict()  # whose answers are still to come
-        self._under_way: set[int] = set()  # items that are not done with
+        self._under_way: set[int] = set()  # items that are not settled
         self._idle = asyncio.Event()
 
     async def run(self, frames: AsyncIterator[Any]) -> None:
@@ -139,15 +139,15 @@ class ArchiveWorker:
                     return
                 wire: Any = import_module(frame.wire)
                 item = AnswerItem(
-                    frame.number,
-                    turn,
-                    frame.chars,
-                    frame.size_bytes,
-                    wire,
-                    frame.payloads,
-                    frame.streamed,
-                    frame.ending,
-                    frame.at,
+                    number=frame.number,
+                    turn=turn,
+                    chars=frame.chars,
+                    size_bytes=frame.size_bytes,
+                    wire=wire,
+                    payloads=frame.payloads,
+                    streamed=frame.streamed,
+                    ending=frame.ending,
+                    at=frame.at,
                 )
         self._under_way.add(item.number)
         self._idle.clear()

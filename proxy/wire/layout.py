@@ -162,7 +162,7 @@ def _read_before(before: Chat, layout: Layout, raw: Json, same: int, again: Mapp
     """Which messages of `before` are those of its first `same` elements, and of the elements `again`."""
     assert before.layout is not None
     places, messages = before.places, before.messages
-    if not places:
+    if messages and not places:  # a list that makes no message has none either
         apart: dict[int, Sequence[Message]] = {id(value): (messages[origin],) for origin, value in again.items()}
         return Known(raw, layout, before, same, 0, same, apart, True)
     beside = bisect_left(places, 0)  # messages outside of the list stand first

@@ -249,3 +249,14 @@ def test_of_results_that_all_begin_alike_each_is_compared_a_few_times(result: st
     assert known is not None and len(known.apart) == (600 if result == "the same" else 300)
     assert changed.asked < 10 * 600
     assert messages.parse(bytes(changed), known) == messages.parse(bytes(changed))
+
+
+@pytest.mark.parametrize("further", [[], [{"type": "compaction_trigger"}], [{"role": "user", "content": "hello"}]])
+def test_list_none_of_whose_elements_made_a_message_is_read_as_without_it(further: list[Any]) -> None:
+    listed: list[Any] = [{"type": "compaction_trigger"}]
+    opening, body = (orjson.dumps({"model": "m", "input": [*listed, *more]}) for more in ([], further))
+    before = read(responses, opening, None)
+    whole, again = responses.parse(body), read(responses, body, before)
+    assert (len(before.messages), before.places) == (0, ())
+    assert (again.messages, again.places) == (whole.messages, whole.places)
+    assert [again.messages[at] for at in range(len(again.messages))] == [*whole.messages]
