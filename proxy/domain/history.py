@@ -4,6 +4,7 @@ Conversations over time: who is speaking, what was stored of them, and how a req
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
@@ -112,6 +113,13 @@ class Head:
     restored_at: int = 0  # 0: there was none, or that message is gone
     blocks: tuple[StoredBlock, ...] = ()  # said in the conversation and still to be said again, in journal order
     tokens: int = 0  # of all of it, blocks and tools included, as the upstream counted or as we did; 0 unknown
+
+    def index_of(self, occurrence: int) -> int | None:
+        """Where an occurrence stands in the history; None: nowhere. As a rule they rise."""
+        at = bisect_left(self.occurrences, occurrence)
+        if at < len(self.occurrences) and self.occurrences[at] == occurrence:
+            return at
+        return next((at for at, one in enumerate(self.occurrences) if one == occurrence), None)
 
 
 class HeadFlag:

@@ -21,7 +21,7 @@ from proxy.store.passages import last_passage
 from proxy.store.scope import Scope
 from proxy.store.terms import passages_holding, postings
 
-MAX_TERMS = 16  # the rarest of a question: more only repeat what it is about
+MAX_TERMS = 16  # the rarest of a question: more only repeat what it is about; `ranking.nearby` takes 32 at most
 MAX_HITS = 20_000  # of all terms outside one conversation, 1 ms: the commonest words of a large scope say nothing
 CONFINED_SHARE = 0.5  # of all passages: of a larger scope the token's list is so long that it takes 2 ms to follow
 COMMON_PASSAGES = 100  # that hold a term: rarer ones are looked up in microseconds

@@ -31,6 +31,7 @@ class Summed:
 
     @classmethod
     def of(cls, each: Sequence[int]) -> Summed:
+        """These numbers, added up."""
         return cls(Growing.of(each), sum(each))
 
     def then(self, kept: int, further: Sequence[int]) -> Summed:

@@ -66,7 +66,8 @@ def _forgotten_in(ask: Ask, source: Source, key_of: KeyOf) -> Iterator[Forgotten
             )
         }
         if there:
-            is_shared = not source.user and not there.isdisjoint(forbidding[2:])
+            _of_slot, _of_value, *of_users = forbidding
+            is_shared = not source.user and not there.isdisjoint(of_users)
             place = (source.turn, source.position)
             yield ForgottenFact(source.tenant_name, place, one.start, one.stop, part, is_shared)
 

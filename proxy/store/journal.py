@@ -169,7 +169,7 @@ class Journal:
         return _seen(*await self._database.ask(partial(_standing, asked)))
 
     def standing_at_once(self, asked: Continuation) -> Seen | None:
-        """The same without waiting; None: not now."""
+        """What `standing` finds, read on the event loop; None: ask `standing`."""
         found = self._database.ask_at_once(partial(_standing, asked))
         return None if found is None else _seen(*found)
 

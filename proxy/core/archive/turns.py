@@ -112,9 +112,9 @@ def _restored_at(decision: Decision, held: int) -> int:
         newest = newest_human(reading.chat)
         return held + newest if newest >= 0 else -1
     head = lineage.head
-    if head is None or not head.restored_at or head.restored_at not in head.occurrences:
+    index = head.index_of(head.restored_at) if head is not None and head.restored_at else None
+    if index is None:
         return -1
-    index = list(head.occurrences).index(head.restored_at)
     if index in lineage.held:
         return lineage.held.index(index)
     at = lineage.kept.index(index) if index in lineage.kept else -1

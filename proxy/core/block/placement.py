@@ -8,7 +8,6 @@ never in front of the stable prefix, and never between a tool call and its resul
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 
 from proxy.domain import Block, Chat, Insertion, Lineage, StoredBlock
@@ -57,7 +56,7 @@ def replay(places: Sequence[int], lineage: Lineage) -> Replay:
         return Replay()
     by_occurrence = {block.occurrence: block for block in lineage.head.blocks}
     if lineage.goes_on:  # all anchors are where they were
-        anchors = ((_index(lineage.head.occurrences, anchor), block) for anchor, block in by_occurrence.items())
+        anchors = ((lineage.head.index_of(anchor), block) for anchor, block in by_occurrence.items())
         standing = sorted((at, block.occurrence) for at, block in anchors if at is not None)
         return Replay(tuple((places[at], by_occurrence[anchor]) for at, anchor in standing))
     changed = set(lineage.changed)
@@ -67,14 +66,6 @@ def replay(places: Sequence[int], lineage: Lineage) -> Replay:
             repeated.append((places[at], block))
     held = (by_occurrence.get(lineage.head.occurrences[index]) for index in lineage.held)
     return Replay(tuple(repeated), tuple(block for block in held if block))
-
-
-def _index(occurrences: Sequence[int], sought: int) -> int | None:
-    """Where an occurrence stands; as a rule they rise."""
-    at = bisect_left(occurrences, sought)
-    if at < len(occurrences) and occurrences[at] == sought:
-        return at
-    return next((at for at, one in enumerate(occurrences) if one == sought), None)
 
 
 def place(chat: Chat, anchor: int, placement: str) -> tuple[int, str]:
