@@ -15,7 +15,7 @@ from typing import Any
 
 def percent_taken(files: dict[str, Any], folder: str) -> float:
     """Of the branches of a folder's files; 100 where they have none."""
-    of = [file["summary"] for name, file in files.items() if name.startswith(f"proxy/{folder}/")]
+    of = [file["summary"] for name, file in files.items() if name.startswith(f"proxy/palimpsest/{folder}/")]
     there, taken = (sum(summary[name] for summary in of) for name in ("num_branches", "covered_branches"))
     return 100 * taken / there if there else 100.0
 

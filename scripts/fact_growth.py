@@ -19,12 +19,13 @@ from time import thread_time
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from proxy.core.facts.marks import told_id
-from proxy.domain import FactCategory, FactQuery, FactScope, ToldFact
-from proxy.store.connection import Ask
-from proxy.store.database import Database
-from proxy.store.standing_facts import standing_facts
-from proxy.store.told_facts import tell
+from palimpsest.core.facts.marks import told_id
+from palimpsest.domain import FactCategory, FactQuery, FactScope, ToldFact
+from palimpsest.store.connection import Ask
+from palimpsest.store.database import Database
+from palimpsest.store.standing_facts import standing_facts
+from palimpsest.store.told_facts import tell
+
 from tests.remembered import Past
 from tests.talking import NOW
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-Fit the weights of `proxy/core/recall/weights.py` again, and check them with each group of sets left out.
+Fit the weights of `proxy/palimpsest/core/recall/weights.py` again, and check them with each group of sets left out.
 
     scripts/fit.py [--everyday FILE ...] [--chat FILE ...] [--questions FILE ...] [--answers FILE]
 
@@ -27,16 +27,15 @@ from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
+from palimpsest.core.archive.chunking import query_terms
+from palimpsest.core.recall.ranking import rank
+from palimpsest.core.recall.relevance import help_signals, is_talk, passage_signals
+from palimpsest.domain import Query
+from palimpsest.evaluation import palimpsest, vectors
+from palimpsest.evaluation.datasets import Conversation, DatasetMessage, read
+from palimpsest.evaluation.palimpsest import Store
+from palimpsest.memory import recall as recalling
 from scipy.optimize import minimize
-
-from proxy.core.archive.chunking import query_terms
-from proxy.core.recall.ranking import rank
-from proxy.core.recall.relevance import help_signals, is_talk, passage_signals
-from proxy.domain import Query
-from proxy.evaluation import palimpsest, vectors
-from proxy.evaluation.datasets import Conversation, DatasetMessage, read
-from proxy.evaluation.palimpsest import Store
-from proxy.memory import recall as recalling
 
 OWN = Path(__file__).parents[1] / "tests" / "everyday"
 FIRST = 1_700_000_000.0  # Unix seconds

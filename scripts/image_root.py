@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
+from palimpsest.scripted import Reply, ScriptedUpstream
 
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.ledger import Ledger, is_whole
 from tests.running import Answered, Proxy, as_headers, request, until, upstream_on_a_thread
 

@@ -28,12 +28,12 @@ import orjson
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from proxy.domain import Json, Query, Reach  # noqa: E402
-from proxy.embedding.embedder import LocalEmbedder  # noqa: E402
-from proxy.evaluation.datasets import Conversation, DatasetMessage, read  # noqa: E402
-from proxy.memory.archive import Archive  # noqa: E402
-from proxy.metrics import Metrics  # noqa: E402
-from proxy.settings.policy import Policy, TenantPolicy  # noqa: E402
+from palimpsest.domain import Json, Query, Reach  # noqa: E402
+from palimpsest.embedding.embedder import LocalEmbedder  # noqa: E402
+from palimpsest.evaluation.datasets import Conversation, DatasetMessage, read  # noqa: E402
+from palimpsest.memory.archive import Archive  # noqa: E402
+from palimpsest.metrics import Metrics  # noqa: E402
+from palimpsest.settings.policy import Policy, TenantPolicy  # noqa: E402
 
 MOST_MESSAGES = 20  # of one conversation: longer ones are cut into several, as people begin anew
 ASKED = "locomo"
@@ -115,12 +115,12 @@ def claude(number: int, talk: list[DatasetMessage]) -> Json:
 
 def imported(folder: Path) -> tuple[float, int]:
     """Seconds of one import as a process of its own, and its memory at most, in kB."""
-    program = "import resource, sys; from proxy.commands.cli import main; status = main(sys.argv[1:]); "
+    program = "import resource, sys; from palimpsest.commands.cli import main; status = main(sys.argv[1:]); "
     program += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss); sys.exit(status)"
     words = ["import", *map(str, sorted(folder.glob("*.json"))), "--config", "personal", "--data", str(folder / "data")]
     started = time.perf_counter()
     command = [sys.executable, "-c", program, *words]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "proxy")}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     seconds = time.perf_counter() - started
     *told, peak = done.stdout.splitlines()

@@ -24,8 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import aiohttp
-
-from proxy.scripted import ScriptedUpstream
+from palimpsest.scripted import ScriptedUpstream
 
 ROOT = Path(__file__).parent.parent
 TURNS = 400
@@ -75,7 +74,7 @@ def shown(name: str, process: int) -> str:
 
 @contextmanager
 def proxy(upstream: str, data: str, port: int) -> Iterator[int]:
-    command = [sys.executable, "-m", "proxy", "serve", "--port", str(port), "--data", data, "--upstream", upstream]
+    command = [sys.executable, "-m", "palimpsest", "serve", "--port", str(port), "--data", data, "--upstream", upstream]
     with subprocess.Popen(command, cwd=ROOT, env=os.environ | {"PALIMPSEST_LOG__LEVEL": "error"}) as process:
         try:
             yield process.pid

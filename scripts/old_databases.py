@@ -24,9 +24,10 @@ import orjson
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from proxy.domain import Json  # noqa: E402
-from proxy.scripted import ScriptedUpstream  # noqa: E402
-from proxy.transfer.files import zstd  # noqa: E402
+from palimpsest.domain import Json  # noqa: E402
+from palimpsest.scripted import ScriptedUpstream  # noqa: E402
+from palimpsest.transfer.files import zstd  # noqa: E402
+
 from tests.running import free_port, request, until, upstream_on_a_thread  # noqa: E402
 from tests.store.versions.dialogue import DIALOGUE, KEY, SECRET, answer  # noqa: E402
 
@@ -72,7 +73,7 @@ def talk(tree: Path, data: Path) -> Path:
     upstream = ScriptedUpstream()
     upstream.script = answer
     with upstream_on_a_thread(upstream):
-        command = [sys.executable, "-m", "proxy", "serve", "--port", str(port), "--upstream", upstream.url]
+        command = [sys.executable, "-m", "palimpsest", "serve", "--port", str(port), "--upstream", upstream.url]
         process = subprocess.Popen([*command, "--data", str(data)], cwd=tree, env=environment)
         try:
             until(lambda: is_alive(port), "the proxy to start")

@@ -121,7 +121,7 @@ async def proxy(upstream_url: str, data: str) -> AsyncIterator[str]:
         port = found.getsockname()[1]
     command = ["serve", "--port", str(port), "--upstream", upstream_url, "--data", data]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "proxy", *command, stderr=asyncio.subprocess.DEVNULL, cwd=Path(__file__).parents[1]
+        sys.executable, "-m", "palimpsest", *command, stderr=asyncio.subprocess.DEVNULL, cwd=Path(__file__).parents[1]
     )
     try:
         async with aiohttp.ClientSession() as http:

@@ -42,7 +42,7 @@ def start_seconds(mode: str) -> float:
     port = free_port()
     quiet = {"PALIMPSEST_MEMORY__MODE": mode, "PALIMPSEST_MODEL__DOWNLOAD": "never", "PALIMPSEST_LOG__LEVEL": "error"}
     with tempfile.TemporaryDirectory(prefix="palimpsest-startup-") as data:
-        command = [sys.executable, "-m", "proxy", "serve", "--port", str(port), "--data", data]
+        command = [sys.executable, "-m", "palimpsest", "serve", "--port", str(port), "--data", data]
         started = time.perf_counter()
         with subprocess.Popen(command, cwd=ROOT, env=os.environ | quiet) as process:
             try:

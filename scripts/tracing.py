@@ -80,7 +80,7 @@ def running(name: str, code: Path, upstream: int, mode: str, **otel: str) -> Ite
     }
     with TemporaryDirectory(prefix="palimpsest-tracing-") as data, (Path(data) / "log").open("w") as log:
         url = f"http://127.0.0.1:{upstream}/v1"
-        command = [sys.executable, "-m", "proxy", "serve", "--port", str(port), "--data", data, "--upstream", url]
+        command = [sys.executable, "-m", "palimpsest", "serve", "--port", str(port), "--data", data, "--upstream", url]
         with Popen(command, cwd=code, env=os.environ | quiet | otel, stderr=log) as process:
             try:
                 while not is_alive(port):

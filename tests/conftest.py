@@ -12,14 +12,14 @@ from uuid import uuid4
 
 import pytest
 from hypothesis import settings
+from palimpsest.domain import Json
+from palimpsest.embedding.model import install
+from palimpsest.errors import MemoryFault
+from palimpsest.scripted import ScriptedUpstream
+from palimpsest.settings.policy import ModelPolicy
+from palimpsest.store.database import Database
+from palimpsest.store.journal import Journal
 
-from proxy.domain import Json
-from proxy.embedding.model import install
-from proxy.errors import MemoryFault
-from proxy.scripted import ScriptedUpstream
-from proxy.settings.policy import ModelPolicy
-from proxy.store.database import Database
-from proxy.store.journal import Journal
 from tests.databases import copied, database_file
 from tests.examples import QUICK, QUICK_EXAMPLES
 from tests.remembered import Past

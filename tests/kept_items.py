@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from proxy.domain.items import Item, Span
-from proxy.store.connection import Transaction
-from proxy.store.database import Database
-from proxy.store.items import StoredItem, claim, groups, items_of, write_items
+from palimpsest.domain.items import Item, Span
+from palimpsest.store.connection import Transaction
+from palimpsest.store.database import Database
+from palimpsest.store.items import StoredItem, claim, groups, items_of, write_items
+
 from tests.remembered import Past
 from tests.talking import NOW
 

@@ -14,20 +14,21 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-import proxy.core
-import proxy.wire
-from proxy.core.archive.chunking import digest, identifiers, names, query_terms, tags
-from proxy.core.caller.client_table import Signals
-from proxy.core.facts.extraction import proposals
-from proxy.core.facts.forms import FORMS
-from proxy.core.history.link_keys import clues, further_clues, request_links
-from proxy.core.history.request_roles import intent_of
-from proxy.core.history.shingles import shingles
-from proxy.core.redaction import formats, redaction
-from proxy.domain import BLOCK_CLOSE, BLOCK_OPEN, Chat, Event, Lineage, Message, Role, Speaker
-from proxy.wire.fingerprint import fingerprint
-from proxy.wire.message import is_aside, read_message, without_blocks
-from proxy.wire.storage_codec import to_stored
+import palimpsest.core
+import palimpsest.wire
+from palimpsest.core.archive.chunking import digest, identifiers, names, query_terms, tags
+from palimpsest.core.caller.client_table import Signals
+from palimpsest.core.facts.extraction import proposals
+from palimpsest.core.facts.forms import FORMS
+from palimpsest.core.history.link_keys import clues, further_clues, request_links
+from palimpsest.core.history.request_roles import intent_of
+from palimpsest.core.history.shingles import shingles
+from palimpsest.core.redaction import formats, redaction
+from palimpsest.domain import BLOCK_CLOSE, BLOCK_OPEN, Chat, Event, Lineage, Message, Role, Speaker
+from palimpsest.wire.fingerprint import fingerprint
+from palimpsest.wire.message import is_aside, read_message, without_blocks
+from palimpsest.wire.storage_codec import to_stored
+
 from tests.growing import TextOf, Work, repeated
 from tests.patterns import fragments
 
@@ -70,17 +71,17 @@ def rules() -> Iterator[Rule]:
     yield Rule("redact: headers, commands", redaction.redact, short | optional)
     of_module = {name: _fragments_of(name) for name in _modules()}
     for name in ("redaction", "assignments"):
-        yield Rule(f"redact: {name}", redaction.redact, of_module[f"proxy.core.redaction.{name}"])
+        yield Rule(f"redact: {name}", redaction.redact, of_module[f"palimpsest.core.redaction.{name}"])
     yield Rule("redact: each name", redaction.redact, _assignments())
-    told = of_module["proxy.core.archive.chunking"] | of_module["proxy.core.recall.dates"]
+    told = of_module["palimpsest.core.archive.chunking"] | of_module["palimpsest.core.recall.dates"]
     for reader in (tags, names, query_terms, identifiers):
         yield Rule(reader.__name__, reader, told)
     yield Rule("digest", lambda text: digest(text, "user"), told)
     stated = frozenset().union(*(fragments(form.pattern) for forms in FORMS.values() for form in forms)) | FORMS.keys()
-    stated |= of_module["proxy.core.facts.sentences"] | of_module["proxy.core.facts.contexts"]
+    stated |= of_module["palimpsest.core.facts.sentences"] | of_module["palimpsest.core.facts.contexts"]
     yield Rule("facts of a user", lambda text: proposals(text, "user"), stated)
-    yield Rule("facts of a tool", lambda text: proposals(text, "tool"), of_module["proxy.core.facts.assignments"])
-    wire = of_module["proxy.wire.fingerprint"] | of_module["proxy.wire.message"]
+    yield Rule("facts of a tool", lambda text: proposals(text, "tool"), of_module["palimpsest.core.facts.assignments"])
+    wire = of_module["palimpsest.wire.fingerprint"] | of_module["palimpsest.wire.message"]
     wire |= {"</a>", "<a>", "\n\n<a>y</a>", "\n\n<a></a> ", "1:00", "10:30:00.1 am", BLOCK_OPEN, BLOCK_CLOSE}
     fresh = count()
 
@@ -93,19 +94,21 @@ def rules() -> Iterator[Rule]:
     yield Rule("aside", is_aside, wire)
     yield Rule("stored", lambda text: to_stored(read_message({"role": "user", "content": text}), str), wire)
     echoed = (
-        of_module["proxy.core.history.shingles"]
-        | of_module["proxy.core.history.link_keys"]
+        of_module["palimpsest.core.history.shingles"]
+        | of_module["palimpsest.core.history.link_keys"]
         | {"</a>\n", "<a>", "</a> ", "word "}
     )
     yield Rule("shingles", lambda text: shingles(text, KEY), echoed)
     yield Rule("links and clues", _links, echoed)
     yield Rule(
-        "side request", lambda text: intent_of(_chat(text), Signals()), of_module["proxy.core.history.request_roles"]
+        "side request",
+        lambda text: intent_of(_chat(text), Signals()),
+        of_module["palimpsest.core.history.request_roles"],
     )
 
 
 def _modules() -> Iterator[str]:
-    for package in (proxy.core, proxy.wire):
+    for package in (palimpsest.core, palimpsest.wire):
         for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             yield info.name
 

@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import orjson
-
-from proxy.domain import Json
-from proxy.scripted.reply import CHARS_PER_TOKEN, Reply, Script
+from palimpsest.domain import Json
+from palimpsest.scripted.reply import CHARS_PER_TOKEN, Reply, Script
 
 GITHUB = "https://github.com/"
 

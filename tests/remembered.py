@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+from palimpsest.core.archive.chunking import query_terms
+from palimpsest.domain import Json
+from palimpsest.errors import MemoryFault
+from palimpsest.ports import Vectors
+from palimpsest.store.connection import Ask, Row
+from palimpsest.store.database import Database
+from palimpsest.store.derived import Derived
+from palimpsest.store.journal import Journal
 
-from proxy.core.archive.chunking import query_terms
-from proxy.domain import Json
-from proxy.errors import MemoryFault
-from proxy.ports import Vectors
-from proxy.store.connection import Ask, Row
-from proxy.store.database import Database
-from proxy.store.derived import Derived
-from proxy.store.journal import Journal
 from tests.talking import NOW, assistant, record, user
 
 T = TypeVar("T")

@@ -24,9 +24,8 @@ from typing import Any, TypeVar
 
 import orjson
 import yaml
-
-from proxy.domain import Json
-from proxy.scripted import ScriptedUpstream
+from palimpsest.domain import Json
+from palimpsest.scripted import ScriptedUpstream
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
@@ -123,7 +122,7 @@ def _patient(settings: Json) -> Json:
 
 
 class Proxy:
-    """`python -m proxy serve` in a process of its own, with its data in one folder."""
+    """`python -m palimpsest serve` in a process of its own, with its data in one folder."""
 
     def __init__(self, data: Path, upstream_url: str, settings: Json | None = None, **env: str) -> None:
         self.data, self.upstream_url, self.env, self.port = data, upstream_url, env, free_port()
@@ -137,7 +136,7 @@ class Proxy:
 
     def start(self) -> Proxy:
         """Start it and wait until it is alive."""
-        command = [*self.under, sys.executable, "-m", "proxy", "serve", "--port", str(self.port)]
+        command = [*self.under, sys.executable, "-m", "palimpsest", "serve", "--port", str(self.port)]
         descriptors = ()
         if self.hands_over is not None:
             self.port, descriptors = self.hands_over.getsockname()[1], (self.hands_over.fileno(),)

@@ -9,9 +9,8 @@ from itertools import count
 from typing import Any
 
 import orjson
-
-from proxy.core.archive.chunking import digest
-from proxy.domain import (
+from palimpsest.core.archive.chunking import digest
+from palimpsest.domain import (
     Answer,
     Clues,
     Ending,
@@ -30,9 +29,9 @@ from proxy.domain import (
     Turn,
     Whole,
 )
-from proxy.store.journal import Journal
-from proxy.wire.message import read_message
-from proxy.wire.storage_codec import to_stored
+from palimpsest.store.journal import Journal
+from palimpsest.wire.message import read_message
+from palimpsest.wire.storage_codec import to_stored
 
 NOW = 1_700_000_000.0
 _serial = count(1)

@@ -15,13 +15,13 @@ from typing import Any
 import orjson
 import pytest
 import structlog
+from palimpsest.app import create_app
+from palimpsest.domain import Json
+from palimpsest.logs import configure
+from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.settings.policy import LogPolicy, Policy
+from palimpsest.tokens.counter import MESSAGE_TOKENS, UNKNOWN_TOKENIZER_RATIO, encoder
 
-from proxy.app import create_app
-from proxy.domain import Json
-from proxy.logs import configure
-from proxy.scripted import Reply, ScriptedUpstream
-from proxy.settings.policy import LogPolicy, Policy
-from proxy.tokens.counter import MESSAGE_TOKENS, UNKNOWN_TOKENIZER_RATIO, encoder
 from tests.running import ROOT, Proxy, rows
 
 
@@ -56,10 +56,12 @@ async def test_what_ends_the_app_stands_in_the_log(tmp_path: Path, log: StringIO
 
 
 def test_app_of_the_standard_policy_keeps_its_data_below_the_home_folder(tmp_path: Path) -> None:
-    program = "from proxy.app import create_app; from proxy.settings.policy import Policy; create_app(Policy(), {})"
+    program = (
+        "from palimpsest.app import create_app; from palimpsest.settings.policy import Policy; create_app(Policy(), {})"
+    )
     data = tmp_path / ".local" / "share" / "palimpsest"
     data.mkdir(parents=True)
-    environment = os.environ | {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT / "proxy")}
     subprocess.run([sys.executable, "-c", program], env=environment, cwd=tmp_path, check=True)
     assert [file.name for file in data.iterdir()] == ["secret"]
     assert [file.name for file in tmp_path.iterdir()] == [".local"]

@@ -17,15 +17,15 @@ import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
+from palimpsest import __version__
+from palimpsest.app import OWN_PATHS
+from palimpsest.commands.cli import parse
+from palimpsest.domain import Json
+from palimpsest.errors import PolicyError
+from palimpsest.memory.service import DRAIN_SECONDS
+from palimpsest.settings.load import load, read_yaml
+from palimpsest.settings.policy import ListenPolicy, Policy
 
-from proxy import __version__
-from proxy.app import OWN_PATHS
-from proxy.commands.cli import parse
-from proxy.domain import Json
-from proxy.errors import PolicyError
-from proxy.memory.service import DRAIN_SECONDS
-from proxy.settings.load import load, read_yaml
-from proxy.settings.policy import ListenPolicy, Policy
 from scripts import image_root
 from tests.running import ROOT
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import palimpsest
 import pytest
+from palimpsest.commands.cli import command_names
+from palimpsest.domain import Event, Note, Role
+from palimpsest.metrics import Metrics
+from palimpsest.settings.load import load
 
-import proxy
-from proxy.commands.cli import command_names
-from proxy.domain import Event, Note, Role
-from proxy.metrics import Metrics
-from proxy.settings.load import load
 from tests.running import ROOT
 
 DOCUMENTS = {str(file.relative_to(ROOT)): file.read_text() for file in [ROOT / "README.md", *ROOT.glob("docs/*.md")]}
@@ -79,27 +79,27 @@ def test_every_file_that_is_named_exists(document: str) -> None:
 
 
 def test_the_walk_visits_every_layer_that_a_request_passes() -> None:
-    visited = {path.split("/")[1] for path in re.findall(r"`(proxy/[\w/]+\.py)`", WALK)}
+    visited = {path.split("/")[2] for path in re.findall(r"`(proxy/[\w/]+\.py)`", WALK)}
     assert visited >= {"edge", "pipeline.py", "memory", "core", "wire", "store", "index", "tokens", "upstream"}
 
 
 def test_the_map_shows_exactly_what_is_there() -> None:
-    assert proxy.__doc__
-    shown = " ".join(re.findall(r"^    ((?:[\w/]+ )+) ", proxy.__doc__, re.M)).split()
+    assert palimpsest.__doc__
+    shown = " ".join(re.findall(r"^    ((?:[\w/]+ )+) ", palimpsest.__doc__, re.M)).split()
     there = [
         f"{entry.name}/" if entry.is_dir() else entry.stem
-        for entry in (ROOT / "proxy").iterdir()
+        for entry in (ROOT / "proxy" / "palimpsest").iterdir()
         if entry.suffix == ".py" or (entry / "__init__.py").exists()
     ]
     assert sorted(shown) == sorted(set(there) - {"__init__"})
 
 
 def test_the_walk_in_the_map_names_files_that_exist() -> None:
-    assert proxy.__doc__
-    walk = proxy.__doc__.partition("A request walks")[2]
+    assert palimpsest.__doc__
+    walk = palimpsest.__doc__.partition("A request walks")[2]
     named = [name for name in re.findall(r"`([\w/.]+)`", walk) if not name.startswith("docs/")]
     assert len(named) > 5
-    assert [name for name in named if not (ROOT / "proxy" / f"{name}.py").is_file()] == []
+    assert [name for name in named if not (ROOT / "proxy" / "palimpsest" / f"{name}.py").is_file()] == []
 
 
 def test_test_command_is_named() -> None:

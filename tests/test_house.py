@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "proxy" / "palimpsest"
 
 # About more than one file, so there is none that they could mirror.
 WHOLE = {
@@ -39,23 +40,23 @@ LATE = (
     *("litellm", "fastembed", "onnx", "onnxruntime", "tokenizers", "huggingface_hub"),
     *(
         "opentelemetry",
-        "proxy.edge.admin.routes",
+        "palimpsest.edge.admin.routes",
         "requests",
         "openai",
         "anthropic",
         "httpx",
         "scipy",
         "matplotlib",
-        "proxy.evaluation",
-        "proxy.scripted",
+        "palimpsest.evaluation",
+        "palimpsest.scripted",
     ),
 )
 
 PASS_THROUGH = """
 import asyncio, sys
 from pathlib import Path
-from proxy.app import create_app
-from proxy.settings.policy import MemoryPolicy, Policy
+from palimpsest.app import create_app
+from palimpsest.settings.policy import MemoryPolicy, Policy
 
 async def start():
     said = []
@@ -88,7 +89,7 @@ def is_mirror(test: Path) -> bool:
     """`test_lineage.py` and `test_lineage_properties.py` are both about `lineage.py`."""
     words = test.stem.split("_")[1:]
     names = ("_".join(words[:count]) for count in range(1, len(words) + 1))
-    return any((ROOT / "proxy" / test.parent / f"{name}.py").is_file() for name in names)
+    return any((PACKAGE / test.parent / f"{name}.py").is_file() for name in names)
 
 
 def test_every_test_file_mirrors_a_source_file() -> None:
@@ -108,7 +109,7 @@ def module_docstring(file: Path) -> str:
 
 
 def test_every_source_file_begins_with_what_it_is() -> None:
-    files = [file for file in (ROOT / "proxy").rglob("*.py") if file.read_text().strip()]
+    files = [file for file in (PACKAGE).rglob("*.py") if file.read_text().strip()]
     assert [str(file.relative_to(ROOT)) for file in files if not module_docstring(file)] == []
     questions = [file for file in files if "?" in module_docstring(file).partition("\n\n")[0]]
     assert [str(file.relative_to(ROOT)) for file in questions] == [], "a docstring begins with a noun, not a question"
@@ -127,7 +128,7 @@ def forgotten_tasks(source: str) -> list[int]:
 
 def test_no_task_is_fired_and_forgotten() -> None:
     assert forgotten_tasks("held = asyncio.create_task(x())\nasyncio.create_task(x())") == [2]
-    assert {f.name: lines for f in (ROOT / "proxy").rglob("*.py") if (lines := forgotten_tasks(f.read_text()))} == {}
+    assert {f.name: lines for f in (PACKAGE).rglob("*.py") if (lines := forgotten_tasks(f.read_text()))} == {}
 
 
 # Files of their own that no palimpsest reads: the caches of the benchmarks, and a baseline's index. The program
@@ -156,24 +157,24 @@ def sql_in(source: str) -> list[int]:
 def test_sql_stands_in_the_store_only() -> None:
     assert sql_in('"""SELECT a docstring."""\nx = f"SELECT {y} FROM t"\nz = "Select one"\n') == [2]
     files = [file for folder in ("proxy", "scripts") for file in (ROOT / folder).rglob("*.py")]
-    others = {ROOT / "proxy" / name for name in OTHER_DATABASES} | {ROOT / "scripts" / "old_databases.py"}
+    others = {PACKAGE / name for name in OTHER_DATABASES} | {ROOT / "scripts" / "old_databases.py"}
     strays = {
         str(file.relative_to(ROOT)): lines
         for file in files
-        if ROOT / "proxy" / "store" not in file.parents and file not in others and (lines := sql_in(file.read_text()))
+        if PACKAGE / "store" not in file.parents and file not in others and (lines := sql_in(file.read_text()))
     }
     assert strays == {}
     assert all(sql_in(file.read_text()) for file in others)
 
 
-@pytest.mark.parametrize("module", ["proxy.app", "proxy.commands.serving", "proxy.commands.cli"])
+@pytest.mark.parametrize("module", ["palimpsest.app", "palimpsest.commands.serving", "palimpsest.commands.cli"])
 def test_importing_loads_nothing_slow(module: str) -> None:
     program = f"import sys, {module}\nsys.stdout.write(' '.join(m for m in {LATE!r} if m in sys.modules))"
-    assert run(program, path=ROOT, cwd=ROOT) == ""
+    assert run(program, path=ROOT / "proxy", cwd=ROOT) == ""
 
 
 def test_starting_a_pass_through_loads_nothing_slow(tmp_path: Path) -> None:
-    assert run(f"LATE = {LATE!r}\n{PASS_THROUGH}", path=ROOT, cwd=tmp_path) == ""
+    assert run(f"LATE = {LATE!r}\n{PASS_THROUGH}", path=ROOT / "proxy", cwd=tmp_path) == ""
 
 
 @pytest.mark.parametrize(
@@ -191,7 +192,7 @@ def test_scripts_are_executable_and_parse(script: str) -> None:
 @pytest.mark.parametrize(("taken", "status"), [(19, 0), (18, 1)])
 def test_a_folder_with_too_few_of_its_branches_taken_fails_the_coverage(taken: int, status: int) -> None:
     def files(folder: str, *branches: tuple[int, int]) -> dict[str, object]:
-        named = (f"proxy/{folder}/{number}.py" for number in range(len(branches)))
+        named = (f"proxy/palimpsest/{folder}/{number}.py" for number in range(len(branches)))
         summaries = ({"num_branches": there, "covered_branches": taken} for there, taken in branches)
         return {name: {"summary": summary} for name, summary in zip(named, summaries, strict=True)}
 
@@ -199,7 +200,10 @@ def test_a_folder_with_too_few_of_its_branches_taken_fails_the_coverage(taken: i
     command = [sys.executable, str(ROOT / "scripts" / "branches.py"), "95", "core", "wire"]
     ran = subprocess.run(command, input=json.dumps(measured), capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (status, "")
-    assert f"proxy/core: {taken * 5}.0 % of the branches" in ran.stdout and "proxy/wire: 100.0 %" in ran.stdout
+    assert (
+        f"proxy/palimpsest/core: {taken * 5}.0 % of the branches" in ran.stdout
+        and "proxy/palimpsest/wire: 100.0 %" in ran.stdout
+    )
 
 
 FAKE_PYTHON = """#!/usr/bin/env bash
@@ -277,7 +281,7 @@ def test_the_preferred_versions_are_what_the_project_allows() -> None:
 
 def test_what_is_advised_to_be_installed_is_this_distribution() -> None:
     name = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["name"]
-    told = [*(ROOT / "proxy").rglob("*.py"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]
+    told = [*(PACKAGE).rglob("*.py"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]
     named = {found for file in told for found in re.findall(r"pip install '([\w-]+)\[", file.read_text())}
     assert named == {name} == {"palimpsest-proxy"}  # `palimpsest` is another project of the package index
 
@@ -320,12 +324,12 @@ def test_a_wheel_holds_the_configuration_and_finds_it(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(installed)
         names = set(archive.namelist())
-    assert {f"proxy/config/{file.name}" for file in (ROOT / "config").glob("*.yaml")} <= names
+    assert {f"proxy/palimpsest/config/{file.name}" for file in (ROOT / "config").glob("*.yaml")} <= names
     assert not any(name.startswith(("tests/", "config/")) or "deploy" in name for name in names)
     program = (
-        "import sys; from pathlib import Path; from proxy.settings.load import load, shipped\n"
+        "import sys; from pathlib import Path; from palimpsest.settings.load import load, shipped\n"
         "policy = load(Path('personal'), {}, {})\n"
         "sys.stdout.write(f\"{shipped('default.yaml')} {policy.tenants.static}\")"
     )
     said = run(program, path=installed, cwd=tmp_path)
-    assert said == f"{installed / 'proxy' / 'config' / 'default.yaml'} me"
+    assert said == f"{installed / 'palimpsest' / 'config' / 'default.yaml'} me"

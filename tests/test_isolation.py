@@ -15,9 +15,9 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from palimpsest.domain import Json
+from palimpsest.scripted import ScriptedUpstream
 
-from proxy.domain import Json
-from proxy.scripted import ScriptedUpstream
 from tests.examples import examples
 from tests.running import PATIENCE_SECONDS, Answered, Conversation, Proxy, memory_in, request
 

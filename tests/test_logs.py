@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 import structlog
 import uvicorn
-
-from proxy.domain import Note
-from proxy.errors import MemoryFault
-from proxy.logs import configure
-from proxy.settings.policy import LogPolicy
+from palimpsest.domain import Note
+from palimpsest.errors import MemoryFault
+from palimpsest.logs import configure
+from palimpsest.settings.policy import LogPolicy
 
 SECRET = "the user's own words"
 

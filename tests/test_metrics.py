@@ -4,8 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from proxy.metrics import CONTENT_TYPE, COUNTERS, GAUGES, TENANTS_NAMED, Metrics
+from palimpsest.metrics import CONTENT_TYPE, COUNTERS, GAUGES, TENANTS_NAMED, Metrics
 
 
 def lines(metrics: Metrics) -> list[str]:
@@ -115,7 +114,7 @@ def run(program: str, folder: Path) -> str:
 
 
 WORKER = """
-from proxy.metrics import Metrics
+from palimpsest.metrics import Metrics
 metrics = Metrics()
 metrics.fault("recall")
 metrics.gauge("queued", 5)
@@ -127,7 +126,7 @@ metrics.request("main", "append", added_tokens=7, tenant="one")
 
 READER = """
 import sys
-from proxy.metrics import Metrics
+from palimpsest.metrics import Metrics
 metrics = Metrics()
 metrics.gauge("queued", 2)
 metrics.request("main", "append", added_tokens=7, tenant="one")

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from palimpsest.scripted import ScriptedUpstream
 
-from proxy.scripted import ScriptedUpstream
 from tests.running import Conversation, Proxy, until
 
 pytestmark = pytest.mark.slow

@@ -12,10 +12,9 @@ import orjson
 import promql_parser
 import pytest
 import yaml
-
-from proxy.commands.cli import command_names
-from proxy.metrics import Metrics
-from proxy.settings.policy import Policy
+from palimpsest.commands.cli import command_names
+from palimpsest.metrics import Metrics
+from palimpsest.settings.policy import Policy
 
 FOLDER = Path(__file__).parent.parent / "config" / "monitoring"
 DASHBOARD = orjson.loads((FOLDER / "dashboard.json").read_bytes())

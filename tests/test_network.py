@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
+from palimpsest.domain import Json
+from palimpsest.embedding.model import locate
+from palimpsest.scripted import ScriptedUpstream
+from palimpsest.settings.policy import ModelPolicy
 
-from proxy.domain import Json
-from proxy.embedding.model import locate
-from proxy.scripted import ScriptedUpstream
-from proxy.settings.policy import ModelPolicy
 from tests.running import ROOT, Conversation, Proxy, memory_in
 
 pytestmark = pytest.mark.slow
@@ -81,7 +81,7 @@ def test_nobody_is_spoken_to_but_the_upstream(
 
 def test_no_process_of_ours_names_this_machine(home: Path) -> None:
     """ONNX Runtime would give it a lasting id, in whatever process imports it."""
-    program = "import proxy.embedding.quantize"
-    environment = {**os.environ, "HOME": str(home), "PYTHONPATH": str(ROOT), "ORT_DISABLE_TELEMETRY": ""}
+    program = "import palimpsest.embedding.quantize"
+    environment = {**os.environ, "HOME": str(home), "PYTHONPATH": str(ROOT / "proxy"), "ORT_DISABLE_TELEMETRY": ""}
     subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=120)
     assert [*home.iterdir()] == []

@@ -12,20 +12,20 @@ from typing import Any
 import orjson
 import pytest
 import structlog
+from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.core.history.link_keys import NEWEST_CLUES
+from palimpsest.domain import Ending, Json, Note, RawHeaders
+from palimpsest.memory.decider import LATE_SECONDS
+from palimpsest.memory.off_loop import INLINE_BYTES
+from palimpsest.memory.queue_room import LIMITS, ArchiveLimits
+from palimpsest.memory.service import HEAVY_THREADS, LocalModel, MemoryService
+from palimpsest.metrics import Metrics
+from palimpsest.pipeline import Pipeline
+from palimpsest.ports import Clock, Listener, Prepared, Vectors
+from palimpsest.scripted import ScriptedUpstream
+from palimpsest.settings.policy import Policy
+from palimpsest.wire import chat
 
-from proxy.core.caller.proxy_keys import ProxyKeys
-from proxy.core.history.link_keys import NEWEST_CLUES
-from proxy.domain import Ending, Json, Note, RawHeaders
-from proxy.memory.decider import LATE_SECONDS
-from proxy.memory.off_loop import INLINE_BYTES
-from proxy.memory.queue_room import LIMITS, ArchiveLimits
-from proxy.memory.service import HEAVY_THREADS, LocalModel, MemoryService
-from proxy.metrics import Metrics
-from proxy.pipeline import Pipeline
-from proxy.ports import Clock, Listener, Prepared, Vectors
-from proxy.scripted import ScriptedUpstream
-from proxy.settings.policy import Policy
-from proxy.wire import chat
 from tests.core.driving import client_table
 from tests.memory.test_service import Model
 from tests.running import (

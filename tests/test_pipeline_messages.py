@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 import pytest
+from palimpsest.domain import Json, ToolCall
+from palimpsest.scripted import Reply, ScriptedUpstream
 
-from proxy.domain import Json, ToolCall
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import BLOCK_OPENS, Answered, Proxy, memory_in, request
 
 FACT = "The staging gateway listens on port 8731."

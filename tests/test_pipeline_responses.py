@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 import pytest
+from palimpsest.domain import Json, ToolCall
+from palimpsest.scripted import Reply, ScriptedUpstream
 
-from proxy.domain import Json, ToolCall
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import BLOCK_CLOSES, BLOCK_OPENS, Answered, Conversation, Proxy, as_headers, request
 
 FERRY = "The ferry to the northern islands leaves from the old pier at a quarter past nine."

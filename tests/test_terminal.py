@@ -3,10 +3,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
+from palimpsest.domain import Candidate, Memory, Recalled
+from palimpsest.terminal import excerpt, explanation, found, safe
 from rich.console import Console, RenderableType
-
-from proxy.domain import Candidate, Memory, Recalled
-from proxy.terminal import excerpt, explanation, found, safe
 
 TOLD: dict[str, Any] = {
     "event": "compaction:summary",

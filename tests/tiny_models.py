@@ -13,11 +13,10 @@ from pathlib import Path
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
+from palimpsest.embedding.onnx_graph import build
+from palimpsest.settings.embedding_models import EmbeddingModel
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
-
-from proxy.embedding.onnx_graph import build
-from proxy.settings.embedding_models import EmbeddingModel
 
 TEXTS = (
     "query passage : Which port does Postgres use ? The database is 5433 . I like Thai food more than Italian "

@@ -57,7 +57,7 @@ class Chores(threading.Thread):
 
     def _runs(self, *words: str, may_be_killed: bool = True) -> bool:
         """Run a command of the proxy; whether it succeeded. One that fails without having been killed is a failure."""
-        command = [sys.executable, "-m", "proxy", *words]
+        command = [sys.executable, "-m", "palimpsest", *words]
         with subprocess.Popen(
             command,
             cwd=ROOT,

@@ -16,9 +16,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 import orjson
+from palimpsest.domain import Json
+from palimpsest.scripted import ScriptedUpstream
 
-from proxy.domain import Json
-from proxy.scripted import ScriptedUpstream
 from scripts.endure.load import WORDS
 from scripts.endure.table import Table, note
 from tests.commands.test_cli import palimpsest

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import orjson
 import psutil
+from palimpsest.memory.archive_process import MODULE
 
-from proxy.memory.archive_process import MODULE
 from scripts.endure.chores import Chores
 from scripts.endure.load import Client, Tally, answering, at_work, paused, phrase, seconds_since
 from scripts.endure.table import Table, note

@@ -19,9 +19,9 @@ from itertools import count
 from typing import Protocol
 
 import orjson
+from palimpsest.domain import Json
+from palimpsest.scripted import Reply, ScriptedUpstream
 
-from proxy.domain import Json
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.ledger import Ledger, is_whole
 from tests.running import PATIENCE_SECONDS, Answered, Conversation, Proxy, as_headers
 

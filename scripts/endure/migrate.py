@@ -18,9 +18,10 @@ from collections import Counter
 from itertools import count
 from pathlib import Path
 
-from proxy.store.database import Database
-from proxy.store.schema import MIGRATIONS
-from proxy.transfer.files import zstd
+from palimpsest.store.database import Database
+from palimpsest.store.schema import MIGRATIONS
+from palimpsest.transfer.files import zstd
+
 from scripts.endure.load import seconds_since
 from scripts.endure.table import Table, note
 from tests.ledger import damage, version_of

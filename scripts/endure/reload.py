@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import yaml
+from palimpsest.domain import Json
 
-from proxy.domain import Json
 from scripts.endure.load import Client, Tally, answering, at_work, seconds_since
 from scripts.endure.table import Table, note
 from tests.ledger import Ledger

@@ -13,7 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from proxy.scripted import ScriptedUpstream
+from palimpsest.scripted import ScriptedUpstream
+
 from scripts.endure.load import Client, Tally, answering, at_work, seconds_since
 from scripts.endure.table import Table, note
 from tests.ledger import Ledger

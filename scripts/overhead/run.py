@@ -112,7 +112,18 @@ def app(name: str, log: Path, **env: str) -> Any:
 
 def palimpsest(upstream: str, data: Path, mode: str, workers: int = 1) -> Any:
     port = free_port()
-    command = [sys.executable, "-m", "proxy", "serve", "--port", str(port), "--upstream", upstream, "--data", str(data)]
+    command = [
+        sys.executable,
+        "-m",
+        "palimpsest",
+        "serve",
+        "--port",
+        str(port),
+        "--upstream",
+        upstream,
+        "--data",
+        str(data),
+    ]
     command += ["--workers", str(workers)]
     return running(command, port, "/healthz", data.with_suffix(".log"), {"PALIMPSEST_MEMORY__MODE": mode})
 

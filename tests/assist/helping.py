@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from proxy.assist.assistants import ModelAssistants
-from proxy.domain import AssistRole, Json
-from proxy.ports import Assistant, Prompt
-from proxy.scripted import ScriptedUpstream
-from proxy.settings.load import validated
-from proxy.settings.policy import Policy
-from proxy.store.database import Database
+from palimpsest.assist.assistants import ModelAssistants
+from palimpsest.domain import AssistRole, Json
+from palimpsest.ports import Assistant, Prompt
+from palimpsest.scripted import ScriptedUpstream
+from palimpsest.settings.load import validated
+from palimpsest.settings.policy import Policy
+from palimpsest.store.database import Database
+
 from tests.clock import Clock
 
 SCHEMA: Json = {

@@ -6,12 +6,12 @@ import asyncio
 import sys
 
 import pytest
+from palimpsest.domain import ASSIST_ROLES
+from palimpsest.errors import AssistFault
+from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.settings.load import validated
+from palimpsest.store.database import Database
 
-from proxy.domain import ASSIST_ROLES
-from proxy.errors import AssistFault
-from proxy.scripted import Reply, ScriptedUpstream
-from proxy.settings.load import validated
-from proxy.store.database import Database
 from tests.assist.helping import BLUE, PROMPT, TENANT, AssistTally, assistants_of, policy_of
 
 

@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from palimpsest.assist.budget import Budget
+from palimpsest.errors import AssistFault
+from palimpsest.settings.policy import AssistantPolicy
+from palimpsest.settings.prices import Price
+from palimpsest.store.assist_usage import AssistUsage, day_of, used
+from palimpsest.store.database import Database
 
-from proxy.assist.budget import Budget
-from proxy.errors import AssistFault
-from proxy.settings.policy import AssistantPolicy
-from proxy.settings.prices import Price
-from proxy.store.assist_usage import AssistUsage, day_of, used
-from proxy.store.database import Database
 from tests.assist.helping import BLUE, PROMPT, TENANT, AssistTally, helped
 from tests.clock import Clock
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from palimpsest.assist.consolidator import ModelConsolidator
+from palimpsest.core.consolidation.relations import Edge, Node
+from palimpsest.domain import Json
+from palimpsest.errors import AssistFault
+from palimpsest.ports import Prompt
+from palimpsest.scripted import ScriptedUpstream
+from palimpsest.store.database import Database
 
-from proxy.assist.consolidator import ModelConsolidator
-from proxy.core.consolidation.relations import Edge, Node
-from proxy.domain import Json
-from proxy.errors import AssistFault
-from proxy.ports import Prompt
-from proxy.scripted import ScriptedUpstream
-from proxy.store.database import Database
 from tests.assist.helping import TENANT, assistants_of, policy_of
 from tests.running import upstream_on_a_thread
 

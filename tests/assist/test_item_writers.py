@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import orjson
 import pytest
+from palimpsest.assist.item_writers import ModelWriters, Written
+from palimpsest.core.writing.entries import cost
+from palimpsest.core.writing.grounding import says_no_more
+from palimpsest.core.writing.writers import WRITERS
+from palimpsest.domain import Item, Json
+from palimpsest.scripted import Reply
+from palimpsest.store.database import Database
 
-from proxy.assist.item_writers import ModelWriters, Written
-from proxy.core.writing.entries import cost
-from proxy.core.writing.grounding import says_no_more
-from proxy.core.writing.writers import WRITERS
-from proxy.domain import Item, Json
-from proxy.scripted import Reply
-from proxy.store.database import Database
 from tests.assist.helping import TENANT, helped
 from tests.core.writing.talking import count, quoted, segment, statistics
 

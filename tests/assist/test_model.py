@@ -7,14 +7,14 @@ from functools import partial
 
 import orjson
 import pytest
+from palimpsest.assist.model import ANSWER_BYTES, FAILURES_TO_REST
+from palimpsest.domain import Json
+from palimpsest.errors import AssistFault
+from palimpsest.ports import Assistant, Prompt
+from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.store.assist_usage import AssistUsage, day_of, used
+from palimpsest.store.database import Database
 
-from proxy.assist.model import ANSWER_BYTES, FAILURES_TO_REST
-from proxy.domain import Json
-from proxy.errors import AssistFault
-from proxy.ports import Assistant, Prompt
-from proxy.scripted import Reply, ScriptedUpstream
-from proxy.store.assist_usage import AssistUsage, day_of, used
-from proxy.store.database import Database
 from tests.assist.helping import BLUE, PROMPT, SCHEMA, TENANT, AssistTally, assistants_of, helped, policy_of
 from tests.clock import Clock
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 
 import pytest
+from palimpsest.domain import Json
+from palimpsest.scripted import Reply, Script, ScriptedUpstream
 
-from proxy.domain import Json
-from proxy.scripted import Reply, Script, ScriptedUpstream
 from tests.running import BLOCK_CLOSES, BLOCK_OPENS, Proxy, texts
 
 FACT = "8731"  # stands in one early answer only: some clients keep what the user said

@@ -7,9 +7,9 @@ from typing import Any
 
 import anthropic
 import pytest
+from palimpsest.domain import Json, ToolCall
+from palimpsest.scripted import Reply, Script, ScriptedUpstream
 
-from proxy.domain import Json, ToolCall
-from proxy.scripted import Reply, Script, ScriptedUpstream
 from tests.clients.conftest import FACT, PIXEL, QUESTION, SUMMARY, TALK
 from tests.running import Proxy, memory_in, texts
 

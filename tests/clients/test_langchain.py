@@ -12,9 +12,9 @@ from langchain_core.messages import HumanMessage, SystemMessage, trim_messages
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
+from palimpsest.domain import Json, ToolCall
+from palimpsest.scripted import Reply, ScriptedUpstream
 
-from proxy.domain import Json, ToolCall
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.clients.conftest import FACT, QUESTION, SUMMARY, TALK, answers
 from tests.running import Proxy, memory_in, texts
 

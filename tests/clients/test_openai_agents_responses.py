@@ -8,9 +8,9 @@ import agents
 import openai
 import pytest
 from agents.memory import OpenAIResponsesCompactionSession
+from palimpsest.domain import Json, ToolCall
+from palimpsest.scripted import Reply, Script, ScriptedUpstream
 
-from proxy.domain import Json, ToolCall
-from proxy.scripted import Reply, Script, ScriptedUpstream
 from tests.clients.conftest import FACT, QUESTION, TALK, answers, newest
 from tests.running import Proxy, memory_in, texts
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import openai
 import orjson
 import pytest
+from palimpsest.domain import Json, ToolCall
+from palimpsest.scripted import Reply, Script, ScriptedUpstream, error_body
 from pydantic import BaseModel
 
-from proxy.domain import Json, ToolCall
-from proxy.scripted import Reply, Script, ScriptedUpstream, error_body
 from tests.clients.conftest import FACT, QUESTION, SUMMARY, TALK
 from tests.running import Proxy, memory_in
 

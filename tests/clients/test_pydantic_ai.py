@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 
 import openai
 import pytest
+from palimpsest.domain import Json, ToolCall
+from palimpsest.scripted import Reply, ScriptedUpstream
 from pydantic_ai import Agent, BinaryContent
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.messages import ModelMessage
@@ -14,8 +16,6 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from proxy.domain import Json, ToolCall
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.clients.conftest import FACT, QUESTION, TALK, answers, newest
 from tests.running import Proxy, memory_in, texts
 

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from palimpsest.scripted import ScriptedUpstream
 
-from proxy.scripted import ScriptedUpstream
 from tests.clients.cli.program import installed
 from tests.clients.recipes import DOCUMENTS, at, recipes
 from tests.running import Proxy

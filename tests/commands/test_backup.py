@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from palimpsest.scripted import ScriptedUpstream
 
-from proxy.scripted import ScriptedUpstream
 from tests.commands.test_cli import palimpsest
 from tests.running import Proxy, rows, stored_texts
 

@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from palimpsest.store.database import Database
 
-from proxy.store.database import Database
 from tests.commands.test_cli import palimpsest
 from tests.memory.test_importing import SECRET, Destination, Importing, talk
 

@@ -7,7 +7,7 @@ import sys
 
 PROGRAM = """
 import os, signal
-from proxy.commands.child_process import Child
+from palimpsest.commands.child_process import Child
 
 signal.signal(signal.SIGHUP, signal.{ignored})
 child = Child()

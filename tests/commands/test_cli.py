@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-
-from proxy import __version__
+from palimpsest import __version__
 
 pytestmark = pytest.mark.slow
 
@@ -19,9 +18,9 @@ def palimpsest(
 ) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PALIMPSEST_")}
     return subprocess.run(
-        [sys.executable, "-m", "proxy", *arguments],
+        [sys.executable, "-m", "palimpsest", *arguments],
         cwd=cwd,
-        env=kept | {"PYTHONPATH": str(ROOT)} | dict(env or {}),
+        env=kept | {"PYTHONPATH": str(ROOT / "proxy")} | dict(env or {}),
         capture_output=True,
         text=True,
         timeout=120,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.store.database import Database
 
-from proxy.store.database import Database
 from tests.commands.test_cli import palimpsest
 from tests.kept_items import tell
 from tests.remembered import Past

@@ -18,7 +18,7 @@ COLUMNS = 100
 
 
 def demo(*command: str, **env: str) -> str:
-    program = [sys.executable, "-m", "proxy", *(command or ("demo",))]
+    program = [sys.executable, "-m", "palimpsest", *(command or ("demo",))]
     ended = subprocess.run(program, cwd=ROOT, env=os.environ | env, capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout
     return ended.stdout

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
-from proxy.commands.detect import own_base
-from proxy.settings.policy import Policy
+from palimpsest.commands.detect import own_base
+from palimpsest.settings.policy import Policy
 
 
 @pytest.mark.parametrize(

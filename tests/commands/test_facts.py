@@ -7,8 +7,8 @@ from subprocess import CompletedProcess
 
 import orjson
 import pytest
+from palimpsest.store.database import Database
 
-from proxy.store.database import Database
 from tests.commands.test_cli import palimpsest
 from tests.remembered import Past
 from tests.talking import NOW

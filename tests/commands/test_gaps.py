@@ -6,10 +6,10 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.store.database import Database
+from palimpsest.store.journal import Journal
+from palimpsest.store.probes import save
 
-from proxy.store.database import Database
-from proxy.store.journal import Journal
-from proxy.store.probes import save
 from tests.commands.test_cli import palimpsest
 from tests.memory.test_probing import facts
 from tests.talking import NOW, Talk

@@ -5,9 +5,8 @@ from __future__ import annotations
 from math import inf
 
 import pytest
-
-from proxy.commands.live_figures import Reading, figures, percentile_ms, reading
-from proxy.metrics import Metrics
+from palimpsest.commands.live_figures import Reading, figures, percentile_ms, reading
+from palimpsest.metrics import Metrics
 
 
 def read(metrics: Metrics, at: float) -> Reading:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.embedding.model import locate
+from palimpsest.settings.policy import ModelPolicy
+from palimpsest.store.database import Database
+from palimpsest.store.journal import Journal
 
-from proxy.embedding.model import locate
-from proxy.settings.policy import ModelPolicy
-from proxy.store.database import Database
-from proxy.store.journal import Journal
 from tests.commands.test_cli import palimpsest
 from tests.talking import Talk
 

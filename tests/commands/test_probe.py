@@ -10,12 +10,12 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.commands.probe import Occupant, address, claim, look, refusal
+from palimpsest.domain import Json
+from palimpsest.edge.self_description import self_description
+from palimpsest.settings.load import WRAPPED_BY_ENV
+from palimpsest.settings.policy import ListenPolicy, Policy
 
-from proxy.commands.probe import Occupant, address, claim, look, refusal
-from proxy.domain import Json
-from proxy.edge.self_description import self_description
-from proxy.settings.load import WRAPPED_BY_ENV
-from proxy.settings.policy import ListenPolicy, Policy
 from tests.running import PATIENCE_SECONDS
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from palimpsest.commands.cli import main
+from palimpsest.scripted import Reply, ScriptedUpstream
 
-from proxy.commands.cli import main
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import HAND_OVER, PATIENCE_SECONDS, ROOT, Conversation, Proxy, request, rows, until
 
 pytestmark = pytest.mark.slow
@@ -139,7 +139,18 @@ def test_a_socket_that_is_handed_over_is_served_and_outlives_the_process(tmp_pat
 @pytest.mark.parametrize(("count", "said"), [("2", "hand over one socket"), ("1", "no socket of the internet")])
 def test_what_is_handed_over_and_cannot_be_served_stops_the_start(tmp_path: Path, count: str, said: str) -> None:
     hand_over = HAND_OVER.replace("LISTEN_FDS='1'", f"LISTEN_FDS='{count}'")
-    command = [sys.executable, "-c", hand_over, "1", sys.executable, "-m", "proxy", "serve", "--data", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-c",
+        hand_over,
+        "1",
+        sys.executable,
+        "-m",
+        "palimpsest",
+        "serve",
+        "--data",
+        str(tmp_path),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert said in done.stderr
@@ -155,7 +166,7 @@ def accepts(port: int) -> bool:
 
 def test_port_0_takes_a_free_one_and_the_log_names_it(tmp_path: Path) -> None:
     env = os.environ | {"PALIMPSEST_MODEL__DOWNLOAD": "never", "PALIMPSEST_LOG__FORMAT": "json"}
-    command = [sys.executable, "-m", "proxy", "serve", "--port", "0", "--data", str(tmp_path)]
+    command = [sys.executable, "-m", "palimpsest", "serve", "--port", "0", "--data", str(tmp_path)]
     with subprocess.Popen(command, cwd=ROOT, env=env, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         line = next(line for line in process.stderr if "running on" in line)
@@ -168,7 +179,7 @@ def test_port_0_takes_a_free_one_and_the_log_names_it(tmp_path: Path) -> None:
 
 def test_a_token_that_cannot_be_read_stops_the_start(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "proxy", "serve", "--port", "0", "--data", str(tmp_path / "data")],
+        [sys.executable, "-m", "palimpsest", "serve", "--port", "0", "--data", str(tmp_path / "data")],
         cwd=ROOT,
         env=os.environ | {"PALIMPSEST_ADMIN_TOKEN_FILE": str(tmp_path / "nowhere")},
         capture_output=True,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.scripted import ScriptedUpstream
 
-from proxy.scripted import ScriptedUpstream
 from tests.running import Conversation, Proxy, free_port, until
 
 pytestmark = pytest.mark.slow
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 PROGRAM = """
 import runpy, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # else ignored where the tests run in the background
-runpy.run_module("proxy", run_name="__main__")
+runpy.run_module("palimpsest", run_name="__main__")
 """
 WATCH = ["stats", "--watch", "0.2", "--port"]
 
@@ -64,14 +64,14 @@ def test_a_proxy_that_does_not_answer_is_said_at_once(tmp_path: Path) -> None:
 def test_what_is_stored_comes_as_json_too(proxy: Proxy, conversation: Conversation) -> None:
     conversation.say("hello")
     proxy.settle(vectors=False)
-    command = [sys.executable, "-m", "proxy", "stats", "--json", "--data", str(proxy.data)]
+    command = [sys.executable, "-m", "palimpsest", "stats", "--json", "--data", str(proxy.data)]
     told = orjson.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
     assert told["turns"] >= 1 and told["bytes"] > 0
 
 
 def test_who_watches_sees_that_memory_is_switched_off(own_proxy: Proxy) -> None:
     proxy = own_proxy.start()
-    switch = [sys.executable, "-m", "proxy", "disable", "--data", str(proxy.data)]
+    switch = [sys.executable, "-m", "palimpsest", "disable", "--data", str(proxy.data)]
     for tenant in ([], ["--tenant", "key:team"]):
         subprocess.run([*switch, *tenant], check=True, timeout=60, capture_output=True)
     until(lambda: proxy.metric("palimpsest_tenants_switched_off") == 1, "the proxy to learn of it")

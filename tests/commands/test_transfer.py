@@ -13,12 +13,12 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.domain import Json
+from palimpsest.scripted import ScriptedUpstream
+from palimpsest.store.database import Database
+from palimpsest.store.secret import load_secret
+from palimpsest.transfer.reading import Found, turns_in
 
-from proxy.domain import Json
-from proxy.scripted import ScriptedUpstream
-from proxy.store.database import Database
-from proxy.store.secret import load_secret
-from proxy.transfer.reading import Found, turns_in
 from tests.commands.test_cli import ROOT, palimpsest
 from tests.memory.test_importing import Destination, Importing, exported, talk
 from tests.running import Proxy, as_headers, memory_in, request, rows, until
@@ -161,7 +161,7 @@ async def test_an_import_that_is_killed_and_repeated_ends_as_one_that_ran_throug
 
 def killed_in_the_middle(take: Sequence[str], data: Path) -> int:
     """The exit status of an import that is killed as soon as something is stored."""
-    with subprocess.Popen([sys.executable, "-m", "proxy", *take], cwd=ROOT, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen([sys.executable, "-m", "palimpsest", *take], cwd=ROOT, stderr=subprocess.DEVNULL) as process:
         until(lambda: stored_turns(data), "the first batch to be written")
         process.kill()
     return process.returncode

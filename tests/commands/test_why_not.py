@@ -2,9 +2,9 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.store.database import Database
+from palimpsest.store.journal import Journal
 
-from proxy.store.database import Database
-from proxy.store.journal import Journal
 from tests.commands.test_cli import palimpsest
 from tests.talking import Talk
 

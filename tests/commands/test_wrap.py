@@ -13,13 +13,13 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.commands.wrap import arguments, variables, with_own_upstreams
+from palimpsest.domain import Json
+from palimpsest.errors import PolicyError
+from palimpsest.scripted import ScriptedUpstream
+from palimpsest.settings.load import read_yaml, shipped
+from palimpsest.settings.policy import Policy
 
-from proxy.commands.wrap import arguments, variables, with_own_upstreams
-from proxy.domain import Json
-from proxy.errors import PolicyError
-from proxy.scripted import ScriptedUpstream
-from proxy.settings.load import read_yaml, shipped
-from proxy.settings.policy import Policy
 from tests.running import PATIENCE_SECONDS, ROOT, Proxy, free_port, request, until
 
 pytestmark = pytest.mark.slow
@@ -44,7 +44,7 @@ class Wrapped:
         self.env = kept | {"PYTHONPATH": str(ROOT), "PALIMPSEST_MODEL__DOWNLOAD": "never"} | variables
 
     def words(self, *command: str) -> list[str]:
-        own = [sys.executable, "-m", "proxy", "wrap", "--port", str(self.port), "--data", str(self.data), "--"]
+        own = [sys.executable, "-m", "palimpsest", "wrap", "--port", str(self.port), "--data", str(self.data), "--"]
         return [*own, *command]
 
     def run(self, *command: str, stdin: str = "") -> subprocess.CompletedProcess[str]:

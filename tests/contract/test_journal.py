@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from palimpsest.domain import Block, BlockKind, Clues, Continuation, Ending, HeadFlag, LinkKind, Role, Seen
+from palimpsest.store.database import Database
+from palimpsest.store.journal import Journal
 
-from proxy.domain import Block, BlockKind, Clues, Continuation, Ending, HeadFlag, LinkKind, Role, Seen
-from proxy.store.database import Database
-from proxy.store.journal import Journal
 from tests.examples import examples
 from tests.talking import NOW, Talk, assistant, heard, look, newest, print_of, record, system, user
 

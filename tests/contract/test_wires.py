@@ -9,17 +9,16 @@ from typing import Any
 
 import orjson
 import pytest
-
-from proxy.domain import Chat, Insertion, Json, Message, ToolCall
-from proxy.errors import WireError
-from proxy.ports import Wire
-from proxy.scripted import Received, Reply, chat, messages, responses
-from proxy.wire.fingerprint import fingerprint
-from proxy.wire.message import read_message
-from proxy.wire.registry import WIRES
-from proxy.wire.response_tap import ResponseTap
-from proxy.wire.sse import SSETap
-from proxy.wire.storage_codec import from_stored, to_stored
+from palimpsest.domain import Chat, Insertion, Json, Message, ToolCall
+from palimpsest.errors import WireError
+from palimpsest.ports import Wire
+from palimpsest.scripted import Received, Reply, chat, messages, responses
+from palimpsest.wire.fingerprint import fingerprint
+from palimpsest.wire.message import read_message
+from palimpsest.wire.registry import WIRES
+from palimpsest.wire.response_tap import ResponseTap
+from palimpsest.wire.sse import SSETap
+from palimpsest.wire.storage_codec import from_stored, to_stored
 
 KEY = b"a key"
 BLOCK = '<palimpsest-memory kind="recall">\nQuotes.\n[2026-03-05]\nuser: a fact\n</palimpsest-memory>'

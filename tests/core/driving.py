@@ -1,5 +1,5 @@
 """
-The core driven by hand: `proxy.core.conversation` itself, with a journal of two dictionaries that answers its look-ups.
+The core driven by hand: `core.conversation` itself, with a journal of two dictionaries that answers its look-ups.
 
 `Core` is the proxy's side. `Client` is the other side: a list of messages that grows as clients let it grow, and that
 a test changes between two requests to play what clients do to their history.
@@ -17,15 +17,14 @@ from typing import Any
 
 import orjson
 import yaml
-
-from proxy.core.archive.turns import turn_of
-from proxy.core.caller.client_table import Signals, read_signals
-from proxy.core.caller.identity import identify
-from proxy.core.conversation import Lookup, Request, Rules, StoredMessages, advance, decide
-from proxy.core.decision import Decision
-from proxy.core.history.link_keys import answer_links, flags_of, reply_links
-from proxy.core.reading import Reading
-from proxy.domain import (
+from palimpsest.core.archive.turns import turn_of
+from palimpsest.core.caller.client_table import Signals, read_signals
+from palimpsest.core.caller.identity import identify
+from palimpsest.core.conversation import Lookup, Request, Rules, StoredMessages, advance, decide
+from palimpsest.core.decision import Decision
+from palimpsest.core.history.link_keys import answer_links, flags_of, reply_links
+from palimpsest.core.reading import Reading
+from palimpsest.domain import (
     Clues,
     Continuation,
     Event,
@@ -49,11 +48,11 @@ from proxy.domain import (
     StoredBlock,
     Turn,
 )
-from proxy.ports import Wire
-from proxy.settings.policy import Policy, TenantPolicy
-from proxy.wire import chat as on_chat
-from proxy.wire.fingerprint import fingerprint
-from proxy.wire.message import read_message
+from palimpsest.ports import Wire
+from palimpsest.settings.policy import Policy, TenantPolicy
+from palimpsest.wire import chat as on_chat
+from palimpsest.wire.fingerprint import fingerprint
+from palimpsest.wire.message import read_message
 
 ROOT = Path(__file__).parent.parent.parent
 KEY = b"a key of thirty-two bytes, or so"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-
-from proxy.core.archive.chunking import WISHES, judged, tells
-from proxy.core.recall.ranking import Floats, PassageTable
+from palimpsest.core.archive.chunking import WISHES, judged, tells
+from palimpsest.core.recall.ranking import Floats, PassageTable
 
 NOW = 1_700_000_000.0
 DIMENSIONS = 384

@@ -7,8 +7,8 @@ Facts: the clients' own repositories, read and not run. The words are ours where
 from __future__ import annotations
 
 import pytest
+from palimpsest.domain import Event, Json, Role
 
-from proxy.domain import Event, Json, Role
 from tests.core.driving import Client, Core, Verdict, assistant, calling, prose, system, tool, user
 
 SUMMARY = prose(80, "summary")

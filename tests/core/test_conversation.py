@@ -8,12 +8,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from proxy.core.block.fact_lines import told, told_value
-from proxy.core.conversation import Foreseen, Lookup, Request, Rules, StoredMessages
-from proxy.core.decision import Decision
-from proxy.core.history.link_keys import CLUE_MESSAGES, NEWEST_CLUES
-from proxy.domain import (
+from palimpsest.core.block.fact_lines import told, told_value
+from palimpsest.core.conversation import Foreseen, Lookup, Request, Rules, StoredMessages
+from palimpsest.core.decision import Decision
+from palimpsest.core.history.link_keys import CLUE_MESSAGES, NEWEST_CLUES
+from palimpsest.domain import (
     Block,
     BlockKind,
     Candidate,
@@ -37,8 +36,9 @@ from proxy.domain import (
     StandingFacts,
     StoredBlock,
 )
-from proxy.errors import MemoryFault
-from proxy.settings.policy import Policy
+from palimpsest.errors import MemoryFault
+from palimpsest.settings.policy import Policy
+
 from tests.core.driving import (
     CHARS_PER_TOKEN,
     NOTHING,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from proxy.core.reading import Reading
-from proxy.domain import Chat, Fingerprint, Message
+from palimpsest.core.reading import Reading
+from palimpsest.domain import Chat, Fingerprint, Message
 
 ROLES = st.lists(st.sampled_from(("system", "developer", "user", "assistant", "tool")), max_size=8)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from palimpsest.domain import Json
+from palimpsest.wire.registry import wire_of
 
-from proxy.domain import Json
-from proxy.wire.registry import wire_of
 from tests.core.driving import Core, assistant
 from tests.recorded import AT_LEAST, AT_MOST, TOOL, needed, traces
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from proxy.core.decision import Decision
-from proxy.core.facts.standing import Telling
-from proxy.core.reading import Reading
-from proxy.core.response_headers import headers_of, log_fields, undecided_headers
-from proxy.domain import (
+from palimpsest.core.decision import Decision
+from palimpsest.core.facts.standing import Telling
+from palimpsest.core.reading import Reading
+from palimpsest.core.response_headers import headers_of, log_fields, undecided_headers
+from palimpsest.domain import (
     Block,
     BlockKind,
     Chat,

@@ -5,8 +5,7 @@ import pickle
 from dataclasses import field, replace
 
 import pytest
-
-from proxy.domain.frozen import frozen
+from palimpsest.domain.frozen import frozen
 
 
 @frozen

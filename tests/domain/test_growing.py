@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from proxy.domain import Growing
+from palimpsest.domain import Growing
 
 STEPS = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99), st.lists(st.integers(), max_size=3)), max_size=12)
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.domain import Json
 
-from proxy.domain import Json
 from tests.clients.cli.program import folder
 from tests.running import PATIENCE_SECONDS
 

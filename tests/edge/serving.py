@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import uvicorn
+from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.domain import Ending, RawHeaders
+from palimpsest.edge.http import Connection
+from palimpsest.edge.proxy_routes import ProxyRoutes
+from palimpsest.ports import Prepared, Wire
+from palimpsest.settings.policy import KeyPolicy, Policy
+from palimpsest.upstream.dispatcher import Upstreams
+from palimpsest.wire.response_tap import ResponseTap
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from proxy.core.caller.proxy_keys import ProxyKeys
-from proxy.domain import Ending, RawHeaders
-from proxy.edge.http import Connection
-from proxy.edge.proxy_routes import ProxyRoutes
-from proxy.ports import Prepared, Wire
-from proxy.settings.policy import KeyPolicy, Policy
-from proxy.upstream.dispatcher import Upstreams
-from proxy.wire.response_tap import ResponseTap
 from tests.running import PATIENCE_SECONDS, until
 
 HELD = {"HELD": "sk-held"}

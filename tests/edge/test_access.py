@@ -1,11 +1,10 @@
 from collections.abc import Mapping
 
 import pytest
-
-from proxy.core.caller.proxy_keys import ProxyKeys, digest_of
-from proxy.domain import ProxyKey, RawHeaders
-from proxy.edge.access import Access, Caller, Refusal, is_local
-from proxy.settings.policy import KeyPolicy
+from palimpsest.core.caller.proxy_keys import ProxyKeys, digest_of
+from palimpsest.domain import ProxyKey, RawHeaders
+from palimpsest.edge.access import Access, Caller, Refusal, is_local
+from palimpsest.settings.policy import KeyPolicy
 
 LOCAL = {"host": "127.0.0.1:8484"}
 ADMIN = {"authorization": "Bearer t0ken"}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 
-from proxy.edge.copies import LARGE_AT_ONCE, SMALL_BYTES, Copies
+from palimpsest.edge.copies import LARGE_AT_ONCE, SMALL_BYTES, Copies
+
 from tests.running import PATIENCE_SECONDS
 
 GZIP = [(b"content-encoding", b"gzip")]

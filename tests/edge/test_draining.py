@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 import pytest
+from palimpsest.edge.draining import ClosingAnswers, Draining
 from starlette.types import Message, Receive, Scope, Send
-
-from proxy.edge.draining import ClosingAnswers, Draining
 
 
 @pytest.fixture

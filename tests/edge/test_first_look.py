@@ -6,11 +6,11 @@ import gzip
 from collections.abc import AsyncIterator
 
 import pytest
+from palimpsest.domain import RawHeaders, TooLong
+from palimpsest.edge.first_look import HELD_BYTES, BufferedAnswer
+from palimpsest.errors import UpstreamUnreachable
+from palimpsest.wire.too_long import TEXT_BYTES
 
-from proxy.domain import RawHeaders, TooLong
-from proxy.edge.first_look import HELD_BYTES, BufferedAnswer
-from proxy.errors import UpstreamUnreachable
-from proxy.wire.too_long import TEXT_BYTES
 from tests.refusals import PROVIDERS
 
 REFUSAL = PROVIDERS["openai"].said(2345, 2048)

@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import MutableMapping
 from typing import Any
 
+from palimpsest.edge.generations import Generation, Generations
 from starlette.types import Receive, Scope, Send
-
-from proxy.edge.generations import Generation, Generations
 
 
 class Kept:

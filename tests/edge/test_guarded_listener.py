@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 import structlog
-
-from proxy.domain import Ending
-from proxy.edge.guarded_listener import GuardedListener
-from proxy.ports import Listener
+from palimpsest.domain import Ending
+from palimpsest.edge.guarded_listener import GuardedListener
+from palimpsest.ports import Listener
 
 
 class Listens:

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, suppress
 
 import pytest
+from palimpsest.edge.http import HEAD_BYTES, Connection
 
-from proxy.edge.http import HEAD_BYTES, Connection
 from tests.edge.serving import Prompt, edge
 from tests.wirelevel import HttpMessage, Line, RawUpstream, answer, chunk, chunked_head, connected, request
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import orjson
 import pytest
+from palimpsest.domain import Json, ProxyKey
+from palimpsest.edge.key_limits import INLINE_BYTES, KeyLimits, NotAllowed
+from palimpsest.settings.policy import KeyPolicy
 
-from proxy.domain import Json, ProxyKey
-from proxy.edge.key_limits import INLINE_BYTES, KeyLimits, NotAllowed
-from proxy.settings.policy import KeyPolicy
 from tests.core.driving import client_table
 
 LIMITS = KeyLimits(client_table())

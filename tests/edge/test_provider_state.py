@@ -7,9 +7,9 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.domain import Json
+from palimpsest.scripted import ScriptedUpstream
 
-from proxy.domain import Json
-from proxy.scripted import ScriptedUpstream
 from tests.running import Answered, Proxy, as_headers, request
 
 pytestmark = pytest.mark.slow

@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 import brotli  # type: ignore[import-untyped]
 import orjson
 import pytest
+from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.domain import Ending, Json, RawHeaders
+from palimpsest.edge.proxy_routes import ProxyRoutes
+from palimpsest.ports import Body, Prepared, Wire
+from palimpsest.settings.policy import KeyPolicy, Policy
 
-from proxy.core.caller.proxy_keys import ProxyKeys
-from proxy.domain import Ending, Json, RawHeaders
-from proxy.edge.proxy_routes import ProxyRoutes
-from proxy.ports import Body, Prepared, Wire
-from proxy.settings.policy import KeyPolicy, Policy
 from tests.edge.serving import NOTE, ScriptedPipeline, edge
 from tests.refusals import PROVIDERS
 from tests.running import PATIENCE_SECONDS, free_port

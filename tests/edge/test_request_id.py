@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import orjson
 import pytest
+from palimpsest.domain import RawHeaders
+from palimpsest.edge.request_id import labelled, request_id
+from palimpsest.scripted import ScriptedUpstream
 from structlog.contextvars import clear_contextvars, get_contextvars
 
-from proxy.domain import RawHeaders
-from proxy.edge.request_id import labelled, request_id
-from proxy.scripted import ScriptedUpstream
 from tests.edge.serving import ScriptedPipeline, edge
 from tests.running import Conversation, Proxy, as_headers, free_port, request
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import orjson
 import pytest
+from palimpsest.domain import Json
+from palimpsest.scripted import Reply, ScriptedUpstream
 
-from proxy.domain import Json
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import Conversation, Proxy, as_headers, free_port, request, until
 
 pytestmark = pytest.mark.slow

@@ -11,8 +11,8 @@ from typing import Self
 import aiohttp
 import pytest
 from aiohttp import WSCloseCode, WSMsgType, web
+from palimpsest.settings.policy import KeyPolicy
 
-from proxy.settings.policy import KeyPolicy
 from tests.edge.serving import HELD, edge
 from tests.running import PATIENCE_SECONDS, Proxy, free_port
 from tests.wirelevel import HttpMessage, Line, RawUpstream, answer, connected, request

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from proxy.edge.upload import ClientGone, Upload
+from palimpsest.edge.upload import ClientGone, Upload
 
 
 async def nothing() -> dict[str, Any]:

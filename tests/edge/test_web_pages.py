@@ -7,11 +7,11 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.domain import Json, RawHeaders
+from palimpsest.edge.web_pages import WebPages
+from palimpsest.scripted import ScriptedUpstream
+from palimpsest.settings.policy import ListenPolicy
 
-from proxy.domain import Json, RawHeaders
-from proxy.edge.web_pages import WebPages
-from proxy.scripted import ScriptedUpstream
-from proxy.settings.policy import ListenPolicy
 from tests.running import Proxy, request, rows
 
 HERE = (b"host", b"127.0.0.1:8484")

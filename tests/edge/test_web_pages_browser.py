@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from palimpsest.scripted import ScriptedUpstream
 
-from proxy.scripted import ScriptedUpstream
 from tests.edge.browser import Site
 from tests.edge.test_web_pages import HELD_KEY, PERSONAL
 from tests.running import Proxy, rows

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from proxy.embedding.batching import MAX_CHARS, SLICE_TEXTS, embed_in_batches
-from proxy.ports import Vectors
+from palimpsest.embedding.batching import MAX_CHARS, SLICE_TEXTS, embed_in_batches
+from palimpsest.ports import Vectors
 
 
 def test_vectors_come_in_the_order_of_the_texts_and_alike_lengths_share_a_run() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from palimpsest.embedding.cross_encoder import CrossEncoder, cross_encoder_folder
+from palimpsest.errors import MemoryFault
+from palimpsest.settings.policy import ModelPolicy, RecallPolicy
 
-from proxy.embedding.cross_encoder import CrossEncoder, cross_encoder_folder
-from proxy.errors import MemoryFault
-from proxy.settings.policy import ModelPolicy, RecallPolicy
 from tests.tiny_models import build_tiny_cross_encoder
 
 NAME = RecallPolicy().cross_encoder

@@ -12,13 +12,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-
-from proxy.embedding.embedder import QUESTION_CHARS, REMEMBERED_QUESTIONS, WAITING_QUESTIONS, LocalEmbedder, gist
-from proxy.embedding.encoder import QUESTION_TOKENS
-from proxy.embedding.minilm import MiniLMEncoder
-from proxy.embedding.model import cache_folder
-from proxy.errors import MemoryFault
-from proxy.settings.policy import ModelPolicy
+from palimpsest.embedding.embedder import QUESTION_CHARS, REMEMBERED_QUESTIONS, WAITING_QUESTIONS, LocalEmbedder, gist
+from palimpsest.embedding.encoder import QUESTION_TOKENS
+from palimpsest.embedding.minilm import MiniLMEncoder
+from palimpsest.embedding.model import cache_folder
+from palimpsest.errors import MemoryFault
+from palimpsest.settings.policy import ModelPolicy
 
 pytestmark = pytest.mark.slow
 
@@ -76,7 +75,7 @@ def passage_processes() -> list[int]:
     found = []
     for child in psutil.Process().children():
         with suppress(psutil.NoSuchProcess):  # it ended meanwhile
-            found += [child.pid] if "proxy.embedding.embedding_worker" in child.cmdline() else []
+            found += [child.pid] if "palimpsest.embedding.embedding_worker" in child.cmdline() else []
     return found
 
 

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-
-from proxy.embedding.embedding_worker import NICENESS, PassageProcess
-from proxy.embedding.minilm import MiniLMEncoder
-from proxy.errors import MemoryFault
-from proxy.settings.embedding_models import DEFAULT
+from palimpsest.embedding.embedding_worker import NICENESS, PassageProcess
+from palimpsest.embedding.minilm import MiniLMEncoder
+from palimpsest.errors import MemoryFault
+from palimpsest.settings.embedding_models import DEFAULT
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +28,9 @@ def passages(model_folder: Path) -> Iterator[PassageProcess]:
 
 
 def children() -> list[psutil.Process]:
-    return [child for child in psutil.Process().children() if "proxy.embedding.embedding_worker" in child.cmdline()]
+    return [
+        child for child in psutil.Process().children() if "palimpsest.embedding.embedding_worker" in child.cmdline()
+    ]
 
 
 def test_process_answers_as_the_model_does(passages: PassageProcess, model_folder: Path) -> None:
@@ -66,14 +67,14 @@ def test_process_dies_with_the_proxy(model_folder: Path) -> None:
     program = f"""
 import sys, time
 from pathlib import Path
-from proxy.embedding.embedding_worker import PassageProcess
-from proxy.settings.embedding_models import DEFAULT
+from palimpsest.embedding.embedding_worker import PassageProcess
+from palimpsest.settings.embedding_models import DEFAULT
 process = PassageProcess(DEFAULT, Path({str(model_folder)!r}), 1)
 process.embed(["hello"])
 print(process._process.pid, flush=True)
 time.sleep(1000)
 """
-    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    env = os.environ | {"PYTHONPATH": str(ROOT / "proxy")}
     with subprocess.Popen([sys.executable, "-c", program], env=env, stdout=subprocess.PIPE, text=True) as proxy:
         assert proxy.stdout
         worker = psutil.Process(int(proxy.stdout.readline()))

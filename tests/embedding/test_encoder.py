@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from palimpsest.embedding.encoder import load_encoder, vectors_name
+from palimpsest.embedding.fastembed_encoder import FastembedEncoder
+from palimpsest.embedding.minilm import MiniLMEncoder
+from palimpsest.settings.embedding_models import DEFAULT, E5_SMALL, embedding_model, embedding_models
 
-from proxy.embedding.encoder import load_encoder, vectors_name
-from proxy.embedding.fastembed_encoder import FastembedEncoder
-from proxy.embedding.minilm import MiniLMEncoder
-from proxy.settings.embedding_models import DEFAULT, E5_SMALL, embedding_model, embedding_models
 from tests.tiny_models import build_tiny_model
 
 

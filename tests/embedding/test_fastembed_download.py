@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from palimpsest.embedding.fastembed_download import CACHE_ENV
+from palimpsest.settings.embedding_models import EmbeddingModel, embedding_model
 
-from proxy.embedding.fastembed_download import CACHE_ENV
-from proxy.settings.embedding_models import EmbeddingModel, embedding_model
 from tests.running import ROOT
 from tests.tiny_models import Hub, build_tiny_model, model_hub
 
@@ -36,8 +36,8 @@ def hub(model: EmbeddingModel, tmp_path: Path) -> Iterator[Hub]:
 
 def download(hub: Hub, target: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     target.mkdir()
-    command = [sys.executable, "-m", "proxy.embedding.fastembed_download", NAME, str(target)]
-    env = os.environ | {"HF_ENDPOINT": hub.url, "PYTHONPATH": str(ROOT)} | environment
+    command = [sys.executable, "-m", "palimpsest.embedding.fastembed_download", NAME, str(target)]
+    env = os.environ | {"HF_ENDPOINT": hub.url, "PYTHONPATH": str(ROOT / "proxy")} | environment
     return subprocess.run(command, env=env, capture_output=True, text=True)
 
 

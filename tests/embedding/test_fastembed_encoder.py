@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from palimpsest.embedding.fastembed_encoder import FastembedEncoder
+from palimpsest.embedding.reference_texts import ENGLISH, OTHERS
+from palimpsest.errors import MemoryFault
+from palimpsest.settings.embedding_models import E5_SMALL, EmbeddingModel, embedding_model, text_embedding
 
-from proxy.embedding.fastembed_encoder import FastembedEncoder
-from proxy.embedding.reference_texts import ENGLISH, OTHERS
-from proxy.errors import MemoryFault
-from proxy.settings.embedding_models import E5_SMALL, EmbeddingModel, embedding_model, text_embedding
 from tests.tiny_models import build_tiny_model
 
 NAMES = (E5_SMALL, "jinaai/jina-embeddings-v2-small-en", "thenlper/gte-base", "intfloat/multilingual-e5-large")

@@ -9,10 +9,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-
-from proxy.embedding.fetch import HUB_SHA256, WHEEL, Route, routes
-from proxy.errors import MemoryFault
-from proxy.settings.embedding_models import DEFAULT
+from palimpsest.embedding.fetch import HUB_SHA256, WHEEL, Route, routes
+from palimpsest.errors import MemoryFault
+from palimpsest.settings.embedding_models import DEFAULT
 
 
 class Quiet(SimpleHTTPRequestHandler):

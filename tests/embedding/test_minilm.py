@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from proxy.embedding.batching import MAX_CHARS
-from proxy.embedding.minilm import MiniLMEncoder
-from proxy.errors import MemoryFault
+from palimpsest.embedding.batching import MAX_CHARS
+from palimpsest.embedding.minilm import MiniLMEncoder
+from palimpsest.errors import MemoryFault
 
 pytestmark = pytest.mark.slow
 

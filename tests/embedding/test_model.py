@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from palimpsest.embedding.encoder import load_encoder
+from palimpsest.embedding.minilm import MiniLMEncoder
+from palimpsest.embedding.model import cache_folder, chosen, discard, install, locate, missing, questions_folder
+from palimpsest.errors import MemoryFault, PolicyError
+from palimpsest.settings.embedding_models import embedding_model
+from palimpsest.settings.policy import ModelPolicy
 
-from proxy.embedding.encoder import load_encoder
-from proxy.embedding.minilm import MiniLMEncoder
-from proxy.embedding.model import cache_folder, chosen, discard, install, locate, missing, questions_folder
-from proxy.errors import MemoryFault, PolicyError
-from proxy.settings.embedding_models import embedding_model
-from proxy.settings.policy import ModelPolicy
 from tests.tiny_models import build_tiny_model, model_hub
 
 pytestmark = pytest.mark.slow
@@ -26,9 +26,9 @@ NOWHERE = "http://127.0.0.1:1"  # nothing listens there
 INSTALL = """
 import os, sys
 from pathlib import Path
-from proxy.errors import MemoryFault
-from proxy.embedding.model import install
-from proxy.settings.policy import ModelPolicy
+from palimpsest.errors import MemoryFault
+from palimpsest.embedding.model import install
+from palimpsest.settings.policy import ModelPolicy
 name = os.environ.get("PALIMPSEST_TEST_MODEL", "all-MiniLM-L6-v2")
 try:
     sys.stdout.write(str(install(ModelPolicy(name=name, cache=Path(sys.argv[1])), lambda text: None)))
@@ -40,7 +40,7 @@ except MemoryFault as fault:
 def start_install(cache: Path, **env: str) -> subprocess.Popen[str]:
     # `-P`: the folder that a test runs in is no part of the program
     command = [sys.executable, "-P", "-c", INSTALL, str(cache)]
-    here = os.environ | {"HF_ENDPOINT": NOWHERE, "PYTHONPATH": str(ROOT)} | env
+    here = os.environ | {"HF_ENDPOINT": NOWHERE, "PYTHONPATH": str(ROOT / "proxy")} | env
     return subprocess.Popen(command, env=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

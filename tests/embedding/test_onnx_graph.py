@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 import pytest
+from palimpsest.embedding.onnx_graph import build
 from safetensors.numpy import save_file
-
-from proxy.embedding.onnx_graph import build
 
 HIDDEN, HEADS, LAYERS, WIDE, WORDS, PLACES, EPSILON = 8, 2, 2, 16, 11, 6, 1e-12
 

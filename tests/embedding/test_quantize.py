@@ -6,9 +6,8 @@ from pathlib import Path
 
 import onnx
 import pytest
-
-from proxy.embedding.minilm import MiniLMEncoder
-from proxy.embedding.model import questions_folder
+from palimpsest.embedding.minilm import MiniLMEncoder
+from palimpsest.embedding.model import questions_folder
 
 pytestmark = pytest.mark.slow
 

@@ -1,10 +1,10 @@
 """The model of a benchmark in a role of memory."""
 
 import pytest
+from palimpsest.errors import AssistFault
+from palimpsest.evaluation.assistant import BenchAssistant, SilentAssistant
+from palimpsest.ports import Prompt
 
-from proxy.errors import AssistFault
-from proxy.evaluation.assistant import BenchAssistant, SilentAssistant
-from proxy.ports import Prompt
 from tests.evaluation.baselines.asking import asking
 
 SCHEMA = {"type": "object", "properties": {"items": {"type": "array"}}, "required": ["items"]}

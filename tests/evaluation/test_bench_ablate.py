@@ -6,12 +6,21 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from palimpsest.core.recall.ranking import WEIGHTS, Recipe
+from palimpsest.evaluation import palimpsest
+from palimpsest.evaluation.bench_ablate import (
+    AS_IT_IS,
+    BUDGETS_CHARS,
+    NoModel,
+    Variant,
+    ask,
+    compressed,
+    report,
+    variants,
+)
+from palimpsest.evaluation.datasets import Conversation, Question
+from palimpsest.evaluation.score import Evidence
 
-from proxy.core.recall.ranking import WEIGHTS, Recipe
-from proxy.evaluation import palimpsest
-from proxy.evaluation.bench_ablate import AS_IT_IS, BUDGETS_CHARS, NoModel, Variant, ask, compressed, report, variants
-from proxy.evaluation.datasets import Conversation, Question
-from proxy.evaluation.score import Evidence
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
 

@@ -6,14 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
+from palimpsest.domain import Json
+from palimpsest.errors import PolicyError
+from palimpsest.evaluation import bench_answers
+from palimpsest.evaluation.bench_answers import CONTEXTS, Prompted, Row, report
+from palimpsest.evaluation.datasets import DatasetError
+from palimpsest.evaluation.questions import FactQuestion, literal
+from palimpsest.scripted import ScriptedUpstream
 
-from proxy.domain import Json
-from proxy.errors import PolicyError
-from proxy.evaluation import bench_answers
-from proxy.evaluation.bench_answers import CONTEXTS, Prompted, Row, report
-from proxy.evaluation.datasets import DatasetError
-from proxy.evaluation.questions import FactQuestion, literal
-from proxy.scripted import ScriptedUpstream
 from tests.evaluation.test_datasets import line
 
 pytestmark = pytest.mark.slow

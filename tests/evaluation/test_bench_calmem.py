@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from palimpsest.evaluation.baselines.dense import chunks_of
+from palimpsest.evaluation.bench_calmem import FLOORS, KINDS, Five, dense, first_five, means, report
+from palimpsest.evaluation.costs import Indexing, Search
+from palimpsest.evaluation.datasets import Question
+from palimpsest.evaluation.nearest import Nearest
 
-from proxy.evaluation.baselines.dense import chunks_of
-from proxy.evaluation.bench_calmem import FLOORS, KINDS, Five, dense, first_five, means, report
-from proxy.evaluation.costs import Indexing, Search
-from proxy.evaluation.datasets import Question
-from proxy.evaluation.nearest import Nearest
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
 

@@ -4,12 +4,12 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from dataclasses import replace
 
 import pytest
+from palimpsest.evaluation import bench_diagnose
+from palimpsest.evaluation.bench_diagnose import CONTAINS, F1, SPANS, TURNS, Scores, answerable, damage, measure, report
+from palimpsest.evaluation.datasets import Conversation, Question
+from palimpsest.evaluation.filling import Piece
+from palimpsest.evaluation.model import Model
 
-from proxy.evaluation import bench_diagnose
-from proxy.evaluation.bench_diagnose import CONTAINS, F1, SPANS, TURNS, Scores, answerable, damage, measure, report
-from proxy.evaluation.datasets import Conversation, Question
-from proxy.evaluation.filling import Piece
-from proxy.evaluation.model import Model
 from tests.evaluation.baselines.asking import asking
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder

@@ -7,9 +7,8 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
-
-from proxy.errors import PolicyError
-from proxy.evaluation.bench_facts import (
+from palimpsest.errors import PolicyError
+from palimpsest.evaluation.bench_facts import (
     RIGHT,
     UNLABELLED,
     Said,

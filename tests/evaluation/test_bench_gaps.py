@@ -6,10 +6,10 @@ import json
 from dataclasses import replace
 
 import pytest
+from palimpsest.evaluation.bench_diagnose import Damage
+from palimpsest.evaluation.bench_gaps import Stages, measure, report
+from palimpsest.evaluation.datasets import Question
 
-from proxy.evaluation.bench_diagnose import Damage
-from proxy.evaluation.bench_gaps import Stages, measure, report
-from proxy.evaluation.datasets import Question
 from tests.evaluation.told import told
 from tests.memory.test_probing import facts
 from tests.remembered import WordEmbedder

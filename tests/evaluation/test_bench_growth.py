@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
+from palimpsest.core.recall.diagnosis import QUERY_CHARS
+from palimpsest.evaluation.bench_growth import LOGS, Grown, long_texts, numbers, report
+from palimpsest.evaluation.score import Evidence
 
-from proxy.core.recall.diagnosis import QUERY_CHARS
-from proxy.evaluation.bench_growth import LOGS, Grown, long_texts, numbers, report
-from proxy.evaluation.score import Evidence
 from tests.evaluation.told import told
 
 pytestmark = pytest.mark.slow

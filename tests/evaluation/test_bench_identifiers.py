@@ -6,9 +6,9 @@ import json
 from random import Random
 
 import pytest
+from palimpsest.evaluation.bench_identifiers import Row, ask, choose, kind_of, report
+from palimpsest.evaluation.palimpsest import Palimpsest
 
-from proxy.evaluation.bench_identifiers import Row, ask, choose, kind_of, report
-from proxy.evaluation.palimpsest import Palimpsest
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
 

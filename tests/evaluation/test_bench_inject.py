@@ -9,10 +9,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from palimpsest.evaluation.bench_inject import FLOOD_TIMES, GROUPS, Group, Outcome, ask, damaged, report, run
+from palimpsest.evaluation.datasets import Conversation, DatasetError, Question
+from palimpsest.evaluation.score import Evidence
 
-from proxy.evaluation.bench_inject import FLOOD_TIMES, GROUPS, Group, Outcome, ask, damaged, report, run
-from proxy.evaluation.datasets import Conversation, DatasetError, Question
-from proxy.evaluation.score import Evidence
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
 

@@ -6,17 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from palimpsest.domain import Json
+from palimpsest.errors import PolicyError
+from palimpsest.evaluation import vectors
+from palimpsest.evaluation.baselines.known import BASELINES
+from palimpsest.evaluation.bench_recall import Row, ask, helped, report, summary
+from palimpsest.evaluation.datasets import Question, read
+from palimpsest.evaluation.palimpsest import Palimpsest
+from palimpsest.evaluation.score import Evidence
+from palimpsest.scripted import ScriptedUpstream
+from palimpsest.settings.policy import ModelPolicy
 
-from proxy.domain import Json
-from proxy.errors import PolicyError
-from proxy.evaluation import vectors
-from proxy.evaluation.baselines.known import BASELINES
-from proxy.evaluation.bench_recall import Row, ask, helped, report, summary
-from proxy.evaluation.datasets import Question, read
-from proxy.evaluation.palimpsest import Palimpsest
-from proxy.evaluation.score import Evidence
-from proxy.scripted import ScriptedUpstream
-from proxy.settings.policy import ModelPolicy
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
 from tests.running import SHARED

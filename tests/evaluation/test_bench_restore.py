@@ -6,11 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-
-from proxy.embedding.model import locate
-from proxy.evaluation import bench_restore
-from proxy.evaluation.restoring import BELOW_CUT, NO_CANDIDATE, Outcome
-from proxy.settings.policy import ModelPolicy
+from palimpsest.embedding.model import locate
+from palimpsest.evaluation import bench_restore
+from palimpsest.evaluation.restoring import BELOW_CUT, NO_CANDIDATE, Outcome
+from palimpsest.settings.policy import ModelPolicy
 
 
 def outcome(system: str, conversation: str, kind: str, missed: str, *, budget: int = 6000) -> Outcome:

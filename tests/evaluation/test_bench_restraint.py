@@ -3,10 +3,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from proxy.evaluation import palimpsest
-from proxy.evaluation.bench_restraint import QuestionOutcome, ask, report
-from proxy.evaluation.datasets import Question
-from proxy.evaluation.score import Evidence
+from palimpsest.evaluation import palimpsest
+from palimpsest.evaluation.bench_restraint import QuestionOutcome, ask, report
+from palimpsest.evaluation.datasets import Question
+from palimpsest.evaluation.score import Evidence
+
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from math import log2
 
 import pytest
+from palimpsest.evaluation.bench_session import Placed, ask, placed, report
+from palimpsest.evaluation.datasets import Conversation, Question
+from palimpsest.evaluation.palimpsest import Palimpsest
 
-from proxy.evaluation.bench_session import Placed, ask, placed, report
-from proxy.evaluation.datasets import Conversation, Question
-from proxy.evaluation.palimpsest import Palimpsest
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
 

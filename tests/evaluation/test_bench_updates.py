@@ -3,9 +3,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from palimpsest.evaluation.bench_updates import UpdateOutcome, days, report, told
+from palimpsest.evaluation.datasets import Conversation, Question
 
-from proxy.evaluation.bench_updates import UpdateOutcome, days, report, told
-from proxy.evaluation.datasets import Conversation, Question
 from tests.evaluation import told as talks
 
 OLD = "The dashboard answers in three hundred milliseconds on the staging machine."

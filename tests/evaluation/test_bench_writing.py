@@ -3,13 +3,14 @@
 from argparse import ArgumentParser
 from dataclasses import replace
 
-from proxy.core.writing.entries import PAPER
-from proxy.core.writing.lightmem3 import Buffers
-from proxy.evaluation import bench_writing
-from proxy.evaluation.bench_diagnose import answerable
-from proxy.evaluation.bench_writing import by_buffers, by_epc, cost_of, report, turns_of
-from proxy.evaluation.datasets import Question
-from proxy.evaluation.segmentation import Found
+from palimpsest.core.writing.entries import PAPER
+from palimpsest.core.writing.lightmem3 import Buffers
+from palimpsest.evaluation import bench_writing
+from palimpsest.evaluation.bench_diagnose import answerable
+from palimpsest.evaluation.bench_writing import by_buffers, by_epc, cost_of, report, turns_of
+from palimpsest.evaluation.datasets import Question
+from palimpsest.evaluation.segmentation import Found
+
 from tests.evaluation.told import told
 
 TALK = replace(

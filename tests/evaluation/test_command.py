@@ -6,9 +6,9 @@ import shlex
 from pathlib import Path
 
 import pytest
+from palimpsest.commands import cli
+from palimpsest.evaluation.command import BENCHMARKS, add_arguments
 
-from proxy.commands import cli
-from proxy.evaluation.command import BENCHMARKS, add_arguments
 from tests.evaluation.test_datasets import line
 from tests.running import ROOT
 

@@ -1,8 +1,8 @@
 import pytest
+from palimpsest.errors import PolicyError
+from palimpsest.evaluation.compaction import KEPT_MESSAGES, SUMMARY_CHARS, Strategy, compacted, query_after, until
+from palimpsest.settings.policy import Policy
 
-from proxy.errors import PolicyError
-from proxy.evaluation.compaction import KEPT_MESSAGES, SUMMARY_CHARS, Strategy, compacted, query_after, until
-from proxy.settings.policy import Policy
 from tests.evaluation.told import told
 
 TALK = told(*[line for at in range(20) for line in (f"user: about file_{at}.py", f"assistant: It is fine. Port {at}.")])

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from proxy.evaluation import compression
-from proxy.ports import Vectors
+from palimpsest.evaluation import compression
+from palimpsest.ports import Vectors
 
 
 def drawn(count: int, seed: int = 1) -> Vectors:

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from proxy.evaluation import palimpsest
-from proxy.evaluation.costs import LENGTHS_CHARS, indexing, search
+from palimpsest.evaluation import palimpsest
+from palimpsest.evaluation.costs import LENGTHS_CHARS, indexing, search
+
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder, meaning
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from proxy.evaluation.datasets import DatasetError, read
+from palimpsest.evaluation.datasets import DatasetError, read
 
 
 def line(**changes: Any) -> str:

@@ -1,7 +1,6 @@
 import pytest
-
-from proxy.core.recall.gaps import MARGIN
-from proxy.evaluation.diagnosis import Segments, contains_match, gaps, spans, token_f1
+from palimpsest.core.recall.gaps import MARGIN
+from palimpsest.evaluation.diagnosis import Segments, contains_match, gaps, spans, token_f1
 
 TURN = "I'm planning to move to Seattle around mid-March."
 

@@ -1,6 +1,5 @@
 import pytest
-
-from proxy.evaluation.facts import Rarity, facts_of, holds, normalised
+from palimpsest.evaluation.facts import Rarity, facts_of, holds, normalised
 
 
 def kinds(text: str, role: str = "assistant") -> dict[str, str]:

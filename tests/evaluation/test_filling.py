@@ -1,8 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
-
-from proxy.core.block.packing import MIN_FILL_CHARS
-from proxy.evaluation.filling import Piece, filled
+from palimpsest.core.block.packing import MIN_FILL_CHARS
+from palimpsest.evaluation.filling import Piece, filled
 
 
 def test_the_best_pieces_come_first_and_what_did_not_fit_is_still_ranked() -> None:

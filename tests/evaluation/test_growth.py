@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from palimpsest.domain import Reach
+from palimpsest.errors import PolicyError
+from palimpsest.evaluation import growth, palimpsest
+from palimpsest.evaluation.datasets import Conversation, Question
+from palimpsest.ports import Vectors
 
-from proxy.domain import Reach
-from proxy.errors import PolicyError
-from proxy.evaluation import growth, palimpsest
-from proxy.evaluation.datasets import Conversation, Question
-from proxy.ports import Vectors
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
 

@@ -2,10 +2,9 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import pytest
-
-from proxy.errors import MemoryFault, UpstreamUnreachable
-from proxy.evaluation import model as models
-from proxy.scripted import Reply, ScriptedUpstream
+from palimpsest.errors import MemoryFault, UpstreamUnreachable
+from palimpsest.evaluation import model as models
+from palimpsest.scripted import Reply, ScriptedUpstream
 
 
 def given(*arguments: str) -> Namespace:

@@ -1,5 +1,6 @@
-from proxy.evaluation.filling import Piece
-from proxy.evaluation.nearest import Nearest
+from palimpsest.evaluation.filling import Piece
+from palimpsest.evaluation.nearest import Nearest
+
 from tests.remembered import WordEmbedder
 
 PIECES = [Piece("the harbour froze", (0,)), Piece("bread and salt", (1, 2)), Piece("salt", (3,))]

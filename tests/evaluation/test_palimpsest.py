@@ -3,10 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from palimpsest.domain import Reach, ToolCall
+from palimpsest.evaluation import palimpsest
+from palimpsest.evaluation.palimpsest import DAY_SECONDS, KEYS, Palimpsest, by_keys
 
-from proxy.domain import Reach, ToolCall
-from proxy.evaluation import palimpsest
-from proxy.evaluation.palimpsest import DAY_SECONDS, KEYS, Palimpsest, by_keys
 from tests.evaluation.told import START, told
 from tests.remembered import WordEmbedder
 

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from palimpsest.evaluation.datasets import DatasetError
+from palimpsest.evaluation.questions import ACKNOWLEDGED, Talk, literal, of_answer, of_fact, talks
 
-from proxy.evaluation.datasets import DatasetError
-from proxy.evaluation.questions import ACKNOWLEDGED, Talk, literal, of_answer, of_fact, talks
 from tests.evaluation.test_datasets import line
 
 CHAT = {"facts": [{"text": "Our port is 9417.", "key": "9417", "question": "Which port?"}], "topics": ["What is tea?"]}

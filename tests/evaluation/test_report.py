@@ -6,11 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from palimpsest import __version__
+from palimpsest.errors import PolicyError
+from palimpsest.evaluation.report import Report, Table, bars, lines, provenance
 from rich.console import Console
-
-from proxy import __version__
-from proxy.errors import PolicyError
-from proxy.evaluation.report import Report, Table, bars, lines, provenance
 
 REPORT = Report(
     title="speed",

@@ -1,9 +1,10 @@
-from proxy.evaluation.baselines.extractive import Extractive
-from proxy.evaluation.baselines.recent import MostRecent
-from proxy.evaluation.facts import facts_of, said_in
-from proxy.evaluation.model import Model
-from proxy.evaluation.palimpsest import Palimpsest
-from proxy.evaluation.restoring import BELOW_CUT, NEVER_ARCHIVED, Outcomes, measure
+from palimpsest.evaluation.baselines.extractive import Extractive
+from palimpsest.evaluation.baselines.recent import MostRecent
+from palimpsest.evaluation.facts import facts_of, said_in
+from palimpsest.evaluation.model import Model
+from palimpsest.evaluation.palimpsest import Palimpsest
+from palimpsest.evaluation.restoring import BELOW_CUT, NEVER_ARCHIVED, Outcomes, measure
+
 from tests.evaluation.baselines.asking import asking
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder

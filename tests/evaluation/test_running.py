@@ -6,10 +6,9 @@ import os
 from collections.abc import Iterator
 
 import pytest
-
-from proxy.errors import MemoryFault
-from proxy.evaluation import running
-from proxy.scripted import Reply
+from palimpsest.errors import MemoryFault
+from palimpsest.evaluation import running
+from palimpsest.scripted import Reply
 
 pytestmark = pytest.mark.slow
 

@@ -1,4 +1,4 @@
-from proxy.evaluation.score import BlockText, Evidence, literal, normalised
+from palimpsest.evaluation.score import BlockText, Evidence, literal, normalised
 
 LONG = "I moved to Lyon last spring because the new job is there, and I love the river."
 

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from proxy.evaluation.segmentation import GLUED, Found, glued, measured
+from palimpsest.evaluation.segmentation import GLUED, Found, glued, measured
+
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
 

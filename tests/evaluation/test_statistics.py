@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
+from palimpsest.evaluation.statistics import compare, gap_closed, mean
 from scipy import stats
-
-from proxy.evaluation.statistics import compare, gap_closed, mean
 
 pytestmark = pytest.mark.slow
 

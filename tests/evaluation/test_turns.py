@@ -1,5 +1,6 @@
-from proxy.domain import ToolCall
-from proxy.evaluation.turns import SUMMARY_CHARS, SUMMARY_CHARS_OF_MESSAGE, turn_pairs
+from palimpsest.domain import ToolCall
+from palimpsest.evaluation.turns import SUMMARY_CHARS, SUMMARY_CHARS_OF_MESSAGE, turn_pairs
+
 from tests.evaluation.told import told
 
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from proxy.embedding.encoder import vectors_name
-from proxy.errors import MemoryFault
-from proxy.evaluation import vectors
-from proxy.settings.embedding_models import DEFAULT
-from proxy.settings.policy import ModelPolicy
+from palimpsest.embedding.encoder import vectors_name
+from palimpsest.errors import MemoryFault
+from palimpsest.evaluation import vectors
+from palimpsest.settings.embedding_models import DEFAULT
+from palimpsest.settings.policy import ModelPolicy
 
 pytestmark = pytest.mark.slow
 

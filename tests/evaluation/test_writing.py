@@ -1,8 +1,8 @@
 import pytest
+from palimpsest.evaluation.assistant import BenchAssistant
+from palimpsest.evaluation.baselines.summary import MIN_ENTRY_TOKENS
+from palimpsest.evaluation.writing import chunks, token_count, writers
 
-from proxy.evaluation.assistant import BenchAssistant
-from proxy.evaluation.baselines.summary import MIN_ENTRY_TOKENS
-from proxy.evaluation.writing import chunks, token_count, writers
 from tests.evaluation.baselines.asking import asking
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder

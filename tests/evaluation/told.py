@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from proxy.domain import Json, ToolCall
-from proxy.evaluation.datasets import Conversation, DatasetMessage
+from palimpsest.domain import Json, ToolCall
+from palimpsest.evaluation.datasets import Conversation, DatasetMessage
 
 START = 1_700_000_000.0
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import orjson
+from palimpsest.scripted import ScriptedUpstream
 
-from proxy.scripted import ScriptedUpstream
 from tests.running import Conversation, Proxy, memory_in, until
 
 IMPATIENT = {"memory": {"deadline_ms": 1000.0}}  # a disk that does not answer would hold up each request for long

@@ -9,9 +9,9 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.wire.registry import WIRES
 
-from proxy.scripted import Reply, ScriptedUpstream
-from proxy.wire.registry import WIRES
 from tests.examples import examples
 from tests.running import Proxy, as_headers, request
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.domain import Json
+from palimpsest.scripted import Reply, ScriptedUpstream, error_body
+from palimpsest.wire.json_body import MAX_BODY_BYTES
 
-from proxy.domain import Json
-from proxy.scripted import Reply, ScriptedUpstream, error_body
-from proxy.wire.json_body import MAX_BODY_BYTES
 from tests.running import Proxy, as_headers, request
 
 pytestmark = pytest.mark.slow

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 
 import pytest
+from palimpsest.domain import Json
+from palimpsest.scripted import Reply, ScriptedUpstream
 
-from proxy.domain import Json
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import Conversation, Proxy, memory_in, rows, stored_texts, until
 
 pytestmark = pytest.mark.slow

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from palimpsest.scripted import ScriptedUpstream
+from palimpsest.wire.values import dumps
 
-from proxy.scripted import ScriptedUpstream
-from proxy.wire.values import dumps
 from tests.running import Proxy, request
 
 pytestmark = pytest.mark.slow

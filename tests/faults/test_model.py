@@ -6,11 +6,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from palimpsest.embedding.model import locate
+from palimpsest.scripted import ScriptedUpstream
+from palimpsest.settings.embedding_models import embedding_model
+from palimpsest.settings.policy import ModelPolicy
 
-from proxy.embedding.model import locate
-from proxy.scripted import ScriptedUpstream
-from proxy.settings.embedding_models import embedding_model
-from proxy.settings.policy import ModelPolicy
 from tests.running import Conversation, Proxy, memory_in, rows, until
 from tests.tiny_models import build_tiny_model, model_hub
 

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import pytest
+from palimpsest.domain import Json
+from palimpsest.scripted import ScriptedUpstream
 
-from proxy.domain import Json
-from proxy.scripted import ScriptedUpstream
 from tests.ledger import Ledger
 from tests.running import Conversation, Proxy, memory_in, request, rows, until, upstream_on_a_thread
 

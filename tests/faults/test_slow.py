@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 import pytest
+from palimpsest.scripted import Reply, ScriptedUpstream
 
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import Conversation, Proxy, rows, stored_texts, until
 
 pytestmark = pytest.mark.slow

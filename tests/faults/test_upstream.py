@@ -11,8 +11,8 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.scripted import Reply, ScriptedUpstream
 
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import Conversation, Proxy, as_headers, free_port, memory_in, rows, stored_texts, until
 
 pytestmark = pytest.mark.slow

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from palimpsest.core.recall.ranking import PassageTable
+from palimpsest.domain import Query, Reach
+from palimpsest.errors import MemoryFault
+from palimpsest.index import full_text as module
+from palimpsest.index.full_text import Found
+from palimpsest.index.passage_tables import PassageTables
+from palimpsest.store.connection import Ask
+from palimpsest.store.scope import Scope, scope_of
 
-from proxy.core.recall.ranking import PassageTable
-from proxy.domain import Query, Reach
-from proxy.errors import MemoryFault
-from proxy.index import full_text as module
-from proxy.index.full_text import Found
-from proxy.index.passage_tables import PassageTables
-from proxy.store.connection import Ask
-from proxy.store.scope import Scope, scope_of
 from tests.remembered import DIMENSIONS, Past, Watched, WordEmbedder
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from palimpsest.domain import Query, Reach, Recalled
+from palimpsest.domain.items import Item, Span
+from palimpsest.index.item_keys import ItemKeys, Which
+from palimpsest.index.passage_tables import PassageTables
+from palimpsest.memory.consolidation import Consolidator
+from palimpsest.memory.item_writing import ItemKeeper
+from palimpsest.memory.recall import Recall
+from palimpsest.memory.retiring import Retiring
+from palimpsest.metrics import Metrics
+from palimpsest.store.database import Database
+from palimpsest.store.selection import Target
 
-from proxy.domain import Query, Reach, Recalled
-from proxy.domain.items import Item, Span
-from proxy.index.item_keys import ItemKeys, Which
-from proxy.index.passage_tables import PassageTables
-from proxy.memory.consolidation import Consolidator
-from proxy.memory.item_writing import ItemKeeper
-from proxy.memory.recall import Recall
-from proxy.memory.retiring import Retiring
-from proxy.metrics import Metrics
-from proxy.store.database import Database
-from proxy.store.selection import Target
 from tests.kept_items import keep
 from tests.remembered import DIMENSIONS, Past, WordEmbedder
 from tests.talking import NOW

@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from palimpsest.core.archive.chunking import ASKS
+from palimpsest.core.recall.ranking import PassageTable
+from palimpsest.core.recall.similarity import LARGE_PASSAGES, Meanings, signs_of
+from palimpsest.domain import HeadFlag, Query, Reach
+from palimpsest.errors import MemoryFault
+from palimpsest.index import passage_tables as module
+from palimpsest.index.passage_tables import TABLE_PASSAGES, PassageTables
+from palimpsest.store import passages
+from palimpsest.store.connection import Ask, Row
+from palimpsest.store.database import Database
+from palimpsest.store.passages import trim_changes
+from palimpsest.store.scope import Scope, scope_of
 
-from proxy.core.archive.chunking import ASKS
-from proxy.core.recall.ranking import PassageTable
-from proxy.core.recall.similarity import LARGE_PASSAGES, Meanings, signs_of
-from proxy.domain import HeadFlag, Query, Reach
-from proxy.errors import MemoryFault
-from proxy.index import passage_tables as module
-from proxy.index.passage_tables import TABLE_PASSAGES, PassageTables
-from proxy.store import passages
-from proxy.store.connection import Ask, Row
-from proxy.store.database import Database
-from proxy.store.passages import trim_changes
-from proxy.store.scope import Scope, scope_of
 from tests.remembered import DIMENSIONS, Past, Watched, WordEmbedder, meaning
 
 MODEL = WordEmbedder.name

@@ -16,9 +16,9 @@ from agents.mcp import MCPServerStreamableHttp
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from palimpsest.domain import Json, ToolCall
+from palimpsest.scripted import Reply, ScriptedUpstream
 
-from proxy.domain import Json, ToolCall
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import PATIENCE_SECONDS, ROOT, Conversation, Proxy, request, upstream_on_a_thread
 
 pytestmark = pytest.mark.slow
@@ -187,8 +187,8 @@ def test_a_proxy_that_serves_no_tools_passes_the_path_on(upstream: ScriptedUpstr
 
 
 async def test_the_command_serves_the_same_tools_on_standard_input_and_output(proxy: Proxy) -> None:
-    command = ["-m", "proxy", "mcp", "--url", f"http://127.0.0.1:{proxy.port}"]
-    env = {"OPENAI_API_KEY": KEY, "PYTHONPATH": str(ROOT)}
+    command = ["-m", "palimpsest", "mcp", "--url", f"http://127.0.0.1:{proxy.port}"]
+    env = {"OPENAI_API_KEY": KEY, "PYTHONPATH": str(ROOT / "proxy")}
     async with Client(stdio_client(StdioServerParameters(command=sys.executable, args=command, env=env))) as client:
         assert {tool.name for tool in (await client.list_tools()).tools} >= set(TOOLS)
         found = await client.call_tool("search_memory", {"query": QUESTION})

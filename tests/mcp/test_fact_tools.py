@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from palimpsest.core.archive.chunking import digest
+from palimpsest.domain import FactCategory, Speaker
+from palimpsest.errors import PolicyError
+from palimpsest.mcp.fact_tools import FactTools
+from palimpsest.mcp.tools import ToolError
+from palimpsest.memory.archive import Archive
+from palimpsest.metrics import Metrics
+from palimpsest.settings.policy import Policy
+from palimpsest.wire.frame import own_words
 
-from proxy.core.archive.chunking import digest
-from proxy.domain import FactCategory, Speaker
-from proxy.errors import PolicyError
-from proxy.mcp.fact_tools import FactTools
-from proxy.mcp.tools import ToolError
-from proxy.memory.archive import Archive
-from proxy.metrics import Metrics
-from proxy.settings.policy import Policy
-from proxy.wire.frame import own_words
 from tests.remembered import WordEmbedder
 from tests.talking import NOW
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from palimpsest.core.caller.proxy_keys import ProxyKeys, digest_of
+from palimpsest.domain import ProxyKey
+from palimpsest.mcp.speakers import Speakers
+from palimpsest.settings.policy import Policy
 
-from proxy.core.caller.proxy_keys import ProxyKeys, digest_of
-from proxy.domain import ProxyKey
-from proxy.mcp.speakers import Speakers
-from proxy.settings.policy import Policy
 from tests.core.driving import client_table
 
 SHOWN = [(b"x-api-key", b"plm_one")]

@@ -3,12 +3,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from palimpsest.domain import Event, Reach, Speaker
+from palimpsest.mcp.tools import CONFIRM_SECONDS, FETCH_CHARS, MemoryTools, ToolError
+from palimpsest.memory.archive import Archive
+from palimpsest.metrics import Metrics
+from palimpsest.settings.policy import MemoryPolicy, Policy
 
-from proxy.domain import Event, Reach, Speaker
-from proxy.mcp.tools import CONFIRM_SECONDS, FETCH_CHARS, MemoryTools, ToolError
-from proxy.memory.archive import Archive
-from proxy.metrics import Metrics
-from proxy.settings.policy import MemoryPolicy, Policy
 from tests.remembered import Past, WordEmbedder
 from tests.talking import NOW, Talk, heard, record, user
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import orjson
 import pytest
+from palimpsest.core.archive.records import heard_of
+from palimpsest.domain import Block, BlockKind, Completion, Ending, Heard, Message, Turn
+from palimpsest.memory.answer_counts import count_answer
+from palimpsest.wire.frame import opened, quoted
 
-from proxy.core.archive.records import heard_of
-from proxy.domain import Block, BlockKind, Completion, Ending, Heard, Message, Turn
-from proxy.memory.answer_counts import count_answer
-from proxy.wire.frame import opened, quoted
 from tests.memory.test_archivist import Tally, turn_of
 from tests.talking import user
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from palimpsest.domain import Block, BlockKind, Ending, LinkKind, ToolCall, Whole
+from palimpsest.memory.archive_frames import AnswerFrame, Applied, Begin, Told, pack, unpacked
+from palimpsest.memory.archive_writer import WriterState
+from palimpsest.memory.write_batch import Outcome, RequestItem
+from palimpsest.settings.policy import Policy
+from palimpsest.wire.values import dumps
 
-from proxy.domain import Block, BlockKind, Ending, LinkKind, ToolCall, Whole
-from proxy.memory.archive_frames import AnswerFrame, Applied, Begin, Told, pack, unpacked
-from proxy.memory.archive_writer import WriterState
-from proxy.memory.write_batch import Outcome, RequestItem
-from proxy.settings.policy import Policy
-from proxy.wire.values import dumps
 from tests.memory.test_archivist import turn_of
 from tests.talking import user
 
@@ -30,8 +30,8 @@ CALLED = replace(TURN.new[0].message, calls=(ToolCall("c-1", "read", "{}"),), me
 
 FRAMES = [
     RequestItem(3, replace(TURN, new=(replace(TURN.new[0], message=CALLED),)), 180, 999),
-    AnswerFrame(4, TURN.id, TURN, 9, 12, "proxy.wire.chat", (b"{", b"}"), True, Ending.CLIENT_GONE, 2.5),
-    AnswerFrame(5, TURN.id, None, 0, 0, "proxy.wire.chat", (), False, Ending.COMPLETE, 2.5),
+    AnswerFrame(4, TURN.id, TURN, 9, 12, "palimpsest.wire.chat", (b"{", b"}"), True, Ending.CLIENT_GONE, 2.5),
+    AnswerFrame(5, TURN.id, None, 0, 0, "palimpsest.wire.chat", (), False, Ending.COMPLETE, 2.5),
     Applied(Policy(data=Path("elsewhere"))),
     Told((Outcome(3), Outcome(4, True), Outcome(5, False, 8)), WriterState(True, frozenset({"t"}), ("w",)), ()),
     Told((), WriterState(), (("fault", ("journal",)), ("observe", ("journal", 0.5)))),

@@ -17,18 +17,18 @@ from typing import Any
 
 import orjson
 import pytest
+from palimpsest.domain import Ending, Turn
+from palimpsest.memory.archive_process import INLINE_BYTES, STARTING, ArchiveProcess
+from palimpsest.memory.archivist import Archivist
+from palimpsest.memory.queue_room import ArchiveLimits
+from palimpsest.memory.supervision import Supervisor
+from palimpsest.ports import Listener
+from palimpsest.settings.policy import Policy
+from palimpsest.store.data_dir import DATABASE_FILE
+from palimpsest.store.database import Database
+from palimpsest.store.journal import Journal
+from palimpsest.wire import chat
 
-from proxy.domain import Ending, Turn
-from proxy.memory.archive_process import INLINE_BYTES, STARTING, ArchiveProcess
-from proxy.memory.archivist import Archivist
-from proxy.memory.queue_room import ArchiveLimits
-from proxy.memory.supervision import Supervisor
-from proxy.ports import Listener
-from proxy.settings.policy import Policy
-from proxy.store.data_dir import DATABASE_FILE
-from proxy.store.database import Database
-from proxy.store.journal import Journal
-from proxy.wire import chat
 from tests.memory.test_archivist import SECRET, STREAM, Tally, ended, events, turn_of
 from tests.talking import user
 
@@ -265,7 +265,7 @@ async def test_secret_and_words_stand_in_no_argument_and_no_variable_of_the_proc
 ON_UVLOOP = """
 import asyncio, os, pathlib, signal, sys, time
 import uvloop
-from proxy.domain import Ending
+from palimpsest.domain import Ending
 from tests.memory.test_archive_process import House, numbered
 
 async def main():
@@ -292,7 +292,7 @@ def test_what_is_sent_to_a_process_that_has_just_died_goes_to_the_next_on_the_lo
 
 OWNER = """
 import asyncio, os, pathlib, sys
-from proxy.memory.archive_writer import GATHER_SECONDS
+from palimpsest.memory.archive_writer import GATHER_SECONDS
 from tests.memory.test_archive_process import House, numbered
 
 async def main():

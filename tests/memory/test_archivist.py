@@ -19,21 +19,21 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
+from palimpsest.domain import Completion, Ending, Json, RawHeaders, Turn
+from palimpsest.errors import MemoryFault
+from palimpsest.memory.archive_writer import GATHER_SECONDS, ArchiveWriter
+from palimpsest.memory.archivist import Archivist
+from palimpsest.memory.indexing import BATCH_PASSAGES, Indexer
+from palimpsest.memory.queue_room import ArchiveLimits
+from palimpsest.memory.readers import INLINE_CHARS
+from palimpsest.memory.supervision import Supervisor
+from palimpsest.ports import Listener, Vectors
+from palimpsest.store.connection import Transaction
+from palimpsest.store.database import Database
+from palimpsest.store.derived import Derived
+from palimpsest.store.journal import Journal
+from palimpsest.wire import chat
 
-from proxy.domain import Completion, Ending, Json, RawHeaders, Turn
-from proxy.errors import MemoryFault
-from proxy.memory.archive_writer import GATHER_SECONDS, ArchiveWriter
-from proxy.memory.archivist import Archivist
-from proxy.memory.indexing import BATCH_PASSAGES, Indexer
-from proxy.memory.queue_room import ArchiveLimits
-from proxy.memory.readers import INLINE_CHARS
-from proxy.memory.supervision import Supervisor
-from proxy.ports import Listener, Vectors
-from proxy.store.connection import Transaction
-from proxy.store.database import Database
-from proxy.store.derived import Derived
-from proxy.store.journal import Journal
-from proxy.wire import chat
 from tests.talking import record, user
 
 SECRET = b"s" * 32
@@ -671,10 +671,10 @@ async def test_drain_counts_what_could_not_be_written(tmp_path: Path) -> None:
 
 PROGRAM = """
 import asyncio, pathlib, sys
-from proxy.domain import Ending
+from palimpsest.domain import Ending
 from tests.memory.test_archivist import STREAM, House, ended, events, turn_of
 from tests.talking import user
-from proxy.wire import chat
+from palimpsest.wire import chat
 from dataclasses import replace
 
 async def main():

@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from palimpsest.domain import Json
+from palimpsest.errors import MemoryFault, PolicyError
+from palimpsest.memory.backups import Restored, back_up, restore
+from palimpsest.memory.forgetting import Forgetting
+from palimpsest.store.database import Database
+from palimpsest.store.secret import SECRET_ENV, load_secret
+from palimpsest.store.selection import Target
+from palimpsest.transfer.backup_file import DATABASE
 
-from proxy.domain import Json
-from proxy.errors import MemoryFault, PolicyError
-from proxy.memory.backups import Restored, back_up, restore
-from proxy.memory.forgetting import Forgetting
-from proxy.store.database import Database
-from proxy.store.secret import SECRET_ENV, load_secret
-from proxy.store.selection import Target
-from proxy.transfer.backup_file import DATABASE
 from tests.memory.test_importing import Destination, Importing, exported, talk
 from tests.talking import NOW
 

@@ -8,21 +8,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import pytest
+from palimpsest.core.consolidation.queues import Verdict
+from palimpsest.core.consolidation.relations import Edge, Node
+from palimpsest.domain.items import Item, Span
+from palimpsest.errors import MemoryFault
+from palimpsest.memory.consolidation import Consolidator, Which
+from palimpsest.memory.consolidation_batches import Batches, Outcome
+from palimpsest.memory.forgetting import Forgetting
+from palimpsest.memory.retiring import Retiring
+from palimpsest.metrics import Metrics
+from palimpsest.store import graph
+from palimpsest.store.connection import Row, Transaction
+from palimpsest.store.database import Database
+from palimpsest.store.items import StoredItem
+from palimpsest.store.selection import Target
 
-from proxy.core.consolidation.queues import Verdict
-from proxy.core.consolidation.relations import Edge, Node
-from proxy.domain.items import Item, Span
-from proxy.errors import MemoryFault
-from proxy.memory.consolidation import Consolidator, Which
-from proxy.memory.consolidation_batches import Batches, Outcome
-from proxy.memory.forgetting import Forgetting
-from proxy.memory.retiring import Retiring
-from proxy.metrics import Metrics
-from proxy.store import graph
-from proxy.store.connection import Row, Transaction
-from proxy.store.database import Database
-from proxy.store.items import StoredItem
-from proxy.store.selection import Target
 from tests.kept_items import DAY_SECONDS, in_use, keep, tell, texts
 from tests.remembered import Past, WordEmbedder
 from tests.talking import NOW

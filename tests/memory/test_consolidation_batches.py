@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from palimpsest.errors import MemoryFault
+from palimpsest.memory.consolidation_batches import LOCK_SECONDS, Batches
+from palimpsest.metrics import Metrics
+from palimpsest.store.connection import Transaction
+from palimpsest.store.database import Database
 
-from proxy.errors import MemoryFault
-from proxy.memory.consolidation_batches import LOCK_SECONDS, Batches
-from proxy.metrics import Metrics
-from proxy.store.connection import Transaction
-from proxy.store.database import Database
 from tests.clock import Clock
 from tests.talking import NOW
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
+from palimpsest.memory.consolidation import Consolidator
+from palimpsest.memory.consolidation_schedule import IDLE_SECONDS, Schedule
+from palimpsest.metrics import Metrics
+from palimpsest.settings.policy import ConsolidationPolicy
+from palimpsest.store.database import Database
 
-from proxy.memory.consolidation import Consolidator
-from proxy.memory.consolidation_schedule import IDLE_SECONDS, Schedule
-from proxy.metrics import Metrics
-from proxy.settings.policy import ConsolidationPolicy
-from proxy.store.database import Database
 from tests.kept_items import tell, texts
 from tests.remembered import Past, Watched, WordEmbedder
 from tests.talking import NOW

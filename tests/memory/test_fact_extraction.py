@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
+from palimpsest.core.facts.extraction import proposals
+from palimpsest.domain import BLOCK_CLOSE, BLOCK_OPEN, FactCategory, FactProposal
+from palimpsest.memory.fact_extraction import Extract, FactExtraction
+from palimpsest.metrics import Metrics
+from palimpsest.store import fact_extraction as store
+from palimpsest.store.database import Database
+from palimpsest.store.facts import FactFilter, listed
 
-from proxy.core.facts.extraction import proposals
-from proxy.domain import BLOCK_CLOSE, BLOCK_OPEN, FactCategory, FactProposal
-from proxy.memory.fact_extraction import Extract, FactExtraction
-from proxy.metrics import Metrics
-from proxy.store import fact_extraction as store
-from proxy.store.database import Database
-from proxy.store.facts import FactFilter, listed
 from tests.remembered import Past
 from tests.talking import NOW, record
 

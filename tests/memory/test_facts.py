@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from palimpsest.domain import Block, BlockKind, FactCategory, FactScope
+from palimpsest.errors import PolicyError
+from palimpsest.memory.fact_extraction import FactExtraction
+from palimpsest.memory.facts import FactInput, Facts, as_glob, escaped
+from palimpsest.memory.forgetting import Forgetting
+from palimpsest.memory.retention import Sweeper
+from palimpsest.memory.retiring import DAY_SECONDS, DAYS, Retiring
+from palimpsest.metrics import Metrics
+from palimpsest.settings.policy import Policy, RetentionPolicy
+from palimpsest.store.copying import copy
+from palimpsest.store.database import Database
+from palimpsest.store.recorded_erasures import covered, record, recorded_in
+from palimpsest.store.selection import Target
 
-from proxy.domain import Block, BlockKind, FactCategory, FactScope
-from proxy.errors import PolicyError
-from proxy.memory.fact_extraction import FactExtraction
-from proxy.memory.facts import FactInput, Facts, as_glob, escaped
-from proxy.memory.forgetting import Forgetting
-from proxy.memory.retention import Sweeper
-from proxy.memory.retiring import DAY_SECONDS, DAYS, Retiring
-from proxy.metrics import Metrics
-from proxy.settings.policy import Policy, RetentionPolicy
-from proxy.store.copying import copy
-from proxy.store.database import Database
-from proxy.store.recorded_erasures import covered, record, recorded_in
-from proxy.store.selection import Target
 from tests.remembered import Past
 from tests.store.test_facts import key_of
 from tests.talking import NOW, Talk

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from palimpsest.scripted import ScriptedUpstream
+from palimpsest.store.data_dir import DATABASE_FILE
+from palimpsest.store.database import Database
+from palimpsest.store.journal import Journal
 
-from proxy.scripted import ScriptedUpstream
-from proxy.store.data_dir import DATABASE_FILE
-from proxy.store.database import Database
-from proxy.store.journal import Journal
 from tests.running import Conversation, Proxy, rows, until
 from tests.talking import record, user
 

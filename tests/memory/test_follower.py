@@ -9,14 +9,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from palimpsest.memory.follower import Follower, Listen
+from palimpsest.memory.forgetting import Forgetting
+from palimpsest.metrics import Metrics
+from palimpsest.store.changes import ERASURES, KEYS, SWITCHES, count
+from palimpsest.store.database import Database
+from palimpsest.store.journal import Journal
+from palimpsest.store.selection import Target
 
-from proxy.memory.follower import Follower, Listen
-from proxy.memory.forgetting import Forgetting
-from proxy.metrics import Metrics
-from proxy.store.changes import ERASURES, KEYS, SWITCHES, count
-from proxy.store.database import Database
-from proxy.store.journal import Journal
-from proxy.store.selection import Target
 from tests.talking import Talk
 
 PATIENCE_SECONDS = 10.0

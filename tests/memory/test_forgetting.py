@@ -9,22 +9,22 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from palimpsest.core.archive.receipt import is_genuine
+from palimpsest.core.archive.tombstones import scope_prints
+from palimpsest.core.caller.identity import tenant_key
+from palimpsest.core.redaction.redaction import redacted_name
+from palimpsest.domain import Bare, Block, BlockKind, HeadFlag, Json, Record, Role
+from palimpsest.errors import PolicyError
+from palimpsest.memory.forgetting import CACHES_OF_WORDS, Forgetting, forget_words
+from palimpsest.memory.targets import target_of
+from palimpsest.store.database import Database
+from palimpsest.store.derived import Derived
+from palimpsest.store.erasure import Erased, erase_messages, mark_scopes
+from palimpsest.store.journal import Journal
+from palimpsest.store.selection import Target, plans
+from palimpsest.wire.fingerprint import fingerprint
+from palimpsest.wire.message import read_message
 
-from proxy.core.archive.receipt import is_genuine
-from proxy.core.archive.tombstones import scope_prints
-from proxy.core.caller.identity import tenant_key
-from proxy.core.redaction.redaction import redacted_name
-from proxy.domain import Bare, Block, BlockKind, HeadFlag, Json, Record, Role
-from proxy.errors import PolicyError
-from proxy.memory.forgetting import CACHES_OF_WORDS, Forgetting, forget_words
-from proxy.memory.targets import target_of
-from proxy.store.database import Database
-from proxy.store.derived import Derived
-from proxy.store.erasure import Erased, erase_messages, mark_scopes
-from proxy.store.journal import Journal
-from proxy.store.selection import Target, plans
-from proxy.wire.fingerprint import fingerprint
-from proxy.wire.message import read_message
 from tests.talking import NOW, Talk, heard, record, system, user
 
 SECRET = b"a secret of thirty-two bytes ....."

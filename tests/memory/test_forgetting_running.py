@@ -8,9 +8,9 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.domain import Json
+from palimpsest.scripted import ScriptedUpstream
 
-from proxy.domain import Json
-from proxy.scripted import ScriptedUpstream
 from tests.commands.test_cli import palimpsest
 from tests.resending import HABITS, Client, files_with, load, of_tenant
 from tests.running import Conversation, Proxy, memory_in, request, rows, until

@@ -11,28 +11,28 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.core.caller.identity import tenant_key
+from palimpsest.domain import Ending, Event, FactCategory, Json, LinkKind, Reach, Role, ToldFact
+from palimpsest.errors import PolicyError
+from palimpsest.memory.exporting import export
+from palimpsest.memory.fact_extraction import FactExtraction
+from palimpsest.memory.forgetting import Forgetting
+from palimpsest.memory.importing import Destination, Importing, Totals, ages
+from palimpsest.memory.retention import Sweeper
+from palimpsest.metrics import Metrics
+from palimpsest.settings.policy import RetentionPeriods, RetentionPolicy
+from palimpsest.store import told_facts
+from palimpsest.store.database import Database
+from palimpsest.store.derived import Derived
+from palimpsest.store.fact_extraction import start_over
+from palimpsest.store.journal import Journal
+from palimpsest.store.selection import Target
+from palimpsest.store.told_facts import tell
+from palimpsest.store.transcript import Selection
+from palimpsest.transfer.lines import fact_to_line, from_line, header_line, to_line
+from palimpsest.transfer.portable_turn import ForgottenFact, PortableMessage, PortableTurn
+from palimpsest.transfer.reading import Found, turns_in
 
-from proxy.core.caller.identity import tenant_key
-from proxy.domain import Ending, Event, FactCategory, Json, LinkKind, Reach, Role, ToldFact
-from proxy.errors import PolicyError
-from proxy.memory.exporting import export
-from proxy.memory.fact_extraction import FactExtraction
-from proxy.memory.forgetting import Forgetting
-from proxy.memory.importing import Destination, Importing, Totals, ages
-from proxy.memory.retention import Sweeper
-from proxy.metrics import Metrics
-from proxy.settings.policy import RetentionPeriods, RetentionPolicy
-from proxy.store import told_facts
-from proxy.store.database import Database
-from proxy.store.derived import Derived
-from proxy.store.fact_extraction import start_over
-from proxy.store.journal import Journal
-from proxy.store.selection import Target
-from proxy.store.told_facts import tell
-from proxy.store.transcript import Selection
-from proxy.transfer.lines import fact_to_line, from_line, header_line, to_line
-from proxy.transfer.portable_turn import ForgottenFact, PortableMessage, PortableTurn
-from proxy.transfer.reading import Found, turns_in
 from tests.talking import NOW
 from tests.transfer.samples import (
     chatgpt_conversation,
@@ -235,7 +235,7 @@ async def test_what_was_compacted_may_come_back_and_summaries_are_not_found(tmp_
 
 
 async def test_a_client_that_names_its_conversation_finds_it_again(tmp_path: Path, files: Path) -> None:
-    from proxy.core.conversation import conversation_named
+    from palimpsest.core.conversation import conversation_named
 
     async with opened(tmp_path) as database:
         await taken(database, turns_of(files / "cc.jsonl"))

@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
+from palimpsest.domain import Json
+from palimpsest.errors import MemoryFault
+from palimpsest.memory.indexing import PROBE, Indexer
+from palimpsest.metrics import Metrics
+from palimpsest.ports import Vectors
+from palimpsest.store.database import Database
+from palimpsest.store.derived import Derived
 
-from proxy.domain import Json
-from proxy.errors import MemoryFault
-from proxy.memory.indexing import PROBE, Indexer
-from proxy.metrics import Metrics
-from proxy.ports import Vectors
-from proxy.store.database import Database
-from proxy.store.derived import Derived
 from tests.remembered import Past, WordEmbedder
 
 PATIENCE_SECONDS = 30.0

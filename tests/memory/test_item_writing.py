@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from palimpsest.core.writing.information import TermStatistics
+from palimpsest.core.writing.writers import WRITERS
+from palimpsest.domain.items import Item, SourceMessage, Span
+from palimpsest.errors import MemoryFault
+from palimpsest.memory.item_writing import IDLE_SECONDS, LEASE_SECONDS, SEGMENT_CHARS, ItemKeeper, writer_of
+from palimpsest.metrics import Metrics
+from palimpsest.scripted import ScriptedUpstream
+from palimpsest.settings.policy import ConsolidationPolicy
+from palimpsest.store.database import Database
 
-from proxy.core.writing.information import TermStatistics
-from proxy.core.writing.writers import WRITERS
-from proxy.domain.items import Item, SourceMessage, Span
-from proxy.errors import MemoryFault
-from proxy.memory.item_writing import IDLE_SECONDS, LEASE_SECONDS, SEGMENT_CHARS, ItemKeeper, writer_of
-from proxy.metrics import Metrics
-from proxy.scripted import ScriptedUpstream
-from proxy.settings.policy import ConsolidationPolicy
-from proxy.store.database import Database
 from tests.assist.helping import assistants_of, policy_of
 from tests.clock import Clock
 from tests.kept_items import in_use, texts

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import orjson
 import pytest
-
-from proxy.domain import Ending, TooLong
-from proxy.memory.model_windows import ModelWindows
-from proxy.settings.policy import Policy
-from proxy.tokens.windows import Windows
-from proxy.wire import chat, messages
+from palimpsest.domain import Ending, TooLong
+from palimpsest.memory.model_windows import ModelWindows
+from palimpsest.settings.policy import Policy
+from palimpsest.tokens.windows import Windows
+from palimpsest.wire import chat, messages
 
 UPSTREAMS = [
     {"name": "local", "url": "http://local/v1", "models": ["mine-*"], "wire": "openai"},

@@ -7,8 +7,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from palimpsest.memory.off_loop import INLINE_BYTES, LARGE_BYTES, OffLoop
 
-from proxy.memory.off_loop import INLINE_BYTES, LARGE_BYTES, OffLoop
 from tests.running import PATIENCE_SECONDS
 
 

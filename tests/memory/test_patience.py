@@ -3,8 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-
-from proxy.memory.patience import await_for
+from palimpsest.memory.patience import await_for
 
 LONG_SECONDS = 60.0
 

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 import structlog
-
-from proxy.errors import PolicyError
-from proxy.memory.policy_reload import PolicyReload
-from proxy.metrics import Metrics
-from proxy.settings import load
-from proxy.settings.policy import Policy
-from proxy.settings.source import Source
-from proxy.store.database import Database
+from palimpsest.errors import PolicyError
+from palimpsest.memory.policy_reload import PolicyReload
+from palimpsest.metrics import Metrics
+from palimpsest.settings import load
+from palimpsest.settings.policy import Policy
+from palimpsest.settings.source import Source
+from palimpsest.store.database import Database
 
 PATIENCE_SECONDS = 10.0
 

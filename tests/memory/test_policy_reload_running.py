@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
+from palimpsest.domain import Json
+from palimpsest.scripted import Reply, ScriptedUpstream
 
-from proxy.domain import Json
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import Answered, Proxy, request, until, upstream_on_a_thread
 
 pytestmark = pytest.mark.slow

@@ -7,18 +7,18 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from palimpsest.core.recall.gaps import GapEstimate, ProbeStage
+from palimpsest.evaluation.bench_gaps import Swapped
+from palimpsest.index.passage_tables import PassageTables
+from palimpsest.memory.archive import Archive
+from palimpsest.memory.probing import Prober, Uncounted
+from palimpsest.memory.recall import Recall
+from palimpsest.memory.traffic import Traffic
+from palimpsest.metrics import Metrics
+from palimpsest.ports import Retriever
+from palimpsest.settings.policy import Policy
+from palimpsest.store.probes import KEPT, live_estimate, save
 
-from proxy.core.recall.gaps import GapEstimate, ProbeStage
-from proxy.evaluation.bench_gaps import Swapped
-from proxy.index.passage_tables import PassageTables
-from proxy.memory.archive import Archive
-from proxy.memory.probing import Prober, Uncounted
-from proxy.memory.recall import Recall
-from proxy.memory.traffic import Traffic
-from proxy.metrics import Metrics
-from proxy.ports import Retriever
-from proxy.settings.policy import Policy
-from proxy.store.probes import KEPT, live_estimate, save
 from tests.remembered import Past, WordEmbedder
 from tests.talking import NOW
 

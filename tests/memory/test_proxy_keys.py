@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from palimpsest.core.caller.proxy_keys import digest_of
+from palimpsest.errors import PolicyError
+from palimpsest.memory.proxy_keys import KeyDesk, KnownKeys, stored_tenant, told
+from palimpsest.store.database import Database
 
-from proxy.core.caller.proxy_keys import digest_of
-from proxy.errors import PolicyError
-from proxy.memory.proxy_keys import KeyDesk, KnownKeys, stored_tenant, told
-from proxy.store.database import Database
 from tests.clock import Clock
 
 DAY = 86_400

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.domain import Json
+from palimpsest.scripted import ScriptedUpstream
 
-from proxy.domain import Json
-from proxy.scripted import ScriptedUpstream
 from tests.commands.test_cli import palimpsest
 from tests.running import Answered, Proxy, database, request, until, upstream_on_a_thread
 

@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 
 import orjson
 import pytest
+from palimpsest.assist.assistants import ModelAssistants
+from palimpsest.domain import Json, Plan, Query, Teller
+from palimpsest.memory.query_controller import QueryController
+from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.settings.load import validated
+from palimpsest.settings.policy import RecallPolicy
+from palimpsest.store.database import Database
 
-from proxy.assist.assistants import ModelAssistants
-from proxy.domain import Json, Plan, Query, Teller
-from proxy.memory.query_controller import QueryController
-from proxy.scripted import Reply, ScriptedUpstream
-from proxy.settings.load import validated
-from proxy.settings.policy import RecallPolicy
-from proxy.store.database import Database
 from tests.assist.helping import AssistTally
 from tests.clock import Clock
 

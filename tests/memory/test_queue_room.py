@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from proxy.memory.queue_room import ArchiveLimits, QueueRoom
-from proxy.metrics import Metrics
+from palimpsest.memory.queue_room import ArchiveLimits, QueueRoom
+from palimpsest.metrics import Metrics
 
 
 def room(metrics: Metrics | None = None) -> QueueRoom:

@@ -7,8 +7,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
-
-from proxy.memory.readers import HEAVY_CHARS, HEAVY_THREADS_MAX, INLINE_CHARS, LIGHT_THREADS_MAX, SLOW_SECONDS, Readers
+from palimpsest.memory.readers import (
+    HEAVY_CHARS,
+    HEAVY_THREADS_MAX,
+    INLINE_CHARS,
+    LIGHT_THREADS_MAX,
+    SLOW_SECONDS,
+    Readers,
+)
 
 PATIENCE_SECONDS = 30.0
 LIGHT_CHARS = INLINE_CHARS + 1

@@ -7,16 +7,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pytest
+from palimpsest.core.recall.generosity import DEMANDS
+from palimpsest.core.recall.ranking import Recipe
+from palimpsest.domain import BlockKind, Generosity, Plan, Query, Reach, Recalled, Teller
+from palimpsest.errors import MemoryFault
+from palimpsest.index.passage_tables import PassageTables
+from palimpsest.memory import recall as module
+from palimpsest.memory.recall import Recall
+from palimpsest.store.connection import Ask
+from palimpsest.store.database import Database
 
-from proxy.core.recall.generosity import DEMANDS
-from proxy.core.recall.ranking import Recipe
-from proxy.domain import BlockKind, Generosity, Plan, Query, Reach, Recalled, Teller
-from proxy.errors import MemoryFault
-from proxy.index.passage_tables import PassageTables
-from proxy.memory import recall as module
-from proxy.memory.recall import Recall
-from proxy.store.connection import Ask
-from proxy.store.database import Database
 from tests.core.shelves import shelf
 from tests.remembered import Past, Watched, WordEmbedder
 from tests.talking import NOW, print_of, user

@@ -17,24 +17,24 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from palimpsest.core.caller.client_table import read_signals
+from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.core.conversation import Rules
+from palimpsest.core.reading import Reading
+from palimpsest.domain import Json
+from palimpsest.errors import WireError
+from palimpsest.memory.off_loop import OffLoop
+from palimpsest.memory.recent_readings import OPENING_BYTES, RecentReadings
+from palimpsest.memory.request_reader import Passed, RequestReader
+from palimpsest.metrics import Metrics
+from palimpsest.ports import Wire
+from palimpsest.settings import load
+from palimpsest.settings.policy import Policy
+from palimpsest.store.database import Database
+from palimpsest.store.journal import Journal
+from palimpsest.tokens.counter import TokenCounter
+from palimpsest.wire import chat, messages, responses
 
-from proxy.core.caller.client_table import read_signals
-from proxy.core.caller.proxy_keys import ProxyKeys
-from proxy.core.conversation import Rules
-from proxy.core.reading import Reading
-from proxy.domain import Json
-from proxy.errors import WireError
-from proxy.memory.off_loop import OffLoop
-from proxy.memory.recent_readings import OPENING_BYTES, RecentReadings
-from proxy.memory.request_reader import Passed, RequestReader
-from proxy.metrics import Metrics
-from proxy.ports import Wire
-from proxy.settings import load
-from proxy.settings.policy import Policy
-from proxy.store.database import Database
-from proxy.store.journal import Journal
-from proxy.tokens.counter import TokenCounter
-from proxy.wire import chat, messages, responses
 from tests.examples import examples
 from tests.wire.test_layout import histories
 

@@ -9,17 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from palimpsest.core.archive.tombstones import scope_prints
+from palimpsest.core.caller.identity import tenant_key
+from palimpsest.domain import Block, BlockKind, Record, Role
+from palimpsest.memory.retention import Sweeper
+from palimpsest.memory.retiring import DAY_SECONDS, DAYS, Retiring
+from palimpsest.metrics import Metrics
+from palimpsest.settings.policy import RetentionPolicy
+from palimpsest.store.database import Database
+from palimpsest.store.journal import Journal
+from palimpsest.store.selection import Target
 
-from proxy.core.archive.tombstones import scope_prints
-from proxy.core.caller.identity import tenant_key
-from proxy.domain import Block, BlockKind, Record, Role
-from proxy.memory.retention import Sweeper
-from proxy.memory.retiring import DAY_SECONDS, DAYS, Retiring
-from proxy.metrics import Metrics
-from proxy.settings.policy import RetentionPolicy
-from proxy.store.database import Database
-from proxy.store.journal import Journal
-from proxy.store.selection import Target
 from tests.clock import Clock
 from tests.talking import NOW, Talk, heard, record, user
 

@@ -6,19 +6,19 @@ import random
 from dataclasses import replace
 
 import pytest
+from palimpsest.core.archive.receipt import is_genuine
+from palimpsest.core.archive.tombstones import scope_prints
+from palimpsest.core.caller.identity import tenant_key
+from palimpsest.domain import Block, BlockKind, Json, Record
+from palimpsest.errors import MemoryFault, PolicyError
+from palimpsest.memory.forgetting import Forgetting
+from palimpsest.memory.retiring import DAY_SECONDS, DAYS, Retiring
+from palimpsest.store.connection import Row
+from palimpsest.store.database import Database
+from palimpsest.store.derived import Derived
+from palimpsest.store.journal import Journal
+from palimpsest.store.selection import Target
 
-from proxy.core.archive.receipt import is_genuine
-from proxy.core.archive.tombstones import scope_prints
-from proxy.core.caller.identity import tenant_key
-from proxy.domain import Block, BlockKind, Json, Record
-from proxy.errors import MemoryFault, PolicyError
-from proxy.memory.forgetting import Forgetting
-from proxy.memory.retiring import DAY_SECONDS, DAYS, Retiring
-from proxy.store.connection import Row
-from proxy.store.database import Database
-from proxy.store.derived import Derived
-from proxy.store.journal import Journal
-from proxy.store.selection import Target
 from tests.clock import Clock
 from tests.talking import NOW, Talk, heard, look, record, user
 

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.assist.assistants import ModelAssistants
+from palimpsest.core.recall.selection import OFFERED
+from palimpsest.domain import Candidate, Json, Memory, Query, Recalled
+from palimpsest.embedding.cross_encoder import cross_encoder_folder
+from palimpsest.memory.selector import Selector
+from palimpsest.metrics import Metrics
+from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.settings.load import validated
+from palimpsest.settings.policy import Policy
+from palimpsest.store.database import Database
 
-from proxy.assist.assistants import ModelAssistants
-from proxy.core.recall.selection import OFFERED
-from proxy.domain import Candidate, Json, Memory, Query, Recalled
-from proxy.embedding.cross_encoder import cross_encoder_folder
-from proxy.memory.selector import Selector
-from proxy.metrics import Metrics
-from proxy.scripted import Reply, ScriptedUpstream
-from proxy.settings.load import validated
-from proxy.settings.policy import Policy
-from proxy.store.database import Database
 from tests.assist.helping import AssistTally
 from tests.clock import Clock
 from tests.talking import NOW

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.domain import Json
+from palimpsest.scripted import Reply, Script, ScriptedUpstream, in_turn
 
-from proxy.domain import Json
-from proxy.scripted import Reply, Script, ScriptedUpstream, in_turn
 from tests.running import Conversation, Proxy, memory_in, rows, stored_texts, upstream_on_a_thread
 
 pytestmark = pytest.mark.slow

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 import structlog
+from palimpsest.errors import MemoryFault
+from palimpsest.memory.service import BEHIND, LOADING, MISSING, MemoryService, MemoryState
+from palimpsest.metrics import Metrics
+from palimpsest.ports import Vectors
+from palimpsest.settings.policy import Policy
+from palimpsest.store.data_dir import DATABASE_FILE
 
-from proxy.errors import MemoryFault
-from proxy.memory.service import BEHIND, LOADING, MISSING, MemoryService, MemoryState
-from proxy.metrics import Metrics
-from proxy.ports import Vectors
-from proxy.settings.policy import Policy
-from proxy.store.data_dir import DATABASE_FILE
 from tests.remembered import WordEmbedder
 from tests.talking import Talk, record, user
 

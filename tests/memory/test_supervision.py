@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-
-from proxy.memory.supervision import Supervisor
-from proxy.metrics import Metrics
+from palimpsest.memory.supervision import Supervisor
+from palimpsest.metrics import Metrics
 
 FIRST_PAUSE_SECONDS = 0.001
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-
-from proxy.errors import PolicyError
-from proxy.memory.switches import KnownSwitches, Switchboard
-from proxy.store.database import Database
-from proxy.store.switches import SwitchedOff
+from palimpsest.errors import PolicyError
+from palimpsest.memory.switches import KnownSwitches, Switchboard
+from palimpsest.store.database import Database
+from palimpsest.store.switches import SwitchedOff
 
 
 async def test_what_is_off_is_known_elsewhere_until_it_is_on_again(database: Database) -> None:

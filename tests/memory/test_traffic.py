@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from proxy.memory.traffic import QUIET_SECONDS, Traffic
+from palimpsest.memory.traffic import QUIET_SECONDS, Traffic
 
 
 async def test_it_is_quiet_a_moment_after_the_last_request() -> None:

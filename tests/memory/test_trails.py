@@ -3,13 +3,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from palimpsest.core.recall.trail import Trace, ending, stages
+from palimpsest.domain import Event
+from palimpsest.memory.archive import Archive
+from palimpsest.memory.trails import Trails, holds
+from palimpsest.metrics import Metrics
+from palimpsest.settings.policy import Policy
 
-from proxy.core.recall.trail import Trace, ending, stages
-from proxy.domain import Event
-from proxy.memory.archive import Archive
-from proxy.memory.trails import Trails, holds
-from proxy.metrics import Metrics
-from proxy.settings.policy import Policy
 from tests.remembered import Past, WordEmbedder
 from tests.talking import Talk, heard, record
 

@@ -8,9 +8,9 @@ from typing import Any
 import anthropic
 import orjson
 import pytest
+from palimpsest.domain import ToolCall
+from palimpsest.scripted import Reply, ScriptedUpstream
 
-from proxy.domain import ToolCall
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import as_headers, request
 
 pytestmark = pytest.mark.slow

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import anthropic
 import openai
 import pytest
-
-from proxy.scripted import ScriptedUpstream
-from proxy.scripted.reply import MODELS
+from palimpsest.scripted import ScriptedUpstream
+from palimpsest.scripted.reply import MODELS
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import openai
 import orjson
 import pytest
+from palimpsest.domain import ToolCall
+from palimpsest.scripted import Reply, ScriptedUpstream
 
-from proxy.domain import ToolCall
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import as_headers, request
 
 pytestmark = pytest.mark.slow

@@ -6,9 +6,9 @@ import threading
 
 import openai
 import pytest
+from palimpsest.domain import ToolCall
+from palimpsest.scripted import Reply, ScriptedUpstream
 
-from proxy.domain import ToolCall
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.running import as_headers, request, until
 
 pytestmark = pytest.mark.slow

@@ -6,8 +6,7 @@ import subprocess
 import sys
 
 from fastembed import TextEmbedding
-
-from proxy.settings.embedding_models import (
+from palimpsest.settings.embedding_models import (
     ALIAS,
     DEFAULT,
     E5_SMALL,
@@ -15,6 +14,7 @@ from proxy.settings.embedding_models import (
     embedding_models,
     mistaken,
 )
+
 from tests.running import ROOT
 
 
@@ -50,7 +50,7 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
 def test_the_default_is_known_without_fastembed() -> None:
     program = (
         "import sys\n"
-        "from proxy.settings import load\n"
+        "from palimpsest.settings import load\n"
         "assert load.load(None, {}, {}).model.name == 'all-MiniLM-L6-v2'\n"
         "assert 'fastembed' not in sys.modules\n"
     )

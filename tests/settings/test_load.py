@@ -4,13 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from proxy.domain import Mode, Reach
-from proxy.errors import PolicyError
-from proxy.settings.describe import settings_by_path
-from proxy.settings.load import admin_token, hand_over, handed_over, load, proxy_keys, shipped
-from proxy.settings.policy import AssistantPolicy, Policy, RetentionPeriods
-from proxy.settings.removed import REMOVED
+from palimpsest.domain import Mode, Reach
+from palimpsest.errors import PolicyError
+from palimpsest.settings.describe import settings_by_path
+from palimpsest.settings.load import admin_token, hand_over, handed_over, load, proxy_keys, shipped
+from palimpsest.settings.policy import AssistantPolicy, Policy, RetentionPeriods
+from palimpsest.settings.removed import REMOVED
 
 HOME = str(Path.home())
 

@@ -2,10 +2,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ValidationError
-
-from proxy.domain import Mode
-from proxy.settings.policy import (
+from palimpsest.domain import Mode
+from palimpsest.settings.policy import (
     FactsPolicy,
     KeyPolicy,
     ListenPolicy,
@@ -15,6 +13,7 @@ from proxy.settings.policy import (
     TenantPolicy,
     UpstreamPolicy,
 )
+from pydantic import BaseModel, ValidationError
 
 HELD = UpstreamPolicy(auth="held")
 ACME = KeyPolicy(name="acme", key_env="ACME_KEY")

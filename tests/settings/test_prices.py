@@ -1,7 +1,6 @@
 import pytest
-
-from proxy.settings.policy import AssistantPolicy
-from proxy.settings.prices import price_of
+from palimpsest.settings.policy import AssistantPolicy
+from palimpsest.settings.prices import price_of
 
 
 def test_the_price_of_the_policy_comes_first() -> None:

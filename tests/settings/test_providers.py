@@ -9,7 +9,7 @@ from tests.running import ROOT
 def test_providers_are_read_without_an_import() -> None:
     program = (
         "import sys\n"
-        "from proxy.settings.providers import providers\n"
+        "from palimpsest.settings.providers import providers\n"
         "assert {'anthropic', 'bedrock', 'vertex_ai', 'gemini', 'ollama', 'ollama_chat', 'azure', 'openrouter', "
         "'hosted_vllm', 'openai'} <= providers(), sorted(providers())\n"
         "assert 'claude' not in providers() and 'litellm' not in sys.modules\n"

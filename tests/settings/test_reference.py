@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from palimpsest.settings import reference
+from palimpsest.settings.describe import settings_by_path
+from palimpsest.settings.policy import KeyPolicy, UpstreamPolicy
 
-from proxy.settings import reference
-from proxy.settings.describe import settings_by_path
-from proxy.settings.policy import KeyPolicy, UpstreamPolicy
 from tests.running import ROOT
 
 FIELDS = {

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from proxy.errors import PolicyError
-from proxy.settings.describe import settings_by_path
-from proxy.settings.policy import Policy
-from proxy.settings.reloading import AT_RESTART, compare, digest_of
+from palimpsest.errors import PolicyError
+from palimpsest.settings.describe import settings_by_path
+from palimpsest.settings.policy import Policy
+from palimpsest.settings.reloading import AT_RESTART, compare, digest_of
 
 
 def policy(**settings: Any) -> Policy:

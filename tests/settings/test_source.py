@@ -6,9 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-
-from proxy.errors import PolicyError
-from proxy.settings.source import NO_SOURCE, Source, handed_over, source_of
+from palimpsest.errors import PolicyError
+from palimpsest.settings.source import NO_SOURCE, Source, handed_over, source_of
 
 
 def test_file_environment_and_flags_are_read_as_at_the_start(tmp_path: Path) -> None:

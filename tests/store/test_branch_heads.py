@@ -8,11 +8,11 @@ from uuid import uuid4
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from palimpsest.domain import Clues, Head, Json, LinkKind, Record, Role
+from palimpsest.store.branch_heads import MAX_TAIL_MESSAGES, ROW_BYTES
+from palimpsest.store.database import Database
+from palimpsest.store.journal import MAX_HEADS_READ, Journal
 
-from proxy.domain import Clues, Head, Json, LinkKind, Record, Role
-from proxy.store.branch_heads import MAX_TAIL_MESSAGES, ROW_BYTES
-from proxy.store.database import Database
-from proxy.store.journal import MAX_HEADS_READ, Journal
 from tests.examples import examples
 from tests.talking import heard, print_of, record, system, user
 

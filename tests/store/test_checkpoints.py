@@ -7,8 +7,9 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from proxy.store.checkpoints import Checkpoints
-from proxy.store.connection import Connection
+from palimpsest.store.checkpoints import Checkpoints
+from palimpsest.store.connection import Connection
+
 from tests.running import PATIENCE_SECONDS
 
 

@@ -13,8 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-
-from proxy.store.connection import (
+from palimpsest.store.connection import (
     SLOW_SECONDS,
     Ask,
     Connection,

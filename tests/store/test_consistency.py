@@ -9,16 +9,16 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.errors import MemoryFault
+from palimpsest.memory.checking import check, repair
+from palimpsest.memory.fact_extraction import FactExtraction
+from palimpsest.memory.forgetting import Forgetting
+from palimpsest.metrics import Metrics
+from palimpsest.store.consistency import examination
+from palimpsest.store.database import Database
+from palimpsest.store.selection import Target
+from palimpsest.transfer.reading import Found, turns_in
 
-from proxy.errors import MemoryFault
-from proxy.memory.checking import check, repair
-from proxy.memory.fact_extraction import FactExtraction
-from proxy.memory.forgetting import Forgetting
-from proxy.metrics import Metrics
-from proxy.store.consistency import examination
-from proxy.store.database import Database
-from proxy.store.selection import Target
-from proxy.transfer.reading import Found, turns_in
 from tests.memory.test_importing import ME, SECRET, Importing, exported, talk
 from tests.talking import NOW
 from tests.transfer.samples import chatgpt_conversation, claude_code_lines, codex_lines, lines_of

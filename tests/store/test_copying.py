@@ -10,11 +10,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from palimpsest.errors import MemoryFault
+from palimpsest.store import copying
+from palimpsest.store.copying import copy, examined, is_in_use
+from palimpsest.store.database import Database
 
-from proxy.errors import MemoryFault
-from proxy.store import copying
-from proxy.store.copying import copy, examined, is_in_use
-from proxy.store.database import Database
 from tests.remembered import Past
 
 
@@ -72,9 +72,8 @@ def test_what_is_no_database_of_ours_or_too_new_is_refused(tmp_path: Path) -> No
 async def test_a_process_that_has_it_open_is_noticed(tmp_path: Path) -> None:
     database = Database(tmp_path / "x.db")
     await database.open()
-    look = (
-        f"from pathlib import Path; from proxy.store.copying import *; print(is_in_use(Path({str(database.path)!r})))"
-    )
+    look = "from pathlib import Path; from palimpsest.store.copying import *\n"
+    look += f"print(is_in_use(Path({str(database.path)!r})))"
 
     def seen() -> str:
         return subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout.strip()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from proxy.errors import PolicyError
-from proxy.store.data_dir import refuse_network_file_system
+from palimpsest.errors import PolicyError
+from palimpsest.store.data_dir import refuse_network_file_system
 
 MOUNTS = """\
 /dev/sda1 / ext4 rw 0 0

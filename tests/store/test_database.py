@@ -15,13 +15,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-
-from proxy.errors import DataFault, MemoryFault
-from proxy.settings.policy import MemoryPolicy
-from proxy.store import database as module
-from proxy.store.connection import Ask, Transaction
-from proxy.store.database import READERS, Database
-from proxy.store.schema import MIGRATIONS
+from palimpsest.errors import DataFault, MemoryFault
+from palimpsest.settings.policy import MemoryPolicy
+from palimpsest.store import database as module
+from palimpsest.store.connection import Ask, Transaction
+from palimpsest.store.database import READERS, Database
+from palimpsest.store.schema import MIGRATIONS
 
 FOREVER = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
@@ -306,7 +305,7 @@ async def test_newer_version_is_refused_by_name(database: Database) -> None:
 def test_processes_that_migrate_at_once_agree(tmp_path: Path) -> None:
     program = (
         "import asyncio, pathlib, sys\n"
-        "from proxy.store.database import Database\n"
+        "from palimpsest.store.database import Database\n"
         "async def main():\n"
         "    database = Database(pathlib.Path(sys.argv[1]))\n"
         "    await database.write([('INSERT INTO tenant(name) VALUES (?)', [(sys.argv[2],)])])\n"

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from palimpsest.core.archive.chunking import digest
+from palimpsest.domain import Ending, HeadFlag, Role
+from palimpsest.store import derived as module
+from palimpsest.store.connection import Row
+from palimpsest.store.database import Database
+from palimpsest.store.derived import Derived
+from palimpsest.store.journal import Journal
 
-from proxy.core.archive.chunking import digest
-from proxy.domain import Ending, HeadFlag, Role
-from proxy.store import derived as module
-from proxy.store.connection import Row
-from proxy.store.database import Database
-from proxy.store.derived import Derived
-from proxy.store.journal import Journal
 from tests.clock import Clock
 from tests.talking import Talk, assistant, heard, record, system, user
 

@@ -8,10 +8,10 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from palimpsest.store.database import Database
+from palimpsest.store.diffs import decode_kept, encode_kept
+from palimpsest.store.journal import Journal
 
-from proxy.store.database import Database
-from proxy.store.diffs import decode_kept, encode_kept
-from proxy.store.journal import Journal
 from tests.talking import Talk
 
 

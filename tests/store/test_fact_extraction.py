@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 
-from proxy.domain import HeadFlag, Role
-from proxy.store import fact_extraction as extraction
-from proxy.store.database import Database
-from proxy.store.erasure import Erased, erase_messages
+from palimpsest.domain import HeadFlag, Role
+from palimpsest.store import fact_extraction as extraction
+from palimpsest.store.database import Database
+from palimpsest.store.erasure import Erased, erase_messages
+
 from tests.remembered import Past
 from tests.store.test_facts import NOW, extracted, held, key_of, proposal, saved, tell_all, told
 

@@ -9,14 +9,14 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from palimpsest.core.caller.identity import tenant_key
+from palimpsest.domain import Fact, FactCategory, FactOrigin, FactProposal, FactScope, HeadFlag, Reach, ToldFact
+from palimpsest.store import fact_extraction as extraction
+from palimpsest.store.database import Database
+from palimpsest.store.fact_consistency import wrong_facts
+from palimpsest.store.facts import PAGE, FactFilter, current, listed, place_of
+from palimpsest.store.told_facts import forget, pin, tell
 
-from proxy.core.caller.identity import tenant_key
-from proxy.domain import Fact, FactCategory, FactOrigin, FactProposal, FactScope, HeadFlag, Reach, ToldFact
-from proxy.store import fact_extraction as extraction
-from proxy.store.database import Database
-from proxy.store.fact_consistency import wrong_facts
-from proxy.store.facts import PAGE, FactFilter, current, listed, place_of
-from proxy.store.told_facts import forget, pin, tell
 from tests.remembered import Past
 from tests.talking import NOW
 

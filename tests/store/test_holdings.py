@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator
 from inspect import signature
 from pathlib import Path
 
+import palimpsest
 import pytest
-
-import proxy
-from proxy.memory.forgetting import CACHES_OF_WORDS, CACHES_WITHOUT_WORDS, OBJECTS_OF_WORDS
-from proxy.store.database import Database
-from proxy.store.holdings import DERIVED, FINGERPRINTS, FULL_TEXT, PLAIN, WORDS
+from palimpsest.memory.forgetting import CACHES_OF_WORDS, CACHES_WITHOUT_WORDS, OBJECTS_OF_WORDS
+from palimpsest.store.database import Database
+from palimpsest.store.holdings import DERIVED, FINGERPRINTS, FULL_TEXT, PLAIN, WORDS
 
 TEXT_WITHOUT_WORDS = {  # columns of text that hold names of ours, keys made by chance, keyed hashes
     "conversation": {"public", "role", "parent"},
@@ -52,21 +51,25 @@ async def test_every_column_of_text_is_searched_or_known_to_hold_no_words(databa
 
 def test_every_function_that_remembers_says_whether_it_remembers_words() -> None:
     found = set()
-    for module in pkgutil.walk_packages(proxy.__path__, "proxy."):
-        if module.name.startswith(("proxy.evaluation", "proxy.scripted", "proxy.__main__", "proxy.commands.demo")):
+    for module in pkgutil.walk_packages(palimpsest.__path__, "palimpsest."):
+        if module.name.startswith(
+            ("palimpsest.evaluation", "palimpsest.scripted", "palimpsest.__main__", "palimpsest.commands.demo")
+        ):
             continue
         members = vars(importlib.import_module(module.name)).values()
         found |= {member for member in members if hasattr(member, "cache_clear")}
     others = {f"{cache.__module__}.{cache.__name__}" for cache in found - set(CACHES_OF_WORDS)}
-    names = {name for name in others if name.startswith("proxy.")}
+    names = {name for name in others if name.startswith("palimpsest.")}
     assert set(CACHES_OF_WORDS) <= found
     assert names == CACHES_WITHOUT_WORDS
 
 
 def test_every_class_whose_objects_remember_words_is_declared() -> None:
     found = set()
-    for module in pkgutil.walk_packages(proxy.__path__, "proxy."):
-        if module.name.startswith(("proxy.evaluation", "proxy.scripted", "proxy.__main__", "proxy.commands.demo")):
+    for module in pkgutil.walk_packages(palimpsest.__path__, "palimpsest."):
+        if module.name.startswith(
+            ("palimpsest.evaluation", "palimpsest.scripted", "palimpsest.__main__", "palimpsest.commands.demo")
+        ):
             continue
         for member in vars(importlib.import_module(module.name)).values():
             forget = vars(member).get("forget") if isinstance(member, type) else None
@@ -136,7 +139,7 @@ def kept_in(source: ast.Module) -> Iterator[str]:
 
 @pytest.mark.parametrize("layer", sorted(KEPT_WITHOUT_WORDS))
 def test_every_container_that_stays_says_whether_it_holds_words(layer: str) -> None:
-    root = Path(proxy.__path__[0])
+    root = Path(palimpsest.__path__[0])
     files = [*(root / layer).rglob("*.py")] or [root / f"{layer}.py"]
     found = {name for file in files for name in kept_in(ast.parse(file.read_text()))}
     assert found == KEPT_WITHOUT_WORDS[layer] | KEPT_WITH_WORDS.get(layer, set())
@@ -144,7 +147,7 @@ def test_every_container_that_stays_says_whether_it_holds_words(layer: str) -> N
 
 def test_no_cache_hides_in_a_class_or_a_function() -> None:
     hidden = []
-    for file in Path(proxy.__path__[0]).rglob("*.py"):
+    for file in Path(palimpsest.__path__[0]).rglob("*.py"):
         source = ast.parse(file.read_text())
         outside = {id(decorator) for node in source.body for decorator in getattr(node, "decorator_list", ())}
         for node in ast.walk(source):

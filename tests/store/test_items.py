@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-
-from proxy.domain.items import Item, Span
-from proxy.memory.forgetting import Forgetting
-from proxy.memory.retiring import Retiring
-from proxy.store.connection import Transaction
-from proxy.store.database import Database
-from proxy.store.items import (
+from palimpsest.domain.items import Item, Span
+from palimpsest.memory.forgetting import Forgetting
+from palimpsest.memory.retiring import Retiring
+from palimpsest.store.connection import Transaction
+from palimpsest.store.database import Database
+from palimpsest.store.items import (
     Group,
     claim,
     groups,
@@ -18,7 +17,8 @@ from proxy.store.items import (
     waiting_conversations,
     write_items,
 )
-from proxy.store.selection import Target
+from palimpsest.store.selection import Target
+
 from tests.kept_items import keep, texts
 from tests.remembered import Past
 from tests.talking import NOW

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from proxy.store.database import Database
-from proxy.store.remains import remains, samples, search
+from palimpsest.store.database import Database
+from palimpsest.store.remains import remains, samples, search
 
 OPEN_AND_CLOSE = """
 import sqlite3, sys

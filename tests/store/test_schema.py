@@ -8,10 +8,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-
-from proxy.core.archive.chunking import scope_terms, terms
-from proxy.store.database import Database
-from proxy.store.schema import APPLICATION_ID, M001, MEMORY_TEXT, MIGRATIONS, statements
+from palimpsest.core.archive.chunking import scope_terms, terms
+from palimpsest.store.database import Database
+from palimpsest.store.schema import APPLICATION_ID, M001, MEMORY_TEXT, MIGRATIONS, statements
 
 
 @pytest.fixture

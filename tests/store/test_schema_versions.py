@@ -8,17 +8,17 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
+from palimpsest.domain import Json, Query, Reach
+from palimpsest.index.passage_tables import PassageTables
+from palimpsest.memory.recall import Recall
+from palimpsest.metrics import Metrics
+from palimpsest.scripted import ScriptedUpstream
+from palimpsest.store.consistency import examination
+from palimpsest.store.database import Database
+from palimpsest.store.journal import Journal
+from palimpsest.store.schema import MIGRATIONS
+from palimpsest.transfer.files import zstd
 
-from proxy.domain import Json, Query, Reach
-from proxy.index.passage_tables import PassageTables
-from proxy.memory.recall import Recall
-from proxy.metrics import Metrics
-from proxy.scripted import ScriptedUpstream
-from proxy.store.consistency import examination
-from proxy.store.database import Database
-from proxy.store.journal import Journal
-from proxy.store.schema import MIGRATIONS
-from proxy.transfer.files import zstd
 from tests.memory.test_importing import Destination, Importing, exported, read
 from tests.remembered import WordEmbedder
 from tests.running import Proxy, upstream_on_a_thread

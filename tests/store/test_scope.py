@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from palimpsest.domain import Query, Reach
+from palimpsest.store.scope import Scope, scope_of
 
-from proxy.domain import Query, Reach
-from proxy.store.scope import Scope, scope_of
 from tests.remembered import Past
 
 

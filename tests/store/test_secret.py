@@ -4,9 +4,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from proxy.errors import PolicyError
-from proxy.store.secret import load_secret
+from palimpsest.errors import PolicyError
+from palimpsest.store.secret import load_secret
 
 
 def test_the_secret_survives_a_restart_and_only_its_owner_may_read_it(tmp_path: Path) -> None:
@@ -56,7 +55,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_workers_that_start_at_once_agree(tmp_path: Path) -> None:
     program = (
         "import sys, pathlib\n"
-        "from proxy.store.secret import load_secret\n"
+        "from palimpsest.store.secret import load_secret\n"
         "sys.stdin.read()\n"  # until the starting shot: the end of input
         "sys.stdout.buffer.write(load_secret(pathlib.Path(sys.argv[1]), {}))"
     )

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from palimpsest.core.facts.standing import LAG_SECONDS
+from palimpsest.domain import FactQuery, FactScope, Reach, StandingFacts
+from palimpsest.store.database import Database
+from palimpsest.store.standing_facts import standing_facts
 
-from proxy.core.facts.standing import LAG_SECONDS
-from proxy.domain import FactQuery, FactScope, Reach, StandingFacts
-from proxy.store.database import Database
-from proxy.store.standing_facts import standing_facts
 from tests.remembered import Past
 from tests.store.test_facts import ANN, say, tell_all, told
 from tests.talking import NOW, print_of, user

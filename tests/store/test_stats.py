@@ -2,10 +2,11 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from proxy.store.assist_usage import AssistUsage, add
-from proxy.store.database import Database
-from proxy.store.fact_extraction import begin
-from proxy.store.journal import Journal
+from palimpsest.store.assist_usage import AssistUsage, add
+from palimpsest.store.database import Database
+from palimpsest.store.fact_extraction import begin
+from palimpsest.store.journal import Journal
+
 from tests.talking import NOW, heard, record, user
 
 

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import orjson
 import pytest
-
-from proxy.domain import Chat, Fingerprint, Json, Message, ToolCall
-from proxy.tokens.counter import (
+from palimpsest.domain import Chat, Fingerprint, Json, Message, ToolCall
+from palimpsest.tokens.counter import (
     CACHED_COUNTS,
     LEARNING_RATE,
     MAX_RATIO,
@@ -27,6 +26,7 @@ from proxy.tokens.counter import (
     encoder,
     warm,
 )
+
 from tests.running import ROOT
 
 TEXT = "The gate code of the harbour warehouse is on the last page."
@@ -181,19 +181,19 @@ def test_threads_may_share_a_counter(counter: TokenCounter) -> None:
 
 def test_missing_file_of_an_encoding_is_a_fault_that_says_what_to_do_and_downloads_nothing(tmp_path: Path) -> None:
     program = (
-        "from proxy.errors import MemoryFault\nfrom proxy.tokens.counter import warm\n"
+        "from palimpsest.errors import MemoryFault\nfrom proxy.tokens.counter import warm\n"
         "try: warm()\nexcept MemoryFault as fault: print(fault)\n"
     )
-    env = os.environ | {"TIKTOKEN_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    env = os.environ | {"TIKTOKEN_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT / "proxy")}
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=env, check=True)
     assert "o200k_base" in run.stdout and str(tmp_path) in run.stdout and "install litellm" in run.stdout
     assert "is missing" in run.stdout and list(tmp_path.iterdir()) == []
 
 
 COUNTED_IN_A_FRESH_PROCESS = """
-from proxy.tokens import counter
-from proxy.tokens.counter import TokenCounter
-from proxy.wire import chat
+from palimpsest.tokens import counter
+from palimpsest.tokens.counter import TokenCounter
+from palimpsest.wire import chat
 
 def asked(model):
     body = b'{"model":"%s","messages":[{"role":"user","content":"hello, world"}]}' % model.encode()

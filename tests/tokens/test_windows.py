@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from palimpsest.settings.policy import PressurePolicy
+from palimpsest.tokens.counter import litellm_folder
+from palimpsest.tokens.windows import LEARNT_SECONDS, MAX_LEARNT, TABLE_FILE, Windows, table
 
-from proxy.settings.policy import PressurePolicy
-from proxy.tokens.counter import litellm_folder
-from proxy.tokens.windows import LEARNT_SECONDS, MAX_LEARNT, TABLE_FILE, Windows, table
 from tests.clock import Clock
 
 POLICY = PressurePolicy(window_tokens={"mine-*": 9000})

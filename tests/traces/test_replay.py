@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from palimpsest.domain import Json
+from palimpsest.transfer.files import zstd
 
-from proxy.domain import Json
-from proxy.transfer.files import zstd
 from tests import recorded
 from tests.commands.test_cli import palimpsest
 from tests.recorded import AT_MOST, TOOL, needed, traces

@@ -20,13 +20,13 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode
+from palimpsest.app import create_app
+from palimpsest.edge.http import Connection
+from palimpsest.scripted import Reply, ScriptedUpstream
+from palimpsest.settings.policy import Policy
+from palimpsest.tracing import are_wanted
+from palimpsest.tracing.opentelemetry import OtelTracer
 
-from proxy.app import create_app
-from proxy.edge.http import Connection
-from proxy.scripted import Reply, ScriptedUpstream
-from proxy.settings.policy import Policy
-from proxy.tracing import are_wanted
-from proxy.tracing.opentelemetry import OtelTracer
 from tests.running import DEADLINE_MS, PATIENCE_SECONDS, Answered, as_headers, free_port, request, until
 
 TRACE, THEIRS = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -284,7 +284,7 @@ def test_traces_are_made_where_a_variable_asks_for_them(environment: dict[str, s
 
 LOADED = """
 import sys
-from proxy.tracing import NO_TRACER, tracer_of
+from palimpsest.tracing import NO_TRACER, tracer_of
 sys.stdout.write(str([name for name in sys.modules if name.startswith("opentelemetry")]))
 sys.modules["opentelemetry"] = None
 assert tracer_of({"OTEL_TRACES_EXPORTER": "otlp"}) is NO_TRACER

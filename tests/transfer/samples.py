@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-
-from proxy.domain import Json
+from palimpsest.domain import Json
 
 AT = 1_700_000_000.0
 

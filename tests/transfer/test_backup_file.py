@@ -10,9 +10,8 @@ from typing import Any
 
 import orjson
 import pytest
-
-from proxy.errors import MemoryFault
-from proxy.transfer.backup_file import DATABASE, MANIFEST, Manifest, is_archive, print_of, unpack, write
+from palimpsest.errors import MemoryFault
+from palimpsest.transfer.backup_file import DATABASE, MANIFEST, Manifest, is_archive, print_of, unpack, write
 
 MADE = Manifest(4, 1_700_000_000.0, {"turn": 3}, True, print_of(b"secret"))
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from palimpsest.domain import Event, Role
+from palimpsest.errors import WireError
+from palimpsest.transfer.claude_code import Session, is_line
+from palimpsest.transfer.portable_turn import PortableTurn
+from palimpsest.transfer.trees import turns_of
 
-from proxy.domain import Event, Role
-from proxy.errors import WireError
-from proxy.transfer.claude_code import Session, is_line
-from proxy.transfer.portable_turn import PortableTurn
-from proxy.transfer.trees import turns_of
 from tests.transfer.samples import claude_code_lines
 from tests.transfer.told import told
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from palimpsest.domain import Role
+from palimpsest.errors import WireError
+from palimpsest.transfer.codex import Session, is_line
+from palimpsest.transfer.portable_turn import PortableTurn
+from palimpsest.transfer.trees import turns_of
 
-from proxy.domain import Role
-from proxy.errors import WireError
-from proxy.transfer.codex import Session, is_line
-from proxy.transfer.portable_turn import PortableTurn
-from proxy.transfer.trees import turns_of
 from tests.transfer.samples import codex_lines
 from tests.transfer.told import carried, told
 

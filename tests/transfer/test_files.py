@@ -7,9 +7,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-
-from proxy.errors import MemoryFault
-from proxy.transfer.files import UNREADABLE, files_in, packed
+from palimpsest.errors import MemoryFault
+from palimpsest.transfer.files import UNREADABLE, files_in, packed
 
 
 def read(path: Path) -> dict[str, bytes]:

@@ -9,9 +9,8 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from proxy.transfer import json_elements
-from proxy.transfer.json_elements import elements
+from palimpsest.transfer import json_elements
+from palimpsest.transfer.json_elements import elements
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(st.sampled_from('a"\\[]{},:é ')),

@@ -6,11 +6,10 @@ from typing import Any
 
 import orjson
 import pytest
-
-from proxy.domain import BlockKind, Ending, Event, Role
-from proxy.errors import WireError
-from proxy.transfer.lines import check_header, from_line, header_line, is_header, to_line
-from proxy.transfer.portable_turn import PortableBlock, PortableMessage, PortableTurn
+from palimpsest.domain import BlockKind, Ending, Event, Role
+from palimpsest.errors import WireError
+from palimpsest.transfer.lines import check_header, from_line, header_line, is_header, to_line
+from palimpsest.transfer.portable_turn import PortableBlock, PortableMessage, PortableTurn
 
 FULL = PortableTurn(
     id="t-2",

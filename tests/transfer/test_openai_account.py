@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from palimpsest.errors import WireError
+from palimpsest.transfer.openai_account import is_conversation, tree_of
+from palimpsest.transfer.trees import turns_of
 
-from proxy.errors import WireError
-from proxy.transfer.openai_account import is_conversation, tree_of
-from proxy.transfer.trees import turns_of
 from tests.transfer.samples import AT, chatgpt_conversation
 from tests.transfer.told import carried, told
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.transfer.lines import header_line, to_line
+from palimpsest.transfer.portable_turn import PortableTurn
+from palimpsest.transfer.reading import LOOKED_AT_BYTES, LOOKED_AT_LINES, Found, turns_in
 
-from proxy.transfer.lines import header_line, to_line
-from proxy.transfer.portable_turn import PortableTurn
-from proxy.transfer.reading import LOOKED_AT_BYTES, LOOKED_AT_LINES, Found, turns_in
 from tests.transfer.samples import (
     chatgpt_conversation,
     claude_code_lines,

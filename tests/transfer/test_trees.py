@@ -6,9 +6,9 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
+from palimpsest.domain import Ending, Event
+from palimpsest.transfer.trees import Node, Tree, turns_of
 
-from proxy.domain import Ending, Event
-from proxy.transfer.trees import Node, Tree, turns_of
 from tests.transfer.told import carried
 
 ROLES = st.sampled_from(["user", "assistant", "tool", None])

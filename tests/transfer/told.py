@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proxy.transfer.portable_turn import PortableTurn
-from proxy.wire.message import read_message
+from palimpsest.transfer.portable_turn import PortableTurn
+from palimpsest.wire.message import read_message
 
 
 def told(turn: PortableTurn) -> tuple[str, ...]:

@@ -7,10 +7,9 @@ Anthropic's and OpenAI's words are the scripted upstream's own.
 from __future__ import annotations
 
 import orjson
-
-from proxy.domain import Json
-from proxy.scripted import ScriptedUpstream
-from proxy.scripted.reply import Received, Reply, pieces
+from palimpsest.domain import Json
+from palimpsest.scripted import ScriptedUpstream
+from palimpsest.scripted.reply import Received, Reply, pieces
 
 FIRST_ERROR = 400
 

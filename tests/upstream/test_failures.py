@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
-from proxy.settings.policy import UpstreamPolicy
-from proxy.upstream.failures import is_broken, refused, summary, unreachable
+from palimpsest.settings.policy import UpstreamPolicy
+from palimpsest.upstream.failures import is_broken, refused, summary, unreachable
 
 
 class Failure(Exception):

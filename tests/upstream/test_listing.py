@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 import orjson
+from palimpsest.domain import Json, RawHeaders
+from palimpsest.ports import UpstreamAnswer
+from palimpsest.settings.policy import UpstreamPolicy
+from palimpsest.upstream.listing import ModelList
 
-from proxy.domain import Json, RawHeaders
-from proxy.ports import UpstreamAnswer
-from proxy.settings.policy import UpstreamPolicy
-from proxy.upstream.listing import ModelList
 from tests.edge.serving import edge
 from tests.running import PATIENCE_SECONDS, free_port
 from tests.wirelevel import Headers, HttpMessage, Line, RawUpstream, Script, answer, connected, request

@@ -7,8 +7,8 @@ import threading
 from collections.abc import AsyncGenerator
 
 import pytest
+from palimpsest.upstream.loop_thread import LoopThread
 
-from proxy.upstream.loop_thread import LoopThread
 from tests.running import PATIENCE_SECONDS
 
 

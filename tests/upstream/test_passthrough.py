@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 import pytest
+from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.domain import RawHeaders
+from palimpsest.errors import UpstreamUnreachable
+from palimpsest.ports import Body
+from palimpsest.settings.policy import KeyPolicy, UpstreamPolicy
+from palimpsest.upstream.passthrough import Passthrough, PassthroughAnswer
 
-from proxy.core.caller.proxy_keys import ProxyKeys
-from proxy.domain import RawHeaders
-from proxy.errors import UpstreamUnreachable
-from proxy.ports import Body
-from proxy.settings.policy import KeyPolicy, UpstreamPolicy
-from proxy.upstream.passthrough import Passthrough, PassthroughAnswer
 from tests.running import free_port
 from tests.wirelevel import HttpMessage, Line, RawUpstream, answer, chunk, chunked_head
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from proxy.settings.policy import Policy, UpstreamPolicy
-from proxy.upstream.routing import choose, needs_model
+from palimpsest.settings.policy import Policy, UpstreamPolicy
+from palimpsest.upstream.routing import choose, needs_model
 
 
 def policy(url: str, **fields: object) -> UpstreamPolicy:

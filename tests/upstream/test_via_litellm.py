@@ -13,9 +13,9 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.domain import Json, ToolCall
+from palimpsest.scripted import Reply, ScriptedUpstream
 
-from proxy.domain import Json, ToolCall
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.refusals import PROVIDERS
 from tests.running import (
     BLOCK_OPENS,
@@ -582,8 +582,8 @@ def test_nobodys_words_reach_the_log(house: House) -> None:
 def test_a_start_without_such_a_model_imports_nothing_of_litellm(tmp_path: Path) -> None:
     program = (
         "import asyncio, sys\n"
-        "from proxy.settings.policy import UpstreamPolicy\n"
-        "from proxy.upstream.dispatcher import Upstreams\n"
+        "from palimpsest.settings.policy import UpstreamPolicy\n"
+        "from palimpsest.upstream.dispatcher import Upstreams\n"
         "async def start():\n"
         "    async with Upstreams([UpstreamPolicy()], {}):\n"
         "        assert not {'litellm', 'httpx', 'openai'} & set(sys.modules)\n"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import orjson
 import pytest
-
-from proxy.domain import Json
-from proxy.wire.account import Account, account_of
+from palimpsest.domain import Json
+from palimpsest.wire.account import Account, account_of
 
 CHAT_USAGE = {
     "prompt_tokens": 100,

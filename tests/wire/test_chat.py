@@ -9,12 +9,11 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from proxy.domain import Chat, Completion, Insertion, Message, ToolCall
-from proxy.errors import WireError
-from proxy.wire.chat import FORM, parse, render, reply
-from proxy.wire.message import read_message
-from proxy.wire.splice import splice
+from palimpsest.domain import Chat, Completion, Insertion, Message, ToolCall
+from palimpsest.errors import WireError
+from palimpsest.wire.chat import FORM, parse, render, reply
+from palimpsest.wire.message import read_message
+from palimpsest.wire.splice import splice
 
 BLOCK = '<palimpsest-memory kind="recall">\nQuotes.\n[2026-03-05]\nuser: a fact\n</palimpsest-memory>'
 

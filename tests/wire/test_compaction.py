@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import orjson
 import pytest
-
-from proxy.core.caller.client_table import Signals
-from proxy.core.history import request_roles
-from proxy.domain import Chat, Shape
-from proxy.wire import compaction, responses
+from palimpsest.core.caller.client_table import Signals
+from palimpsest.core.history import request_roles
+from palimpsest.domain import Chat, Shape
+from palimpsest.wire import compaction, responses
 
 HISTORY = [{"role": "user", "content": "one"}, {"type": "message", "role": "assistant", "content": "two"}]
 

@@ -9,9 +9,8 @@ from collections.abc import Callable
 
 import brotli  # type: ignore[import-untyped]
 import pytest
-
-from proxy.errors import WireError
-from proxy.wire.encoding import decoded, decoder
+from palimpsest.errors import WireError
+from palimpsest.wire.encoding import decoded, decoder
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -8,10 +8,10 @@ from typing import Any
 
 import orjson
 import pytest
+from palimpsest.domain import Fingerprint
+from palimpsest.wire.fingerprint import OPENING_CHARS, fingerprint, normalise
+from palimpsest.wire.message import read_message
 
-from proxy.domain import Fingerprint
-from proxy.wire.fingerprint import OPENING_CHARS, fingerprint, normalise
-from proxy.wire.message import read_message
 from tests.growing import exponent, repeated, seconds
 
 KEY = b"k" * 32

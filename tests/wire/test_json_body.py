@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from proxy.errors import WireError
-from proxy.wire.json_body import model_of, object_in, positive, read_object
+from palimpsest.errors import WireError
+from palimpsest.wire.json_body import model_of, object_in, positive, read_object
 
 NONE = [b"", b"{", b"[]", b'"text"', b"7", b"null", b"\xff", b'{"a": 1} {"b": 2}']
 

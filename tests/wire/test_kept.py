@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import orjson
 import pytest
-
-from proxy.domain import Json
-from proxy.errors import WireError
-from proxy.wire.kept import Kept, is_stateless, kept
+from palimpsest.domain import Json
+from palimpsest.errors import WireError
+from palimpsest.wire.kept import Kept, is_stateless, kept
 
 FILE = {"type": "input_file", "file_id": "file-1"}
 SCHEMA = {

@@ -9,13 +9,13 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from palimpsest.domain import Chat, Insertion, Json, Layout
+from palimpsest.errors import WireError
+from palimpsest.ports import Wire
+from palimpsest.wire import chat, messages, responses
+from palimpsest.wire.layout import known_of, layout_of, same_bytes
+from palimpsest.wire.registry import WIRES
 
-from proxy.domain import Chat, Insertion, Json, Layout
-from proxy.errors import WireError
-from proxy.ports import Wire
-from proxy.wire import chat, messages, responses
-from proxy.wire.layout import known_of, layout_of, same_bytes
-from proxy.wire.registry import WIRES
 from tests.examples import examples
 
 BLOCK = '<palimpsest-memory>\nNotes: é "x".\n</palimpsest-memory>'

@@ -7,9 +7,8 @@ from base64 import b64encode
 from typing import Any
 
 import pytest
-
-from proxy.domain import ToolCall
-from proxy.wire.message import inline_reference, is_aside, read_message, without_own_blocks
+from palimpsest.domain import ToolCall
+from palimpsest.wire.message import inline_reference, is_aside, read_message, without_own_blocks
 
 BLOCK = '<palimpsest-memory kind="recall">\nQuotes.\n[2026-03-05]\nuser: a fact\n</palimpsest-memory>'
 

@@ -9,12 +9,11 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from proxy.domain import Chat, Completion, Insertion, Message
-from proxy.errors import WireError
-from proxy.wire.message import read_message
-from proxy.wire.messages import parse, render, reply
-from proxy.wire.sse import SSETap
+from palimpsest.domain import Chat, Completion, Insertion, Message
+from palimpsest.errors import WireError
+from palimpsest.wire.message import read_message
+from palimpsest.wire.messages import parse, render, reply
+from palimpsest.wire.sse import SSETap
 
 BLOCK = '<palimpsest-memory kind="recall">\nQuotes.\n[2026-03-05]\nuser: a fact\n</palimpsest-memory>'
 MARK = {"cache_control": {"type": "ephemeral"}}

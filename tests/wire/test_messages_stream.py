@@ -6,9 +6,8 @@ from typing import Any
 
 import orjson
 import pytest
-
-from proxy.domain import Json
-from proxy.wire.messages_stream import of_events
+from palimpsest.domain import Json
+from palimpsest.wire.messages_stream import of_events
 
 
 def start(**block: Any) -> Json:

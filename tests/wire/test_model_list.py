@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import orjson
 import pytest
-
-from proxy.domain import Json
-from proxy.wire.model_list import windows_in
+from palimpsest.domain import Json
+from palimpsest.wire.model_list import windows_in
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from proxy.wire.pieces import PIECE_CHARS, pieces, squeezed
+from palimpsest.wire.pieces import PIECE_CHARS, pieces, squeezed
 
 LONG = {
     "lines": "a line of words\n" * 10_000,

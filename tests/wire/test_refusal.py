@@ -2,9 +2,8 @@
 
 import orjson
 import pytest
-
-from proxy.domain import RawHeaders
-from proxy.wire.refusal import anthropic, openai, refusal_of
+from palimpsest.domain import RawHeaders
+from palimpsest.wire.refusal import anthropic, openai, refusal_of
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,8 @@
 """Memory acts on the paths of the wires that it reads, and on no other."""
 
 import pytest
-
-from proxy.wire import chat, compaction, messages, responses
-from proxy.wire.registry import wire_of
+from palimpsest.wire import chat, compaction, messages, responses
+from palimpsest.wire.registry import wire_of
 
 
 @pytest.mark.parametrize(

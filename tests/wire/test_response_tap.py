@@ -6,9 +6,8 @@ import gzip
 import zlib
 
 import pytest
-
-from proxy.wire.chat import reply
-from proxy.wire.response_tap import ResponseTap
+from palimpsest.wire.chat import reply
+from palimpsest.wire.response_tap import ResponseTap
 
 EVENTS = [b'data: {"choices":[{"delta":{"content":"Hel"}}]}\n\n', b'data: {"choices":[{"delta":{"content":"lo"}}]}\n\n']
 DONE = b"data: [DONE]\n\n"

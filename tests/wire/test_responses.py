@@ -9,14 +9,13 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from proxy.domain import Chat, Completion, Insertion, Json, ToolCall
-from proxy.errors import WireError
-from proxy.wire.fingerprint import normalise
-from proxy.wire.message import inline_reference, parts_by_id, read_message, with_referred
-from proxy.wire.responses import parse, render, reply
-from proxy.wire.sse import SSETap
-from proxy.wire.storage_codec import from_stored, to_stored
+from palimpsest.domain import Chat, Completion, Insertion, Json, ToolCall
+from palimpsest.errors import WireError
+from palimpsest.wire.fingerprint import normalise
+from palimpsest.wire.message import inline_reference, parts_by_id, read_message, with_referred
+from palimpsest.wire.responses import parse, render, reply
+from palimpsest.wire.sse import SSETap
+from palimpsest.wire.storage_codec import from_stored, to_stored
 
 THOUGHT: Json = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2VjcmV0"}
 SAID: Json = {

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from proxy.wire.sse import SSETap
+from palimpsest.wire.sse import SSETap
 
 ROOM = 1 << 20
 STREAM = (

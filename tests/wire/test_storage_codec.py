@@ -11,11 +11,10 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from proxy.core.archive.chunking import digest
-from proxy.domain import BLOCK_CLOSE, BLOCK_OPEN, Json
-from proxy.wire.message import read_message
-from proxy.wire.storage_codec import from_stored, to_stored
+from palimpsest.core.archive.chunking import digest
+from palimpsest.domain import BLOCK_CLOSE, BLOCK_OPEN, Json
+from palimpsest.wire.message import read_message
+from palimpsest.wire.storage_codec import from_stored, to_stored
 
 
 def keep(text: str) -> str:

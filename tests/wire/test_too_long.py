@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from palimpsest.domain import TooLong
+from palimpsest.wire.too_long import too_long, too_long_event
 
-from proxy.domain import TooLong
-from proxy.wire.too_long import too_long, too_long_event
 from tests.refusals import PROVIDERS
 
 

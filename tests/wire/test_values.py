@@ -9,8 +9,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from proxy.wire.values import DEEPEST, changed, chars_of, dumps
+from palimpsest.wire.values import DEEPEST, changed, chars_of, dumps
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),

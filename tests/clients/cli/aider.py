@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from proxy.domain import ToolCall
+from palimpsest.domain import ToolCall
+
 from tests.clients.cli.program import Program
 from tests.clients.recipes import recipe
 

@@ -8,8 +8,8 @@ import shlex
 from collections.abc import Mapping
 
 import orjson
+from palimpsest.domain import ToolCall
 
-from proxy.domain import ToolCall
 from tests.clients.cli.program import Program
 from tests.clients.recipes import recipe
 

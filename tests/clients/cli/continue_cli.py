@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import orjson
+from palimpsest.domain import ToolCall
 
-from proxy.domain import ToolCall
 from tests.clients.cli.program import Program
 from tests.clients.recipes import recipe
 

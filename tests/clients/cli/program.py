@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from palimpsest.domain import ToolCall
 
-from proxy.domain import ToolCall
 from tests.running import ROOT
 
 RUN_SECONDS = 120  # one turn takes one to five; a client that hangs must not hold up the tests

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.domain import Json
+from palimpsest.scripted import Reply, ScriptedUpstream
 
-from proxy.domain import Json
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.clients.cli.codex import Codex, CodexWithOpenAI
 from tests.clients.conftest import TALK, answers, newest
 from tests.running import Proxy, rows

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import orjson
 import pytest
+from palimpsest.domain import Json, ToolCall
+from palimpsest.scripted import Reply, ScriptedUpstream
 
-from proxy.domain import Json, ToolCall
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.clients.cli.claude_code import ClaudeCode
 from tests.clients.cli.codex import Codex
 from tests.clients.recipes import recipe

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from palimpsest.domain import Json
+from palimpsest.scripted import Reply, ScriptedUpstream
 
-from proxy.domain import Json
-from proxy.scripted import Reply, ScriptedUpstream
 from tests.clients.cli.aider import Aider
 from tests.clients.cli.claude_code import ClaudeCode
 from tests.clients.cli.cline import Cline

@@ -8,12 +8,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-
-from proxy.commands.doctor import disk
-from proxy.commands.doctor.finding import State
-from proxy.settings.policy import Policy
-from proxy.store.database import Database
-from proxy.store.secret import load_secret
+from palimpsest.commands.doctor import disk
+from palimpsest.commands.doctor.finding import State
+from palimpsest.settings.policy import Policy
+from palimpsest.store.database import Database
+from palimpsest.store.secret import load_secret
 
 
 def policy(data: Path) -> Policy:

@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from palimpsest.commands.doctor import machine
+from palimpsest.commands.doctor.finding import State
+from palimpsest.settings.embedding_models import embedding_model
+from palimpsest.settings.load import load
+from palimpsest.settings.policy import ListenPolicy, ModelPolicy, Policy
 
-from proxy.commands.doctor import machine
-from proxy.commands.doctor.finding import State
-from proxy.settings.embedding_models import embedding_model
-from proxy.settings.load import load
-from proxy.settings.policy import ListenPolicy, ModelPolicy, Policy
 from tests.running import ROOT, Proxy, free_port
 from tests.tiny_models import build_tiny_model
 
@@ -54,8 +54,14 @@ def test_a_missing_model_is_no_failure_and_a_damaged_one_is(tmp_path: Path) -> N
 
 def test_tokenizers_that_cannot_be_had_fail(tmp_path: Path) -> None:
     assert machine.tokenizers().state is State.OK
-    program = "from proxy.commands.doctor.machine import tokenizers; import sys; sys.stdout.write(str(tokenizers()))"
-    nowhere = {"TIKTOKEN_CACHE_DIR": str(tmp_path), "HTTPS_PROXY": "http://127.0.0.1:1", "PYTHONPATH": str(ROOT)}
+    program = (
+        "from palimpsest.commands.doctor.machine import tokenizers; import sys; sys.stdout.write(str(tokenizers()))"
+    )
+    nowhere = {
+        "TIKTOKEN_CACHE_DIR": str(tmp_path),
+        "HTTPS_PROXY": "http://127.0.0.1:1",
+        "PYTHONPATH": str(ROOT / "proxy"),
+    }
     said = subprocess.run([sys.executable, "-c", program], env=nowhere, capture_output=True, text=True).stdout
     assert "State.FAILED" in said and "TIKTOKEN_CACHE_DIR" in said
 

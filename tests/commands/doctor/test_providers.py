@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from email.utils import formatdate
 
 import pytest
+from palimpsest.commands.doctor.finding import Finding, State
+from palimpsest.commands.doctor.providers import upstreams
+from palimpsest.settings.policy import Policy, UpstreamPolicy
 
-from proxy.commands.doctor.finding import Finding, State
-from proxy.commands.doctor.providers import upstreams
-from proxy.settings.policy import Policy, UpstreamPolicy
 from tests.running import free_port
 from tests.wirelevel import Headers, HttpMessage, Line, RawUpstream, answer
 

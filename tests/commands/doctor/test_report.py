@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 
 import orjson
+from palimpsest.commands.doctor.finding import failed, ok, warning
+from palimpsest.commands.doctor.report import document, table
 from rich.console import Console
-
-from proxy.commands.doctor.finding import failed, ok, warning
-from proxy.commands.doctor.report import document, table
 
 FINDINGS = [ok("store", "fine"), warning("clock", "late", "set it"), failed("port", "taken by \x1b[31mx", "move")]
 

@@ -7,9 +7,8 @@ import sqlite3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from proxy.core.archive import chunking as digests
-from proxy.core.archive.chunking import (
+from palimpsest.core.archive import chunking as digests
+from palimpsest.core.archive.chunking import (
     SCOPE_MARK,
     digest,
     identifiers,
@@ -22,8 +21,9 @@ from proxy.core.archive.chunking import (
     terms,
     without_names,
 )
-from proxy.domain import ToolCall
-from proxy.wire.message import readable
+from palimpsest.domain import ToolCall
+from palimpsest.wire.message import readable
+
 from tests.growing import seconds
 
 PROSE = "The quick brown fox jumps over the lazy dog and runs into the dark green forest. "

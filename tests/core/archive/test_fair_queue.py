@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proxy.core.archive.fair_queue import FairQueue
+from palimpsest.core.archive.fair_queue import FairQueue
 
 Item = tuple[str, str, int]
 

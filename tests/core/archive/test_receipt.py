@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from proxy.core.archive.receipt import is_genuine, signed
+from palimpsest.core.archive.receipt import is_genuine, signed
 
 BODY = {"id": "e-1", "erased": {"messages": 2}, "check": {"left": 0}}
 

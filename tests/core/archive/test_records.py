@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import orjson
 import pytest
+from palimpsest.core.archive.records import entry_of, heard_of, is_findable, record_of
+from palimpsest.core.history.link_keys import reply_links
+from palimpsest.domain import Block, BlockKind, Ending, Fingerprint, HeadFlag, Json, LinkKind, NewMessage, Role, Turn
+from palimpsest.wire import responses
+from palimpsest.wire.chat import reply
+from palimpsest.wire.message import read_message
+from palimpsest.wire.storage_codec import from_stored
 
-from proxy.core.archive.records import entry_of, heard_of, is_findable, record_of
-from proxy.core.history.link_keys import reply_links
-from proxy.domain import Block, BlockKind, Ending, Fingerprint, HeadFlag, Json, LinkKind, NewMessage, Role, Turn
-from proxy.wire import responses
-from proxy.wire.chat import reply
-from proxy.wire.message import read_message
-from proxy.wire.storage_codec import from_stored
 from tests.talking import record, user
 
 KEY = b"one tenant's key"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from palimpsest.core.archive.tombstones import Sent, Tombstone, resends, scope_print, scope_prints
 
-from proxy.core.archive.tombstones import Sent, Tombstone, resends, scope_print, scope_prints
 from tests.talking import record
 
 HERE, THERE = 77, 88  # conversations

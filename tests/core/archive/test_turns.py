@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from proxy.core.archive.turns import bare_turn, turn_of, unsent_turn
-from proxy.core.conversation import Rules
-from proxy.core.decision import Decision
-from proxy.core.reading import Reading
-from proxy.domain import (
+from palimpsest.core.archive.turns import bare_turn, turn_of, unsent_turn
+from palimpsest.core.conversation import Rules
+from palimpsest.core.decision import Decision
+from palimpsest.core.reading import Reading
+from palimpsest.domain import (
     Block,
     BlockKind,
     Chat,
@@ -28,6 +28,7 @@ from proxy.domain import (
     Tier,
     Turn,
 )
+
 from tests.core.driving import prose, rules_of
 
 HEAD = Head("c", 7, Role.MAIN, [10, 11, 12], [10, 11, 12], [100, 101, 102], [1, 2, 1], compactions=1, lost=(50,))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import orjson
-
-from proxy.core.block.explanation import CANDIDATES, CUT_CANDIDATES, explanation
-from proxy.core.facts.standing import Telling
-from proxy.domain import (
+from palimpsest.core.block.explanation import CANDIDATES, CUT_CANDIDATES, explanation
+from palimpsest.core.facts.standing import Telling
+from palimpsest.domain import (
     Added,
     Block,
     BlockKind,

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from palimpsest.core.block.fact_lines import (
+    READING_BOTH,
+    ended_line,
+    statement,
+    told,
+    told_line,
+    told_value,
+    with_facts,
+)
+from palimpsest.core.block.packing import pack
+from palimpsest.domain import BLOCK_CLOSE, BlockKind, Budget, Candidate, Memory
+from palimpsest.wire.frame import without_blocks
 
-from proxy.core.block.fact_lines import READING_BOTH, ended_line, statement, told, told_line, told_value, with_facts
-from proxy.core.block.packing import pack
-from proxy.domain import BLOCK_CLOSE, BlockKind, Budget, Candidate, Memory
-from proxy.wire.frame import without_blocks
 from tests.core.facts.telling import fact
 
 LISBON = fact("home", "Lisbon")

@@ -8,9 +8,8 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from proxy.core.archive.chunking import digest
-from proxy.core.block.packing import (
+from palimpsest.core.archive.chunking import digest
+from palimpsest.core.block.packing import (
     AROUND_CHARS,
     GAP,
     READING,
@@ -20,8 +19,8 @@ from proxy.core.block.packing import (
     pack,
     stretch_around,
 )
-from proxy.domain import BLOCK_CLOSE, BLOCK_OPEN, Block, BlockKind, Budget, Candidate, Memory
-from proxy.wire.frame import without_blocks
+from palimpsest.domain import BLOCK_CLOSE, BLOCK_OPEN, Block, BlockKind, Budget, Candidate, Memory
+from palimpsest.wire.frame import without_blocks
 
 DAY = 86_400.0
 NOON = 1_700_049_600.0  # 2023-11-15

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from proxy.core.block.placement import Replay, insertions, place, replay
-from proxy.domain import Block, BlockKind, Chat, Event, Head, Insertion, Lineage, Message, Role, StoredBlock
+from palimpsest.core.block.placement import Replay, insertions, place, replay
+from palimpsest.domain import Block, BlockKind, Chat, Event, Head, Insertion, Lineage, Message, Role, StoredBlock
 
 BLOCK = Block("<said>", BlockKind.RECALL, (1, 2), tokens=7)
 

@@ -1,8 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from proxy.core.block.pressure import (
+from palimpsest.core.block.pressure import (
     beside_own,
     counts_chars,
     free_tokens,
@@ -11,7 +10,7 @@ from proxy.core.block.pressure import (
     reply_room,
     restore_budget,
 )
-from proxy.domain import Budget, Tier
+from palimpsest.domain import Budget, Tier
 
 RESERVE_TOKENS = 4096
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from proxy.core.block.quotation import quoted
-from proxy.domain import BlockKind
-from proxy.wire.frame import opened, passages_of
-from proxy.wire.frame import quoted as line
+from palimpsest.core.block.quotation import quoted
+from palimpsest.domain import BlockKind
+from palimpsest.wire.frame import opened, passages_of
+from palimpsest.wire.frame import quoted as line
 
 
 def block(*passages: str) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-
-from proxy.core.caller.admission import is_excluded, mode_of
-from proxy.domain import Chat, Mode, Speaker
-from proxy.settings.policy import MemoryPolicy
+from palimpsest.core.caller.admission import is_excluded, mode_of
+from palimpsest.domain import Chat, Mode, Speaker
+from palimpsest.settings.policy import MemoryPolicy
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from palimpsest.core.caller.client_table import Signals, first, read_signals
+from palimpsest.domain import Json
+from palimpsest.errors import PolicyError
 
-from proxy.core.caller.client_table import Signals, first, read_signals
-from proxy.domain import Json
-from proxy.errors import PolicyError
 from tests.core.driving import ROOT, client_table
 
 TABLE = client_table()

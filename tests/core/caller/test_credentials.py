@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
-from proxy.core.caller.credentials import forwarded, of_this_hop, presented, secret_in
-from proxy.domain import RawHeaders
+from palimpsest.core.caller.credentials import forwarded, of_this_hop, presented, secret_in
+from palimpsest.domain import RawHeaders
 
 
 @pytest.mark.parametrize(

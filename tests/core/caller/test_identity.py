@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from palimpsest.core.caller.client_table import ID_CHARS
+from palimpsest.core.caller.credentials import forwarded, secret_in
+from palimpsest.core.caller.identity import identify, is_rotating, tenant_key
+from palimpsest.domain import Json, ProxyKey, Reach, Speaker
+from palimpsest.settings.policy import KeyPolicy, TenantPolicy
 
-from proxy.core.caller.client_table import ID_CHARS
-from proxy.core.caller.credentials import forwarded, secret_in
-from proxy.core.caller.identity import identify, is_rotating, tenant_key
-from proxy.domain import Json, ProxyKey, Reach, Speaker
-from proxy.settings.policy import KeyPolicy, TenantPolicy
 from tests.core.driving import client_table
 
 SECRET = b"s" * 32

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-
-from proxy.core.caller.proxy_keys import ProxyKeys, digest_of
-from proxy.domain import ProxyKey, RawHeaders
-from proxy.settings.policy import KeyPolicy
+from palimpsest.core.caller.proxy_keys import ProxyKeys, digest_of
+from palimpsest.domain import ProxyKey, RawHeaders
+from palimpsest.settings.policy import KeyPolicy
 
 TEAM, OTHER = KeyPolicy(name="team", key_env="T"), KeyPolicy(name="other", key_env="O")
 RING = ProxyKeys({"pk-team": TEAM, "pk-öther": OTHER})

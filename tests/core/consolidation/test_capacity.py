@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proxy.core.consolidation.capacity import DAY_SECONDS, Use, evicted
+from palimpsest.core.consolidation.capacity import DAY_SECONDS, Use, evicted
 
 NOW = 1_700_000_000.0
 

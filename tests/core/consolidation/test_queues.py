@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from proxy.core.consolidation.queues import entry_of, queues, same_slot, verdict, word_vector
+from palimpsest.core.consolidation.queues import entry_of, queues, same_slot, verdict, word_vector
 
 SAME = 0.97
 

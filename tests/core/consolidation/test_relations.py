@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from proxy.core.consolidation.relations import Edge, Node, is_hidden, names_of, people_in, relations, words
+from palimpsest.core.consolidation.relations import Edge, Node, is_hidden, names_of, people_in, relations, words
 
 
 def stated(text: str, *people: str) -> list[str]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from proxy.core.consolidation.strength import DAY_SECONDS, HALF_LIFE_DAYS, Evidence, Viewer, strength, visible
+from palimpsest.core.consolidation.strength import DAY_SECONDS, HALF_LIFE_DAYS, Evidence, Viewer, strength, visible
 
 NOW = 1_700_000_000.0
 

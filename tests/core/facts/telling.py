@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proxy.domain import USER_SUBJECT, Fact, FactCategory, FactOrigin, FactSource, StandingFact, Stated
+from palimpsest.domain import USER_SUBJECT, Fact, FactCategory, FactOrigin, FactSource, StandingFact, Stated
 
 SAID_AT = 1_777_680_000.0  # 2026-05-02
 

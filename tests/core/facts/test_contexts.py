@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from proxy.core.facts.contexts import Beginning, beginning, is_presupposed, is_supposed, is_taken_back, opening
+from palimpsest.core.facts.contexts import Beginning, beginning, is_presupposed, is_supposed, is_taken_back, opening
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from proxy.core.facts.extraction import proposals
+from palimpsest.core.facts.extraction import proposals
 
 TEXT = "My name is Ada Young, and I live in Graz.\n\nDATABASE_PORT=5433\n"
 

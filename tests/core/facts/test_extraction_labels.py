@@ -15,10 +15,9 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-
-from proxy.core.facts.form import CONFIDENCE
-from proxy.domain import FactCategory
-from proxy.evaluation.bench_facts import UNLABELLED, Proposed, messages, precision, proposed, read_labels
+from palimpsest.core.facts.form import CONFIDENCE
+from palimpsest.domain import FactCategory
+from palimpsest.evaluation.bench_facts import UNLABELLED, Proposed, messages, precision, proposed, read_labels
 
 pytestmark = pytest.mark.slow  # reads 40,000 messages, in 10 s
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from proxy.core.facts.marks import Statement, fact_id, marks, marks_left, told_mark
+from palimpsest.core.facts.marks import Statement, fact_id, marks, marks_left, told_mark
 
 KEY, OTHER = b"k" * 32, b"o" * 32
 CITY = Statement(7, "user", "city", "Rome", True)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from proxy.core.facts.sentences import sentences
+from palimpsest.core.facts.sentences import sentences
 
 
 def read(text: str) -> list[str]:

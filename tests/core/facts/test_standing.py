@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import replace
 
 import pytest
+from palimpsest.core.block.fact_lines import told, with_facts
+from palimpsest.core.facts.standing import LAG_SECONDS, Telling, telling
+from palimpsest.domain import Fact, FactCategory, StandingFact, StandingFacts, Stated
 
-from proxy.core.block.fact_lines import told, with_facts
-from proxy.core.facts.standing import LAG_SECONDS, Telling, telling
-from proxy.domain import Fact, FactCategory, StandingFact, StandingFacts, Stated
 from tests.core.facts.telling import SAID_AT, fact, standing
 
 HOME = standing(fact("home", "Lisbon", occurrence=10), 1000)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from proxy.core.facts.statements import stated
+from palimpsest.core.facts.statements import stated
 
 Facts = list[tuple[str, str, str]]
 

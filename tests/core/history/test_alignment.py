@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from palimpsest.core.history.alignment import align
+from palimpsest.core.history.link_keys import flags_of
+from palimpsest.domain import Fingerprint, Head, Json, Role
+from palimpsest.wire.fingerprint import fingerprint
+from palimpsest.wire.message import read_message
 
-from proxy.core.history.alignment import align
-from proxy.core.history.link_keys import flags_of
-from proxy.domain import Fingerprint, Head, Json, Role
-from proxy.wire.fingerprint import fingerprint
-from proxy.wire.message import read_message
 from tests.core.driving import KEY, assistant, calling, prose, tool, user
 from tests.growing import exponent
 

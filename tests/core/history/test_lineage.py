@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from palimpsest.core.history.lineage import RESTORED_GONE
+from palimpsest.domain import Event, Json, Role
 
-from proxy.core.history.lineage import RESTORED_GONE
-from proxy.domain import Event, Json, Role
 from tests.core.driving import (
     Client,
     Core,

@@ -7,10 +7,10 @@ from dataclasses import replace
 import orjson
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from palimpsest.core.conversation import Lookup
+from palimpsest.core.decision import Decision
+from palimpsest.domain import Continuation, Event, Follows, Json, Query, Role
 
-from proxy.core.conversation import Lookup
-from proxy.core.decision import Decision
-from proxy.domain import Continuation, Event, Follows, Json, Query, Role
 from tests.core.driving import (
     Client,
     Core,

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import orjson
 import pytest
-
-from proxy.core.history.link_keys import (
+from palimpsest.core.history.link_keys import (
     KEPT_ECHOES,
     KEPT_PHRASES,
     LONG_CHARS,
@@ -21,10 +20,11 @@ from proxy.core.history.link_keys import (
     request_links,
     shape_of,
 )
-from proxy.domain import Chat, Event, Head, HeadFlag, Json, Lineage, LinkKind, Role, Shape, Speaker, Turn
-from proxy.wire.chat import parse
-from proxy.wire.fingerprint import fingerprint
-from proxy.wire.message import read_message
+from palimpsest.domain import Chat, Event, Head, HeadFlag, Json, Lineage, LinkKind, Role, Shape, Speaker, Turn
+from palimpsest.wire.chat import parse
+from palimpsest.wire.fingerprint import fingerprint
+from palimpsest.wire.message import read_message
+
 from tests.core.driving import KEY, assistant, calling, prose, system, tool, user
 
 SPEAKER = Speaker("one", client_ids=("client:7",))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from palimpsest.core.history.request_roles import _any_of
+from palimpsest.domain import Json, Role
 
-from proxy.core.history.request_roles import _any_of
-from proxy.domain import Json, Role
 from tests.core.driving import (
     Client,
     Core,

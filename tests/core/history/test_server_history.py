@@ -5,10 +5,9 @@ from typing import Any
 
 import orjson
 import pytest
-
-from proxy.core.history.server_history import continued, followed, inherited
-from proxy.domain import Chat, Event, Fingerprint, Head, HeadFlag, Link, LinkKind, Role, Shape
-from proxy.wire.responses import parse
+from palimpsest.core.history.server_history import continued, followed, inherited
+from palimpsest.domain import Chat, Event, Fingerprint, Head, HeadFlag, Link, LinkKind, Role, Shape
+from palimpsest.wire.responses import parse
 
 RESULT = {"type": "function_call_output", "call_id": "c1", "output": "text"}
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from palimpsest.core.history.shingles import MAX_WORDS, shingles
 
-from proxy.core.history.shingles import MAX_WORDS, shingles
 from tests.core.driving import KEY, prose
 
 SUMMARY = prose(60, "summary")

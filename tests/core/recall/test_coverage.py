@@ -2,8 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from proxy.core.recall.coverage import LostPassage, by_coverage
+from palimpsest.core.recall.coverage import LostPassage, by_coverage
 
 
 def lost(id: int, *tags: str, chars: int = 100, is_result: bool = False, tells: float = 0.0) -> LostPassage:

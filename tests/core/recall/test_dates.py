@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from proxy.core.recall.dates import MONTHS, QUESTION_CHARS, TOLD_WITHIN, periods
+from palimpsest.core.recall.dates import MONTHS, QUESTION_CHARS, TOLD_WITHIN, periods
 
 
 def at(year: int, month: int, day: int) -> float:

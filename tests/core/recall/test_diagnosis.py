@@ -1,11 +1,10 @@
 from dataclasses import replace
 
 import pytest
-
-from proxy.core.block.pressure import pressure
-from proxy.core.recall.diagnosis import diagnose, lost_occurrences, newest_question, newly_lost
-from proxy.core.recall.generosity import DEMANDS
-from proxy.domain import (
+from palimpsest.core.block.pressure import pressure
+from palimpsest.core.recall.diagnosis import diagnose, lost_occurrences, newest_question, newly_lost
+from palimpsest.core.recall.generosity import DEMANDS
+from palimpsest.domain import (
     BlockKind,
     Budget,
     Chat,
@@ -21,7 +20,7 @@ from proxy.domain import (
     Role,
     Speaker,
 )
-from proxy.settings.policy import MemoryPolicy, Policy
+from palimpsest.settings.policy import MemoryPolicy, Policy
 
 QUESTION = "Which port does the billing gateway listen on?"
 SPEAKER = Speaker("t", user="ann")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from proxy.core.recall.gaps import LOSSES, MARGIN, ProbeStage, as_json, estimate, verdict
+from palimpsest.core.recall.gaps import LOSSES, MARGIN, ProbeStage, as_json, estimate, verdict
 
 
 def test_gaps_are_shares_of_all_probes() -> None:

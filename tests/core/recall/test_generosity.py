@@ -2,8 +2,8 @@
 
 from itertools import pairwise
 
-from proxy.core.recall.generosity import DEMANDS
-from proxy.domain import BlockKind, Generosity
+from palimpsest.core.recall.generosity import DEMANDS
+from palimpsest.domain import BlockKind, Generosity
 
 
 def test_who_is_more_generous_demands_less_of_every_kind_of_block() -> None:

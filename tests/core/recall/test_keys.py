@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from proxy.core.recall.keys import (
+from palimpsest.core.recall.keys import (
     ITEM_SHARE,
     RELATED_LIFT,
     RELATED_TERMS,

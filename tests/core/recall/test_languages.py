@@ -1,9 +1,8 @@
 """The words of the languages that are known."""
 
 import pytest
-
-from proxy.core.recall import languages
-from proxy.core.recall.utterance import words
+from palimpsest.core.recall import languages
+from palimpsest.core.recall.utterance import words
 
 TABLES = ("FUNCTION", "OWN", "BACK", "SMALL", "WISH", "PARTICULAR", "GENERAL", "GO_ON")
 

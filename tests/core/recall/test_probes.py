@@ -5,9 +5,8 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-
-from proxy.core.archive.chunking import query_terms
-from proxy.core.recall.probes import CUE_WORDS, PIECE_CHARS, answers, probe
+from palimpsest.core.archive.chunking import query_terms
+from palimpsest.core.recall.probes import CUE_WORDS, PIECE_CHARS, answers, probe
 
 EXPORTER = "For the home server I decided that the metrics exporter listens on port 9417."
 

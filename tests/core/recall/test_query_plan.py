@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-
-from proxy.core.recall.query_plan import (
+from palimpsest.core.recall.query_plan import (
     MOST_QUESTIONS,
     QUESTION_CHARS,
     READ_CHARS,
@@ -16,8 +15,9 @@ from proxy.core.recall.query_plan import (
     planned,
     preferred,
 )
-from proxy.core.recall.ranking import PROBABILITY, Ranked
-from proxy.domain import Json, Plan, Teller
+from palimpsest.core.recall.ranking import PROBABILITY, Ranked
+from palimpsest.domain import Json, Plan, Teller
+
 from tests.core.shelves import shelf
 
 DAY_SECONDS = 86_400.0

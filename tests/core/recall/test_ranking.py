@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rank_bm25 import BM25Okapi
-
-from proxy.core.recall import ranking
-from proxy.core.recall.ranking import (
+from palimpsest.core.recall import ranking
+from palimpsest.core.recall.ranking import (
     NAMED_MESSAGES,
     PROBABILITY,
     REACH_CHARS,
@@ -39,6 +37,8 @@ from proxy.core.recall.ranking import (
     surroundings,
     widened,
 )
+from rank_bm25 import BM25Okapi
+
 from tests.core.shelves import NOW, axis, shelf
 
 

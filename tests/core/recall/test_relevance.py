@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from palimpsest.core.archive.chunking import query_terms, terms
+from palimpsest.core.recall.ranking import Asked, PassageTable, Ranked, Recipe, rank
+from palimpsest.core.recall.relevance import help_signals, passage_signals, relevance, tables_for
+from palimpsest.core.recall.weights import OF_SPEAKERS, OF_SPEAKERS_BY_WORDS, PLAIN, PLAIN_BY_WORDS, Tables
 
-from proxy.core.archive.chunking import query_terms, terms
-from proxy.core.recall.ranking import Asked, PassageTable, Ranked, Recipe, rank
-from proxy.core.recall.relevance import help_signals, passage_signals, relevance, tables_for
-from proxy.core.recall.weights import OF_SPEAKERS, OF_SPEAKERS_BY_WORDS, PLAIN, PLAIN_BY_WORDS, Tables
 from tests.core.shelves import NOW, axis, shelf
 
 SAID = (

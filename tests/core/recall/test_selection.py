@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from palimpsest.core.recall.selection import KEPT, OFFERED, offered, reordered
+from palimpsest.domain import Candidate, Memory
 
-from proxy.core.recall.selection import KEPT, OFFERED, offered, reordered
-from proxy.domain import Candidate, Memory
 from tests.talking import NOW
 
 

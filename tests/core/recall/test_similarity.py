@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from proxy.core.recall.similarity import EXACT_PASSAGES, LARGE_PASSAGES, Floats, Meanings, signs_of
+from palimpsest.core.recall.similarity import EXACT_PASSAGES, LARGE_PASSAGES, Floats, Meanings, signs_of
 
 DIMENSIONS = 384
 

@@ -1,9 +1,8 @@
 from dataclasses import replace
 
 import pytest
-
-from proxy.core.recall.trail import NOTES, Gap, Held, Trace, as_json, ending, stages
-from proxy.domain import Note
+from palimpsest.core.recall.trail import NOTES, Gap, Held, Trace, as_json, ending, stages
+from palimpsest.domain import Note
 
 SAID = Held(7, "user", 3, "the exporter listens on port 9417")
 WHOLE = Trace(

@@ -9,8 +9,7 @@ from statistics import mean
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from proxy.core.recall.utterance import (
+from palimpsest.core.recall.utterance import (
     PERSONAL,
     TELLING,
     WISHING,

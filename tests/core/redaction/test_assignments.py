@@ -5,8 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 
 import pytest
-
-from proxy.core.redaction.redaction import redact
+from palimpsest.core.redaction.redaction import redact
 
 MADE = "aB3dE5gH7jK9mN1pQ2rS4tU6"
 BASIC = b64encode(b"ann:" + MADE.encode()).decode()

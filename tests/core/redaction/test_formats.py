@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from palimpsest.core.redaction.formats import LONG_CHARS, Format, long_formats, short_formats
+from palimpsest.core.redaction.redaction import redact
 
-from proxy.core.redaction.formats import LONG_CHARS, Format, long_formats, short_formats
-from proxy.core.redaction.redaction import redact
 from tests.patterns import example
 
 NAMES = [f"{form.kind} {form.anchor.strip()}" for form in long_formats()]

@@ -11,9 +11,8 @@ import uuid
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-
-from proxy.core.redaction.redaction import is_withheld, redact, redacted_name
-from proxy.wire.pieces import PIECE_CHARS
+from palimpsest.core.redaction.redaction import is_withheld, redact, redacted_name
+from palimpsest.wire.pieces import PIECE_CHARS
 
 ALNUM = "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA" * 4
 HEX = hashlib.sha256(b"made up").hexdigest()
@@ -167,7 +166,7 @@ def test_no_known_key_survives_among_other_text(said: list[str]) -> None:
 
 def test_the_formats_are_compiled_when_first_needed_only() -> None:
     check = (
-        "import proxy.core.redaction.redaction, proxy.core.redaction.formats as c; "
+        "import palimpsest.core.redaction.redaction, proxy.core.redaction.formats as c; "
         "assert not c.long_formats.cache_info().misses"
     )
     subprocess.run([sys.executable, "-c", check], check=True)

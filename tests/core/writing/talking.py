@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from proxy.core.writing.information import TermStatistics
-from proxy.domain import SourceMessage
+from palimpsest.core.writing.information import TermStatistics
+from palimpsest.domain import SourceMessage
 
 
 def segment(*lines: str) -> tuple[SourceMessage, ...]:

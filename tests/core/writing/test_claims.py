@@ -1,7 +1,8 @@
-from proxy.core.writing.claims import Claim, evidence, verified, worth_most
-from proxy.core.writing.entries import cost
-from proxy.core.writing.information import TermStatistics
-from proxy.domain import Item, Span
+from palimpsest.core.writing.claims import Claim, evidence, verified, worth_most
+from palimpsest.core.writing.entries import cost
+from palimpsest.core.writing.information import TermStatistics
+from palimpsest.domain import Item, Span
+
 from tests.core.writing.talking import count, segment, statistics
 
 TALK = segment(

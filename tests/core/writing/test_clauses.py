@@ -1,6 +1,6 @@
 import pytest
+from palimpsest.core.writing.clauses import LONGEST_CHARS, READ_CHARS, clauses, is_order, joined
 
-from proxy.core.writing.clauses import LONGEST_CHARS, READ_CHARS, clauses, is_order, joined
 from tests.core.writing.talking import segment
 
 

@@ -1,4 +1,5 @@
-from proxy.core.writing.compact_items import ITEMS_A_TURN, compacted, write
+from palimpsest.core.writing.compact_items import ITEMS_A_TURN, compacted, write
+
 from tests.core.writing.talking import count, segment, statistics
 
 

@@ -1,5 +1,5 @@
-from proxy.core.writing.compression import compressed
-from proxy.core.writing.information import TermStatistics
+from palimpsest.core.writing.compression import compressed
+from palimpsest.core.writing.information import TermStatistics
 
 COMMON = TermStatistics().with_texts(["we talked about the ferry again"] * 5)
 TEXT = "So we talked about the ferry again and Orsolya did not pay 30 crowns for the varnish"

@@ -1,6 +1,5 @@
 import pytest
-
-from proxy.core.writing.cues import Kind, cues
+from palimpsest.core.writing.cues import Kind, cues
 
 
 @pytest.mark.parametrize(

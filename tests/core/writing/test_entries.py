@@ -1,5 +1,6 @@
-from proxy.core.writing.entries import ENTRY_TOKENS, LONG_CHARS, cost, share
-from proxy.domain import Item, SourceMessage
+from palimpsest.core.writing.entries import ENTRY_TOKENS, LONG_CHARS, cost, share
+from palimpsest.domain import Item, SourceMessage
+
 from tests.core.writing.talking import count
 
 

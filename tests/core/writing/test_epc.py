@@ -1,8 +1,9 @@
-from proxy.core.writing.clauses import joined
-from proxy.core.writing.cues import Kind
-from proxy.core.writing.entries import ENTRY_TOKENS, PAPER, Weights
-from proxy.core.writing.epc import Probe, Unit, units_of, utility, write
-from proxy.core.writing.information import TermStatistics
+from palimpsest.core.writing.clauses import joined
+from palimpsest.core.writing.cues import Kind
+from palimpsest.core.writing.entries import ENTRY_TOKENS, PAPER, Weights
+from palimpsest.core.writing.epc import Probe, Unit, units_of, utility, write
+from palimpsest.core.writing.information import TermStatistics
+
 from tests.core.writing.talking import count, quoted, segment, statistics
 
 TALK = segment(

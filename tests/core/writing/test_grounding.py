@@ -1,6 +1,6 @@
 import pytest
+from palimpsest.core.writing.grounding import cited, says_no_more
 
-from proxy.core.writing.grounding import cited, says_no_more
 from tests.core.writing.talking import quoted, segment
 
 TALK = segment(

@@ -1,4 +1,4 @@
-from proxy.core.writing.information import TermStatistics
+from palimpsest.core.writing.information import TermStatistics
 
 
 def test_a_rare_word_tells_more_than_a_common_one_and_a_new_one_most() -> None:

@@ -1,4 +1,5 @@
-from proxy.core.writing.lightmem3 import Buffers, batches, turns, write
+from palimpsest.core.writing.lightmem3 import Buffers, batches, turns, write
+
 from tests.core.writing.talking import count, segment, statistics
 
 LINES = [

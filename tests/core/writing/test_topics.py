@@ -1,7 +1,6 @@
 import numpy as np
-
-from proxy.core.writing.information import TermStatistics
-from proxy.core.writing.topics import boundaries, label
+from palimpsest.core.writing.information import TermStatistics
+from palimpsest.core.writing.topics import boundaries, label
 
 SHIP = ["the ferry needs paint", "paint for the ferry is dear", "the ferry and its paint", "ferry paint came today"]
 DOG = ["my dog eats fish", "the dog hates fish soup", "fish makes a dog fat", "that dog and the fish"]

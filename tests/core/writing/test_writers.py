@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from palimpsest.core.writing.entries import Write, cost
+from palimpsest.core.writing.grounding import says_no_more
+from palimpsest.core.writing.information import TermStatistics
+from palimpsest.core.writing.writers import WRITERS
+from palimpsest.domain import SourceMessage
 
-from proxy.core.writing.entries import Write, cost
-from proxy.core.writing.grounding import says_no_more
-from proxy.core.writing.information import TermStatistics
-from proxy.core.writing.writers import WRITERS
-from proxy.domain import SourceMessage
 from tests.core.writing.talking import count, quoted, segment, statistics
 from tests.examples import examples
 

@@ -8,27 +8,27 @@ from typing import Any
 from urllib.parse import unquote
 
 import orjson
+from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.domain import Candidate, Memory, Query, Recalled
+from palimpsest.edge.access import Access
+from palimpsest.edge.admin.late import LateApplication
+from palimpsest.edge.admin.probe_routes import ProbeRoutes, Readying
+from palimpsest.edge.admin.routes import Parts, admin_api
+from palimpsest.memory.consolidation import Consolidator
+from palimpsest.memory.facts import Facts
+from palimpsest.memory.forgetting import Forgetting
+from palimpsest.memory.policy_reload import PolicyReload
+from palimpsest.memory.retention import Sweeper
+from palimpsest.memory.retiring import Retiring
+from palimpsest.memory.service import MemoryState
+from palimpsest.metrics import Metrics
+from palimpsest.settings.policy import KeyPolicy, Policy, RetentionPolicy
+from palimpsest.settings.source import NO_SOURCE
+from palimpsest.store.database import Database
+from palimpsest.store.journal import Journal
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from proxy.core.caller.proxy_keys import ProxyKeys
-from proxy.domain import Candidate, Memory, Query, Recalled
-from proxy.edge.access import Access
-from proxy.edge.admin.late import LateApplication
-from proxy.edge.admin.probe_routes import ProbeRoutes, Readying
-from proxy.edge.admin.routes import Parts, admin_api
-from proxy.memory.consolidation import Consolidator
-from proxy.memory.facts import Facts
-from proxy.memory.forgetting import Forgetting
-from proxy.memory.policy_reload import PolicyReload
-from proxy.memory.retention import Sweeper
-from proxy.memory.retiring import Retiring
-from proxy.memory.service import MemoryState
-from proxy.metrics import Metrics
-from proxy.settings.policy import KeyPolicy, Policy, RetentionPolicy
-from proxy.settings.source import NO_SOURCE
-from proxy.store.database import Database
-from proxy.store.journal import Journal
 from tests.remembered import WordEmbedder
 from tests.talking import NOW, Talk
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from palimpsest.store.database import Database
 
-from proxy.store.database import Database
 from tests.databases import copied, database_file
 from tests.edge.admin.asking import AT_HOME, House, two_tenants
 

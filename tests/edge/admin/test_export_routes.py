@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from proxy.memory.exporting import export
-from proxy.store.transcript import Selection
+from palimpsest.memory.exporting import export
+from palimpsest.store.transcript import Selection
+
 from tests.edge.admin.asking import ACME, House
 
 

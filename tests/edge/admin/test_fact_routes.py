@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from palimpsest.settings.policy import Policy
 
-from proxy.settings.policy import Policy
 from tests.edge.admin.asking import ACME, ADMIN, House
 from tests.talking import NOW
 

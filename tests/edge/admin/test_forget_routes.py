@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from palimpsest.core.archive.receipt import is_genuine
 
-from proxy.core.archive.receipt import is_genuine
 from tests.edge.admin.asking import ACME, SECRET, House
 from tests.talking import Talk
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from proxy.store.probes import save
+from palimpsest.store.probes import save
+
 from tests.edge.admin.asking import ACME, House
 from tests.talking import NOW
 

@@ -11,17 +11,17 @@ from urllib.parse import quote, urlencode
 
 import orjson
 import pytest
+from palimpsest.core.caller.proxy_keys import ProxyKeys, digest_of
+from palimpsest.domain import ProxyKey
+from palimpsest.edge.access import Access
+from palimpsest.edge.admin.guard import Guard, PathEndpoint
+from palimpsest.edge.admin.operation import PREFIX, Call, Nothing, OfTenant, Operation
+from palimpsest.edge.admin.routes import all_operations
+from palimpsest.settings.policy import FactsPolicy, Policy
+from palimpsest.store import consolidations
+from palimpsest.store.database import Database
 from starlette.responses import Response, StreamingResponse
 
-from proxy.core.caller.proxy_keys import ProxyKeys, digest_of
-from proxy.domain import ProxyKey
-from proxy.edge.access import Access
-from proxy.edge.admin.guard import Guard, PathEndpoint
-from proxy.edge.admin.operation import PREFIX, Call, Nothing, OfTenant, Operation
-from proxy.edge.admin.routes import all_operations
-from proxy.settings.policy import FactsPolicy, Policy
-from proxy.store import consolidations
-from proxy.store.database import Database
 from tests.edge.admin.asking import ACME, AT_HOME, LOCAL, House
 from tests.talking import NOW, Talk
 

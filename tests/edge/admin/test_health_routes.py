@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from proxy.memory.service import MemoryState
+from palimpsest.memory.service import MemoryState
+
 from tests.edge.admin.asking import ACME, ADMIN, House
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 import pytest
+from palimpsest.edge.admin.openapi import document
+from palimpsest.edge.admin.operation import PREFIX
+from palimpsest.edge.admin.routes import all_operations
 
-from proxy.edge.admin.openapi import document
-from proxy.edge.admin.operation import PREFIX
-from proxy.edge.admin.routes import all_operations
 from tests.edge.admin.asking import ACME, House
 from tests.running import ROOT
 
@@ -80,7 +80,7 @@ async def test_it_is_served_to_whoever_has_a_key(house: House) -> None:
 
 
 def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
-    from proxy.commands.cli import main
+    from palimpsest.commands.cli import main
 
     assert main(["openapi"]) == 0
     assert orjson.loads(capsys.readouterr().out) == orjson.loads(orjson.dumps(DOCUMENT))

@@ -16,13 +16,13 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from palimpsest.edge.admin.openapi import document
+from palimpsest.edge.admin.routes import all_operations
+from palimpsest.scripted import ScriptedUpstream
+from palimpsest.store.data_dir import DATABASE_FILE
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 
-from proxy.edge.admin.openapi import document
-from proxy.edge.admin.routes import all_operations
-from proxy.scripted import ScriptedUpstream
-from proxy.store.data_dir import DATABASE_FILE
 from tests.running import Conversation, Proxy, request, until, upstream_on_a_thread
 
 pytestmark = pytest.mark.slow

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import orjson
+from palimpsest.settings.policy import KeyPolicy, Policy, TenantPolicy, UpstreamPolicy
 
-from proxy.settings.policy import KeyPolicy, Policy, TenantPolicy, UpstreamPolicy
 from tests.edge.admin.asking import ACME, House
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from palimpsest.edge.access import Access
+from palimpsest.memory.service import MemoryState
+from palimpsest.store.database import Database
 
-from proxy.edge.access import Access
-from proxy.memory.service import MemoryState
-from proxy.store.database import Database
 from tests.edge.admin.asking import ACME, ADMIN, LOCAL, PUBLIC, House
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from proxy.settings.policy import RetentionPolicy
+from palimpsest.settings.policy import RetentionPolicy
+
 from tests.edge.admin.asking import ACME, House
 
 

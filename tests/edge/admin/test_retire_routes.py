@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from palimpsest.core.archive.receipt import is_genuine
 
-from proxy.core.archive.receipt import is_genuine
 from tests.edge.admin.asking import ACME, SECRET, House
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 import pytest
+from palimpsest.scripted import ScriptedUpstream
 
-from proxy.scripted import ScriptedUpstream
 from tests.running import ROOT, Conversation, Proxy, request, until, upstream_on_a_thread
 
 pytestmark = pytest.mark.slow
@@ -56,7 +56,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
             "$PALIMPSEST_ADMIN_TOKEN": "t0ken",
             "c-5b0c": home,
             "Y29udmVyc2F0aW9ucy40": page["next"],
-            "palimpsest openapi": f"{sys.executable} -m proxy openapi",
+            "palimpsest openapi": f"{sys.executable} -m palimpsest openapi",
         }
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from palimpsest.domain import Memory, Reach
+from palimpsest.store.database import Database
 
-from proxy.domain import Memory, Reach
-from proxy.store.database import Database
 from tests.edge.admin.asking import ACME, AT_HOME, LOCAL, House
 from tests.talking import NOW
 

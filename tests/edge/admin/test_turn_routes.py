@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from palimpsest.domain import Block, BlockKind
 
-from proxy.domain import Block, BlockKind
 from tests.edge.admin.asking import ACME, House
 from tests.talking import Talk
 

@@ -6,9 +6,9 @@ from argparse import Namespace
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from proxy.domain import Json
-from proxy.evaluation import model as models
-from proxy.scripted import ScriptedUpstream
+from palimpsest.domain import Json
+from palimpsest.evaluation import model as models
+from palimpsest.scripted import ScriptedUpstream
 
 
 @asynccontextmanager

@@ -1,5 +1,6 @@
-from proxy.evaluation.baselines.chunks import CHUNK_TOKENS, ENCODING, token_chunks
-from proxy.tokens.counter import encoder
+from palimpsest.evaluation.baselines.chunks import CHUNK_TOKENS, ENCODING, token_chunks
+from palimpsest.tokens.counter import encoder
+
 from tests.evaluation.told import told
 
 

@@ -1,4 +1,5 @@
-from proxy.evaluation.baselines.epc import Epc, Unit, chosen, merged, utility
+from palimpsest.evaluation.baselines.epc import Epc, Unit, chosen, merged, utility
+
 from tests.evaluation.baselines.asking import asking
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder

@@ -1,8 +1,8 @@
 """What every baseline must do, whichever it is."""
 
 import pytest
+from palimpsest.evaluation.baselines.known import BASELINES
 
-from proxy.evaluation.baselines.known import BASELINES
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
 

@@ -1,4 +1,5 @@
-from proxy.evaluation.baselines.lantern import Lantern, LanternWithChunks
+from palimpsest.evaluation.baselines.lantern import Lantern, LanternWithChunks
+
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
 

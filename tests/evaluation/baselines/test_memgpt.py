@@ -1,4 +1,5 @@
-from proxy.evaluation.baselines.memgpt import BATCH_TURNS, MemGpt
+from palimpsest.evaluation.baselines.memgpt import BATCH_TURNS, MemGpt
+
 from tests.evaluation.baselines.asking import asking
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder

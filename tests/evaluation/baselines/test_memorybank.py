@@ -1,4 +1,5 @@
-from proxy.evaluation.baselines.memorybank import MemoryBank
+from palimpsest.evaluation.baselines.memorybank import MemoryBank
+
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder
 

@@ -1,7 +1,8 @@
 from dataclasses import replace
 
-from proxy.evaluation.baselines.summary import SEGMENT_CHARS, Summary, segments
-from proxy.evaluation.datasets import Conversation
+from palimpsest.evaluation.baselines.summary import SEGMENT_CHARS, Summary, segments
+from palimpsest.evaluation.datasets import Conversation
+
 from tests.evaluation.baselines.asking import asking
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proxy.domain import Json
+from palimpsest.domain import Json
 
 SECRET = "the secret of the databases of earlier versions"
 KEY = "sk-of-an-earlier-version"  # no credential of any provider

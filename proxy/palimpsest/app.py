@@ -1,0 +1,325 @@
+"""
+The app: the only place that joins ports to adapters, opens them, and closes them again.
+
+Forwarding (`Upstreams`) and memory (`MemoryService`) meet in the pipeline alone: the app starts, and forwards, whatever
+is wrong with memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+
+import structlog
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute, Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from palimpsest import logs
+from palimpsest.core.caller.client_table import read_signals
+from palimpsest.core.caller.identity import tenant_key
+from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.edge.access import Access
+from palimpsest.edge.admin.late import LateApplication
+from palimpsest.edge.admin.probe_routes import ProbeRoutes, Readying
+from palimpsest.edge.draining import ClosingAnswers, Draining
+from palimpsest.edge.generations import Generation, Generations
+from palimpsest.edge.hangup import on_hangup
+from palimpsest.edge.key_limits import KeyLimits
+from palimpsest.edge.provider_state import ProviderState
+from palimpsest.edge.proxy_routes import ProxyRoutes
+from palimpsest.edge.request_id import LabelledAnswers
+from palimpsest.edge.self_description import self_description
+from palimpsest.edge.web_pages import PageGuard, WebPages
+from palimpsest.mcp import PATH as MCP_PATH
+from palimpsest.mcp.endpoint import McpEndpoint
+from palimpsest.mcp.fact_tools import FactTools
+from palimpsest.mcp.speakers import Speakers
+from palimpsest.mcp.tools import MemoryTools
+from palimpsest.memory.policy_reload import PolicyReload
+from palimpsest.memory.proxy_keys import KnownKeys
+from palimpsest.memory.service import MemoryService
+from palimpsest.memory.switches import KnownSwitches
+from palimpsest.metrics import Metrics
+from palimpsest.pipeline import Pipeline
+from palimpsest.ports import Tracer
+from palimpsest.settings import load
+from palimpsest.settings.policy import FACT_TOOLS, Policy
+from palimpsest.settings.source import Source
+from palimpsest.settings.source import handed_over as handed_over_source
+from palimpsest.store import changes
+from palimpsest.store.secret import load_secret
+from palimpsest.store.switches import EVERYBODY
+from palimpsest.tracing import tracer_of
+from palimpsest.upstream.dispatcher import Upstreams
+from palimpsest.upstream.via_litellm import Apart
+
+EXPIRY_SECONDS = 0.5  # between looks whether a key has expired
+OWN_PATHS = ("/livez", "/healthz", "/readyz", "/metrics", "/memory")
+
+# After this a thread that reads long texts for the archive gives way to requests. At Python's own 5 ms deciding on one
+# took 17 ms beside such a thread, now 7; what many threads cost together stays the same.
+SWITCH_SECONDS = 0.0005
+
+GC_OBJECTS = 10_000  # made since the last look for garbage: a turn makes a thousand, nearly all of them free themselves
+
+log = structlog.get_logger()
+
+
+def create_app(
+    policy: Policy | None = None,
+    environment: Mapping[str, str] = os.environ,
+    source: Source | None = None,
+    tracer: Tracer | None = None,
+    archives_apart: bool = False,
+) -> ASGIApp:
+    """
+    The whole proxy as one ASGI application.
+
+    Args:
+        policy: None: what file and environment say.
+        environment: holds the keys and tokens that the policy names.
+        source: what the policy is read from anew; None: what the start handed over.
+        tracer: None: the one that the environment asks for, if it does.
+        archives_apart: whether turns are written and indexed by a process of its own, which requests do not feel.
+
+    Raises:
+        PolicyError: a setting is wrong, or a secret that it names is not there.
+    """
+    return _Proxy(
+        policy or load.handed_over(environment),
+        environment,
+        source or handed_over_source(environment),
+        tracer or tracer_of(environment),
+        archives_apart,
+    ).application()
+
+
+class _SharedUpstreams:
+    """Upstreams that several generations use; closed behind the last of them."""
+
+    def __init__(self, upstreams: Upstreams) -> None:
+        self.upstreams = upstreams
+        self.users = 0
+
+    async def release(self) -> None:
+        self.users -= 1
+        if not self.users:
+            await self.upstreams.__aexit__(None, None, None)
+
+
+class _Proxy:
+    """What lives as long as the process, and the making of what is built anew with each policy."""
+
+    def __init__(
+        self, policy: Policy, environment: Mapping[str, str], source: Source, tracer: Tracer, archives_apart: bool
+    ) -> None:
+        self._environment = environment
+        self._tracer = tracer
+        self._secret = load_secret(policy.data, environment)
+        self._signals = read_signals(load.read_yaml(load.shipped("clients.yaml")))
+        self._metrics = Metrics()
+        self._litellm = Apart()
+        self._memory = MemoryService(
+            *(policy, self._secret, self._metrics),
+            tracer=tracer,
+            environment=environment,
+            apart=self._litellm,
+            archives_apart=archives_apart,
+        )
+        self._draining = Draining(policy.listen.drain_seconds)
+        self._upstreams = self._upstreams_of(policy)
+        self._keys = KnownKeys(self._memory.database, time.time)
+        self._switches = KnownSwitches(self._memory.database)
+        self._reload = PolicyReload(
+            *(source, environment, policy, self._apply, self._memory.database, self._metrics, time.time)
+        )
+        self._generations = Generations(self._generation(policy, 0))
+        self._memory.concerns.append(lambda: self._reload.trouble)
+        self._memory.concerns.append(lambda: self._switches.trouble)
+        for counter, listen in (
+            (changes.KEYS, self._learn_keys),
+            (changes.SWITCHES, self._learn_switches),
+            (changes.POLICY, self._reload.agree),
+        ):
+            self._memory.follower.listen(counter, counter, listen)
+
+    def application(self) -> ASGIApp:
+        """The newest generation, and the life of all of them."""
+        answers = ClosingAnswers(self._generations, self._draining)
+        return _Front(("lifespan",), Starlette(lifespan=lambda _app: self._life()), answers)
+
+    @asynccontextmanager
+    async def _life(self) -> AsyncIterator[None]:
+        memory = self._memory
+        async with AsyncExitStack() as opened:
+            opened.push(_say_why)
+            opened.push_async_callback(self._tracer.close)
+            opened.push_async_callback(self._litellm.close)
+            await self._upstreams.upstreams.__aenter__()
+            opened.push_async_callback(self._generations.close)
+            opened.push_async_callback(memory.close)
+            await memory.open()
+            memory.supervisor.start("reload", self._reload.watch)
+            memory.supervisor.start("expiry", self._watch_expiry)
+            gc.collect()
+            sys.setswitchinterval(SWITCH_SECONDS)
+            gc.set_threshold(GC_OBJECTS)
+            gc.freeze()  # what is loaded by now stays: looking through it again and again stops every request for 50 ms
+            opened.enter_context(self._draining.before_stop())
+            opened.enter_context(on_hangup(self._reload.reload))
+            yield
+
+    async def _learn_keys(self) -> None:
+        await self._keys.learn()
+        self._renew()
+
+    async def _learn_switches(self) -> None:
+        before = self._switches.off_for
+        await self._switches.learn()
+        self._metrics.gauge("memory_switched_off", EVERYBODY in self._switches.off_for)
+        self._metrics.gauge("tenants_switched_off", len(self._switches.off_for - {EVERYBODY}))
+        if self._switches.off_for != before:
+            log.info("memory was switched", reason=self._switches.trouble or "on for everybody")
+            self._renew()
+
+    async def _watch_expiry(self) -> None:
+        """Take keys out of use when their time is over; forever."""
+        while True:
+            if self._keys.opening().keys() != self._opening:
+                self._renew()
+            await asyncio.sleep(EXPIRY_SECONDS)
+
+    def _renew(self) -> None:
+        """Requests that begin from now on go by the keys and switches that are known now."""
+        self._generations.replace(self._generation(self._reload.policy, self._reload.number))
+
+    async def _apply(self, policy: Policy, number: int) -> None:
+        """Put a policy into force: requests that begin from now on go by it."""
+        before, upstreams = self._reload.policy, self._upstreams
+        load.admin_token(self._environment)  # refused before anything has changed
+        async with AsyncExitStack() as undone:
+            if (policy.upstreams, policy.tenants.keys) != (before.upstreams, before.tenants.keys):
+                upstreams = self._upstreams_of(policy)
+                await undone.enter_async_context(upstreams.upstreams)
+            await self._memory.apply(policy)
+            undone.pop_all()
+        if policy.log != before.log:
+            logs.configure(policy.log)
+        self._upstreams = upstreams
+        self._generations.replace(self._generation(policy, number))
+
+    def _upstreams_of(self, policy: Policy) -> _SharedUpstreams:
+        keyring = ProxyKeys(load.proxy_keys(policy, self._environment))
+        return _SharedUpstreams(Upstreams(policy.upstreams, self._environment, keyring, self._litellm, self._tracer))
+
+    def _generation(self, policy: Policy, number: int) -> Generation:
+        """All that a request needs and that a policy may change."""
+        memory, metrics, shared = self._memory, self._metrics, self._upstreams
+        made = self._keys.opening()
+        self._opening = made.keys()
+        keyring = ProxyKeys(
+            load.proxy_keys(policy, self._environment),
+            made,
+            is_required=policy.tenants.require_key,
+            is_complete=self._keys.are_read,
+        )
+        pipeline = Pipeline(
+            *(policy, self._signals, self._secret, keyring, memory, metrics, time.time, number),
+            off_for=self._switches.off_for,
+            tracer=self._tracer,
+        )
+        is_shared = _share_an_account(policy, keyring) and not policy.tenants.share_provider_state
+        state = ProviderState(memory.journal, keyring, self._secret) if is_shared else None
+        proxied = ProxyRoutes(
+            *(policy, pipeline, shared.upstreams, keyring, state, metrics.response),
+            tracer=self._tracer,
+            limits=KeyLimits(self._signals),
+        )
+        pages = WebPages(policy.listen, has_keys=keyring.is_required, hostname=socket.gethostname())
+        own = LabelledAnswers(Router(self._own_routes(policy, keyring)))
+        mcp = self._mcp(policy, keyring)
+        shared.users += 1
+
+        async def close() -> None:
+            await mcp.close()
+            await pipeline.settle()
+            await shared.release()
+
+        front = _Front(OWN_PATHS, own, _Front((MCP_PATH,), mcp, proxied) if policy.mcp.enabled else proxied)
+        app = PageGuard(front, pages, metrics.refused)
+        return Generation(app, pipeline.close, close)
+
+    def _mcp(self, policy: Policy, keyring: ProxyKeys) -> McpEndpoint:
+        """Memory as tools."""
+        memory = self._memory
+        parts = (memory.database, memory.recall, memory.forgetting, policy, self._secret, time.time)
+        speakers = Speakers(policy, self._signals, keyring, self._secret)
+        facts = FactTools(memory.facts, policy, self._switches.off_for)
+        names = [name for name in policy.mcp.tools if policy.facts.is_on or name not in FACT_TOOLS]
+        return McpEndpoint(MemoryTools(*parts), facts, names, speakers.of)
+
+    def _own_routes(self, policy: Policy, keyring: ProxyKeys) -> list[BaseRoute]:
+        """The proxy's own endpoints."""
+        access = Access(load.admin_token(self._environment), keyring, policy.listen.is_loopback)
+        readying = Readying(self._memory.state, lambda: self._draining.has_begun)
+        probes = ProbeRoutes(readying, self._metrics, access, self_description(policy, self._environment))
+        api = LateApplication(partial(self._admin_api, policy, access, readying))
+        return [*probes.routes(), Route("/memory{rest:anything}", api)]
+
+    def _admin_api(self, policy: Policy, access: Access, readying: Readying) -> ASGIApp:
+        """The API under /memory."""
+        from palimpsest.edge.admin.routes import Parts, admin_api  # late: a start need not wait for it
+
+        memory = self._memory
+        parts = Parts(
+            database=memory.database,
+            journal=memory.journal,
+            retriever=memory.recall,
+            facts=memory.facts,
+            forgetting=memory.forgetting,
+            retiring=memory.retiring,
+            sweeper=memory.sweeper,
+            consolidator=memory.consolidator,
+            readying=readying,
+            policies=self._reload,
+            clock=time.time,
+            key_of=partial(tenant_key, self._secret),
+            default_tenant=f"static:{policy.tenants.static}" if policy.tenants.static else "",
+        )
+        return admin_api(parts, access)
+
+
+def _share_an_account(policy: Policy, keyring: ProxyKeys) -> bool:
+    """Whether several tenants use a credential of the proxy's own; callers without a key are one more."""
+    is_held = any(upstream.auth == "held" for upstream in policy.upstreams)
+    anonymous = 0 if keyring.is_required or not keyring else 1
+    return is_held and len(keyring.tenants) + anonymous > 1
+
+
+class _Front:
+    """An ASGI application that serves some paths, or kinds of connection, and hands everything else on."""
+
+    def __init__(self, own: tuple[str, ...], served: ASGIApp, others: ASGIApp) -> None:
+        self._own = own
+        self._served = served
+        self._others = others
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", scope["type"])
+        # most are for nobody here, and that is said by one comparison
+        is_own = path.startswith(self._own) and any(path == own or path.startswith(own + "/") for own in self._own)
+        await (self._served if is_own else self._others)(scope, receive, send)
+
+
+def _say_why(_kind: object, failure: BaseException | None, _trace: object) -> None:
+    """Log what ends the app: the log keeps only the first line of uvicorn's own report, which says nothing."""
+    if isinstance(failure, Exception):
+        log.error("the proxy cannot start, or cannot stop as it should", exc_info=failure)

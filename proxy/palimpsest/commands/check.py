@@ -1,0 +1,66 @@
+"""
+`palimpsest check`: whether all that is stored agrees, and the repair of what is derived.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from palimpsest import terminal
+from palimpsest.commands.arguments import DONE, FAILED, Command, policy_flags, quiet_policy
+from palimpsest.errors import MemoryFault
+
+if TYPE_CHECKING:
+    from palimpsest.store.consistency import Examination
+
+
+def add_command(command: Command) -> None:
+    """Add it to the command line."""
+    parser = command("check", _check, "Check that the journal and all that is derived from it agree.")
+    parser.add_argument("--repair", action="store_true", help="make again from the journal what is wrong")
+    policy_flags(parser)
+
+
+def _check(given: argparse.Namespace) -> int:
+    from palimpsest.store.data_dir import DATABASE_FILE
+
+    policy = quiet_policy(given)
+    path = policy.data / DATABASE_FILE
+    if not path.exists():
+        raise MemoryFault(f"examining {path}: it does not exist yet; --data names another folder")
+    with Console(stderr=True).status("opening") as status:
+
+        async def run() -> tuple[Examination, bool]:
+            from palimpsest.memory.checking import check, repair
+
+            found = await check(path, lambda doing: status.update(f"examining {doing}"))
+            if not (given.repair and found.findings):
+                return found, False
+            _tell(found)
+            await repair(path, found, time.time, lambda doing: status.update(f"repairing {doing}"))
+            return await check(path, lambda doing: status.update(f"examining {doing} again")), True
+
+        found, was_repaired = asyncio.run(run())
+    if was_repaired:
+        terminal.console().print("\nafter the repair:")
+    _tell(found)
+    if was_repaired and not found.findings:
+        terminal.console().print("vectors are made again by a running proxy, or palimpsest index")
+    return FAILED if found.findings else DONE
+
+
+def _tell(found: Examination) -> None:
+    out = terminal.console()
+    for finding in found.findings:
+        out.print(terminal.safe(f"{finding.count:,} {finding.words}"))
+    for repair in dict.fromkeys(finding.repair for finding in found.findings):
+        out.print(terminal.safe(f"  --repair: {repair.value}" if repair.name != "NONE" else f"  {repair.value}"))
+    if not found.findings:
+        out.print(f"{found.conversations:,} conversations, {found.turns:,} turns, {found.messages:,} messages: fine")
+    if found.note:
+        out.print(found.note)

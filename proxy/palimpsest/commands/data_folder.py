@@ -1,0 +1,33 @@
+"""
+The database of a data folder, for commands that need nothing else of it. A proxy may run on it meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from palimpsest.settings.policy import Policy
+from palimpsest.store.data_dir import DATABASE_FILE, make_folder
+from palimpsest.store.database import Database
+from palimpsest.store.secret import load_secret
+
+
+@asynccontextmanager
+async def database_of(policy: Policy) -> AsyncIterator[Database]:
+    """
+    The database of `policy.data`, made where there is none yet.
+
+    Raises:
+        MemoryFault: it cannot be opened.
+        PolicyError: the folder cannot be used.
+    """
+    make_folder(policy.data)
+    load_secret(policy.data, os.environ)  # a database without one would look as if it had been lost
+    database = Database(policy.data / DATABASE_FILE, policy.archive.synchronous)
+    try:
+        await database.open()
+        yield database
+    finally:
+        await database.close()

@@ -1,0 +1,108 @@
+"""
+Checks of the data folder: its permissions, the secret, the database, and free space.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from palimpsest.commands.doctor.finding import Finding, failed, ok, refusal, warning
+from palimpsest.errors import MemoryFault, PolicyError
+from palimpsest.settings.policy import Policy
+from palimpsest.store.data_dir import DATABASE_FILE, FOLDER_MODE, refuse_network_file_system
+from palimpsest.store.database import Database
+from palimpsest.store.schema import MIGRATIONS
+from palimpsest.store.secret import FILE_NAME, SECRET_ENV, load_secret
+from palimpsest.store.stats import count
+from palimpsest.store.switches import EVERYBODY, switched_off
+
+MEGABYTE = 1_000_000
+LOW_BYTES = 500 * MEGABYTE  # some weeks of one person's work
+LEAST_BYTES = 50 * MEGABYTE  # the log alone may reach 16 MB before it is moved into the file
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def folder(data: Path, mounts: str | None = None) -> Finding:
+    """Whether the proxy can write there and nobody else can read it; `mounts`: see `store/data_dir.py`."""
+    check = "data folder"
+    try:
+        refuse_network_file_system(data, mounts)
+    except PolicyError as error:
+        return refusal(check, error)
+    place = _existing(data)
+    if not place.is_dir():
+        return failed(check, f"{place} is a file, so {data} cannot be a folder", "choose another --data")
+    try:
+        TemporaryFile(dir=place).close()
+    except OSError as cause:
+        reason = (cause.strerror or str(cause)).lower()
+        return failed(check, f"cannot write to {place}: {reason}", "change its permissions, or choose another --data")
+    if place != data:
+        return ok(check, f"{data} does not exist yet; the first start creates it")
+    if stat.S_IMODE(data.stat().st_mode) & _OTHERS:
+        return warning(check, f"other users can read {data}", f"chmod {FOLDER_MODE:o} {data}")
+    return ok(check, str(data))
+
+
+def space(data: Path) -> Finding:
+    """Whether there is enough free space."""
+    place = _existing(data)
+    free = shutil.disk_usage(place).free
+    found = f"{free / MEGABYTE:,.0f} MB free at {place}"
+    if free < LEAST_BYTES:
+        return failed("free space", found, "free some space: what cannot be written is not remembered")
+    if free < LOW_BYTES:
+        return warning("free space", found, "make room soon")
+    return ok("free space", found)
+
+
+def secret(data: Path, environment: Mapping[str, str]) -> Finding:
+    """Whether the secret is there that keys all stored hashes."""
+    file, check = data / FILE_NAME, "secret"
+    if not environment.get(SECRET_ENV) and not file.exists():
+        if (data / DATABASE_FILE).exists():
+            advice = f"restore it from a backup, or set {SECRET_ENV}; with a new one nothing that is stored is found"
+            return failed(check, f"{file} is missing, and {DATABASE_FILE} was written with it", advice)
+        return ok(check, "does not exist yet; the first start creates it")
+    try:
+        load_secret(data, environment)
+    except PolicyError as error:
+        return refusal(check, error)
+    return ok(check, SECRET_ENV if environment.get(SECRET_ENV) else str(file))
+
+
+async def store(policy: Policy) -> Finding:
+    """Whether the database can be opened, and has a version that is known."""
+    database = Database(policy.data / DATABASE_FILE, policy.archive.synchronous)
+    if not database.path.exists():
+        return ok("store", f"{database.path} does not exist yet; the first start creates it")
+    was_open_to_others = bool(stat.S_IMODE(database.path.stat().st_mode) & _OTHERS)  # opening it changes that
+    try:
+        await database.open()
+        conversations, turns = await database.ask(lambda ask: (count(ask, "conversations"), count(ask, "turns")))
+        off = await database.ask(switched_off)
+    except (MemoryFault, PolicyError) as error:
+        return refusal("store", error)
+    finally:
+        await database.close()
+    size = database.path.stat().st_size / MEGABYTE
+    if was_open_to_others:
+        return warning("store", f"others could read {database.path}", "nothing; the permissions were changed just now")
+    if off:
+        whose = ", ".join(one.tenant or "everybody" for one in off)
+        reasons = "; ".join(one.reason for one in off if one.reason)
+        found = f"memory is switched off for {whose}" + (f": {reasons}" if reasons else "")
+        return warning("store", found, f"palimpsest enable{'' if off[0].tenant == EVERYBODY else ' --tenant NAME'}")
+    found = f"version {len(MIGRATIONS)}, {conversations:,} conversations, {turns:,} turns, {size:,.1f} MB"
+    return ok("store", found)
+
+
+def _existing(path: Path) -> Path:
+    """The path, or the nearest folder above it that exists."""
+    return next(place for place in (path, *path.parents, Path()) if os.path.lexists(place))

@@ -1,0 +1,37 @@
+"""
+The examination: all checks in order, from what a start needs to what memory needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from palimpsest.commands.doctor import disk, machine, providers
+from palimpsest.commands.doctor.finding import Finding, ok
+from palimpsest.ports import Clock
+from palimpsest.settings import load
+from palimpsest.settings.policy import Policy
+
+
+async def examine(policy: Policy, environment: Mapping[str, str], clock: Clock) -> list[Finding]:
+    """
+    All findings.
+
+    Args:
+        policy: settings that are fine; those that are not never become one.
+        environment: holds the credentials to be tried.
+    """
+    changed = len(load.changes(policy))
+    said = f"{changed} differ from the defaults: palimpsest check-config lists them" if changed else "the defaults"
+    return [
+        ok("settings", said),
+        disk.folder(policy.data),
+        disk.space(policy.data),
+        disk.secret(policy.data, environment),
+        await disk.store(policy),
+        machine.model(policy.model),
+        machine.tokenizers(),
+        machine.port(policy),
+        machine.admin_token(policy, environment),
+        *await providers.upstreams(policy, environment, clock),
+    ]

@@ -1,0 +1,163 @@
+"""
+Checks of the upstreams: whether each can be reached, accepts its credential, and agrees on the time.
+
+A list of models is asked for, once with the credential and, where that works, once without: some providers show it to
+everybody, and it then says nothing about a credential. Nothing that an upstream says is repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from importlib.util import find_spec
+from typing import Any
+
+import orjson
+
+from palimpsest.commands.detect import own_base
+from palimpsest.commands.doctor.finding import Finding, failed, ok, warning
+from palimpsest.domain import RawHeaders
+from palimpsest.errors import UpstreamUnreachable
+from palimpsest.ports import Clock
+from palimpsest.settings.policy import Policy, UpstreamPolicy
+from palimpsest.upstream.passthrough import Passthrough
+
+LIST_PATH = "/v1/models"
+PATIENCE_SECONDS = 10.0  # a provider that needs longer for its list is not well
+CLOCK_WARNING_SECONDS = 60.0  # more than a slow answer explains; recalled memories carry dates
+CLOCK_FAILED_SECONDS = 3600.0  # "yesterday" becomes the wrong day, and certificates expire or are not yet valid
+ANTHROPIC_VERSION = (b"anthropic-version", b"2023-06-01")  # the API demands one; there is no newer
+
+KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "any": "OPENAI_API_KEY"}
+"""By wire, the variable in which clients keep the credential that they send."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelListAnswer:
+    """An upstream's answer to a request for its models."""
+
+    status: int
+    models: int | None  # None: it is no list
+    date: str
+
+
+async def upstreams(policy: Policy, environment: Mapping[str, str], clock: Clock) -> list[Finding]:
+    """One finding for each upstream, and one for the clock."""
+    asked = [upstream for upstream in policy.upstreams if not upstream.litellm]
+    credentials = [_credential(upstream, policy, environment) for upstream in asked]
+    async with Passthrough([_plain(upstream) for upstream in asked], environment) as way:
+        each = await asyncio.gather(
+            *(_examined(way, upstream, *credential) for upstream, credential in zip(asked, credentials, strict=True))
+        )
+        now = clock()
+    told = [finding for finding, _ in each] + [_litellm(u, environment) for u in policy.upstreams if u.litellm]
+    return [*told, _clock([date for _, date in each if date], now)]
+
+
+def _plain(upstream: UpstreamPolicy) -> UpstreamPolicy:
+    """The same upstream without a credential of its own; credentials are added here."""
+    return upstream.model_copy(update={"auth": "forward", "key_env": ""})
+
+
+async def _examined(
+    way: Passthrough, upstream: UpstreamPolicy, variable: str, credential: RawHeaders
+) -> tuple[Finding, str]:
+    """The finding, and the date in the upstream's answer."""
+    check = f"upstream {upstream.name}"
+    try:
+        told = await _ask(way, upstream, credential)
+        is_public = bool(credential) and told.models is not None and (await _ask(way, upstream, [])).models is not None
+    except UpstreamUnreachable as error:
+        reason = str(error).partition("; ")[0].partition(": ")[2]
+        return failed(
+            check, f"{upstream.url}: {reason}", "check upstreams.url, the network, and whether the server is running"
+        ), ""
+    return _judged(check, upstream, told, variable, is_public), told.date
+
+
+def _judged(check: str, upstream: UpstreamPolicy, told: ModelListAnswer, variable: str, is_public: bool) -> Finding:
+    status = f"{told.status} {HTTPStatus(told.status).phrase}" if told.status in list(HTTPStatus) else str(told.status)
+    answered = f"{upstream.url} answers {LIST_PATH}"
+    if told.models is not None:
+        if is_public or not variable:
+            return ok(check, f"{answered} with {told.models} models, without a credential, so none could be tried")
+        return ok(check, f"{answered} with {told.models} models, and takes {variable}")
+    if told.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        if variable:
+            return failed(check, f"{upstream.url} refuses {variable} ({status})", f"put a valid key into {variable}")
+        return ok(check, f"{upstream.url} can be reached and wants a credential, but the environment has none for it")
+    if HTTPStatus.MULTIPLE_CHOICES <= told.status < HTTPStatus.BAD_REQUEST:
+        return warning(check, f"{answered} with a redirect ({status})", "set upstreams.url to the final address")
+    if told.status >= HTTPStatus.INTERNAL_SERVER_ERROR or told.status == HTTPStatus.TOO_MANY_REQUESTS:
+        return warning(check, f"{answered} with {status}", "try again later, or see its status page")
+    advice = "if chat works, this is fine; otherwise check upstreams.url, to which /v1/... is added"
+    return warning(check, f"{answered} with {status}, but no model list, so no credential could be tried", advice)
+
+
+async def _ask(way: Passthrough, upstream: UpstreamPolicy, credential: RawHeaders) -> ModelListAnswer:
+    """
+    Request the list of models once.
+
+    Raises:
+        UpstreamUnreachable: no answer, or not in time.
+    """
+    headers = [*credential, *([ANTHROPIC_VERSION] if upstream.wire == "anthropic" else [])]
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            async with aclosing(await way.send(upstream, "GET", LIST_PATH, headers, b"")) as answer:
+                body = b"".join([data async for data in answer])
+    except TimeoutError as cause:
+        raise UpstreamUnreachable(f"asking upstream {upstream.name!r}: no answer in time", timed_out=True) from cause
+    dates = [value.decode("latin-1") for name, value in answer.headers if name.lower() == b"date"]
+    models = _models(body) if answer.status == HTTPStatus.OK else None
+    return ModelListAnswer(answer.status, models, dates[0] if dates else "")
+
+
+def _models(body: bytes) -> int | None:
+    try:
+        told: Any = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    listed = told.get("data") if isinstance(told, dict) else None
+    return len(listed) if isinstance(listed, list) else None
+
+
+def _credential(upstream: UpstreamPolicy, policy: Policy, environment: Mapping[str, str]) -> tuple[str, RawHeaders]:
+    """
+    The variable with the credential of a request, and the header that carries it; "" if none is set.
+
+    A credential that stands beside another provider's address belongs to that one, and is not sent.
+    """
+    variable = upstream.key_env if upstream.auth == "held" else KEYS[upstream.wire]
+    key = environment.get(variable, "").encode()
+    _, elsewhere = own_base(upstream.wire, policy, environment)
+    if not key or (upstream.auth == "forward" and elsewhere not in ("", upstream.url.rstrip("/"))):
+        return "", ()
+    return variable, [(b"x-api-key", key) if upstream.wire == "anthropic" else (b"authorization", b"Bearer " + key)]
+
+
+def _litellm(upstream: UpstreamPolicy, environment: Mapping[str, str]) -> Finding:
+    check = f"upstream {upstream.name}"
+    if find_spec("litellm") is None:
+        return failed(check, f"{upstream.litellm} needs litellm, which is not installed", "pip install litellm")
+    key = f" with {upstream.key_env}" if upstream.key_env and environment.get(upstream.key_env) else ""
+    return ok(check, f"{upstream.litellm}: asked by LiteLLM{key}; not tried, because the request would be charged")
+
+
+def _clock(dates: Sequence[str], now: float) -> Finding:
+    """Compare the clock with the first upstream that reports the time."""
+    try:
+        ahead = now - parsedate_to_datetime(dates[0]).timestamp()
+    except (IndexError, ValueError):
+        return warning("clock", "no upstream reported the time", "check the clock yourself")
+    off = abs(ahead)
+    found = f"{off:,.0f} s {'ahead of' if ahead > 0 else 'behind'} the upstream's"
+    if off > CLOCK_FAILED_SECONDS:
+        return failed("clock", found, "set the clock: what is remembered gets the wrong date")
+    if off > CLOCK_WARNING_SECONDS:
+        return warning("clock", found, "set the clock, or use NTP")
+    return ok("clock", "agrees with the upstream's to the minute")

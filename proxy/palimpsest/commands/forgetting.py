@@ -1,0 +1,191 @@
+"""
+The commands that take things out of the archive: `forget`, `retire`, `unretire`, and `receipt`, which verifies one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import orjson
+from rich.console import Console
+
+from palimpsest import terminal
+from palimpsest.commands.arguments import DONE, FAILED, Command, policy_flags, policy_of, quiet_policy
+from palimpsest.errors import PolicyError
+
+if TYPE_CHECKING:
+    from palimpsest.store.selection import Target
+
+SELECTORS = (
+    ("conversation", "ID", "a conversation with its sub-agents (x-palimpsest-conversation)"),
+    ("turn", "ID", "the new messages of a request and its answer: x-palimpsest-turn, or CONVERSATION/N"),
+    ("user", "NAME", "all conversations of a user"),
+    ("scope", "NAME", "all conversations of a project"),
+    ("tenant", "NAME", "everything of a tenant; with other options: only within it"),
+    ("older-than", "AGE", "messages older than this: 90d, 12h, 4w"),
+    ("matching", "TEXT", "messages that contain these words, ignoring case"),
+)
+"""Options that say what is meant: name, placeholder and help. Several of them narrow each other down."""
+
+
+def add_commands(command: Command) -> None:
+    """Add these commands to the command line."""
+    forget = command("forget", _forget, "Delete from the archive, verify that it is gone, and print a receipt.")
+    _selectors(forget)
+    forget.add_argument("--dry-run", action="store_true", help="only count what would be deleted")
+    about = "if anything is left, rewrite the whole file even if it is larger than 256 MB; other writes wait meanwhile"
+    forget.add_argument("--vacuum", action="store_true", help=about)
+    forget.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    policy_flags(forget)
+
+    retire = command("retire", _retire, "Stop recalling something; unretire undoes it within 30 days.")
+    _selectors(retire)
+    retire.add_argument("--dry-run", action="store_true", help="only count what would be retired")
+    retire.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    policy_flags(retire)
+
+    unretire = command("unretire", _unretire, "Undo a retirement, or list those that can be undone.")
+    unretire.add_argument("id", nargs="?", metavar="ID", help="id in the receipt; without it: list them")
+    policy_flags(unretire)
+
+    receipt = command("receipt", _receipt, "Verify that a receipt was signed by this installation, and not changed.")
+    receipt.add_argument("file", metavar="FILE", help="the receipt as JSON; - is standard input")
+    policy_flags(receipt)
+
+
+def _selectors(parser: argparse.ArgumentParser) -> None:
+    for name, metavar, about in SELECTORS:
+        parser.add_argument(f"--{name}", metavar=metavar, help=about)
+
+
+def _target(given: argparse.Namespace) -> Target:
+    from palimpsest.memory.targets import target_of
+
+    named = {name.replace("-", "_"): getattr(given, name.replace("-", "_")) for name, _, _ in SELECTORS}
+    return target_of({name: value for name, value in named.items() if value is not None}, time.time())
+
+
+def _forget(given: argparse.Namespace) -> int:
+    from palimpsest.commands import offline
+
+    target = _target(given)
+    policy = quiet_policy(given)
+    out, aside = terminal.console(), _aside()
+
+    async def run() -> int:
+        async with offline.opened(policy) as archive:
+            preview = await archive.preview(target)
+            if preview is None:
+                aside.print("nothing stored matches, so nothing was erased")
+                return FAILED
+            (out if given.dry_run else aside).print(terminal.fields(terminal.would_go(preview.counts)))
+            if given.dry_run:
+                return DONE
+            if not given.yes and not _is_sure(aside, "forget", "This cannot be undone. Type yes to erase it: "):
+                aside.print("nothing was erased")
+                return FAILED
+            receipt = await archive.erase(target, given.vacuum)
+            if receipt is None:  # somebody else was faster
+                aside.print("nothing stored matches any more")
+                return FAILED
+            out.print_json(data=receipt)
+            if receipt["check"]["clean"]:
+                return DONE
+            aside.print("erased, but some of it is still on the disk: see check in the receipt, and docs/privacy.md")
+            return FAILED
+
+    return asyncio.run(run())
+
+
+def _retire(given: argparse.Namespace) -> int:
+    from palimpsest.commands import offline
+
+    target = _target(given)
+    policy = quiet_policy(given)
+    out, aside = terminal.console(), _aside()
+
+    async def run() -> int:
+        async with offline.opened(policy) as archive:
+            retiring = archive.retiring()
+            preview = await retiring.preview(target)
+            if preview is None:
+                aside.print("nothing that is in use matches, so nothing was retired")
+                return FAILED
+            (out if given.dry_run else aside).print(terminal.fields(terminal.would_go(preview.counts)))
+            if given.dry_run:
+                return DONE
+            question = "It will not be recalled, and can be taken back for 30 days. Type yes to retire it: "
+            if not given.yes and not _is_sure(aside, "retire", question):
+                aside.print("nothing was retired")
+                return FAILED
+            receipt = await retiring.retire(target)
+            if receipt is None:  # somebody else was faster
+                aside.print("nothing that is in use matches any more")
+                return FAILED
+            out.print_json(data=receipt)
+            aside.print(f"to undo it: palimpsest unretire {receipt['id']}")
+            return DONE
+
+    return asyncio.run(run())
+
+
+def _unretire(given: argparse.Namespace) -> int:
+    from palimpsest.commands import offline
+
+    policy = quiet_policy(given)
+    out, aside = terminal.console(), _aside()
+
+    async def run() -> int:
+        async with offline.opened(policy) as archive:
+            retiring = archive.retiring()
+            if given.id is None:
+                listed = await retiring.listed()
+                if not listed:
+                    aside.print("nothing is retired")
+                for one in listed:
+                    whose = f" of {one['tenant']}" if one["tenant"] else ""
+                    out.print(f"{one['id']}  {one['messages']:,} messages{whose}, until {one['until']}")
+                return DONE
+            undone = await retiring.undo(given.id)
+            if undone is None:
+                aside.print(f"no retirement {given.id} can be undone: palimpsest unretire lists those that can")
+                return FAILED
+            out.print_json(data=undone)
+            return DONE
+
+    return asyncio.run(run())
+
+
+def _receipt(given: argparse.Namespace) -> int:
+    from palimpsest.core.archive.receipt import is_genuine
+    from palimpsest.store.secret import FILE_NAME, SECRET_ENV, load_secret
+
+    try:
+        text = sys.stdin.buffer.read() if given.file == "-" else Path(given.file).read_bytes()
+        receipt = orjson.loads(text)
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise PolicyError(f"receipt: {given.file} cannot be read as JSON: {error}") from error
+    data = policy_of(given).data
+    if not os.environ.get(SECRET_ENV) and not (data / FILE_NAME).exists():
+        raise PolicyError(f"receipt: {data} holds no secret to verify it with; --data names another folder")
+    if isinstance(receipt, dict) and is_genuine(receipt, load_secret(data, os.environ)):
+        terminal.console().print(terminal.safe(f"genuine: {receipt.get('what')} {receipt.get('id')}"))
+        return DONE
+    _aside().print("not genuine: another installation signed it, or it was changed")
+    return FAILED
+
+
+def _aside() -> Console:
+    return Console(stderr=True, markup=False, highlight=False)
+
+
+def _is_sure(console: Console, name: str, question: str) -> bool:
+    if not sys.stdin.isatty():
+        raise PolicyError(f"{name}: cannot ask for confirmation without a terminal; add --yes")
+    return console.input(question).strip().lower() == "yes"

@@ -1,0 +1,130 @@
+"""
+`palimpsest key`: make, list and revoke keys that callers present to the proxy. Running proxies know it within a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from palimpsest import terminal
+from palimpsest.commands.arguments import DONE, FAILED, Command, action_of, quiet_policy
+from palimpsest.domain import ProxyKey
+from palimpsest.settings.policy import Policy
+
+
+def add_command(command: Command) -> None:
+    """Add it to the command line."""
+    parser = command("key", _list, "Make, list and revoke keys that callers present to the proxy.")
+    action = action_of(parser, is_required=True)
+    create = action("create", _create, "Make a key, and print it: it is shown this once, and kept nowhere.")
+    create.add_argument("name", metavar="NAME", help="what the key is for, for people")
+    create.add_argument("--tenant", default="", metavar="T", help="tenant whose memory it opens (NAME)")
+    create.add_argument("--user", action="append", default=[], metavar="U", help="user it may name (any); repeatable")
+    create.add_argument("--scope", action="append", default=[], metavar="S", help="project, in the same manner")
+    create.add_argument("--expires", default="", metavar="PERIOD", help="how long it is good: 90d, 12h, 4w (for good)")
+    create.add_argument("--read-only", action="store_true", help="recalls, and archives nothing")
+    action("list", _list, "List all keys, the newest first.")
+    revoke = action("revoke", _revoke, "Let a key open nothing any more, for good.")
+    revoke.add_argument("id", metavar="ID", help="as key list shows it")
+
+
+def _create(given: argparse.Namespace) -> int:
+    from palimpsest.commands.data_folder import database_of
+    from palimpsest.memory.proxy_keys import KeyDesk, told
+
+    async def run(policy: Policy) -> tuple[str, ProxyKey]:
+        async with database_of(policy) as database:
+            return await KeyDesk(database, time.time).create(
+                given.name, given.tenant, given.user, given.scope, given.expires, given.read_only
+            )
+
+    policy = quiet_policy(given)
+    secret, key = asyncio.run(run(policy))
+    if given.json:
+        return _say({"key": secret, **told(key)})
+    aside = Console(stderr=True, markup=False, highlight=False)
+    aside.print(terminal.fields(_rows(key)))
+    if not (policy.tenants.keys or policy.tenants.require_key):
+        aside.print("callers without a key are let in too: set tenants.require_key to turn them away")
+    aside.print("the key is shown now and never again:")
+    sys.stdout.write(f"{secret}\n")
+    return DONE
+
+
+def _list(given: argparse.Namespace) -> int:
+    from palimpsest.commands.data_folder import database_of
+    from palimpsest.memory.proxy_keys import KeyDesk, told
+
+    async def run(policy: Policy) -> list[ProxyKey]:
+        async with database_of(policy) as database:
+            return await KeyDesk(database, time.time).listed()
+
+    keys, now = asyncio.run(run(quiet_policy(given))), time.time()
+    if given.json:
+        return _say({"keys": [told(key) for key in keys]})
+    out = terminal.console()
+    if not keys:
+        out.print("no keys; palimpsest key create NAME makes one")
+        return DONE
+    table = Table("id", "key", "name", "tenant", "for", "made", "state", box=None, padding=(0, 2, 0, 0))
+    for key in keys:
+        table.add_row(
+            *(key.id, f"{key.shown}...", terminal.safe(key.name), terminal.safe(key.tenant)),
+            *(terminal.safe(_limits(key)), _day(key.created_at), _state(key, now)),
+        )
+    out.print(table)
+    return DONE
+
+
+def _revoke(given: argparse.Namespace) -> int:
+    from palimpsest.commands.data_folder import database_of
+    from palimpsest.memory.proxy_keys import KeyDesk, told
+
+    async def run(policy: Policy) -> ProxyKey | None:
+        async with database_of(policy) as database:
+            return await KeyDesk(database, time.time).revoke(given.id)
+
+    key = asyncio.run(run(quiet_policy(given)))
+    if key is None:
+        sys.stderr.write(f"palimpsest: there is no key {given.id}; palimpsest key list shows them all\n")
+        return FAILED
+    if given.json:
+        return _say(told(key))
+    terminal.console().print(terminal.safe(f"{key.id} ({key.name}) opens nothing any more"))
+    return DONE
+
+
+def _say(told: dict[str, Any]) -> int:
+    sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
+    return DONE
+
+
+def _rows(key: ProxyKey) -> list[tuple[str, str]]:
+    until = _day(key.expires_at) if key.expires_at is not None else "for good"
+    return [("id", key.id), ("name", key.name), ("tenant", key.tenant), ("for", _limits(key)), ("until", until)]
+
+
+def _limits(key: ProxyKey) -> str:
+    told = [*(f"user {name}" for name in key.users), *(f"project {name}" for name in key.scopes)]
+    return ", ".join([*(told or ["everybody"]), *(["read-only"] if key.read_only else [])])
+
+
+def _state(key: ProxyKey, now: float) -> str:
+    if key.revoked_at is not None:
+        return f"revoked {_day(key.revoked_at)}"
+    if key.expires_at is None:
+        return "good"
+    return f"{'good until' if key.expires_at > now else 'expired'} {_day(key.expires_at)}"
+
+
+def _day(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}"

@@ -1,0 +1,99 @@
+"""
+A probe of an address: free, this proxy, another one (other data or upstreams), or another program.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from enum import StrEnum
+from http.client import HTTPConnection, HTTPException
+
+from palimpsest.domain import Json
+from palimpsest.edge.self_description import installation
+from palimpsest.settings.policy import ListenPolicy, Policy
+
+LOOK_SECONDS = 2.0  # a proxy answers in milliseconds; a program that says nothing is not one
+ANSWER_BYTES = 4096  # more than a proxy says
+
+EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # cannot be connected to: what can, instead
+
+
+class Occupant(StrEnum):
+    """What is listening at an address."""
+
+    NOBODY = "nobody"
+    OURS = "ours"
+    ANOTHER = "another palimpsest, with a different data folder or other upstreams"
+    WRAPPED = "the palimpsest of another wrapped command"
+    FOREIGN = "another program"
+
+
+def look(policy: Policy) -> Occupant:
+    """Ask what is listening at the address of this policy's proxy."""
+    try:
+        said = ask(policy.listen, "/healthz")
+    except (ConnectionRefusedError, socket.gaierror):  # nor can anybody listen at a name that does not resolve
+        return Occupant.NOBODY
+    except (OSError, HTTPException, ValueError):
+        return Occupant.FOREIGN
+    if "palimpsest" not in said:
+        return Occupant.FOREIGN
+    if said["palimpsest"] != installation(policy):
+        return Occupant.ANOTHER
+    return Occupant.WRAPPED if said.get("wrapped") else Occupant.OURS
+
+
+def ask(listen: ListenPolicy, path: str) -> Json:
+    """
+    The JSON object in the answer, whatever its status; empty if it is something else.
+
+    Raises:
+        OSError, HTTPException, ValueError: no answer, or not JSON.
+    """
+    connection = HTTPConnection(place(listen), listen.port, timeout=LOOK_SECONDS)
+    try:
+        connection.request("GET", path)
+        said = json.loads(connection.getresponse().read(ANSWER_BYTES))
+    finally:
+        connection.close()
+    return said if isinstance(said, dict) else {}
+
+
+def refusal(listen: ListenPolicy, path: str) -> str:
+    """Why a proxy there does not say yes at one of its endpoints; empty if it does: `{"alive": true}` and the like."""
+    try:
+        said = ask(listen, path)
+    except (OSError, HTTPException, ValueError) as cause:
+        return f"{address(listen)}{path}: {cause or type(cause).__name__}"
+    if said.get("alive") or said.get("ready"):
+        return ""
+    reasons = "; ".join(map(str, said.get("reasons", ())))
+    return f"{address(listen)}{path}: {reasons or 'no palimpsest answers there'}"
+
+
+def address(listen: ListenPolicy) -> str:
+    """The URL of a proxy that listens there, without a path."""
+    host = place(listen)
+    return f"http://{f'[{host}]' if ':' in host else host}:{listen.port}"
+
+
+def claim(listen: ListenPolicy) -> int:
+    """
+    Try to listen there, and stop again.
+
+    Returns:
+        The port; a free one if the policy's is 0.
+
+    Raises:
+        OSError: not possible; the port may be taken even if nothing answers.
+    """
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
+    with socket.create_server((listen.host, listen.port), family=family) as listening:
+        port: int = listening.getsockname()[1]
+        return port
+
+
+def place(listen: ListenPolicy) -> str:
+    """The host to connect to, for a proxy that listens there."""
+    return EVERYWHERE.get(listen.host, listen.host)

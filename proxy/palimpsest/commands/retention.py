@@ -1,0 +1,78 @@
+"""
+The commands of retention: `retention` shows what is due and erases it, `vacuum` writes the file anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+
+from rich.console import Console
+
+from palimpsest import terminal
+from palimpsest.commands.arguments import DONE, FAILED, Command, policy_flags, quiet_policy
+
+RUN_SECONDS = 1.0  # between two lines about how far it came
+
+
+def add_commands(command: Command) -> None:
+    """Add these commands to the command line."""
+    retention = command("retention", _retention, "Show what is older than retention allows, or erase it now.")
+    retention.add_argument("--run", action="store_true", help="erase it; a proxy that runs does so by itself")
+    retention.add_argument("--dry-run", action="store_true", help="only show it, as without options")
+    policy_flags(retention)
+
+    vacuum = command("vacuum", _vacuum, "Write the database file anew, so that it is small and can shrink.")
+    policy_flags(vacuum)
+
+
+def _retention(given: argparse.Namespace) -> int:
+    from palimpsest.commands import offline
+
+    policy = quiet_policy(given)
+    out, aside = terminal.console(), Console(stderr=True, markup=False, highlight=False)
+
+    async def run() -> int:
+        async with offline.opened(policy) as archive:
+            sweeper = archive.sweeper()
+            overview = await sweeper.overview()
+            periods = policy.retention
+            kinds = ("turns", "tool_results", "side_requests", "explain")
+            rows = [(kind.replace("_", " "), getattr(periods, kind), f"{overview.due[kind]:,}") for kind in kinds]
+            out.print(terminal.fields((name, f"{period:>9}  {due:>9} due") for name, period, due in rows))
+            size = f"{overview.file.bytes / 1e6:,.1f} MB, {overview.file.used_bytes / 1e6:,.1f} MB in use"
+            shrinks = "" if overview.file.shrinks else "; it does not shrink by itself until palimpsest vacuum was run"
+            out.print(terminal.fields([("file", f"{size}, at most {periods.max_store_bytes}{shrinks}")]))
+            if not given.run or given.dry_run:
+                return DONE
+            total = 0
+            while True:
+                sweep = await sweeper.sweep(RUN_SECONDS)
+                total += sum(sweep.swept.values())
+                if sweep.is_complete:
+                    break
+                if not sweep.was_alone:
+                    aside.print("another process sweeps; waiting for it")
+                elif sweep.swept:
+                    aside.print(f"{total:,} rows erased so far")
+            out.print(f"{total:,} rows erased; the file has {sweep.bytes / 1e6:,.1f} MB")
+            return DONE
+
+    return asyncio.run(run())
+
+
+def _vacuum(given: argparse.Namespace) -> int:
+    from palimpsest.commands import offline
+
+    policy = quiet_policy(given)
+
+    async def run() -> int:
+        async with offline.opened(policy) as archive:
+            path = archive.database.path
+            before = path.stat().st_size
+            await archive.database.vacuum()
+            is_moved = await archive.database.truncate_log()
+            terminal.console().print(f"{before / 1e6:,.1f} MB before, {path.stat().st_size / 1e6:,.1f} MB now")
+            return DONE if is_moved else FAILED
+
+    return asyncio.run(run())

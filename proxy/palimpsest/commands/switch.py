@@ -1,0 +1,54 @@
+"""
+`palimpsest enable` and `palimpsest disable`: memory on and off while proxies run, in all of them, also after a restart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+
+from palimpsest import terminal
+from palimpsest.commands.arguments import DONE, Command, policy_flags, quiet_policy
+from palimpsest.settings.policy import Policy
+
+
+def add_commands(command: Command) -> None:
+    """Add them to the command line."""
+    disable = command("disable", _disable, "Switch memory off at once: requests pass untouched and are not archived.")
+    disable.add_argument("--reason", default="", metavar="TEXT", help="why, for whoever finds it off")
+    enable = command("enable", _enable, "Switch memory on again.")
+    for parser in (disable, enable):
+        parser.add_argument("--tenant", default="", metavar="NAME", help="only for this tenant")
+        policy_flags(parser)
+
+
+def _disable(given: argparse.Namespace) -> int:
+    from palimpsest.commands.data_folder import database_of
+    from palimpsest.memory.switches import Switchboard
+
+    async def run(policy: Policy) -> None:
+        async with database_of(policy) as database:
+            await Switchboard(database, time.time).disable(given.tenant, given.reason)
+
+    asyncio.run(run(quiet_policy(given)))
+    again = f"palimpsest enable{f' --tenant {given.tenant}' if given.tenant else ''}"
+    terminal.console().print(terminal.safe(f"memory is off for {given.tenant or 'everybody'}; on again: {again}"))
+    return DONE
+
+
+def _enable(given: argparse.Namespace) -> int:
+    from palimpsest.commands.data_folder import database_of
+    from palimpsest.memory.switches import Switchboard
+
+    async def run(policy: Policy) -> tuple[bool, list[str]]:
+        async with database_of(policy) as database:
+            board = Switchboard(database, time.time)
+            return await board.enable(given.tenant), [off.tenant for off in await board.off()]
+
+    was_off, still = asyncio.run(run(quiet_policy(given)))
+    out, whose = terminal.console(), given.tenant or "everybody"
+    out.print(terminal.safe(f"memory is on for {whose}" if was_off else f"memory was not switched off for {whose}"))
+    if still:
+        out.print(terminal.safe(f"still off for: {', '.join(name or 'everybody' for name in still)}"))
+    return DONE

@@ -1,0 +1,142 @@
+"""
+The watching of a running proxy: its figures on the terminal, renewed every few seconds (`palimpsest stats --watch`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Iterable
+from http.client import HTTPConnection, HTTPException
+
+from rich.console import RenderableType
+from rich.live import Live
+
+from palimpsest import terminal
+from palimpsest.commands.arguments import DONE, FAILED
+from palimpsest.commands.live_figures import Figures, Reading, figures, reading
+from palimpsest.commands.probe import LOOK_SECONDS, address, place
+from palimpsest.errors import PolicyError
+from palimpsest.settings import load
+from palimpsest.settings.policy import Policy
+
+SPAN_SECONDS = 60.0  # that rates and percentiles are of: a shorter span shows every pause between two requests
+FIRST_SECONDS = 1.0  # between the first two looks: rates need two
+OK = 200
+
+
+def watch(policy: Policy, seconds: float, *, as_json: bool) -> int:
+    """
+    Look again and again until interrupted.
+
+    Args:
+        seconds: between two looks.
+        as_json: print a line each time, also on a terminal.
+
+    Returns:
+        The exit status: failed where the proxy does not answer at first.
+
+    Raises:
+        PolicyError: the time between two looks is not above 0.
+    """
+    if seconds <= 0:
+        raise PolicyError("--watch: must be more than 0 seconds")
+    out = terminal.console()
+    seen: deque[Reading] = deque()
+    said = _look(policy, seen)
+    if isinstance(said, str):
+        out.print(terminal.safe(said))
+        return FAILED
+    try:
+        time.sleep(min(seconds, FIRST_SECONDS))
+        said = _look(policy, seen)
+        while as_json or not out.is_terminal:
+            if as_json:
+                told = {"error": said} if isinstance(said, str) else said.as_json()
+                out.print(json.dumps(told), soft_wrap=True)
+            else:
+                out.print(view(address(policy.listen), said))
+            sys.stdout.flush()  # whoever reads a pipe gets each look at once
+            time.sleep(seconds)
+            said = _look(policy, seen)
+        with Live(view(address(policy.listen), said), console=out, auto_refresh=False, screen=True) as live:
+            while True:
+                time.sleep(seconds)
+                live.update(view(address(policy.listen), _look(policy, seen)), refresh=True)
+    except (KeyboardInterrupt, BrokenPipeError):
+        return DONE
+
+
+def _look(policy: Policy, seen: deque[Reading]) -> Figures | str:
+    """The figures of the last minute, or why there are none."""
+    try:
+        status, text = _metrics(policy)
+    except (OSError, HTTPException) as cause:
+        return f"{address(policy.listen)} does not answer ({cause or type(cause).__name__}); --port names another one"
+    if status != OK:
+        return f"{address(policy.listen)}/metrics: {status}; set PALIMPSEST_ADMIN_TOKEN to the proxy's admin token"
+    seen.append(reading(text, time.monotonic()))
+    while len(seen) > 2 and seen[-1].at - seen[1].at >= SPAN_SECONDS:
+        seen.popleft()
+    return figures(seen[0], seen[-1])
+
+
+def _metrics(policy: Policy) -> tuple[int, str]:
+    connection = HTTPConnection(place(policy.listen), policy.listen.port, timeout=LOOK_SECONDS)
+    token = load.admin_token(os.environ)
+    try:
+        connection.request("GET", "/metrics", headers={"authorization": f"Bearer {token}"} if token else {})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def view(address: str, said: Figures | str) -> RenderableType:
+    """The figures as a screen, or why there are none."""
+    return terminal.fields([("proxy", address), *([("error", said)] if isinstance(said, str) else _rows(said))])
+
+
+def _rows(said: Figures) -> Iterable[tuple[str, str]]:
+    yield "over", f"{said.seconds:g} s"
+    yield "requests", f"{said.requests_per_second:g} a second" + _of(said.failed_share, "failed")
+    yield "blocks", _of(said.block_share, "of requests got one", "") or "none asked for"
+    yield "added", f"{said.added_tokens_per_second:g} tokens a second" + _of(said.added_share, "of the clients' own")
+    yield "quoted", _of(said.quoted_share, "of the passages shown", "")
+    yield "cache", _of(said.cache_read_share, "of prompt tokens read from it", "")
+    yield "memory", _times(said.memory_p50_ms, said.memory_p95_ms)
+    yield "recall", _times(said.recall_p50_ms, said.recall_p95_ms)
+    lost = _of(said.write_gap, "of answers lost in writing", "") + _of(said.retrieval_gap, "in recall")
+    yield "probes", lost
+    yield (
+        "archive",
+        f"{said.archive_lag_seconds:g} s behind; {said.queued_turns:,} turns wait, {_bytes(said.queue_bytes)}",
+    )
+    yield "to be indexed", f"{said.pending:,}"
+    yield "turns lost", f"{said.turns_lost:,}"
+    yield "faults", f"{said.faults:,}"
+    if not said.memory_on:
+        yield "store", "memory is off (memory.mode)"
+        return
+    if said.switched_off:
+        yield "switched off", "for everybody: palimpsest enable switches it on"
+    elif said.tenants_switched_off:
+        yield "switched off", f"for {said.tenants_switched_off:,} tenants: palimpsest stats names them"
+    yield "store", "works" if said.store_up else "fails: /readyz says why"
+    yield "model", "loaded" if said.embedder_ready else "not loaded: recall goes by words alone"
+    yield "policy", f"generation {said.policy_generation}"
+
+
+def _of(share: float | None, what: str, before: str = ", ") -> str:
+    return "" if share is None else f"{before}{share:.1%} {what}"
+
+
+def _times(p50: float | None, p95: float | None) -> str:
+    return "nothing to measure" if p50 is None else f"p50 {p50:g} ms, p95 {p95:g} ms"
+
+
+def _bytes(size: int) -> str:
+    return f"{size / terminal.BYTES_PER_MEGABYTE:,.1f} MB"

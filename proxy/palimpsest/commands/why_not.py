@@ -1,0 +1,61 @@
+"""
+`palimpsest why-not`: where a statement got lost on its way from the archive into a request.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+
+from rich.table import Table
+from rich.text import Text
+
+from palimpsest import terminal
+from palimpsest.commands.arguments import DONE, FAILED, Command, model_flag, policy_flags, quiet_policy
+from palimpsest.core.recall import gaps
+from palimpsest.core.recall.trail import Trace, as_json, ending, stages
+from palimpsest.domain import Json
+from palimpsest.settings.policy import Policy
+
+MARKS = {True: "yes", False: "no", None: ""}
+
+
+def add_command(command: Command) -> None:
+    """Add it to the command line."""
+    parser = command("why-not", _why_not, "Show at which stage a statement got lost on its way into a request.")
+    parser.add_argument("conversation", metavar="CONVERSATION", help="x-palimpsest-conversation of an answer")
+    parser.add_argument("statement", nargs="+", metavar="TEXT", help="what was said, or a question that it answers")
+    parser.add_argument("--turn", metavar="ID", help="x-palimpsest-turn of the request; the default is the newest")
+    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+    policy_flags(parser)
+    model_flag(parser)
+
+
+def _why_not(given: argparse.Namespace) -> int:
+    from palimpsest.commands import offline
+
+    async def run(policy: Policy) -> tuple[Trace, Json | None]:
+        async with offline.opened(policy) as archive:
+            trace = await archive.trail(" ".join(given.statement), given.conversation, given.turn)
+            return trace, gaps.as_json(await archive.live_gaps())
+
+    trace, live = asyncio.run(run(quiet_policy(given)))
+    told = stages(trace)
+    end = ending(told)
+    out = terminal.console()
+    if given.json:
+        out.print(json.dumps(as_json(trace) | {"gaps": live}, ensure_ascii=False), soft_wrap=True)
+    else:
+        out.print(f"turn {trace.turn} of {trace.turns} of {given.conversation}")
+        table = Table("stage", "passed", "found", box=None, padding=(0, 2, 0, 0))
+        for stage in told:
+            table.add_row(stage.name, MARKS[stage.passed], terminal.safe(stage.told))
+        out.print(table)
+        out.print()
+        out.print(Text("it was said" if end is None else f"lost at: {end.name}", style="bold"))
+        if end is not None and end.advice:
+            out.print(terminal.safe(f"to change it: {end.advice}"))
+        if live is not None:
+            out.print(f"in general: {terminal.gaps(live)}")
+    return DONE if end is None else FAILED

@@ -1,0 +1,228 @@
+"""
+`palimpsest wrap`: a command run with memory, through a proxy of its own or one that is running.
+
+A proxy that runs at the configured address is used and left running. Otherwise one is started for this command alone,
+and ends with it; where that address is taken, on a free port. Its log is a file in the data folder: the terminal is
+the command's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from palimpsest.commands.child_process import Child
+from palimpsest.commands.detect import own_base
+from palimpsest.commands.probe import Occupant, address, claim, look
+from palimpsest.domain import Json
+from palimpsest.errors import MemoryFault, PolicyError
+from palimpsest.settings import load
+from palimpsest.settings.load import WRAPPED_AT_ENV, WRAPPED_BY_ENV
+from palimpsest.settings.policy import ListenPolicy, Policy, UpstreamPolicy
+from palimpsest.store.data_dir import make_folder
+
+LOG_FILE = "wrap.log"
+LOG_MODE = 0o600
+LOG_BYTES = 1_000_000  # then it begins anew: weeks of starts and stops
+TOLD_LINES = 5  # of the log, where the proxy does not start
+START_SECONDS = 30.0  # a start takes one; a machine that is busy more
+STOP_SECONDS = 10.0  # beyond what the policy grants to streams: what was heard last is written then
+LOOK_SECONDS = 0.02  # between looks for a proxy that starts
+
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # what shells return
+
+NO_PROXY = ("NO_PROXY", "no_proxy")  # a proxy of the network does not reach this machine's loopback
+
+
+def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """
+    Run a command with memory.
+
+    Args:
+        policy: of the proxy; if it has the default upstreams, the user's take their place (`own_base`).
+
+    Returns:
+        The command's exit status, as a shell would return it.
+
+    Raises:
+        PolicyError: a setting is wrong, and the proxy would not start.
+        MemoryFault: it did not start.
+    """
+    program = shutil.which(command[0], path=environment.get("PATH"))
+    if program is None:
+        return _refused(command[0])
+    table = load.read_yaml(load.shipped("wrap.yaml"))
+    child = Child()
+    with child.signalled(), _around(policy, environment) as url:
+        words = [program, *arguments(table, Path(program).name, url, environment), *command[1:]]
+        return child.run(words, {**environment, **variables(table["variables"], url, environment)})
+
+
+def with_own_upstreams(policy: Policy, environment: Mapping[str, str]) -> Policy:
+    """
+    A policy with the providers that the user's variables name, unless it sets upstreams itself.
+
+    Raises:
+        PolicyError: such a variable does not hold a usable address.
+    """
+    if policy.upstreams != Policy().upstreams:
+        return policy
+    named = ((upstream, *own_base(upstream.wire, policy, environment)) for upstream in policy.upstreams)
+    upstreams = tuple(_to(url, variable, upstream) if url else upstream for upstream, variable, url in named)
+    return policy.model_copy(update={"upstreams": upstreams})
+
+
+def variables(table: Mapping[str, str], url: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """
+    The variables that are added to the command's environment.
+
+    Args:
+        table: names to texts in which `{url}` stands for the proxy's address. What the user has set stays, unless
+            it is an address, which has become the proxy's upstream.
+    """
+    set_anew = {name: _filled(text, url) for name, text in table.items()}
+    set_anew = {name: text for name, text in set_anew.items() if text.startswith(url) or not environment.get(name)}
+    host = url.partition("://")[2].rpartition(":")[0].strip("[]")
+    own = environment.get("no_proxy") or environment.get("NO_PROXY")  # most programs read only one, this one first
+    set_anew |= dict.fromkeys(NO_PROXY, ",".join(filter(None, (own, host))))
+    return set_anew | {WRAPPED_AT_ENV: url}
+
+
+def arguments(table: Json, name: str, url: str, environment: Mapping[str, str]) -> list[str]:
+    """
+    The arguments that are inserted after the name of a command that reads no variables.
+
+    Args:
+        table: `config/wrap.yaml`.
+        name: of the command, without its folder.
+    """
+    credential = ""
+    if told := table["credentials"].get(name):
+        has_login = any(_path(login, environment).is_file() for login in told["logins"])
+        credential = told["key" if environment.get(told["variable"]) and not has_login else "login"]
+    texts = table["arguments"].get(name, ())
+    return [_filled(text, url).replace("{credential}", credential) for text in texts]
+
+
+def _path(text: str, environment: Mapping[str, str]) -> Path:
+    """A path in which `~` stands for the home folder, and a leading `$NAME` for the value of that variable."""
+    first, *rest = Path(text).parts
+    start = environment.get("HOME", "") if first == "~" else environment.get(first.removeprefix("$"), "")
+    return Path(start or os.devnull, *rest)
+
+
+def _filled(text: str, url: str) -> str:
+    return text.replace("{url}", url)
+
+
+def _to(url: str, variable: str, upstream: UpstreamPolicy) -> UpstreamPolicy:
+    path = url.partition("://")[2].partition("/")[2]
+    if upstream.wire == "openai" and path and not url.endswith("/v1"):
+        raise PolicyError(
+            f"environment: {variable}: must end in /v1 or have no path, because requests go to /v1/... below it"
+        )
+    try:
+        return UpstreamPolicy.model_validate(upstream.model_dump() | {"url": url})
+    except ValidationError as error:
+        raise PolicyError(f"environment: {variable}: {error.errors()[0]['msg']}") from error
+
+
+def _refused(name: str) -> int:
+    is_there = Path(name).is_file()
+    _say(f"{name}: {'is not executable' if is_there else 'command not found'}")
+    return NOT_EXECUTABLE if is_there else NOT_FOUND
+
+
+# --- the proxy -----------------------------------------------------------------------------------
+
+
+def _around(policy: Policy, environment: Mapping[str, str]) -> AbstractContextManager[str]:
+    """The URL of the proxy that a surrounding `wrap` has started, or else of one for this command."""
+    if url := environment.get(WRAPPED_AT_ENV):
+        return nullcontext(url)
+    return _proxy(with_own_upstreams(policy, environment), environment)
+
+
+@contextmanager
+def _proxy(policy: Policy, environment: Mapping[str, str]) -> Iterator[str]:
+    """The URL of a live proxy: one that is running already, or one that runs as long as this context."""
+    found = look(policy) if policy.listen.port else Occupant.NOBODY
+    if found is Occupant.OURS:
+        yield address(policy.listen)
+        return
+    listen = _place(policy.listen, found)
+    listen = listen.model_copy(update={"drain_seconds": 0})  # nobody but the command sends requests, and it has ended
+    policy = policy.model_copy(update={"listen": listen})
+    make_folder(policy.data)
+    log = policy.data / LOG_FILE
+    process = _start(policy, environment, log)
+    try:
+        _await(process, policy, log)
+        yield address(policy.listen)
+        if process.poll() is not None:
+            _say(f"the proxy ended before the command; see {log}")
+    finally:
+        _stop(process, policy.listen.shutdown_seconds + STOP_SECONDS)
+
+
+def _place(listen: ListenPolicy, found: Occupant) -> ListenPolicy:
+    """The policy's address if it is free, or else a free port."""
+    anywhere = listen.model_copy(update={"port": 0})
+    try:
+        if found is Occupant.NOBODY:
+            return listen.model_copy(update={"port": claim(listen)})
+        reason: object = found
+    except OSError as cause:
+        reason = (cause.strerror or str(cause)).lower()
+    try:
+        elsewhere = listen.model_copy(update={"port": claim(anywhere)})
+    except OSError as cause:
+        raise PolicyError(f"listen.host: {listen.host}: cannot listen there: {cause.strerror}; try --host") from cause
+    _say(f"{address(listen)} is taken: {reason}; this command uses {address(elsewhere)}")
+    return elsewhere
+
+
+def _start(policy: Policy, environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
+    is_long = log.exists() and log.stat().st_size > LOG_BYTES
+    opening = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if is_long else 0)
+    with os.fdopen(os.open(log, opening, LOG_MODE), "ab") as stream:
+        return subprocess.Popen(
+            [sys.executable, "-m", "palimpsest", "serve", "--handed-over"],
+            env={**environment, **load.hand_over(policy), WRAPPED_BY_ENV: str(os.getpid())},
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,  # Ctrl-C is for the command
+        )
+
+
+def _await(process: subprocess.Popen[bytes], policy: Policy, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while look(policy) is not Occupant.WRAPPED:
+        if process.poll() is not None:
+            said = " ".join(log.read_text(errors="replace").splitlines()[-TOLD_LINES:])
+            raise MemoryFault(f"starting the proxy at {address(policy.listen)}: it exited: {said or f'see {log}'}")
+        if time.monotonic() > deadline:
+            raise MemoryFault(f"starting the proxy at {address(policy.listen)}: no answer yet; see {log}")
+        time.sleep(LOOK_SECONDS)
+
+
+def _stop(process: subprocess.Popen[bytes], patience_seconds: float) -> None:
+    process.terminate()
+    try:
+        process.wait(patience_seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"palimpsest: {text}\n")

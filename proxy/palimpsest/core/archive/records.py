@@ -1,0 +1,115 @@
+"""
+The records of a turn as they reach the disk: redacted, media by reference, cut into passages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from functools import lru_cache
+
+import orjson
+
+from palimpsest.core.archive.chunking import digest
+from palimpsest.core.archive.tombstones import scope_prints
+from palimpsest.core.block.explanation import UNCLEANED
+from palimpsest.core.history.link_keys import answer_links, flags_of, reply_links
+from palimpsest.domain import (
+    Answer,
+    Bare,
+    Completion,
+    Ending,
+    Entry,
+    HeadFlag,
+    Heard,
+    Json,
+    LinkKind,
+    NewMessage,
+    Record,
+    Role,
+    Turn,
+)
+from palimpsest.wire.fingerprint import fingerprint
+from palimpsest.wire.message import read_message
+from palimpsest.wire.storage_codec import ROLES, Clean, cleaned, to_stored
+from palimpsest.wire.values import dumps
+
+DIGEST_BYTES = 16  # of a tenant's messages: no two ever share one
+TRACE_ID = slice(3, 35)  # of a W3C traceparent
+REMEMBERED_INSTRUCTIONS = 64  # system prompts are long and come with every request; at most some megabytes
+
+
+def record_of(turn: Turn, key: bytes, clean: Clean) -> Record:
+    """
+    A request, ready to commit.
+
+    Args:
+        key: of the tenant, at most 64 bytes.
+        clean: takes credentials out of a text.
+    """
+    said = replace(turn, explain=_explained(turn, clean))
+    entries = tuple(entry_of(new, turn.role, key, clean) for new in turn.new)
+    return Record(said, entries, scope_prints(turn, key))
+
+
+def heard_of(turn: Turn, completion: Completion, ending: Ending, now: float, key: bytes, clean: Clean) -> Heard:
+    """What was heard of the answer to a turn, ready to commit."""
+    message, prompt_tokens = completion.message, completion.prompt_tokens
+    named = reply_links((completion.id, *completion.part_ids), key)
+    bare = Bare(turn.tokens, _explained(turn, clean)) if turn.is_bare else None
+    if message is None:
+        return Heard(Answer(turn.id, ending, links=named, prompt_tokens=prompt_tokens, created_at=now, bare=bare), None)
+    print = fingerprint(message, key)
+    flags = flags_of(message) | HeadFlag.OURS
+    links = (*named, *answer_links(message, print, turn, key))
+    if message.opaque and turn.role is Role.SIDE:  # a compaction comes back by its name, too
+        links += tuple((LinkKind.ECHO, print) for _, print in named)
+    answer = Answer(turn.id, ending, message, print, flags, links, prompt_tokens, now, bare)
+    shown = turn.block.text if turn.block else ""
+    return Heard(answer, entry_of(NewMessage(message, print, turn.length, flags), turn.role, key, clean, shown))
+
+
+def entry_of(new: NewMessage, request: Role, key: bytes, clean: Clean, block: str = "") -> Entry:
+    """
+    One message in the form that reaches the disk.
+
+    Args:
+        request: role of the request that brings it.
+        block: of ours that this request carried, where the message answers it.
+    """
+    message = new.message
+    sent = dumps(message.raw)
+    text, rest = _instruction(sent, clean) if message.is_instruction else to_stored(message, clean)
+    if message.role not in ROLES:
+        new = replace(new, message=replace(message, role=clean(message.role)))
+    return Entry(
+        new=new,
+        digest=hashlib.blake2b(sent.encode("utf-8", "surrogatepass"), key=key, digest_size=DIGEST_BYTES).digest(),
+        text=text,
+        rest=rest,
+        passages=digest(text, message.role, block=block) if is_findable(request, message.role, new.flags) else (),
+    )
+
+
+def is_findable(request: Role, role: str, flags: int) -> bool:
+    """
+    Whether a message is cut into passages.
+
+    Instructions, summaries, side requests and what is retired are only journalled.
+    """
+    is_said = request is not Role.SIDE and role not in ("system", "developer")
+    return is_said and not flags & (HeadFlag.SUMMARY | HeadFlag.RETIRED)
+
+
+def _explained(turn: Turn, clean: Clean) -> Json:
+    """Why it was decided so, by which policy, and by which ids the request is known elsewhere."""
+    known = {"request": turn.request, "trace": turn.traceparent[TRACE_ID], "policy": turn.policy}
+    told: Json = cleaned({name: value for name, value in turn.explain.items() if name != UNCLEANED}, clean)
+    if UNCLEANED in turn.explain:
+        told[UNCLEANED] = turn.explain[UNCLEANED]
+    return {name: value for name, value in known.items() if value} | told
+
+
+@lru_cache(REMEMBERED_INSTRUCTIONS)
+def _instruction(sent: str, clean: Clean) -> tuple[str, str]:
+    return to_stored(read_message(orjson.loads(sent)), clean)

@@ -1,0 +1,161 @@
+"""
+A request as a turn to journal: a diff against the head that it continues, behind what the provider holds of it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import replace
+
+from palimpsest.core.conversation import Rules
+from palimpsest.core.decision import Decision
+from palimpsest.core.history.link_keys import flags_of, request_links
+from palimpsest.core.recall.diagnosis import newest_human, newly_lost
+from palimpsest.domain import HeadFlag, LinkKind, NewMessage, Role, Turn, Whole
+from palimpsest.wire.message import bytes_of
+from palimpsest.wire.values import chars_of
+
+
+def turn_of(
+    decision: Decision,
+    rules: Rules,
+    *,
+    id: str,
+    upstream: str,
+    created_at: float,
+    request: str = "",
+    traceparent: str = "",
+) -> Turn:
+    """
+    The turn of one request.
+
+    Args:
+        id: unique text.
+        upstream: name of the one that the request is for; "" unknown.
+        created_at: Unix seconds.
+        request: its id.
+        traceparent: W3C trace context of the request; "" where it is not traced.
+    """
+    reading, lineage, diagnosis = decision.reading, decision.lineage, decision.diagnosis
+    head, speaker, places = lineage.head, diagnosis.speaker, reading.places
+    held = [head.occurrences[index] for index in lineage.held] if head else []
+    whole = _whole(decision)
+    kept = _kept(decision) if whole is None else {}
+    first = range(len(reading.chat.messages))
+    added = (
+        [at for at in first if at not in kept] if whole is None else [*first[: whole.position], *first[whole.stop :]]
+    )
+    prints = reading.history_prints
+    behind = prints[-1].full if prints else head.fulls[lineage.held[-1]] if head and held else 0
+    new = _new(decision, added, len(held))
+    return Turn(
+        id=id,
+        tenant=speaker.tenant,
+        conversation=decision.conversation,
+        role=lineage.role,
+        event=lineage.event,
+        kept=(*enumerate(held), *((len(held) + at, occurrence) for at, occurrence in kept.items())),
+        new=new,
+        parent_turn=head.turn if head else None,
+        parent_conversation=lineage.parent,
+        shape=decision.shape,
+        links=_links(decision, _in_history(places, added), rules),
+        model=rules.named(reading.chat.model),
+        user=speaker.user,
+        scope=speaker.scope,
+        created_at=created_at,
+        block=decision.block if rules.policy.memory.placement == "user" else None,
+        anchor=len(held) + decision.anchor if decision.anchor >= 0 else -1,
+        replaces_blocks=decision.drops_blocks or (diagnosis.sheds and decision.block is not None),
+        compactions=(head.compactions if head else 0) + lineage.event.is_compaction,
+        lost=(*(head.lost if head and held else ()), *newly_lost(lineage)),
+        restored_at=_restored_at(decision, len(held)),
+        summarises=lineage.summarises,
+        last_full=behind,
+        tokens=decision.added.own_tokens + decision.added.tokens,
+        upstream=upstream,
+        explain=decision.explain,
+        chars=sum(chars_of(message.message.raw) for message in new),
+        request=request,
+        traceparent=traceparent,
+        size_bytes=sum(bytes_of(message.message) for message in new),
+        whole=whole,
+        policy=rules.generation,
+    )
+
+
+def bare_turn(turn: Turn, bare: Decision) -> Turn:
+    """The turn where its request was sent once more with nothing added; `bare` is the decision on that."""
+    return replace(turn, block=None, tokens=bare.own_tokens, is_bare=True, explain=bare.explain)
+
+
+def unsent_turn(turn: Turn, bare: Decision) -> Turn:
+    """The turn where its request was forwarded before anything could be added; `bare` is the decision on that."""
+    return replace(turn, block=None, anchor=-1, replaces_blocks=False, tokens=bare.own_tokens, explain=bare.explain)
+
+
+def _whole(decision: Decision) -> Whole | None:
+    """All of the head, where the request goes on from it and nothing new stands inside."""
+    lineage, places = decision.lineage, decision.reading.places
+    if lineage.head is None or not lineage.goes_on:
+        return None
+    last = len(lineage.head.occurrences) - 1
+    is_row = places[last] - places[0] == last
+    return Whole(places[0], lineage.head.occurrences) if is_row else None
+
+
+def _restored_at(decision: Decision, held: int) -> int:
+    """Position of the message in which the newest compaction is answered; -1: none is, or it is not there any more."""
+    lineage, reading = decision.lineage, decision.reading
+    if lineage.restores:
+        newest = newest_human(reading.chat)
+        return held + newest if newest >= 0 else -1
+    head = lineage.head
+    index = head.index_of(head.restored_at) if head is not None and head.restored_at else None
+    if index is None:
+        return -1
+    if index in lineage.held:
+        return lineage.held.index(index)
+    at = lineage.kept.index(index) if index in lineage.kept else -1
+    return held + reading.places[at] if at >= 0 and at not in lineage.changed else -1
+
+
+def _in_history(places: Sequence[int], added: Sequence[int]) -> list[int]:
+    """Of indexes into `chat.messages`, those of the history, as indexes into that."""
+    found = ((bisect_left(places, at), at) for at in added)
+    return [index for index, at in found if index < len(places) and places[index] == at]
+
+
+def _kept(decision: Decision) -> dict[int, int]:
+    """Index into `chat.messages` to occurrence, for messages that stand in the head with the same text."""
+    lineage, places = decision.lineage, decision.reading.places
+    if lineage.head is None:
+        return {}
+    changed = set(lineage.changed)
+    return {
+        places[at]: lineage.head.occurrences[index]
+        for at, index in enumerate(lineage.kept)
+        if index >= 0 and at not in changed
+    }
+
+
+def _new(decision: Decision, added: Sequence[int], held: int) -> tuple[NewMessage, ...]:
+    """The messages at these indexes; `held` is how many the provider puts in front of them."""
+    reading = decision.reading
+    summaries = {reading.places[at] for at in decision.lineage.summary_at if 0 <= at < len(reading.places)}
+    messages = ((at, reading.chat.messages[at]) for at in added)
+    return tuple(
+        NewMessage(
+            message, reading.prints[at], held + at, flags_of(message) | (HeadFlag.SUMMARY if at in summaries else 0)
+        )
+        for at, message in messages
+    )
+
+
+def _links(decision: Decision, new: Sequence[int], rules: Rules) -> tuple[tuple[LinkKind, int], ...]:
+    """What leads later requests back to this one; `new` are indexes into its history."""
+    if decision.lineage.role is Role.SIDE:
+        return ()
+    speaker, reading = decision.diagnosis.speaker, decision.reading
+    return request_links(reading.history, reading.history_prints, new, speaker, rules.key(speaker.tenant))

@@ -1,0 +1,89 @@
+"""
+Explanations: the decision on one request as JSON, stored with its turn for `palimpsest explain`.
+
+Texts of memories are not repeated here: they are looked up by id, so that forgetting a memory forgets it everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from palimpsest.core.facts.standing import Telling
+from palimpsest.domain import Added, Block, BlockKind, Candidate, Diagnosis, Json, Note, Recalled
+
+UNCLEANED = "candidates"  # the largest part: ids, numbers and reasons of ours, nothing that anybody else wrote
+CANDIDATES = 40  # a block holds some forty short messages
+CUT_CANDIDATES = 8  # of those that are not in it: the nearest misses; each takes 300 bytes of every turn that recalls
+
+
+def explanation(
+    diagnosis: Diagnosis,
+    note: Note | None,
+    recalled: Recalled | None,
+    block: Block | None,
+    cut: Mapping[int, str],
+    added: Added | None = None,
+    telling: Telling | None = None,
+) -> Json:
+    """
+    What `explain` shows of one turn.
+
+    Args:
+        cut: memory id to the reason why it was not packed; a candidate that is not in it was.
+        added: what all blocks of the request cost.
+        telling: of facts; None where they were not looked up.
+    """
+    lineage, now = diagnosis.lineage, diagnosis.pressure
+    told: Json = {
+        "event": lineage.event.value,
+        "role": lineage.role.value,
+        "evidence": list(lineage.evidence),
+        "pressure": {
+            "prompt_tokens": now.prompt_tokens,
+            "window_tokens": now.window_tokens,
+            "ratio": round(now.ratio, 4),
+            "tier": now.tier.value,
+        },
+        "note": note.value if note else None,
+        "kind": block.kind.value if block else diagnosis.kind.value if diagnosis.kind else None,
+    }
+    if added is not None:
+        told["added"] = {"tokens": added.tokens, "share": round(added.share, 4)}
+    if diagnosis.budget is not None and diagnosis.query is not None:
+        told["budget"] = {"chars": diagnosis.budget.chars, "passage_chars": diagnosis.budget.passage_chars}
+        told["query"] = {"text": diagnosis.query.text}
+    if recalled is not None:
+        told["gate"] = {"admitted": recalled.admitted, "reason": recalled.reason, "helps": round(recalled.helps, 4)}
+        told["lexical_only"] = recalled.lexical_only
+        told["elapsed_ms"] = {"recall": round(recalled.elapsed_ms, 2)}
+        told[UNCLEANED] = [
+            {
+                "memory": candidate.memory.id,
+                "occurrence": candidate.memory.occurrence,
+                "score": round(candidate.score, 4),
+                "probability": round(candidate.probability, 4),
+                "signals": {name: [rank, round(score, 4)] for name, (rank, score) in candidate.signals.items()},
+                "packed": _is_packed(candidate, block, cut),
+                "why": cut.get(candidate.memory.id, ""),
+            }
+            for candidate in _told(recalled.candidates, block, cut)
+        ]
+    if telling is not None:
+        told["facts"] = {
+            "told": [{"fact": id, "why": why} for id, why in zip(telling.ids, telling.reasons, strict=True)],
+            "left_out": dict(telling.left_out),
+        }
+    if block is not None:
+        told["block"] = {"chars": len(block.text), "tokens": block.tokens, "occurrences": list(block.occurrences)}
+    return told
+
+
+def _told(candidates: Sequence[Candidate], block: Block | None, cut: Mapping[int, str]) -> list[Candidate]:
+    """What was packed, and the best of what was not, in their order."""
+    best = candidates[:CANDIDATES]
+    misses = [candidate.memory.id for candidate in best if not _is_packed(candidate, block, cut)][CUT_CANDIDATES:]
+    return [candidate for candidate in best if candidate.memory.id not in misses]
+
+
+def _is_packed(candidate: Candidate, block: Block | None, cut: Mapping[int, str]) -> bool:
+    return block is not None and block.kind is not BlockKind.FACTS and candidate.memory.id not in cut

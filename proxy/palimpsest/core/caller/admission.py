@@ -1,0 +1,37 @@
+"""
+The reach of memory for one request: as far as the policy allows, or less where the caller or a list of names says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+from palimpsest.domain import Chat, Mode, Speaker
+from palimpsest.settings.policy import MemoryPolicy
+
+HEADER = "x-palimpsest-memory"
+_WIDEST_FIRST = (Mode.ON, Mode.READ_ONLY, Mode.OFF)
+
+
+def mode_of(headers: Mapping[str, str], policy: MemoryPolicy, *, is_read_only: bool = False) -> Mode:
+    """
+    The mode of a request. A header may restrict what the policy allows, never widen it.
+
+    Args:
+        headers: lower-case names to values.
+        is_read_only: the caller's key archives nothing.
+    """
+    widest = max(policy.mode, Mode.READ_ONLY, key=_WIDEST_FIRST.index) if is_read_only else policy.mode
+    user_agent = headers.get("user-agent", "")
+    if policy.mode is Mode.OFF or any(fnmatchcase(user_agent, pattern) for pattern in policy.off_for_clients):
+        return Mode.OFF
+    wanted = headers.get(HEADER, "").strip().lower()
+    return max(widest, Mode(wanted), key=_WIDEST_FIRST.index) if wanted in set(Mode) else widest
+
+
+def is_excluded(chat: Chat, speaker: Speaker, policy: MemoryPolicy) -> bool:
+    """Whether the policy keeps memory off for the model that is asked, or for this tenant."""
+    return any(fnmatchcase(chat.model, pattern) for pattern in policy.off_for_models) or any(
+        fnmatchcase(speaker.tenant, pattern) for pattern in policy.off_for_tenants
+    )

@@ -1,0 +1,131 @@
+"""
+The client table: where clients say who they are and which conversation this is.
+
+The table is `config/clients.yaml`; this file knows no client by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from palimpsest.domain import Json
+from palimpsest.domain.frozen import frozen
+from palimpsest.errors import PolicyError
+
+Headers = Mapping[str, str]
+"""Lower-case names to values."""
+ID_CHARS = 200  # a longer id is no id: cut short it would be somebody else's, and hashing it would burn our time
+
+
+@frozen
+class Signal:
+    """
+    One place on the wire where a client names something.
+
+    Parts that end in `?` may be absent; those that end in `!` must be there and are no part of the name.
+    """
+
+    name: str
+    parts: tuple[tuple[str, str, str], ...]  # (header or body, path, how it counts: "", "?" or "!")
+    unless: re.Pattern[str] | None = None  # a value in which this is found names something else
+
+    def read(self, headers: Headers, body: Json) -> str:
+        """The value, parts joined by "/", or "" when a part that must be there is not, or the whole is too long."""
+        values = []
+        for source, path, counts in self.parts:
+            value = headers.get(path, "") if source == "header" else _at(body, path)
+            if not value and counts != "?":
+                return ""
+            if value and counts != "!":
+                values.append(value)
+        joined = "/".join(values)
+        if len(joined) > ID_CHARS or (self.unless is not None and self.unless.search(joined)):
+            return ""
+        return joined
+
+
+@frozen
+class Signals:
+    """The whole table."""
+
+    conversation_ids: tuple[Signal, ...] = ()
+    parent_ids: tuple[Signal, ...] = ()
+    user_ids: tuple[Signal, ...] = ()
+    scope_ids: tuple[Signal, ...] = ()
+    retries: tuple[Signal, ...] = ()
+    defines: tuple[re.Pattern[str], ...] = ()
+    instructs: tuple[re.Pattern[str], ...] = ()
+    asks: tuple[re.Pattern[str], ...] = ()
+    forms: tuple[re.Pattern[str], ...] = ()
+    probes: tuple[re.Pattern[str], ...] = ()
+
+
+def read_signals(table: Mapping[str, Any]) -> Signals:
+    """
+    Read the client table.
+
+    Raises:
+        PolicyError: a row is malformed; the text names the section and the row.
+    """
+
+    def rows(section: str) -> tuple[Signal, ...]:
+        return tuple(_signal(section, row) for row in table.get(section) or ())
+
+    def patterns(kind: str) -> tuple[re.Pattern[str], ...]:
+        found = (table.get("side_requests") or {}).get(kind) or ()
+        try:
+            return tuple(re.compile(pattern) for pattern in found)
+        except re.error as cause:
+            raise PolicyError(
+                f"client table, side_requests.{kind}: {cause.pattern!r} is no pattern: {cause}"
+            ) from cause
+
+    return Signals(
+        conversation_ids=rows("conversation_ids"),
+        parent_ids=rows("parent_ids"),
+        user_ids=rows("user_ids"),
+        scope_ids=rows("scope_ids"),
+        retries=rows("retries"),
+        defines=patterns("defines"),
+        instructs=patterns("instructs"),
+        asks=patterns("asks"),
+        forms=patterns("forms"),
+        probes=patterns("probes"),
+    )
+
+
+def first(signals: Sequence[Signal], headers: Headers, body: Json) -> str:
+    """The value of the first signal that is present, or ""."""
+    return next((value for signal in signals if (value := signal.read(headers, body))), "")
+
+
+def first_named(signals: Sequence[Signal], headers: Headers, body: Json) -> tuple[str, ...]:
+    """The first signal that is present, as "name:value", or nothing: equal values of two clients are two ids."""
+    return next(((f"{signal.name}:{value}",) for signal in signals if (value := signal.read(headers, body))), ())
+
+
+def _signal(section: str, row: Any) -> Signal:
+    if not isinstance(row, Mapping) or not row.get("name") or not row.get("at"):
+        raise PolicyError(f"client table, {section}: every row needs `name` and `at`, got {row!r}")
+    parts = []
+    for part in row["at"]:
+        source, _, path = str(part).partition(":")
+        if source not in ("header", "body") or not path:
+            raise PolicyError(f"client table, {section}.{row['name']}: {part!r} is neither header:NAME nor body:PATH")
+        counts = path[-1] if path[-1] in "?!" else ""
+        path = path.removesuffix(counts)
+        parts.append((source, path.lower() if source == "header" else path, counts))
+    try:
+        unless = re.compile(row["unless"]) if row.get("unless") else None
+    except re.error as cause:
+        raise PolicyError(f"client table, {section}.{row['name']}.unless: no pattern: {cause}") from cause
+    return Signal(str(row["name"]), tuple(parts), unless)
+
+
+def _at(body: Json, path: str) -> str:
+    value: Any = body
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,38 @@
+"""
+The credentials of a request: which headers hold them, what of a value is the secret, and which of them go upstream.
+
+Whoever names a tenant, opens a door or forwards a request asks here, so that no two of them mean different credentials.
+"""
+
+from __future__ import annotations
+
+from palimpsest.domain import RawHeaders
+
+HEADERS = (b"authorization", b"x-api-key", b"api-key")
+NAMES = frozenset(HEADERS)
+
+
+def secret_in(value: bytes) -> bytes:
+    """The value of such a header without `Bearer`; empty where it is a scheme without a secret."""
+    scheme, _, rest = value.strip().partition(b" ")
+    if scheme.lower() == b"bearer":
+        return rest.strip()
+    return b"" if scheme.lower() == b"basic" and not rest else value.strip()
+
+
+def presented(headers: RawHeaders) -> list[bytes]:
+    """Every secret that a request (names in lower case) shows us, once each, in the order of `HEADERS`."""
+    secrets = [secret_in(value) for wanted in HEADERS for name, value in headers if name == wanted]
+    return [secret for secret in dict.fromkeys(secrets) if secret]
+
+
+def forwarded(headers: RawHeaders) -> list[bytes]:
+    """Those that go on to an upstream which is told the client's credential; the others end here."""
+    dropped = of_this_hop(headers)
+    return presented([header for header in headers if header[0] not in dropped] if dropped & NAMES else headers)
+
+
+def of_this_hop(headers: RawHeaders) -> frozenset[bytes]:
+    """Headers that `connection` declares to be of this hop only (RFC 9110 section 7.6.1): they are not forwarded."""
+    named = [value for name, value in headers if len(name) == 10 and name.lower() == b"connection"]
+    return frozenset(token.strip() for value in named for token in value.lower().split(b","))

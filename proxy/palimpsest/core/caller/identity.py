@@ -1,0 +1,129 @@
+"""
+The identity of a caller: tenant, user, project, and the conversation ids that the client itself sends.
+
+Everything is scoped by the tenant; unresolved means no memory, never shared memory (design: promise 7).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from palimpsest.core.caller.client_table import Headers, Signals, first, first_named
+from palimpsest.core.caller.proxy_keys import Key
+from palimpsest.domain import Json, Reach, Speaker
+from palimpsest.settings.policy import TenantPolicy
+
+_ROTATING = re.compile(
+    r"eyJ[\w-]+\.[\w-]+\.[\w-]+"  # header and payload of a JSON web token start with {
+    r"|sk-ant-oat\d+-.+"  # what a Claude subscription is used with, another one every few hours
+)
+
+
+def identify(
+    headers: Headers,
+    credentials: Sequence[bytes],
+    body: Json,
+    signals: Signals,
+    policy: TenantPolicy,
+    secret: bytes,
+    key: Key | None = None,
+    tenant: str | None = None,
+) -> Speaker:
+    """
+    Read from one request who sent it.
+
+    Args:
+        headers: lower-case names to values.
+        credentials: those that are forwarded (`core.credentials`).
+        body: the parsed request.
+        key: the proxy key that the caller presented, where the proxy holds the credentials.
+        secret: shared by all workers; keys the tenant's name, so that no credential can be guessed from the store.
+        tenant: what `tenant_of` said, where it was asked before.
+
+    Returns:
+        A speaker whose `tenant` is "" when no credential tells callers apart, or the credential changes by itself.
+    """
+    user, scope = named_by(headers, body, signals, key)
+    if key is not None:
+        user, scope = user or _only(key.users), scope or _only(key.scopes)
+    may_name_conversation = key is None or key.may_name_conversation
+    parents = first_named(signals.parent_ids, headers, body) if may_name_conversation else ()
+    conversations = first_named(signals.conversation_ids, headers, body) if may_name_conversation else ()
+    return Speaker(
+        tenant=tenant_of(credentials, policy, secret, key) if tenant is None else tenant,
+        user=user,
+        scope=scope,
+        client_ids=_apart(conversations, key, user, scope),
+        parent_ids=_apart(parents, key, user, scope),
+        subagent_hint=bool(parents),
+        retry_hint=first(signals.retries, headers, body) not in ("", "0"),
+        farthest=_farthest(key, scope),
+        is_read_only=key is not None and key.read_only,
+        is_of_users=key is not None and bool(key.users),
+        is_of_scopes=key is not None and bool(key.scopes),
+    )
+
+
+def named_by(headers: Headers, body: Json, signals: Signals, key: Key | None) -> tuple[str, str]:
+    """The user and the project that a request names, each "" where it names none or may not name one."""
+    if key is not None and not key.may_name_user:
+        return "", ""
+    return first(signals.user_ids, headers, body), first(signals.scope_ids, headers, body)
+
+
+def _apart(ids: Sequence[str], key: Key | None, user: str, scope: str) -> tuple[str, ...]:
+    """Ids as a key for some users or projects names them: never a conversation of anybody else in its tenant."""
+    if key is None or not (key.users or key.scopes):
+        return tuple(ids)
+    users = (user,) if user else tuple(sorted(key.users))
+    scopes = (scope,) if scope else tuple(sorted(key.scopes))
+    whose = (users if key.users else (), scopes if key.scopes else ())
+    return tuple(f"{id}\0{whose}" for id in ids)
+
+
+def _farthest(key: Key | None, scope: str) -> Reach:
+    """A key for some users opens no other's conversations, and one for some projects none of a project not named."""
+    if key is None or not (key.users or key.scopes):
+        return Reach.TENANT
+    if key.scopes and not scope:
+        return Reach.CONVERSATION
+    return Reach.USER if key.users else Reach.TENANT
+
+
+def allows(key: Key, user: str, scope: str) -> bool:
+    """Whether a key is for the user and the project that a request names; "": it names none."""
+    return (not (user and key.users) or user in key.users) and (not (scope and key.scopes) or scope in key.scopes)
+
+
+def _only(names: Sequence[str]) -> str:
+    """The one of whom a request is that names nobody, where its key is for one alone."""
+    return names[0] if len(names) == 1 else ""
+
+
+def is_rotating(credential: bytes) -> bool:
+    """These change within hours: a tenant named after one would forget its owner every time."""
+    return _ROTATING.fullmatch(credential.decode("latin-1")) is not None
+
+
+@lru_cache(maxsize=1024)
+def tenant_key(secret: bytes, tenant: str) -> bytes:
+    """Keys the fingerprints of one tenant: they mean nothing in another."""
+    return hashlib.blake2b(tenant.encode(), key=secret[:64], digest_size=32).digest()
+
+
+def tenant_of(credentials: Sequence[bytes], policy: TenantPolicy, secret: bytes, key: Key | None) -> str:
+    """The tenant of a request, whatever it says; arguments and result as of `identify`."""
+    if key is not None:
+        return key.tenant
+    if policy.static:
+        return f"static:{policy.static}"
+    if not credentials or any(map(is_rotating, credentials)):
+        return ""
+    # Of several, only the provider knows which it goes by: who shows all of them is somebody else than who shows one,
+    # or a key that is no longer good would open its owner's memory beside one that is.
+    shown = b"\0".join(credential.decode("latin-1").encode() for credential in sorted(credentials))
+    return "hmac:" + hmac.new(secret, b"tenant\0" + shown, hashlib.sha256).hexdigest()[:32]

@@ -1,0 +1,74 @@
+"""
+Proxy keys: which one a caller presents, and what it opens.
+
+A key is found by its hash, so that how long a look-up takes tells nothing about keys that nearly match.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from palimpsest.core.caller.credentials import presented, secret_in
+from palimpsest.domain import ProxyKey, RawHeaders
+from palimpsest.settings.policy import KeyPolicy
+
+PREFIX = "plm_"  # of keys that were made while the proxy ran; they are known for ours even when they open nothing
+_PREFIX = PREFIX.encode()
+
+Key = KeyPolicy | ProxyKey
+"""What opens the proxy: a key of the policy, or one that was made while it ran."""
+
+
+def digest_of(secret: bytes) -> bytes:
+    """The hash by which a key is found."""
+    return hashlib.sha256(secret).digest()
+
+
+class ProxyKeys:
+    """The keys of one running proxy, as they are at one moment."""
+
+    def __init__(
+        self,
+        keys: Mapping[str, KeyPolicy],
+        made: Mapping[bytes, ProxyKey] = MappingProxyType({}),
+        *,
+        is_required: bool = False,
+        is_complete: bool = True,
+    ) -> None:
+        """
+        Args:
+            keys: those of the policy, by the key itself. Where there is one, every caller needs a key.
+            made: those that were made while it ran, by their hash.
+            is_required: every caller needs a key anyway.
+            is_complete: False: those that were made could not be read yet.
+        """
+        self._keys: dict[bytes, Key] = {digest_of(key.encode()): opens for key, opens in keys.items()}
+        self._keys |= made
+        self.is_required = is_required or bool(keys)
+        self.is_complete = is_complete
+        self.tenants = frozenset(key.tenant for key in self._keys.values())
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def find(self, headers: RawHeaders) -> Key | None:
+        """What the caller's key opens, in whichever credential header it stands; None: no key that opens anything."""
+        if not self._keys:
+            return None
+        return next((key for secret in presented(headers) if (key := self._keys.get(digest_of(secret)))), None)
+
+    def opens(self, credential: bytes) -> Key | None:
+        """What one header value opens, with or without `Bearer`."""
+        return self._keys.get(digest_of(secret_in(credential))) if self._keys else None
+
+    def is_ours(self, credential: bytes) -> bool:
+        """Whether one header value is a key of ours, revoked and expired ones included: it is never forwarded."""
+        return secret_in(credential).startswith(_PREFIX) or self.opens(credential) is not None
+
+    def refuses(self, headers: RawHeaders) -> bool:
+        """Whether a caller is to be turned away: without a key where one is needed, or with one that opens nothing."""
+        if self.find(headers) is not None:
+            return False
+        return self.is_required or any(secret.startswith(_PREFIX) for secret in presented(headers))

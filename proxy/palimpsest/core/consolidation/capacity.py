@@ -1,0 +1,39 @@
+"""
+The bound of mid-term memory: what of a user's items gives way when there are too many.
+
+LightMem-SLM keeps at most 10,000 items a user and lets those go that are stale and little used. Nothing is lost with an
+item: its messages stay in the archive, and are found as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import log2
+
+from palimpsest.domain.frozen import frozen
+
+CAPACITY_ITEMS = 10_000  # LightMem-SLM 3.3
+HALF_LIFE_DAYS = 30.0  # of what an item is worth while it is not used; a month, as people go back to things
+DAY_SECONDS = 86_400.0
+
+
+@frozen
+class Use:
+    """How an item was used. Times in Unix seconds."""
+
+    id: int
+    said_at: float
+    used_at: float
+    uses: int
+
+
+def evicted(items: Iterable[Use], capacity: int, now: float) -> list[Use]:
+    """Those of a user's items that go, so that no more than `capacity` stay, the least valuable first."""
+    ranked = sorted(items, key=lambda use: (worth(use, now), use.said_at, use.id))
+    return ranked[: max(len(ranked) - capacity, 0)]
+
+
+def worth(use: Use, now: float) -> float:
+    """What an item is worth: how often it was used, halved with every month since it was said or used last."""
+    idle_days = max(now - max(use.said_at, use.used_at), 0.0) / DAY_SECONDS
+    return float((1 + log2(1 + use.uses)) * 0.5 ** (idle_days / HALF_LIFE_DAYS))

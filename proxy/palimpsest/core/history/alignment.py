@@ -1,0 +1,211 @@
+"""
+The alignment of a request with stored histories, and the choice of the one that it shares most with.
+
+In order where possible, moved where not: clients re-place file contents and reminders, drop the oldest messages, cut
+one in its middle, put a summary in front.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+
+from palimpsest.domain import Fingerprint, Head, HeadFlag, Link, LinkKind, Message, Shape
+
+PHRASE_HITS = 2  # one shared run of eight words may be a saying; two are a quotation
+WHOLE_HITS = 4  # ... and so many are the summary itself, where nothing else leads back
+
+Aligned = tuple[Head, tuple[int, ...]]
+"""A head, and for each history message the index into it that it continues, or -1."""
+
+
+def align(history: Sequence[Message], prints: Sequence[Fingerprint], head: Head) -> tuple[int, ...]:
+    """
+    For each history message the index into the head that it continues, or -1.
+
+    In order where possible, moved where not: clients re-place file contents and reminders. A message whose text
+    changed behind its opening still counts, if it is the only one that opens so; tool results count whole only.
+    """
+    kept = [-1] * len(prints)
+    places: dict[int, deque[int]] = defaultdict(deque)
+    start = 0
+    fulls = head.fulls
+    while start < len(prints) and start < len(fulls) and prints[start].full == fulls[start]:
+        kept[start] = start
+        start += 1
+    for index in range(start, len(fulls)):
+        places[fulls[index]].append(index)
+    passed: dict[int, deque[int]] = defaultdict(deque)  # places that the cursor went by: taken only where none is ahead
+    cursor = start - 1
+    for at in range(start, len(prints)):
+        full = prints[at].full
+        ahead, behind = places.get(full), passed[full]
+        while ahead and ahead[0] <= cursor:
+            behind.append(ahead.popleft())
+        if not (waiting := ahead or behind):
+            continue
+        index = waiting.popleft()
+        kept[at] = index
+        cursor = max(cursor, index)
+    taken = set(kept)
+    openings: dict[int, list[int]] = defaultdict(list)
+    for index in range(start, len(fulls)):
+        if index not in taken and not head.flags[index] & (HeadFlag.TOOL | HeadFlag.CALLS):
+            openings[head.openings[index]].append(index)
+    fresh = Counter(prints[at].opening for at in range(start, len(prints)) if kept[at] < 0)
+    for at in range(start, len(prints)):
+        if kept[at] < 0 and history[at].role != "tool" and not history[at].calls:
+            same = openings.get(prints[at].opening, [])
+            if len(same) == 1 and fresh[prints[at].opening] == 1:
+                kept[at] = same[0]
+    return tuple(kept)
+
+
+def alignments(history: Sequence[Message], prints: Sequence[Fingerprint], heads: Iterable[Head]) -> list[Aligned]:
+    """
+    Each head with its alignment. States before a compaction are left out where one behind it explains the request:
+    `closest` would rank them lower, and a sliding window leaves one at every turn.
+    """
+    explained: dict[str, int] = {}  # conversation: compactions of the head that explains the request
+    aligned = []
+    for head in sorted(heads, key=lambda head: (-head.compactions, -head.turn)):
+        if head.compactions >= explained.get(head.conversation, 0):
+            kept = align(history, prints, head)
+            aligned.append((head, kept))
+            if not _unexplained(history, kept) and any(i >= 0 and head.flags[i] & HeadFlag.OURS for i in kept):
+                explained[head.conversation] = head.compactions
+    return aligned
+
+
+def new_places(prints: Sequence[Fingerprint], shape: Shape, head: Head, kept: Sequence[int]) -> set[int]:
+    """
+    Places at which a request says what the head did not.
+
+    Returns:
+        Indexes into the history; -1 - n for the n-th instruction. Of messages that changed behind their opening only
+        summaries: what people say changes for other reasons. A summary that stands last was just put there.
+    """
+    known = set(head.shape.instructions)
+    instructions = {-1 - n for n, print in enumerate(shape.instructions) if print not in known}
+    summaries = {at for at, index in enumerate(kept) if index >= 0 and head.flags[index] & HeadFlag.SUMMARY}
+    renewed = {at for at in summaries if head.fulls[kept[at]] != prints[at].full or at == len(kept) - 1}
+    return instructions | renewed | {at for at, index in enumerate(kept) if index < 0}
+
+
+def moved_summaries(head: Head, kept: Sequence[int]) -> tuple[int, ...]:
+    """Indexes into the history of summaries that stand behind what they stood in front of: the same words once more."""
+    furthest = accumulate(kept, max, initial=-1)  # of what stands before each
+    return tuple(
+        at
+        for at, (index, before) in enumerate(zip(kept, furthest, strict=False))
+        if index >= 0 and head.flags[index] & HeadFlag.SUMMARY and before > index
+    )
+
+
+def closest(
+    history: Sequence[Message],
+    prints: Sequence[Fingerprint],
+    shape: Shape,
+    links: Sequence[Link],
+    aligned: Sequence[Aligned],
+    echo: Mapping[int, int],
+) -> tuple[Head | None, tuple[int, ...], bool]:
+    """
+    The head that shares most with the request, its alignment, and whether another shares exactly as much.
+
+    Args:
+        echo: where summaries that we handed out echo, and in how many shingles of their own; places as `new_places`.
+    """
+    hard = {link.conversation for link in links if link.kind in (LinkKind.CALL, LinkKind.CLIENT_ID, LinkKind.ANSWER)}
+    phrases = Counter(link.conversation for link in links if link.kind is LinkKind.PHRASE)
+    soft = {link.conversation for link in links if link.kind is LinkKind.MESSAGE}
+    soft |= {conversation for conversation, hits in phrases.items() if hits >= PHRASE_HITS}
+    called: dict[int, set[str]] = defaultdict(set)
+    for link in links:
+        if link.kind is LinkKind.CALL:
+            called[link.print].add(link.conversation)
+    whole = {place for place, hits in echo.items() if hits >= WHOLE_HITS}
+    echoed = {link.conversation for link in links if link.kind is LinkKind.ECHO} if whole else set()
+    named = {link.conversation for link in links if link.kind is LinkKind.CLIENT_ID}
+    echoed_at = {
+        link.conversation: link.turn for link in sorted(links, key=lambda link: link.turn) if link.kind is LinkKind.ECHO
+    }
+    compactions: dict[str, int] = {}
+    for head, _ in aligned:
+        compactions[head.conversation] = max(head.compactions, compactions.get(head.conversation, 0))
+    ranked = []
+    for head, kept in aligned:
+        is_named, is_hard = head.conversation in named, head.conversation in hard
+        if not (
+            is_hard or head.conversation in echoed or (head.conversation in soft and _retells(history, head, kept))
+        ):
+            continue
+        if is_hard and not is_named and not _ours(head, kept, links):
+            continue
+        matched = sum(index >= 0 for index in kept)
+        weight = (
+            is_named,
+            -sum(head.conversation not in owners for owners in called.values()),  # calls that others were given
+            -_unexplained(history, kept),
+            matched > 0,
+            head.compactions == compactions[head.conversation],  # what a client has compacted, it seldom takes up again
+            (matched - len(head.fulls), 0) if matched else (echoed_at.get(head.conversation, 0), head.turn),
+            matched,
+            _likeness(shape, head.shape),
+        )
+        ranked.append((weight, head, kept))
+    if not ranked:
+        return None, (), False
+    ranked.sort(key=lambda row: (row[0], -row[1].turn), reverse=True)
+    best = ranked[0]
+    twins = {row[1].conversation for row in ranked if row[0] == best[0]}
+    return best[1], best[2], len(twins) > 1
+
+
+def nearest(links: Sequence[Link], aligned: Sequence[Aligned]) -> tuple[Head | None, bool]:
+    """The head that a request borrows from without continuing it, and whether it quotes it inside a message."""
+    linked = {link.conversation for link in links}
+    borrowed = [(sum(i >= 0 for i in kept), -head.turn, head) for head, kept in aligned if head.conversation in linked]
+    if (most := max(borrowed, key=lambda row: row[:2], default=None)) and most[0]:
+        return most[2], False
+    phrases = Counter(link.conversation for link in links if link.kind is LinkKind.PHRASE)
+    quoted = [(phrases[head.conversation], head.turn, head) for head, _ in aligned]
+    most = max(quoted, key=lambda row: row[:2], default=None)
+    return (most[2], True) if most and most[0] >= PHRASE_HITS else (None, False)
+
+
+def _unexplained(history: Sequence[Message], kept: Sequence[int]) -> int:
+    """Answers that the head does not hold."""
+    return sum(index < 0 and message.role == "assistant" for index, message in zip(kept, history, strict=True))
+
+
+def _ours(head: Head, kept: Sequence[int], links: Sequence[Link]) -> bool:
+    """Something that was said in this branch reappears, not just in a sibling of it."""
+    if any(index >= 0 and head.flags[index] & (HeadFlag.OURS | HeadFlag.TOOL) for index in kept):
+        return True
+    # an answer that the client re-sends in its own words still leads here by its tool calls, or by its echo
+    linked = {link.kind for link in links if link.conversation == head.conversation}
+    return bool(linked & {LinkKind.CALL, LinkKind.ECHO})
+
+
+def _retells(history: Sequence[Message], head: Head, kept: Sequence[int]) -> bool:
+    """
+    The client keeps what it said itself and puts our answers in its own words (tool calls as text, say).
+
+    All that it sent before is still there, and an assistant message is new.
+    """
+    sent = set(range(head.request_length)) <= set(kept)
+    return sent and any(index < 0 and m.role == "assistant" for index, m in zip(kept, history, strict=True))
+
+
+def _likeness(shape: Shape, other: Shape) -> int:
+    return sum(
+        (
+            shape.stream == other.stream,
+            shape.user_agent == other.user_agent,
+            shape.model == other.model,
+            shape.tool_names == other.tool_names,
+            shape.instructions == other.instructions,
+        )
+    )

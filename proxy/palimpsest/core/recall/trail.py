@@ -1,0 +1,237 @@
+"""
+The trail of a statement from the archive into a request, stage by stage, and what to change where it ends.
+
+Whatever a model was not told got lost at one of these stages: it was never written (a write gap), or it was stored and
+not brought back (a retrieval gap). The first stage that fails says which, and what would change it.
+
+Source: WhenLoss, section 3, applied to a live archive; its stages are those of `core/conversation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+
+from palimpsest.domain import Json, Note
+from palimpsest.domain.frozen import frozen
+
+
+class Gap(StrEnum):
+    """Which half of memory a failed stage belongs to."""
+
+    WRITE = "write"
+    RETRIEVAL = "retrieval"
+
+
+@frozen
+class Held:
+    """A stored message that holds the statement, or is nearest to it."""
+
+    occurrence: int
+    role: str
+    turn: int  # number in its conversation, from 1
+    excerpt: str
+
+
+@frozen
+class Trace:
+    """
+    What was found about one statement, for one turn of one conversation.
+
+    `held` is empty where no message holds the statement. What follows it is about the first of them.
+    """
+
+    turn: int = 0  # its number, from 1
+    turns: int = 0  # of the conversation
+    held: tuple[Held, ...] = ()
+    is_near: bool = False  # no message holds these words: `held` is the nearest by meaning
+    elsewhere: tuple[str, ...] = ()  # public ids of other conversations that hold it
+    set_aside: int = 0  # messages of the conversation that could not be stored
+    erased: int = 0  # messages of it whose text was erased
+    passages: int = 0  # of the message
+    waiting: int = 0  # passages among them without a vector
+    is_retired: bool = False
+    is_visible: bool = False  # it stood in the request, or in what the provider kept of it
+    is_later: bool = False  # it was said after the request
+    is_lost: bool = False  # a compaction of the conversation took it away
+    question: str = ""  # what memory looked for, or would look for
+    asks_otherwise: bool = False  # the turn did not ask that
+    note: Note | None = None  # why memory did not look in the turn
+    place: int = 0  # among the candidates, from 1; 0: it is none of them
+    candidates: int = 0
+    probability: float = 0.0  # of answering the question
+    helps: float = 0.0  # probability that memory helps with the question
+    least_help: float = 0.0
+    cut: str = ""  # why it was not packed
+    is_packed: bool = False  # a block made now would hold it
+    blocks: tuple[int, ...] = ()  # numbers of the turns whose blocks quote it
+    by_meaning: int = 0  # its place by this signal alone
+    by_words: int = 0
+
+
+@frozen
+class Stage:
+    """One stage. `passed` None: it was not reached, or it does not apply."""
+
+    name: str
+    passed: bool | None
+    told: str
+    advice: str = ""  # what would change it; "" where it passed
+    gap: Gap = Gap.RETRIEVAL
+
+
+NOTES: Mapping[Note, tuple[str, str]] = {
+    Note.OFF: ("memory was off for the request", "see memory.mode, memory.clients and memory.models"),
+    Note.DISABLED: ("an operator had switched memory off", "switch it on again with palimpsest enable"),
+    Note.NO_TENANT: ("the request named no tenant", "see tenants in docs/security.md"),
+    Note.SIDE_REQUEST: (
+        "the request was a title, a summary or the like",
+        "ask about a turn of the conversation itself",
+    ),
+    Note.CALM: (
+        "nothing was lost, and memory may look no further than this conversation",
+        "set memory.reach to user, and let clients send x-palimpsest-user, to bring back other conversations",
+    ),
+    Note.NOTHING_RELEVANT: ("nothing was likely enough to help", "set memory.generosity to generous"),
+    Note.TOOL_LOOP: ("the model was working through tool calls", "it can come with the next message of the user"),
+    Note.PRESSURE: ("the context window was full", "it can come back after the client compacts its history"),
+    Note.AMBIGUOUS: (
+        "two conversations matched the request equally well",
+        "let the client send x-palimpsest-conversation",
+    ),
+    Note.DEADLINE: ("memory took longer than allowed", "raise memory.deadline_ms, or see the load of the machine"),
+    Note.FAULT: ("memory failed; the log says why", "see palimpsest doctor and the log"),
+    Note.WINDOW_FULL: ("the context window had no room for a block", "it can come back once the request is shorter"),
+    Note.REPLAY_CAP: (
+        "earlier blocks fill the share of the window that they may take",
+        "it can come after a compaction",
+    ),
+    Note.TOO_LARGE: ("the request was too large to be read", "see docs/settings.md for the limit"),
+    Note.TOO_LONG: ("the provider refused the request for its length", "it is sent without a block then"),
+}
+
+
+def stages(trace: Trace) -> tuple[Stage, ...]:
+    """
+    The stages in order: archived, indexed, lost, asked, ranked, likely, packed, said.
+
+    Those behind the first that fails are told too, as they would have gone, where they could be tried.
+    """
+    if not trace.held:
+        return (_never_archived(trace),)
+    return (_archived(trace), *_retrieved(trace))
+
+
+def ending(told: tuple[Stage, ...]) -> Stage | None:
+    """The stage at which the trail ends; None: it does not, the statement was said."""
+    said = told[-1]
+    return None if said.passed else next((stage for stage in told if stage.passed is False), said)
+
+
+def _never_archived(trace: Trace) -> Stage:
+    if trace.elsewhere:
+        names = ", ".join(trace.elsewhere)
+        advice = "set memory.reach to user or tenant, so that it can come from there"
+        return Stage("archived", False, f"not in this conversation, but in {names}", advice)
+    why = "no message of this conversation holds these words, nor is any near to them"
+    if trace.set_aside:
+        why += f"; {trace.set_aside} could not be stored: see the log"
+    if trace.erased:
+        why += f"; {trace.erased} were erased"
+    advice = "it was said while memory was off or read-only, before the proxy, or in other words: try palimpsest search"
+    return Stage("archived", False, why, advice, Gap.WRITE)
+
+
+def _archived(trace: Trace) -> Stage:
+    first = trace.held[0]
+    nearest = "the nearest message was said" if trace.is_near else "said"
+    again = f", and in {len(trace.held) - 1} more messages" if len(trace.held) > 1 else ""
+    return Stage("archived", True, f"{nearest} by the {first.role} in turn {first.turn}{again}: {first.excerpt}")
+
+
+def _retrieved(trace: Trace) -> Iterator[Stage]:
+    if trace.is_retired:
+        yield Stage(
+            "indexed", False, "the message is retired: not recalled until that is undone", "palimpsest retire --undo"
+        )
+    elif not trace.passages:
+        told = "the message is an instruction, or it was erased: nothing of it can be recalled"
+        yield Stage("indexed", False, told, "nothing to change: instructions come with every request", Gap.WRITE)
+    elif trace.waiting:
+        told = f"{trace.waiting} of its passages wait for their vectors: found by words alone until then"
+        yield Stage("indexed", True, told)
+    else:
+        yield Stage("indexed", True, "found by words and by meaning")
+    if trace.blocks and not trace.is_visible:
+        yield from _said_before(trace)
+        return
+    yield _lost(trace)
+    yield _asked(trace)
+    yield from _ranked(trace)
+    if trace.blocks:
+        yield Stage("said", True, f"quoted in the block of turn {_numbers(trace.blocks)}")
+    else:
+        yield Stage("said", False, "no block quotes it", "ask for it: a block made now would hold it")
+
+
+def _said_before(trace: Trace) -> Iterator[Stage]:
+    told = f"quoted in the block of turn {_numbers(trace.blocks)}, which is repeated while its message stands"
+    yield Stage("said", True, told)
+
+
+def _lost(trace: Trace) -> Stage:
+    if trace.is_visible:
+        advice = "nothing to change: the model sees it; what stands in a request is not repeated"
+        return Stage("lost", False, "the message still stood in the request", advice)
+    if trace.is_later:
+        return Stage("lost", False, "it was said after this turn's request", "name a later turn with --turn")
+    if not trace.is_lost:
+        advice = "what a user drops by an edit or by clearing the history does not come back"
+        return Stage("lost", False, "no compaction took the message away", advice)
+    return Stage("lost", True, "a compaction took the message away")
+
+
+def _asked(trace: Trace) -> Stage:
+    if trace.asks_otherwise:
+        return Stage("asked", True, f"the turn asked something else; as it would be for: {trace.question}")
+    if trace.note is None:
+        return Stage("asked", True, f"memory looked for: {trace.question}")
+    why, advice = NOTES.get(trace.note, (trace.note.value, ""))
+    return Stage("asked", False, why, advice)
+
+
+def _ranked(trace: Trace) -> Iterator[Stage]:
+    if not trace.place:
+        told = f"it is not among the {trace.candidates} best candidates for the question"
+        yield Stage("ranked", False, told, "ask with words of the statement, or wait until it is indexed")
+        return
+    told = f"place {trace.place} of {trace.candidates}; by meaning {trace.by_meaning}, by words {trace.by_words}"
+    yield Stage("ranked", True, told)
+    likely = f"memory helps with a probability of {trace.helps:.2f}; {trace.least_help:.2f} is required"
+    if trace.helps < trace.least_help:
+        yield Stage("likely", False, likely, "set memory.generosity to generous, or ask for what was said before")
+    else:
+        yield Stage("likely", True, f"{likely}; this passage answers with {trace.probability:.3f}")
+    if trace.is_packed:
+        yield Stage("packed", True, "a block for the question would hold it")
+    else:
+        yield Stage("packed", False, trace.cut or "no room", "set memory.generosity to generous")
+
+
+def _numbers(turns: tuple[int, ...]) -> str:
+    return ", ".join(map(str, turns))
+
+
+def as_json(trace: Trace) -> Json:
+    """The stages, the one at which the trail ends, and which half of memory that is."""
+    told = stages(trace)
+    end = ending(told)
+    return {
+        "turn": trace.turn,
+        "question": trace.question,
+        "stages": [
+            {"stage": stage.name, "passed": stage.passed, "found": stage.told, "advice": stage.advice} for stage in told
+        ],
+        "lost_at": end.name if end else None,
+        "gap": end.gap.value if end else None,
+    }

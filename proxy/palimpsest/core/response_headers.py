@@ -1,0 +1,60 @@
+"""
+The `x-palimpsest-*` headers of an answer, and what the log is told of its request: names and numbers, nobody's words.
+"""
+
+from __future__ import annotations
+
+from palimpsest.core.decision import Decision
+from palimpsest.domain import Note
+
+Headers = tuple[tuple[bytes, bytes], ...]
+LogFields = dict[str, str | int | float]
+
+
+def headers_of(decision: Decision, turn_id: str, note: Note | None) -> Headers:
+    """
+    Headers of an answer whose request was decided.
+
+    Args:
+        turn_id: "" where the request is not archived.
+        note: the decision's own, or a more urgent one.
+    """
+    lineage, added = decision.lineage, decision.added
+    return _named(
+        conversation=decision.conversation,
+        turn=turn_id,
+        role=lineage.role.value,
+        event=lineage.event.value,
+        pressure=f"{decision.diagnosis.pressure.ratio:.2f}",
+        added_tokens=str(added.tokens),
+        added_share=f"{added.share:.2f}",
+        recalled=str(len(decision.block.occurrences) if decision.block else 0),
+        facts=str(told) if (told := _facts_told(decision)) else "",
+        note=note.value if note else "",
+    )
+
+
+def undecided_headers(note: Note, turn_id: str = "") -> Headers:
+    """Headers of an answer whose request passed as it came, before anything was decided or because nothing could be."""
+    return _named(turn=turn_id, added_tokens="0", recalled="0", note=note.value)
+
+
+def log_fields(decision: Decision, turn_id: str, note: Note | None) -> LogFields:
+    """What the log line of the request says of it."""
+    lineage, added = decision.lineage, decision.added
+    fields: LogFields = {"turn": turn_id} if turn_id else {}
+    fields |= {"conversation": decision.conversation, "role": lineage.role.value, "history": lineage.event.value}
+    if added.tokens:
+        fields |= {"added_tokens": added.tokens, "added_share": round(added.share, 3)}
+    if told := _facts_told(decision):
+        fields["facts"] = told
+    return fields | ({"note": note.value} if note else {})
+
+
+def _facts_told(decision: Decision) -> int:
+    return len(decision.telling.lines) if decision.telling else 0
+
+
+def _named(**values: str) -> Headers:
+    named = ((name.replace("_", "-"), value) for name, value in values.items() if value)
+    return tuple((f"x-palimpsest-{name}".encode(), value.encode()) for name, value in named)

@@ -1,0 +1,198 @@
+"""
+LightMem-3's path without a model: from turns through two buffers to one summary a topic.
+
+LightMem, "Lightweight and Efficient Memory-Augmented Generation", section 3: each turn is pre-compressed and fills a
+sensory buffer of 512 tokens; a full one is cut at topic boundaries, its last topic waits for what follows; topics fill
+a short-term buffer, and a full one is summarised in one call. Here a summary is an extract: of each topic the sentences
+that tell most that is new, for their length. `batches` is the path itself; a model summarises the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import groupby
+from math import sqrt
+
+from palimpsest.core.archive.chunking import query_terms
+from palimpsest.core.recall.ranking import Floats
+from palimpsest.core.recall.utterance import QUESTION_MARKS, read
+from palimpsest.core.writing.clauses import TOLD_BY, Clause, clauses, joined
+from palimpsest.core.writing.compression import KEEP, compressed
+from palimpsest.core.writing.entries import ENTRY_TOKENS, LEAST_TOKENS, Count, cost, share
+from palimpsest.core.writing.information import TermStatistics
+from palimpsest.core.writing.topics import boundaries, label
+from palimpsest.domain import Item, SourceMessage
+from palimpsest.domain.frozen import frozen
+
+SENSORY_TOKENS = 512  # LightMem-3 5.1
+SHORT_TERM_TOKENS = 1024  # LightMem-3 5.5 tries 256 to 1,024: the larger, the fewer calls
+# In LightMem-3's figures a turn of LongMemEval, 460 tokens, is 40 after compression; what users say counts for more.
+MOST_WORDS = {"user": 48, "assistant": 16}
+
+Compress = Callable[[str, int], str]
+"""A text, and how many words may be left of it, to a shorter one that says the same."""
+
+
+@frozen
+class Topic:
+    """Messages about one thing (indexes into the segment), and their compressed texts."""
+
+    messages: tuple[int, ...]
+    texts: tuple[str, ...]
+
+
+@frozen
+class Buffers:
+    """Sizes in compressed tokens, and the share of words that compression keeps."""
+
+    sensory_tokens: int = SENSORY_TOKENS
+    short_term_tokens: int = SHORT_TERM_TOKENS
+    keep: float = KEEP
+
+
+PAPER = Buffers()
+
+
+@frozen
+class _Turn:
+    messages: tuple[int, ...]
+    texts: tuple[str, ...]
+    tokens: int
+
+
+def write(
+    segment: Sequence[SourceMessage],
+    budget_tokens: int,
+    count: Count,
+    statistics: TermStatistics,
+    buffers: Buffers = PAPER,
+) -> tuple[Item, ...]:
+    """One item a topic, in order of the conversation; see `entries.Write`."""
+    topics = [topic for batch in batches(segment, count, statistics, buffers) for topic in batch]
+    weights = [sqrt(sum(map(len, topic.texts))) for topic in topics]
+    told = {at: [*spoken] for at, spoken in groupby(clauses(segment), key=lambda clause: clause.message)}
+    items = []
+    room = 0.0
+    for topic, weight in zip(topics, weights, strict=True):
+        room += budget_tokens * weight / sum(weights)  # what one topic leaves, the next one may use
+        named = label(topic.texts, statistics)
+        spoken = [clause for at in topic.messages for clause in told.get(at, ())]
+        if chosen := _extract(spoken, segment, int(room) - ENTRY_TOKENS - count(named), count, statistics):
+            item = Item(_told(chosen), tuple(clause.span(segment) for clause in chosen), topic=named)
+            spent = cost(item, count)
+            if spent <= room:
+                room -= spent
+                items.append(item)
+    return tuple(items)
+
+
+def batches(
+    segment: Sequence[SourceMessage],
+    count: Count,
+    statistics: TermStatistics,
+    buffers: Buffers = PAPER,
+    compress: Compress | None = None,
+    vectors: Floats | None = None,
+) -> Iterator[tuple[Topic, ...]]:
+    """
+    The contents of the short-term buffer each time that it is full, and once in the end: what one call summarises.
+
+    Args:
+        compress: None: by the self-information of words.
+        vectors: (n, d), unit length, of the turns in `turns`; None: words alone tell topics apart.
+    """
+    short_term: list[Topic] = []
+    tokens = 0
+    for topic, size in _topics(segment, count, statistics, buffers, compress, vectors):
+        short_term.append(topic)
+        tokens += size
+        if tokens >= buffers.short_term_tokens:
+            yield tuple(short_term)
+            short_term, tokens = [], 0
+    if short_term:
+        yield tuple(short_term)
+
+
+def turns(segment: Sequence[SourceMessage]) -> list[tuple[int, ...]]:
+    """What users and the assistant say, as indexes: a user's messages and the answers to them are one turn."""
+    found: list[list[int]] = []
+    for at, said in enumerate(segment):
+        if said.role not in TOLD_BY or not said.text.strip():
+            continue
+        if not found or (said.role == "user" and segment[found[-1][-1]].role != "user"):
+            found.append([])
+        found[-1].append(at)
+    return [tuple(turn) for turn in found]
+
+
+def _topics(
+    segment: Sequence[SourceMessage],
+    count: Count,
+    statistics: TermStatistics,
+    buffers: Buffers,
+    compress: Compress | None,
+    vectors: Floats | None,
+) -> Iterator[tuple[Topic, int]]:
+    """Topics with their compressed tokens, as the sensory buffer gives them away."""
+    shorten = compress or (lambda text, most: compressed(text, statistics, buffers.keep, most))
+    sensory: list[_Turn] = []
+    first = 0  # index of the turn that the buffer begins with
+    for at, turn in enumerate(turns(segment)):
+        texts = tuple(shorten(segment[i].text, MOST_WORDS[segment[i].role]) for i in turn)
+        sensory.append(_Turn(turn, texts, sum(map(count, texts))))
+        if len(sensory) > 1 and sum(held.tokens for held in sensory) > buffers.sensory_tokens:
+            near = None if vectors is None else vectors[first : at + 1]
+            cuts = boundaries([" ".join(held.texts) for held in sensory], statistics, near)
+            cuts = cuts or [len(sensory) - 1]  # one topic fills the buffer: it is given away, but for its last turn
+            for start, stop in zip([0, *cuts[:-1]], cuts, strict=True):
+                yield _topic(sensory[start:stop])
+            sensory = sensory[cuts[-1] :]
+            first = at + 1 - len(sensory)
+    if sensory:
+        near = None if vectors is None else vectors[first:]
+        cuts = boundaries([" ".join(held.texts) for held in sensory], statistics, near)
+        for start, stop in zip([0, *cuts], [*cuts, len(sensory)], strict=True):
+            yield _topic(sensory[start:stop])
+
+
+def _topic(held: Sequence[_Turn]) -> tuple[Topic, int]:
+    messages = tuple(at for turn in held for at in turn.messages)
+    texts = tuple(text for turn in held for text in turn.texts)
+    return Topic(messages, texts), sum(turn.tokens for turn in held)
+
+
+def _extract(
+    spoken: Sequence[Clause], segment: Sequence[SourceMessage], room: int, count: Count, statistics: TermStatistics
+) -> list[Clause]:
+    """The statements that tell most that is new for their length, in order (Lin and Bilmes, ACL 2011)."""
+    terms = [frozenset(query_terms(clause.text)) for clause in spoken]
+    tokens = [count(f"{clause.speaker}: {clause.text}") + 1 for clause in spoken]
+    said: set[str] = set()
+
+    def gain(at: int) -> float:
+        return statistics.information(terms[at] - said) * share(segment[spoken[at].message]) / tokens[at]
+
+    telling = (at for at, clause in enumerate(spoken) if not clause.text.endswith(QUESTION_MARKS))
+    waiting = [(-gain(at), at) for at in telling if not read(spoken[at].text).is_small_talk]
+    heapify(waiting)
+    chosen: list[int] = []
+    while waiting and room >= LEAST_TOKENS // 2:
+        _, at = heappop(waiting)
+        now = gain(at)  # gains only shrink: whoever is still ahead of all others is the best
+        if waiting and -now > waiting[0][0]:
+            heappush(waiting, (-now, at))
+        elif now and tokens[at] <= room:
+            room -= tokens[at]
+            chosen.append(at)
+            said |= terms[at]
+    return [spoken[at] for at in sorted(chosen)]
+
+
+def _told(chosen: Sequence[Clause]) -> str:
+    """A line each for what a speaker says in a row."""
+    lines = []
+    for (_, speaker), said in groupby(chosen, key=lambda clause: (clause.role, clause.speaker)):
+        text = joined([clause.text for clause in said])
+        lines.append(f"{speaker}: {text}" if speaker else text)
+    return "\n".join(lines)

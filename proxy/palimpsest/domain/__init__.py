@@ -1,0 +1,67 @@
+"""
+Value types that every part shares; each file holds those of one subject.
+
+Plain frozen values, without behaviour beyond derived properties. `palimpsest.domain` gathers all of them.
+"""
+
+from palimpsest.domain.archive import (
+    TURN_PREFIX,
+    Answer,
+    Bare,
+    Ending,
+    Entry,
+    Heard,
+    NewMessage,
+    Passage,
+    Record,
+    SetAside,
+    Turn,
+    Whole,
+)
+from palimpsest.domain.assist import ASSIST_ROLES, AssistRole
+from palimpsest.domain.blocks import BLOCK_CLOSE, BLOCK_OPEN, Added, Block, BlockKind, Budget, StoredBlock
+from palimpsest.domain.decisions import Diagnosis, Generosity, Mode, Note, Pressure, Tier
+from palimpsest.domain.facts import (
+    PROJECT_SUBJECT,
+    USER_SUBJECT,
+    Fact,
+    FactCategory,
+    FactOrigin,
+    FactProposal,
+    FactScope,
+    FactSource,
+    ToldFact,
+)
+from palimpsest.domain.growing import Growing
+from palimpsest.domain.history import (
+    Clues,
+    Continuation,
+    Event,
+    Follows,
+    Head,
+    HeadFlag,
+    Lineage,
+    Link,
+    LinkKind,
+    Role,
+    Seen,
+    Shape,
+    Speaker,
+)
+from palimpsest.domain.items import Item, SourceMessage, Span
+from palimpsest.domain.keys import ProxyKey
+from palimpsest.domain.memories import Candidate, Memory, Plan, Query, Reach, Recalled, Teller
+from palimpsest.domain.requests import (
+    REQUEST_HEADER,
+    Chat,
+    Completion,
+    Fingerprint,
+    Insertion,
+    Json,
+    Layout,
+    Message,
+    RawHeaders,
+    ToolCall,
+    TooLong,
+)
+from palimpsest.domain.standing import FactQuery, StandingFact, StandingFacts, Stated

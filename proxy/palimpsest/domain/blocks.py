@@ -1,0 +1,67 @@
+"""
+Blocks: the text that memory adds to a request, and what it may cost.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from palimpsest.domain.frozen import frozen
+
+BLOCK_OPEN = "<palimpsest-memory"
+
+BLOCK_CLOSE = "</palimpsest-memory>"
+
+
+class BlockKind(StrEnum):
+    RESTORE = "restore"
+    RECALL = "recall"
+    FACTS = "facts"  # quotes no message
+
+
+@frozen
+class Budget:
+    """How much one block may say: characters of the whole rendered block, frame included."""
+
+    chars: int
+    passage_chars: int  # no single passage is longer
+    least_worth: float = 0.0  # probability that each passage must have for each 100 characters of it
+
+
+@frozen
+class Block:
+    """What the proxy says: the whole rendered text, frame included, and where every piece comes from."""
+
+    text: str
+    kind: BlockKind
+    occurrences: tuple[int, ...]  # packed, in order of appearance
+    tokens: int = 0
+    role: str = ""  # "": inside the message that carries it; else a message of its own, of this role, in front of it
+    # Told in it, with the values that they took the place of: id, and the occurrence that states it, 0 where none does.
+    facts: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """All messages that it holds words of: with one of them it goes."""
+        return tuple(dict.fromkeys((*self.occurrences, *(source for _, source in self.facts if source))))
+
+
+@frozen
+class StoredBlock:
+    """A block said earlier, anchored to one occurrence of one user message, replayed byte for byte."""
+
+    occurrence: int
+    block: Block
+
+
+@frozen
+class Added:
+    """What memory adds to one request, blocks of before included, and what the client itself sends; in tokens."""
+
+    tokens: int
+    own_tokens: int
+
+    @property
+    def share(self) -> float:
+        """Of the client's own; 0 of nothing."""
+        return self.tokens / self.own_tokens if self.own_tokens else 0.0

@@ -1,0 +1,122 @@
+"""
+Memories: passages of stored messages, the query that looks for them, and what it finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from enum import StrEnum
+
+from palimpsest.domain.frozen import frozen
+
+
+class Reach(StrEnum):
+    """How far recall looks (policy `scope`)."""
+
+    CONVERSATION = "conversation"
+    USER = "user"
+    TENANT = "tenant"
+
+
+class Teller(StrEnum):
+    """Who said what a question is about."""
+
+    ANYONE = "anyone"
+    USER = "user"
+    OTHERS = "others"
+    TOOLS = "tools"
+
+
+@frozen
+class Plan:
+    """
+    How a question is looked up: what else is asked for it, and what is preferred among what may come.
+
+    `questions` share the candidates with the question itself. `periods` are when it was told, Unix seconds, first and
+    last. A plan says nothing of whose memory is looked at: it can bring up nothing that the query itself could not.
+
+    Source: LightMem-SLM 3.3 (hypothetical queries and constraints under a fixed budget).
+    """
+
+    questions: tuple[str, ...] = ()
+    periods: tuple[tuple[float, float], ...] = ()
+    teller: Teller = Teller.ANYONE
+
+
+@frozen
+class Query:
+    """
+    What to look for, where, and what must not come.
+
+    `lost` are the occurrences of this conversation that may come back: what its compactions took away, and nothing else
+    of it; None: all of it.
+    `named` is there where nobody asks for anything: tags of what the new messages say. What was lost comes by what else
+    it names then, and there is nothing to admit; `with_prose` also what neither tells nor names anything.
+    `plan` is how it is looked up; None: as it is asked.
+    `least_help` is the probability that memory helps, below which nothing comes; `wishes` is how many of the user's
+    lasting wishes come with it, asked for or not.
+    """
+
+    tenant: str
+    conversation: str
+    text: str
+    reach: Reach = Reach.CONVERSATION
+    user: str = ""
+    scope: str = ""
+    lost: frozenset[int] | None = None
+    visible_fulls: frozenset[int] = frozenset()  # fingerprints of what the model still sees
+    excluded: frozenset[int] = frozenset()  # occurrences that replayed blocks already carry
+    named: frozenset[str] | None = None
+    with_prose: bool = True
+    least_help: float = 0.0
+    wishes: int = 0
+    plan: Plan | None = None
+
+
+@frozen
+class Memory:
+    """One passage of a stored message. `start` and `stop` are character offsets into the message's text."""
+
+    id: int
+    occurrence: int
+    conversation: str
+    position: int  # order inside the conversation, rising
+    role: str
+    text: str
+    created_at: float  # Unix seconds; display and recency only
+    start: int = 0
+    stop: int = 0
+    name: str = ""
+    tags: tuple[str, ...] = ()
+    follows: int = 0  # the occurrence whose passage stands before it in its conversation; 0: it is the first
+
+
+@frozen
+class Candidate:
+    """
+    A memory with its score and, per signal, its 1-based rank (0 = not listed) and raw score.
+
+    `probability` is that of answering the question; 1 where nobody asked.
+    """
+
+    memory: Memory
+    score: float
+    signals: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    probability: float = 1.0
+
+
+@frozen
+class Recalled:
+    """
+    What the indexes answered. `admitted` False: looked, and nothing was relevant.
+
+    `helps` is the probability that any of it does, lasting wishes apart.
+    """
+
+    candidates: tuple[Candidate, ...]
+    admitted: bool
+    reason: str  # which gate opened, or why none did
+    lexical_only: bool = False  # the embedding model is missing
+    elapsed_ms: float = 0.0
+    helps: float = 1.0

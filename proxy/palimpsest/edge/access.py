@@ -1,0 +1,99 @@
+"""
+Access to the proxy's own endpoints: the admin token, a proxy key for its own tenant, or this machine alone.
+
+There is no CORS: no page of another origin may read an answer. A page that points its own name at 127.0.0.1 (DNS
+rebinding) is recognised by its `Host`; a reverse proxy that would let the world in as "this machine", by its headers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hmac import compare_digest
+
+from palimpsest.core.caller.credentials import presented
+from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.domain import RawHeaders
+from palimpsest.domain.frozen import frozen
+
+LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+# What reverse proxies, tunnels and content networks add, unless they are set up not to.
+FORWARDED = frozenset(
+    {
+        *(b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-forwarded-port"),
+        *(b"x-forwarded-server", b"x-original-forwarded-for", b"x-real-ip", b"x-client-ip", b"x-cluster-client-ip"),
+        *(b"cf-connecting-ip", b"cf-ray", b"true-client-ip", b"fastly-client-ip", b"fly-client-ip"),
+        *(b"x-envoy-external-address", b"tailscale-user-login"),
+    }
+)
+
+
+@frozen
+class Caller:
+    """A caller with access: to one tenant, or with "" (the operator) to all."""
+
+    tenant: str = ""
+    is_read_only: bool = False
+
+
+@frozen
+class Refusal:
+    """A refused caller; the text says what to try."""
+
+    status: int
+    text: str
+
+
+@frozen
+class Access:
+    """
+    The access rules of a proxy.
+
+    `token` is the operator's, None where none is set.
+    """
+
+    token: str | None
+    keys: ProxyKeys
+    is_loopback: bool
+
+    def caller(self, headers: RawHeaders) -> Caller | Refusal:
+        """The caller with these headers (lower-case names). Wrong secrets take as long as right ones."""
+        shown = presented(headers)
+        if self.token is not None and _is_among(self.token, shown):
+            return Caller()
+        if (key := self.keys.find(headers)) is not None:
+            if key.users or key.scopes:
+                return Refusal(403, "this key is for some users or projects only, and here a whole tenant is opened")
+            return Caller(key.tenant, key.read_only)
+        if self.token is not None:
+            return Refusal(401, "send the admin token as authorization: Bearer")
+        if any(map(self.keys.is_ours, shown)):
+            return Refusal(401, "this key is revoked, has expired, or is none of this proxy's")
+        if not self.is_loopback:
+            return Refusal(403, "no admin token is set, so only 127.0.0.1 gets an answer: set PALIMPSEST_ADMIN_TOKEN")
+        if not is_local(headers):
+            return Refusal(403, "ask from this machine, as http://127.0.0.1 or http://localhost, or set an admin token")
+        return Caller()
+
+
+def is_local(headers: RawHeaders) -> bool:
+    """Whether a request over loopback comes from this machine, and not through a reverse proxy or a web page."""
+    hosts, origins = (
+        [value.decode("latin-1").lower() for name, value in headers if name == wanted]
+        for wanted in (b"host", b"origin")
+    )
+    return (
+        len(hosts) == 1
+        and _without_port(hosts[0]) in LOCAL_NAMES
+        and all(origin.partition("://")[2] == hosts[0] for origin in origins)
+        and not any(name in FORWARDED for name, _ in headers)
+    )
+
+
+def _without_port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdigit() else host
+
+
+def _is_among(secret: str, shown: Iterable[bytes]) -> bool:
+    return any([compare_digest(secret.encode(), one) for one in shown])

@@ -1,0 +1,34 @@
+"""
+The OpenAPI document over HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from starlette.responses import Response
+
+from palimpsest.edge.admin.operation import Call, Nothing, Operation
+from palimpsest.edge.replies import json_reply
+
+
+class DocumentRoutes:
+    """The operation that describes all of them."""
+
+    def __init__(self, table: Callable[[], Sequence[Operation[Any]]]) -> None:
+        self._table = table
+
+    def operations(self) -> tuple[Operation[Any], ...]:
+        summary = "This document"
+        return (Operation("GET", "/openapi.json", summary, self.show, Nothing, dict[str, Any], in_turn=False),)
+
+    async def show(self, _call: Call[Nothing]) -> Response:
+        return json_reply(self._document)
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        from palimpsest.edge.admin.openapi import document  # late: a start need not wait for it
+
+        return document(self._table())

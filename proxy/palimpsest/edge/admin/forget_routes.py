@@ -1,0 +1,159 @@
+"""
+Forgetting over HTTP: `POST /memory/v1/forget`, and `DELETE` on a turn, a conversation, a user or a tenant.
+
+A proxy key erases in its own tenant only. What is not stored is answered with 404, never with success.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+from starlette.responses import Response
+
+from palimpsest.domain.frozen import frozen
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation, Refused
+from palimpsest.edge.replies import json_reply
+from palimpsest.memory.forgetting import Forgetting
+from palimpsest.memory.targets import target_of
+from palimpsest.ports import Clock
+
+AGE = r"^\s*\d{1,6}[mhdw]\s*$"
+NOTHING = "nothing stored matches, so nothing was erased"
+NOT_CLEAN = 500  # the receipt says what is left
+STATUSES = {404: NOTHING, NOT_CLEAN: "it was erased, and remains were found on the disk; the receipt lists them"}
+
+Name = Annotated[str, Field(pattern=NOT_BLANK)]
+DryRun = Annotated[bool, Field(description="Only count what would be erased.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forget(OfTenant):
+    """What to forget; what is given restricts together."""
+
+    conversation: Annotated[Name, Field(description="Id of a conversation; those of its sub-agents go too.")] = ""
+    turn: Annotated[Name, Field(description="Id of a turn, or CONVERSATION/N.")] = ""
+    user: Annotated[Name, Field(description="A user.")] = ""
+    scope: Annotated[Name, Field(description="A project, from `x-palimpsest-scope`.")] = ""
+    older_than: Annotated[str, Field(pattern=AGE, description="Age of messages: 90d, 12h, 4w.")] = ""
+    matching: Annotated[Name, Field(description="Words that the messages contain, ignoring case.")] = ""
+    dry_run: DryRun = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteConversation(OfTenant):
+    conversation: Annotated[str, Field(description="Id of the conversation.")]
+    dry_run: DryRun = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteNumberedTurn(DeleteConversation):
+    number: Annotated[
+        str, Field(pattern=r"^[1-9]\d{0,8}$", description="Number of the turn in its conversation, from 1.")
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteTurn(OfTenant):
+    turn: Annotated[str, Field(description="Id of the turn: what `x-palimpsest-turn` said.")]
+    dry_run: DryRun = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteUser(OfTenant):
+    user: Annotated[str, Field(description="The user.")]
+    dry_run: DryRun = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteTenant(OfTenant):
+    dry_run: DryRun = False
+
+
+@frozen
+class Preview:
+    """What would be erased; nothing was."""
+
+    dry_run: Annotated[bool, Field(description="Always true.")]
+    tenants: Annotated[int, Field(description="How many have any of it.")]
+    would_erase: Annotated[dict[str, int], Field(description="How much, by kind.")]
+
+
+@frozen
+class DiskCheck:
+    """What a look at the files found after the erasure."""
+
+    clean: Annotated[bool, Field(description="Nothing is left on the disk.")]
+    files: Annotated[int, Field(description="How many were searched.")]
+    bytes: Annotated[int, Field(description="Their size.")]
+    samples: Annotated[int, Field(description="Pieces of what was erased that were looked for.")]
+    said_elsewhere: Annotated[int, Field(description="Of these, those that messages hold which were not meant.")]
+    left: Annotated[int, Field(description="Of these, those that nothing explains.")]
+    log_emptied: Annotated[bool, Field(description="The write-ahead log of the database was emptied.")]
+
+
+@frozen
+class Receipt:
+    """What was erased: without a word of it, and signed."""
+
+    id: Annotated[str, Field(description="Of the receipt.")]
+    what: Annotated[str, Field(description="`erasure`.")]
+    at: Annotated[str, Field(description="When, ISO 8601.")]
+    asked: Annotated[dict[str, Any], Field(description="What was to be erased, by the names of parameters.")]
+    tenants: Annotated[int, Field(description="How many had any of it.")]
+    erased: Annotated[dict[str, int], Field(description="How much, by kind.")]
+    stays: Annotated[dict[str, Any], Field(description="What of it stays, and why.")]
+    check: Annotated[DiskCheck, Field(description="The proof.")]
+    not_covered: Annotated[list[str], Field(description="Where it may still be.")]
+    signature: Annotated[str, Field(description="By a key of this installation.")]
+
+
+class ForgetRoutes:
+    """The operations that erase."""
+
+    def __init__(self, forgetting: Forgetting, clock: Clock) -> None:
+        self._forgetting = forgetting
+        self._clock = clock
+
+    def operations(self) -> tuple[Operation[Any], ...]:
+        def erasing(method: str, path: str, summary: str, run: Any, asks: type[Any]) -> Operation[Any]:
+            more: dict[str, Any] = {"statuses": STATUSES, "other_replies": {NOT_CLEAN: Receipt}, "in_turn": False}
+            return Operation(method, path, summary, run, asks, Receipt | Preview, **more)
+
+        def delete(path: str, summary: str, asks: type[Any]) -> Operation[Any]:
+            return erasing("DELETE", path, summary, self.delete, asks)
+
+        conversation = "/conversations/{conversation}"
+        return (
+            erasing("POST", "/forget", "Erase what matches", self.forget, Forget),
+            delete(conversation + "/turns/{number}", "Erase a turn by its number", DeleteNumberedTurn),
+            delete(conversation, "Erase a conversation", DeleteConversation),
+            delete("/turns/{turn}", "Erase a turn", DeleteTurn),
+            delete("/users/{user:path}", "Erase all conversations of a user", DeleteUser),
+            delete("/tenants/{tenant:path}", "Erase everything of a tenant", DeleteTenant),
+        )
+
+    async def forget(self, call: Call[Forget]) -> Response:
+        """The body says what to forget."""
+        return await self._answer(asdict(call.asked))
+
+    async def delete(self, call: Call[Any]) -> Response:
+        """The path says what to forget."""
+        given = asdict(call.asked)
+        if "number" in given:
+            given["turn"] = f"{given.pop('conversation')}/{given.pop('number')}"
+        return await self._answer(given)
+
+    async def _answer(self, given: dict[str, Any]) -> Response:
+        dry_run = given.pop("dry_run")
+        target = target_of({name: value for name, value in given.items() if value}, self._clock())
+        if dry_run:
+            preview = await self._forgetting.preview(target)
+            if preview is None:
+                raise Refused(404, NOTHING)
+            return json_reply(Preview(True, preview.tenants, preview.counts))
+        receipt = await self._forgetting.erase(target)
+        if receipt is None:
+            raise Refused(404, NOTHING)
+        return json_reply(receipt, 200 if receipt["check"]["clean"] else NOT_CLEAN)

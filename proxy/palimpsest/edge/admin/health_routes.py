@@ -1,0 +1,35 @@
+"""
+Health over HTTP: the same as `/readyz`, for people and with status 200.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from palimpsest import __version__
+from palimpsest.domain.frozen import frozen
+from palimpsest.edge.admin.operation import Call, Nothing, Operation
+from palimpsest.edge.admin.probe_routes import Readiness, Readying
+
+
+@frozen
+class Health(Readiness):
+    """The same, and which version answers."""
+
+    version: Annotated[str, Field(description="Of the proxy.")]
+
+
+class HealthRoutes:
+    """The operation that shows health to people."""
+
+    def __init__(self, readying: Readying) -> None:
+        self._readying = readying
+
+    def operations(self) -> tuple[Operation[Any], ...]:
+        return (Operation("GET", "/health", "Show how memory is", self.health, Nothing, Health, in_turn=False),)
+
+    async def health(self, _call: Call[Nothing]) -> Health:
+        now = await self._readying.now()
+        return Health(now.ready, now.store, now.embedder, now.pending, now.reasons, __version__)

@@ -1,0 +1,118 @@
+"""
+Proxy keys over HTTP, for the operator: make, list and revoke them. Every worker knows it within a second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import Field, JsonValue
+
+from palimpsest.domain.frozen import frozen
+from palimpsest.edge.admin.operation import Call, Nothing, Operation, Refused
+from palimpsest.memory.proxy_keys import NAME, NAME_CHARS, KeyDesk, told
+
+UNKNOWN = "there is no such key"
+
+
+def _line(empty: str = "") -> dict[str, JsonValue]:
+    """What the document says of a name; `KeyDesk` checks it, and says what is wrong in words."""
+    return {"pattern": f"^({NAME}){empty}$", "maxLength": NAME_CHARS}
+
+
+Name = Annotated[str, Field(json_schema_extra=_line())]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewKey:
+    """What a key is to open."""
+
+    name: Annotated[str, Field(description="What it is for, for people.", json_schema_extra=_line())]
+    tenant: Annotated[
+        str,
+        Field(description="Whose memory it opens; empty: the tenant of its name.", json_schema_extra=_line(empty="?")),
+    ] = ""
+    users: Annotated[list[Name], Field(description="Users that its requests may name; empty: any.")] = field(
+        default_factory=list
+    )
+    scopes: Annotated[list[Name], Field(description="Projects that they may name; empty: any.")] = field(
+        default_factory=list
+    )
+    expires: Annotated[
+        str,
+        Field(
+            description="How long it is good: 90d, 12h, 4w; empty: for good.",
+            json_schema_extra={"pattern": "^([0-9]{1,6}[mhdw])?$"},
+        ),
+    ] = ""
+    read_only: Annotated[bool, Field(description="Whether its requests recall, and archive nothing.")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyId:
+    id: Annotated[str, Field(description="Id of the key.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyShown:
+    """A key without its secret."""
+
+    id: Annotated[str, Field(description="By which it is revoked.")]
+    shown: Annotated[str, Field(description="Its first characters.")]
+    name: Annotated[str, Field(description="What it is for, for people.")]
+    tenant: Annotated[str, Field(description="Whose memory it opens, as it is stored.")]
+    users: Annotated[list[str], Field(description="Users that its requests may name; empty: any.")]
+    scopes: Annotated[list[str], Field(description="Projects that they may name; empty: any.")]
+    read_only: Annotated[bool, Field(description="Whether its requests recall, and archive nothing.")]
+    created_at: Annotated[float, Field(description="Unix seconds, as the others.")]
+    expires_at: Annotated[float | None, Field(description="null: it is good until it is revoked.")]
+    revoked_at: Annotated[float | None, Field(description="null: it is not.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyMade(KeyShown):
+    """A new key."""
+
+    key: Annotated[str, Field(description="The key itself. It is shown this once, and kept nowhere.")]
+
+
+@frozen
+class Keys:
+    """All keys, the newest first."""
+
+    keys: Annotated[list[KeyShown], Field(description="Those that open nothing any more included.")]
+
+
+class KeyRoutes:
+    """The operations on keys."""
+
+    def __init__(self, keys: KeyDesk) -> None:
+        self._keys = keys
+
+    def operations(self) -> tuple[Operation[Any], ...]:
+        return (
+            Operation("GET", "/keys", "List all keys", self.list, Nothing, Keys, for_operator=True),
+            Operation("POST", "/keys", "Make a key", self.create, NewKey, KeyMade, status=201, for_operator=True),
+            Operation(
+                *("DELETE", "/keys/{id}", "Revoke a key", self.revoke, KeyId, KeyShown),
+                statuses={404: UNKNOWN},
+                for_operator=True,
+            ),
+        )
+
+    async def list(self, _call: Call[Nothing]) -> Keys:
+        return Keys([KeyShown(**told(key)) for key in await self._keys.listed()])
+
+    async def create(self, call: Call[NewKey]) -> KeyMade:
+        asked = call.asked
+        secret, key = await self._keys.create(
+            asked.name, asked.tenant, asked.users, asked.scopes, asked.expires, asked.read_only
+        )
+        return KeyMade(key=secret, **told(key))
+
+    async def revoke(self, call: Call[KeyId]) -> KeyShown:
+        key = await self._keys.revoke(call.asked.id)
+        if key is None:
+            raise Refused(404, UNKNOWN)
+        return KeyShown(**told(key))

@@ -1,0 +1,96 @@
+"""
+Memories over HTTP: the passages that can be found, each with the turn that it comes from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from palimpsest.domain.frozen import frozen
+from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
+from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
+from palimpsest.store.database import Database
+from palimpsest.store.listings import Filter, memories, memory
+
+UNKNOWN_MEMORY = "no such memory"
+LIST = "memories"
+MAX_ID = 2**63 - 1  # of a row of the database
+
+SpeakerName = Annotated[str, Field(description="Only what this role said: `user`, `assistant`, `tool` ...")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memories(InPeriod):
+    conversation: Annotated[str, Field(description="Only those of this conversation.")] = ""
+    user: Annotated[str, Field(description="Only those of this user.")] = ""
+    scope: Annotated[str, Field(description="Only those of this project.")] = ""
+    role: SpeakerName = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneMemory(OfTenant):
+    memory: Annotated[int, Field(ge=1, le=MAX_ID, description="Its number.")]
+
+
+@frozen
+class Memory:
+    """A passage that can be found, and where it comes from."""
+
+    memory: Annotated[int, Field(description="Its number.")]
+    tenant: Annotated[str, Field(description="Whose it is.")]
+    conversation: Annotated[str, Field(description="Id of the conversation in which it was said.")]
+    turn: Annotated[str, Field(description="Id of the turn that brought it.")]
+    occurrence: Annotated[int, Field(description="Number of the message in its place.")]
+    position: Annotated[int, Field(description="Place of the message in that request, from 0.")]
+    role: Annotated[str, Field(description="Who said it: `user`, `assistant`, `tool` ...")]
+    kind: Annotated[str, Field(description="`episodic`, `semantic` or `procedural`.")]
+    tags: Annotated[list[str], Field(description="Paths, names, versions and the like that it mentions.")]
+    start: Annotated[int, Field(description="Where it begins in the message's text, in characters.")]
+    stop: Annotated[int, Field(description="Where it ends.")]
+    text: Annotated[str, Field(description="The passage.")]
+    created_at: Annotated[float, Field(description="When it was stored, Unix seconds.")]
+    is_indexed: Annotated[bool, Field(description="Found by meaning too, and not by words only.")]
+
+
+@frozen
+class MemoryPage:
+    """Memories, the newest first."""
+
+    memories: list[Memory]
+    next: NextCursor
+
+
+class MemoryRoutes:
+    """The operations that show what can be found."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def operations(self) -> tuple[Operation[Any], ...]:
+        return (
+            Operation("GET", "/memories", "List memories", self.list_memories, Memories, MemoryPage),
+            Operation(
+                *("GET", "/memories/{memory}", "Show a memory", self.one, OneMemory, Memory),
+                statuses={404: UNKNOWN_MEMORY},
+            ),
+        )
+
+    async def list_memories(self, call: Call[Memories]) -> MemoryPage:
+        asked = call.asked
+        since, until = asked.period
+        which = Filter(
+            asked.tenant, asked.conversation, "", asked.user, asked.scope, asked.role, "", False, since, until
+        )
+        (after,) = position_of(LIST, asked.cursor)
+        page = await self._database.ask(partial(memories, which=which, after=after, limit=asked.limit))
+        return MemoryPage([Memory(**one) for one in page.listed], cursor_to(LIST, page.next))
+
+    async def one(self, call: Call[OneMemory]) -> Memory:
+        found = await self._database.ask(partial(memory, tenant=call.asked.tenant, id=call.asked.memory))
+        if found is None:
+            raise Refused(404, UNKNOWN_MEMORY)
+        return Memory(**found)

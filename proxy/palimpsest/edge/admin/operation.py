@@ -1,0 +1,110 @@
+"""
+Operations of the admin API: one declaration of each, from which requests are parsed and the document is written.
+
+A file of routes declares its operations as a table. What may be asked is a frozen dataclass: a field that stands in
+braces in the path is read from there, the others from the query, or from a JSON object where the operation has a body.
+What is answered is a dataclass too. Describe each field with `Annotated[type, Field(description=...)]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+
+from pydantic import Field
+from starlette.requests import Request
+
+from palimpsest.domain.frozen import frozen
+from palimpsest.edge.access import Caller
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import TypeAdapter
+
+P = TypeVar("P")
+
+PREFIX = "/memory/v1"
+JSON = "application/json"
+NOT_BLANK = r"\S"  # pattern of a text that says something
+
+
+class Refused(Exception):
+    """A request that is answered with an error. The text says what was wrong and what to try."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.text = text
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfTenant:
+    """
+    Parameters of an operation within a tenant: the base of theirs.
+
+    After the guard, `tenant` is that of the caller's key, or what the operator named; "" is all tenants. Classes
+    derived from it are `@dataclass(frozen=True, kw_only=True)` too.
+    """
+
+    tenant: Annotated[
+        str, Field(description="The tenant; only the admin token may name one, a proxy key has its own.")
+    ] = ""
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """No parameters."""
+
+
+@frozen
+class Call(Generic[P]):
+    """One request to an operation: who asks, and what, parsed."""
+
+    caller: Caller
+    asked: P
+    request: Request
+
+
+@dataclass(frozen=True)
+class Operation(Generic[P]):
+    """
+    One method of one path.
+
+    `run` returns the value that is sent as JSON, an instance of `replies`, or a `Response` of its own. It may raise
+    `Refused`; a `PolicyError` is answered with 400, a `MemoryFault` with 503.
+    """
+
+    method: str
+    path: str  # below `PREFIX`, with parameters in braces: /turns/{turn}, or {user:path} where it may hold slashes
+    summary: str  # a line for the document
+    run: Callable[[Call[P]], Awaitable[Any]]
+    asks: type[P]
+    replies: Any  # a type
+    status: int = 200  # where it was done
+    statuses: Mapping[int, str] = field(default_factory=dict)  # others that `run` answers with, and what they mean
+    other_replies: Mapping[int, Any] = field(default_factory=dict)  # types, where those are answered with no `Error`
+    takes: str = ""  # media type of the body; "": POST, PUT and PATCH take JSON, others none
+    gives: str = JSON  # media type of the answer
+    for_operator: bool = False  # a proxy key is refused with 403
+    in_turn: bool = True  # one at a time: the store has few readers, and proxied requests need the others
+
+    @property
+    def body(self) -> str:
+        """Media type of the body; "": it has none."""
+        return self.takes or (JSON if self.method in ("POST", "PUT", "PATCH") else "")
+
+    @cached_property
+    def path_names(self) -> frozenset[str]:
+        """Names of the parameters in the path."""
+        return frozenset(re.findall(r"{(\w+)(?::\w+)?}", self.path))
+
+    @cached_property
+    def adapter(self) -> TypeAdapter[P]:
+        """The parser of parameters, built when it is first needed: all of them would delay the start."""
+        from pydantic import TypeAdapter
+
+        return TypeAdapter(self.asks)

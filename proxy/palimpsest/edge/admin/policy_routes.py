@@ -1,0 +1,111 @@
+"""
+The policy over HTTP: every setting as this process follows it, without secrets, and the reload.
+
+The policy itself holds none: keys are named by environment variables. What is passed on to LiteLLM may, under names
+that nobody here knows, so of its texts only references to the environment are shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+from starlette.responses import Response
+
+from palimpsest.edge.admin.operation import Call, Nothing, Operation
+from palimpsest.edge.replies import json_reply
+from palimpsest.memory.policy_reload import PolicyReload, Reload
+from palimpsest.settings.policy import ENVIRON, Policy
+
+WITHHELD = "[withheld]"
+UNUSABLE = 422  # the request is right, and what the file says is not
+
+
+@dataclass(frozen=True)
+class ReloadReply:
+    """What became of a reload."""
+
+    accepted: Annotated[bool, Field(description="Whether the configuration could be used.")]
+    reason: Annotated[str, Field(description="Why not: file, setting, value and what is allowed.")]
+    at: Annotated[float, Field(description="Unix seconds.")]
+    changed: Annotated[list[str], Field(description="Settings that took effect.")]
+    at_restart: Annotated[list[str], Field(description="Settings that differ and take effect at the next start.")]
+    generation: Annotated[int, Field(description="Number of the policy in force.")]
+    digest: Annotated[str, Field(description="A short hash of the policy in force, equal in all workers.")]
+
+
+@dataclass(frozen=True)
+class PolicyInForce:
+    """The settings that requests follow now."""
+
+    generation: Annotated[int, Field(description="Its number, which rises with each policy that comes into force.")]
+    digest: Annotated[str, Field(description="A short hash of it, equal in all workers.")]
+    since: Annotated[float, Field(description="Unix seconds.")]
+    file: Annotated[str, Field(description="The configuration; empty where there is none.")]
+    policy: Annotated[dict[str, Any], Field(description="All settings by section, as in a configuration file.")]
+    last_reload: Annotated[ReloadReply, Field(description="What became of the last attempt to read it anew.")]
+
+
+class PolicyRoutes:
+    """The operations on the policy."""
+
+    def __init__(self, reload: PolicyReload) -> None:
+        self._reload = reload
+
+    def operations(self) -> tuple[Operation[Any], ...]:
+        return (
+            Operation(
+                "GET", "/policy", "Show the policy in force", self.show, Nothing, PolicyInForce, for_operator=True
+            ),
+            Operation(
+                *("POST", "/reload", "Read the configuration now", self.reload, Nothing, ReloadReply),
+                statuses={UNUSABLE: "the configuration was refused, and the policy before it stays in force"},
+                other_replies={UNUSABLE: ReloadReply},
+                for_operator=True,
+                in_turn=False,
+            ),
+        )
+
+    async def show(self, _call: Call[Nothing]) -> PolicyInForce:
+        now = self._reload
+        return PolicyInForce(
+            generation=now.number,
+            digest=now.digest,
+            since=now.since,
+            file=str(now.source.file or ""),
+            policy=_without_secrets(now.policy),
+            last_reload=self._told(now.last),
+        )
+
+    async def reload(self, _call: Call[Nothing]) -> Response:
+        """The other workers read it within a second, too."""
+        told = self._told(await self._reload.reload())
+        return json_reply(told, 200 if told.accepted else UNUSABLE)
+
+    def _told(self, last: Reload) -> ReloadReply:
+        now = self._reload
+        return ReloadReply(
+            accepted=not last.refused,
+            reason=last.refused,
+            at=last.at,
+            changed=list(last.changed),
+            at_restart=list(last.waiting),
+            generation=now.number,
+            digest=now.digest,
+        )
+
+
+def _without_secrets(policy: Policy) -> dict[str, Any]:
+    told = policy.model_dump(mode="json")
+    for upstream in told["upstreams"]:
+        upstream["settings"] = _without_words(upstream["settings"])
+    return told
+
+
+def _without_words(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_words(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_words(inner) for inner in value]
+    return WITHHELD if isinstance(value, str) and not value.startswith(ENVIRON) else value

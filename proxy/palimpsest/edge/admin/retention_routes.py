@@ -1,0 +1,75 @@
+"""
+Retention over HTTP: `GET /memory/v1/retention` says what is due, and `POST` erases it now.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from palimpsest.domain.frozen import frozen
+from palimpsest.edge.admin.operation import Call, Nothing, Operation
+from palimpsest.memory.retention import Sweeper
+
+RUN_SECONDS = 5.0  # of one request: whoever waits for the answer sees how far it came
+
+
+@frozen
+class Kind:
+    """What is due of one kind."""
+
+    due: Annotated[int, Field(description="How many are older than they may be.")]
+    oldest_seconds: Annotated[float | None, Field(description="Age of the oldest that is stored; null: there is none.")]
+
+
+@frozen
+class File:
+    """The database file."""
+
+    bytes: Annotated[int, Field(description="Its size.")]
+    used_bytes: Annotated[int, Field(description="Of these, what holds something.")]
+    free_pages: Annotated[int, Field(description="Pages that hold nothing.")]
+    shrinks: Annotated[bool, Field(description="Whether it can shrink by itself.")]
+
+
+@frozen
+class DueByAge:
+    """What is due, and how large the file is."""
+
+    kinds: Annotated[dict[str, Kind], Field(description="`turns`, `tool_results`, `side_requests`, `explain`.")]
+    file: Annotated[File, Field(description="The database file.")]
+
+
+@frozen
+class Swept:
+    """What was erased because it was due."""
+
+    swept: Annotated[dict[str, int], Field(description="How much, by kind.")]
+    complete: Annotated[bool, Field(description="Whether all that was due went.")]
+    file_bytes: Annotated[int, Field(description="Size of the database file now.")]
+
+
+class RetentionRoutes:
+    """The operations of retention."""
+
+    def __init__(self, sweeper: Sweeper) -> None:
+        self._sweeper = sweeper
+
+    def operations(self) -> tuple[Operation[Any], ...]:
+        return (
+            Operation("GET", "/retention", "Show what is due by age", self.due, Nothing, DueByAge, for_operator=True),
+            Operation(
+                *("POST", "/retention", "Erase what is due, now", self.run, Nothing, Swept),
+                for_operator=True,
+                in_turn=False,
+            ),
+        )
+
+    async def due(self, _call: Call[Nothing]) -> dict[str, Any]:
+        return (await self._sweeper.overview()).told()
+
+    async def run(self, _call: Call[Nothing]) -> dict[str, Any]:
+        """For some seconds; `complete` says whether all of it went."""
+        sweep = await self._sweeper.sweep(RUN_SECONDS)
+        return {"swept": dict(sweep.swept), "complete": sweep.is_complete, "file_bytes": sweep.bytes}

@@ -1,0 +1,132 @@
+"""
+Retiring over HTTP: `POST /memory/v1/retire`, and `GET` and `DELETE` of retirements, which list and undo them.
+
+A proxy key retires in its own tenant only. What is not in use, or cannot be undone, is answered with 404.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+from starlette.responses import Response
+
+from palimpsest.domain.frozen import frozen
+from palimpsest.edge.admin.forget_routes import Forget
+from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
+from palimpsest.edge.replies import json_reply
+from palimpsest.memory.retiring import Retiring
+from palimpsest.memory.targets import target_of
+from palimpsest.ports import Clock
+
+NOTHING = "nothing that is in use matches, so nothing was retired"
+NOT_KNOWN = "no retirement of this id can be undone"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undo(OfTenant):
+    retirement: Annotated[str, Field(description="`id` in the receipt of the retirement.")]
+
+
+@frozen
+class RetirePreview:
+    """What would be retired; nothing was."""
+
+    dry_run: Annotated[bool, Field(description="Always true.")]
+    tenants: Annotated[int, Field(description="How many have any of it.")]
+    would_retire: Annotated[dict[str, int], Field(description="How much, by kind.")]
+
+
+@frozen
+class RetirementReceipt:
+    """What was retired, signed."""
+
+    id: Annotated[str, Field(description="By which it can be undone.")]
+    what: Annotated[str, Field(description="`retirement`.")]
+    at: Annotated[str, Field(description="When, ISO 8601.")]
+    until: Annotated[str, Field(description="Until when it can be undone; it is erased then.")]
+    asked: Annotated[dict[str, Any], Field(description="What was to be retired, by the names of parameters.")]
+    tenants: Annotated[int, Field(description="How many had any of it.")]
+    retired: Annotated[dict[str, int], Field(description="How much, by kind.")]
+    stays: Annotated[str, Field(description="What becomes of it.")]
+    signature: Annotated[str, Field(description="By a key of this installation.")]
+
+
+@frozen
+class Retirement:
+    """A retirement that can be undone."""
+
+    id: Annotated[str, Field(description="By which.")]
+    tenant: Annotated[str, Field(description="Whose messages; empty: of several.")]
+    messages: Annotated[int, Field(description="How many are retired.")]
+    at: Annotated[str, Field(description="Since when, ISO 8601.")]
+    until: Annotated[str, Field(description="Until when it can be undone.")]
+
+
+@frozen
+class Retirements:
+    """All of them, the newest first."""
+
+    retirements: list[Retirement]
+
+
+@frozen
+class Undone:
+    """What was taken back."""
+
+    id: Annotated[str, Field(description="Of the retirement.")]
+    what: Annotated[str, Field(description="`undone retirement`.")]
+    at: Annotated[str, Field(description="When, ISO 8601.")]
+    messages: Annotated[int, Field(description="How many are in use again.")]
+
+
+class RetireRoutes:
+    """The operations that retire, and undo that."""
+
+    def __init__(self, retiring: Retiring, clock: Clock) -> None:
+        self._retiring = retiring
+        self._clock = clock
+
+    def operations(self) -> tuple[Operation[Any], ...]:
+        path, known = "/retirements/{retirement}", {404: NOT_KNOWN}
+        return (
+            Operation(
+                *(
+                    "POST",
+                    "/retire",
+                    "Stop recalling what matches",
+                    self.retire,
+                    Forget,
+                    RetirementReceipt | RetirePreview,
+                ),
+                statuses={404: NOTHING},
+                in_turn=False,
+            ),
+            Operation("GET", "/retirements", "List retirements that can be undone", self.listed, OfTenant, Retirements),
+            Operation("DELETE", path, "Undo a retirement", self.undo, Undo, Undone, statuses=known, in_turn=False),
+        )
+
+    async def retire(self, call: Call[Forget]) -> Response:
+        """The body says what to retire, as that of `/forget`."""
+        given = {name: value for name, value in asdict(call.asked).items() if value not in (None, "")}
+        dry_run = given.pop("dry_run")
+        target = target_of(given, self._clock())
+        if dry_run:
+            preview = await self._retiring.preview(target)
+            if preview is None:
+                raise Refused(404, NOTHING)
+            return json_reply(RetirePreview(True, preview.tenants, preview.counts))
+        receipt = await self._retiring.retire(target)
+        if receipt is None:
+            raise Refused(404, NOTHING)
+        return json_reply(receipt)
+
+    async def listed(self, call: Call[OfTenant]) -> dict[str, Any]:
+        return {"retirements": await self._retiring.listed(call.asked.tenant)}
+
+    async def undo(self, call: Call[Undo]) -> dict[str, Any]:
+        undone = await self._retiring.undo(call.asked.retirement, call.asked.tenant)
+        if undone is None:
+            raise Refused(404, NOT_KNOWN)
+        return undone

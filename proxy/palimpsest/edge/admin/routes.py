@@ -1,0 +1,119 @@
+"""
+The table of the admin API: the operations of all its resources.
+
+Each resource is a file with a table of its operations. Whoever adds one names it in `operations`, and what it works on
+in `Parts`; the document and the tests follow the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp
+
+from palimpsest.edge.access import Access
+from palimpsest.edge.admin.consolidation_routes import ConsolidationRoutes
+from palimpsest.edge.admin.conversation_routes import ConversationRoutes
+from palimpsest.edge.admin.document_routes import DocumentRoutes
+from palimpsest.edge.admin.export_routes import ExportRoutes
+from palimpsest.edge.admin.fact_routes import FactRoutes
+from palimpsest.edge.admin.forget_routes import ForgetRoutes
+from palimpsest.edge.admin.gap_routes import GapRoutes
+from palimpsest.edge.admin.guard import Guard, PathEndpoint, UnknownPath
+from palimpsest.edge.admin.health_routes import HealthRoutes
+from palimpsest.edge.admin.key_routes import KeyRoutes
+from palimpsest.edge.admin.memory_routes import MemoryRoutes
+from palimpsest.edge.admin.operation import PREFIX, Operation
+from palimpsest.edge.admin.policy_routes import PolicyRoutes
+from palimpsest.edge.admin.probe_routes import Readying
+from palimpsest.edge.admin.retention_routes import RetentionRoutes
+from palimpsest.edge.admin.retire_routes import RetireRoutes
+from palimpsest.edge.admin.search_routes import SearchRoutes
+from palimpsest.edge.admin.stats_routes import StatsRoutes
+from palimpsest.edge.admin.switch_routes import SwitchRoutes
+from palimpsest.edge.admin.trail_routes import TrailRoutes
+from palimpsest.edge.admin.turn_routes import TurnRoutes
+from palimpsest.memory.consolidation import Consolidator
+from palimpsest.memory.facts import Facts
+from palimpsest.memory.forgetting import Forgetting
+from palimpsest.memory.policy_reload import PolicyReload
+from palimpsest.memory.proxy_keys import KeyDesk
+from palimpsest.memory.retention import Sweeper
+from palimpsest.memory.retiring import Retiring
+from palimpsest.memory.switches import Switchboard
+from palimpsest.ports import Clock, Retriever
+from palimpsest.store.database import Database
+from palimpsest.store.forgotten_facts import KeyOf
+from palimpsest.store.journal import Journal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """
+    What the operations work on.
+
+    `default_tenant` is that of an operator's search that names none (`tenants.static`).
+    """
+
+    database: Database
+    journal: Journal
+    retriever: Retriever
+    facts: Facts
+    forgetting: Forgetting
+    retiring: Retiring
+    sweeper: Sweeper
+    consolidator: Consolidator
+    readying: Readying
+    policies: PolicyReload
+    clock: Clock
+    key_of: KeyOf
+    default_tenant: str = ""
+
+
+def operations(parts: Parts) -> list[Operation[Any]]:
+    """The operations of all resources."""
+    table: list[Operation[Any]] = [
+        *ConversationRoutes(parts.database).operations(),
+        *TurnRoutes(parts.database, parts.journal).operations(),
+        *MemoryRoutes(parts.database).operations(),
+        *SearchRoutes(parts.database, parts.journal, parts.retriever, parts.default_tenant).operations(),
+        *TrailRoutes(parts.journal, parts.database, parts.retriever, parts.policies).operations(),
+        *FactRoutes(parts.facts, parts.default_tenant).operations(),
+        *ExportRoutes(parts.database, parts.key_of).operations(),
+        *ForgetRoutes(parts.forgetting, parts.clock).operations(),
+        *RetireRoutes(parts.retiring, parts.clock).operations(),
+        *RetentionRoutes(parts.sweeper).operations(),
+        *ConsolidationRoutes(parts.consolidator, parts.database, parts.clock).operations(),
+        *PolicyRoutes(parts.policies).operations(),
+        *KeyRoutes(KeyDesk(parts.database, parts.clock)).operations(),
+        *SwitchRoutes(Switchboard(parts.database, parts.clock)).operations(),
+        *StatsRoutes(parts.journal).operations(),
+        *GapRoutes(parts.database).operations(),
+        *HealthRoutes(parts.readying).operations(),
+    ]
+    table += DocumentRoutes(lambda: table).operations()
+    return table
+
+
+def all_operations() -> list[Operation[Any]]:
+    """The same table with nothing that it could work on: for whoever only wants to know what there is."""
+    nothing: dict[str, Any] = {field.name: None for field in fields(Parts)}
+    return operations(Parts(**nothing))
+
+
+def admin_api(parts: Parts, access: Access) -> ASGIApp:
+    """All of it as one application, which also answers whatever else is below /memory."""
+    return Router(_routes(operations(parts), Guard(access)), redirect_slashes=False, default=UnknownPath())
+
+
+def _routes(table: Iterable[Operation[Any]], guard: Guard) -> list[Route]:
+    by_path: dict[str, list[Operation[Any]]] = {}
+    for operation in table:
+        by_path.setdefault(operation.path, []).append(operation)
+    return [
+        Route(PREFIX + path.replace(":path}", ":anything}"), PathEndpoint(guard, operations))
+        for path, operations in by_path.items()
+    ]

@@ -1,0 +1,144 @@
+"""
+Search over HTTP: what recall would find, with the rank and score of each signal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from palimpsest.domain import Candidate, Query, Reach
+from palimpsest.domain.frozen import frozen
+from palimpsest.edge.admin.memory_routes import SpeakerName
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, Operation, Refused
+from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
+from palimpsest.ports import Retriever
+from palimpsest.store.database import Database
+from palimpsest.store.journal import Journal
+from palimpsest.store.listings import turns_of_messages
+from palimpsest.store.passages import last_passage
+
+SEARCH_RESULTS = 20  # a screenful
+MAX_RESULTS = 200
+# Of these, the best, a page is a part. All pages of a search look at equally many: the order depends on how many.
+DEPTH = 200
+FILTERED_DEPTH = 1000  # where role or period leave some of them out
+LIST = "results"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search(InPeriod):
+    q: Annotated[str, Field(pattern=NOT_BLANK, description="What to search for.")]
+    conversation: Annotated[str, Field(description="Only in this conversation.")] = ""
+    user: Annotated[str, Field(description="Only in what this user's conversations say.")] = ""
+    scope: Annotated[str, Field(description="Only in this project.")] = ""
+    role: SpeakerName = ""
+    limit: Annotated[int, Field(ge=1, le=MAX_RESULTS, description="How many to return at most.")] = SEARCH_RESULTS
+
+
+@frozen
+class Result:
+    """A passage that was found."""
+
+    memory: Annotated[int, Field(description="Its number.")]
+    conversation: Annotated[str, Field(description="Id of the conversation in which it was said.")]
+    turn: Annotated[str, Field(description="Id of the turn that brought it.")]
+    occurrence: Annotated[int, Field(description="Number of the message in its place.")]
+    role: Annotated[str, Field(description="Who said it.")]
+    created_at: Annotated[float, Field(description="When it was stored, Unix seconds.")]
+    text: Annotated[str, Field(description="The passage.")]
+    score: Annotated[float, Field(description="By which results are ordered; comparable within one search only.")]
+    probability: Annotated[float, Field(description="Of answering the question.")]
+    signals: Annotated[
+        dict[str, tuple[int, float]], Field(description="Rank (from 1; 0: not listed) and value of each signal.")
+    ]
+
+
+@frozen
+class Results:
+    """What was found, the best first."""
+
+    admitted: Annotated[bool, Field(description="Whether anything was found.")]
+    reason: Annotated[str, Field(description="How probably it helps, or why nothing was found.")]
+    lexical_only: Annotated[bool, Field(description="Found by words only: the embedding model is missing.")]
+    elapsed_ms: Annotated[float, Field(description="How long the search took, milliseconds.")]
+    results: list[Result]
+    next: NextCursor
+
+
+class SearchRoutes:
+    """The operation that searches."""
+
+    def __init__(self, database: Database, journal: Journal, retriever: Retriever, default_tenant: str) -> None:
+        """
+        Args:
+            default_tenant: tenant of an operator's search that names none: `tenants.static`.
+        """
+        self._database = database
+        self._journal = journal
+        self._retriever = retriever
+        self._default_tenant = default_tenant
+
+    def operations(self) -> tuple[Operation[Any], ...]:
+        summary = f"Search as recall would, in the best {DEPTH} passages"
+        return (Operation("GET", "/search", summary, self.search, Search, Results),)
+
+    async def search(self, call: Call[Search]) -> Results:
+        asked = call.asked
+        newest, begin = position_of(LIST, asked.cursor, 2)
+        newest = newest or await self._database.ask(last_passage)
+        is_filtered = bool(asked.role or asked.since or asked.until)
+        query = await self._query(asked)
+        recalled = await self._retriever.recall(query, FILTERED_DEPTH if is_filtered else DEPTH)
+        found = [one for one in recalled.candidates if one.memory.id <= newest and _is_meant(one, asked)]
+        page, end = found[begin : begin + asked.limit], begin + asked.limit
+        brought = await self._database.ask(lambda ask: turns_of_messages(ask, [c.memory.occurrence for c in page]))
+        return Results(
+            admitted=recalled.admitted,
+            reason=recalled.reason,
+            lexical_only=recalled.lexical_only,
+            elapsed_ms=recalled.elapsed_ms,
+            results=[_result(one, brought.get(one.memory.occurrence, "")) for one in page],
+            next=cursor_to(LIST, newest, end) if end < len(found) else None,
+        )
+
+    async def _query(self, asked: Search) -> Query:
+        tenant = asked.tenant or self._default_tenant or await self._only_tenant(asked.conversation)
+        reach = Reach.USER if asked.user else Reach.TENANT
+        query = Query(tenant, "", asked.q, reach=reach, user=asked.user, scope=asked.scope)
+        if not asked.conversation:
+            return query
+        all_of_it = await self._journal.occurrences(tenant, asked.conversation)
+        return replace(query, conversation=asked.conversation, reach=Reach.CONVERSATION, lost=all_of_it)
+
+    async def _only_tenant(self, conversation: str) -> str:
+        names = await self._journal.tenants(conversation)
+        if len(names) != 1:
+            raise Refused(400, f"tenant is required: {len(names)} are stored; /memory/v1/tenants lists them")
+        return names[0]
+
+
+def _is_meant(candidate: Candidate, asked: Search) -> bool:
+    since, until = asked.period
+    at = candidate.memory.created_at
+    return (
+        asked.role in ("", candidate.memory.role) and (since is None or at >= since) and (until is None or at < until)
+    )
+
+
+def _result(candidate: Candidate, turn: str) -> Result:
+    memory = candidate.memory
+    return Result(
+        memory=memory.id,
+        conversation=memory.conversation,
+        turn=turn,
+        occurrence=memory.occurrence,
+        role=memory.role,
+        created_at=memory.created_at,
+        text=memory.text,
+        score=candidate.score,
+        probability=candidate.probability,
+        signals=dict(candidate.signals),
+    )

@@ -1,0 +1,67 @@
+"""
+The switches over HTTP, for the operator: memory off and on, for everybody or for one tenant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from palimpsest.domain.frozen import frozen
+from palimpsest.edge.admin.operation import Call, Operation
+from palimpsest.memory.switches import Switchboard
+
+Whose = Annotated[str, Field(description="The tenant; empty: everybody.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Enable:
+    tenant: Whose = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disable:
+    tenant: Whose = ""
+    reason: Annotated[str, Field(description="Why, for whoever finds it off.", max_length=500)] = ""
+
+
+@frozen
+class Off:
+    """A switch that is off."""
+
+    tenant: Whose
+    reason: Annotated[str, Field(description="Why.")]
+    at: Annotated[float, Field(description="Since when, Unix seconds.")]
+
+
+@frozen
+class Switches:
+    """For whom memory is switched off now."""
+
+    switched_off: Annotated[list[Off], Field(description="Everybody first.")]
+
+
+class SwitchRoutes:
+    """The operations that switch."""
+
+    def __init__(self, switches: Switchboard) -> None:
+        self._switches = switches
+
+    def operations(self) -> tuple[Operation[Any], ...]:
+        return (
+            Operation("POST", "/disable", "Switch memory off", self.disable, Disable, Switches, for_operator=True),
+            Operation("POST", "/enable", "Switch memory on", self.enable, Enable, Switches, for_operator=True),
+        )
+
+    async def disable(self, call: Call[Disable]) -> Switches:
+        await self._switches.disable(call.asked.tenant, call.asked.reason)
+        return await self._now()
+
+    async def enable(self, call: Call[Enable]) -> Switches:
+        await self._switches.enable(call.asked.tenant)
+        return await self._now()
+
+    async def _now(self) -> Switches:
+        return Switches([Off(off.tenant, off.reason, off.at) for off in await self._switches.off()])

@@ -1,0 +1,69 @@
+"""
+Trails over HTTP: at which stage a statement got lost on its way into a request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from palimpsest.core.recall.trail import as_json
+from palimpsest.domain.frozen import frozen
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation, Refused
+from palimpsest.memory.policy_reload import PolicyReload
+from palimpsest.memory.trails import Trails
+from palimpsest.ports import Retriever
+from palimpsest.store.database import Database
+from palimpsest.store.journal import Journal
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhyNot(OfTenant):
+    conversation: Annotated[str, Field(description="Id of the conversation.")]
+    q: Annotated[str, Field(pattern=NOT_BLANK, description="What was said, or a question that it answers.")]
+    turn: Annotated[str, Field(description="Id of the turn; empty: the newest that asked this, else the newest.")] = ""
+
+
+@frozen
+class PassedStage:
+    """One stage."""
+
+    stage: Annotated[str, Field(description="archived, indexed, lost, asked, ranked, likely, packed or said.")]
+    passed: Annotated[bool | None, Field(description="Whether it got further.")]
+    found: Annotated[str, Field(description="What was found out, in words.")]
+    advice: Annotated[str, Field(description="What would change it; empty where it passed.")]
+
+
+@frozen
+class StatementTrail:
+    """What became of a statement in one turn."""
+
+    turn: Annotated[int, Field(description="Number of the turn, from 1.")]
+    question: Annotated[str, Field(description="What memory looked for, or would look for.")]
+    stages: Annotated[list[PassedStage], Field(description="The stages in order, as far as they could be tried.")]
+    lost_at: Annotated[str | None, Field(description="The stage at which it ends; null: it was said.")]
+    gap: Annotated[str | None, Field(description="write: it is not stored. retrieval: it was not brought back.")]
+
+
+class TrailRoutes:
+    """The operation that follows a statement."""
+
+    def __init__(self, journal: Journal, database: Database, retriever: Retriever, policies: PolicyReload) -> None:
+        self._parts = journal, database, retriever
+        self._policies = policies
+
+    def operations(self) -> tuple[Operation[Any], ...]:
+        path = "/conversations/{conversation}/why-not"
+        missing = {404: "There is no such conversation, or no such turn in it."}
+        summary = "At which stage a statement got lost"
+        return (Operation("GET", path, summary, self.why_not, WhyNot, StatementTrail, statuses=missing),)
+
+    async def why_not(self, call: Call[WhyNot]) -> StatementTrail:
+        asked, trails = call.asked, Trails(*self._parts, self._policies.policy)
+        trace = await trails.find(asked.q, asked.tenant or None, asked.conversation, asked.turn or None)
+        if trace is None:
+            raise Refused(404, "no such conversation, or no such turn in it")
+        told = as_json(trace)
+        return StatementTrail(**told | {"stages": [PassedStage(**stage) for stage in told["stages"]]})

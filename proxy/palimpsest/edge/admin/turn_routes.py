@@ -1,0 +1,226 @@
+"""
+Turns over HTTP: requests and their answers, what was decided for each, and what was added to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from palimpsest.domain import Event, Role
+from palimpsest.domain.frozen import frozen
+from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
+from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
+from palimpsest.store.connection import Ask
+from palimpsest.store.database import Database
+from palimpsest.store.journal import Journal
+from palimpsest.store.listings import Filter, Page, blocks_of_turn, conversations, messages_of_turn, turns
+
+EXCERPT_CHARS = 1000  # of a candidate's message: as long as a passage
+NEWEST = "newest"
+NUMBER = r"^(newest|[1-9]\d{0,8})$"  # more turns than a conversation has, and fewer than a database integer holds
+UNKNOWN_TURN = "no such turn"
+UNKNOWN = {404: "No such turn, or no such conversation."}
+LIST = "turns"
+LIST_OF_ONE = "turnsof"
+
+TurnName = Annotated[str, Field(description="Its id: what `x-palimpsest-turn` said.")]
+ConversationName = Annotated[str, Field(description="Id of the conversation.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turns(InPeriod):
+    event: Annotated[Event | None, Field(description="Only those in which the client did this to its history.")] = None
+    role: Annotated[Role | None, Field(description="Only those in which this role speaks.")] = None
+    added: Annotated[bool, Field(description="Only those to which a new block was added.")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnsOfConversation(Turns):
+    conversation: ConversationName
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberedTurn(OfTenant):
+    conversation: ConversationName
+    number: Annotated[
+        str, Field(pattern=NUMBER, description="Number of the turn in its conversation, from 1, or `newest`.")
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedTurn(OfTenant):
+    turn: Annotated[
+        str, Field(description="Id of the turn: what `x-palimpsest-turn` said; or `newest`, for that of all.")
+    ]
+
+
+@frozen
+class TurnSummary:
+    """A request and its answer."""
+
+    turn: TurnName
+    conversation: ConversationName
+    number: Annotated[int, Field(description="Its place in the conversation, from 1.")]
+    tenant: Annotated[str, Field(description="Whose it is.")]
+    role: Annotated[Role, Field(description="Who speaks.")]
+    event: Annotated[Event, Field(description="What the client did to its history.")]
+    ending: Annotated[str, Field(description="How the answer ended; `open`: it has not yet, or the proxy was killed.")]
+    model: Annotated[str, Field(description="The model that was asked.")]
+    messages: Annotated[int, Field(description="How many messages the request had.")]
+    prompt_tokens: Annotated[int | None, Field(description="Tokens of the prompt, as the provider counted.")]
+    created_at: Annotated[float, Field(description="When it came, Unix seconds.")]
+    title: Annotated[str, Field(description="The first words of what the user said in it; empty: nothing new.")]
+    kind: Annotated[str, Field(description="The block that was newly added: `restore`, `recall`, `facts`; or empty.")]
+    note: Annotated[str, Field(description="Why none was added; empty: one was.")]
+    added_tokens: Annotated[int, Field(description="Tokens of all that was added, earlier blocks included.")]
+
+
+@frozen
+class TurnPage:
+    """Turns."""
+
+    turns: list[TurnSummary]
+    next: NextCursor
+
+
+@frozen
+class ShownMessage:
+    """A message as it is stored."""
+
+    occurrence: Annotated[int, Field(description="Number of the message in its place; candidates and blocks name it.")]
+    position: Annotated[int, Field(description="Its place in the request, from 0; the answer stands behind the last.")]
+    role: Annotated[str, Field(description="Whose it is: `user`, `assistant`, `tool`, `system` ...")]
+    text: Annotated[str, Field(description="What it says, credentials redacted; empty where it was erased.")]
+    is_answer: Annotated[bool, Field(description="Whether it answers this request.")]
+    state: Annotated[str, Field(description="`stored`, `retired` (may be restored) or `erased`.")]
+
+
+@frozen
+class ShownBlock:
+    """Text that was added to a request."""
+
+    kind: Annotated[str, Field(description="`restore` after a compaction, `recall`, or `facts`: it quotes nothing.")]
+    text: Annotated[str, Field(description="The whole of it, as the model saw it.")]
+    tokens: Annotated[int, Field(description="Its tokens.")]
+    occurrences: Annotated[list[int], Field(description="The messages that it quotes.")]
+    is_replayed: Annotated[bool, Field(description="Whether it stays in later requests.")]
+
+
+@frozen
+class Turn(TurnSummary):
+    """A request and its answer, with what was decided and why."""
+
+    user: Annotated[str, Field(description="The user, as the client named it.")]
+    scope: Annotated[str, Field(description="The project, likewise.")]
+    parent: Annotated[str, Field(description="Id of the conversation that this one serves; empty: none.")]
+    turns: Annotated[int, Field(description="How many turns the conversation has.")]
+    new_messages: Annotated[list[ShownMessage], Field(description="What came with it, and its answer.")]
+    blocks: Annotated[list[ShownBlock], Field(description="What was newly added to it.")]
+    explain: Annotated[
+        dict[str, Any],
+        Field(
+            description="The decision: event and evidence, pressure, query, gate, and `candidates`, each with score, "
+            "probability, rank and value of each signal, whether it was `packed` or `why` not, and its `text` (null: "
+            "it was erased since)."
+        ),
+    ]
+
+
+class TurnRoutes:
+    """The operations that show turns."""
+
+    def __init__(self, database: Database, journal: Journal) -> None:
+        self._database = database
+        self._journal = journal
+
+    def operations(self) -> tuple[Operation[Any], ...]:
+        of_one = "/conversations/{conversation}/turns"
+        return (
+            Operation("GET", "/turns", "List turns, the newest first", self.list_turns, Turns, TurnPage),
+            Operation(
+                *("GET", of_one, "List the turns of a conversation, the oldest first"),
+                *(self.list_of_conversation, TurnsOfConversation, TurnPage),
+                statuses={404: "No such conversation."},
+            ),
+            Operation(
+                *("GET", of_one + "/{number}", "Show and explain a turn, by its number"),
+                *(self.numbered, NumberedTurn, Turn),
+                statuses=UNKNOWN,
+            ),
+            Operation(
+                *("GET", "/turns/{turn}", "Show and explain a turn"), *(self.named, NamedTurn, Turn), statuses=UNKNOWN
+            ),
+        )
+
+    async def list_turns(self, call: Call[Turns]) -> TurnPage:
+        (after,) = position_of(LIST, call.asked.cursor)
+        which = _filter(call.asked)
+        page = await self._database.ask(lambda ask: turns(ask, which, after, call.asked.limit, newest_first=True))
+        return _page(LIST, page)
+
+    async def list_of_conversation(self, call: Call[TurnsOfConversation]) -> TurnPage:
+        asked = call.asked
+        (after,) = position_of(LIST_OF_ONE, asked.cursor)
+
+        def look(ask: Ask) -> Page | None:
+            found = conversations(ask, Filter(asked.tenant, conversation=asked.conversation), 0, 1).listed
+            if not found:
+                return None
+            which = _filter(asked, tenant=found[0]["tenant"], conversation=asked.conversation)
+            return turns(ask, which, after, asked.limit, newest_first=False)
+
+        page = await self._database.ask(look)
+        if page is None:
+            raise Refused(404, "no such conversation")
+        return _page(LIST_OF_ONE, page)
+
+    async def numbered(self, call: Call[NumberedTurn]) -> Turn:
+        asked = call.asked
+        number = None if asked.number == NEWEST else int(asked.number)
+        return await self._whole(await self._journal.turn(asked.tenant or None, asked.conversation, number))
+
+    async def named(self, call: Call[NamedTurn]) -> Turn:
+        asked = call.asked
+        key = None if asked.turn == NEWEST else asked.turn
+        return await self._whole(await self._journal.turn_named(asked.tenant or None, key))
+
+    async def _whole(self, found: Mapping[str, Any] | None) -> Turn:
+        if found is None:
+            raise Refused(404, UNKNOWN_TURN)
+        explain, key = found["explain"], found["key"]
+        candidates = explain.get("candidates", [])
+        stored = await self._journal.messages(found["tenant"], [candidate["occurrence"] for candidate in candidates])
+        for candidate in candidates:  # None: forgotten since
+            message = stored.get(candidate["occurrence"])
+            candidate["text"] = None if message is None else message.text[:EXCERPT_CHARS]
+        which = Filter(found["tenant"], turn=key)
+        page, messages, blocks = await self._database.ask(
+            lambda ask: (
+                turns(ask, which, 0, 1, newest_first=True),
+                messages_of_turn(ask, found["tenant"], key),
+                blocks_of_turn(ask, found["tenant"], key),
+            )
+        )
+        for summary in page.listed:
+            return Turn(
+                **summary,
+                **{name: found[name] for name in ("user", "scope", "parent", "turns")},
+                new_messages=[ShownMessage(**one) for one in messages],
+                blocks=[ShownBlock(**one) for one in blocks],
+                explain=explain,
+            )
+        raise Refused(404, UNKNOWN_TURN)  # erased in between
+
+
+def _filter(asked: Turns, **more: str) -> Filter:
+    since, until = asked.period
+    told = {"tenant": asked.tenant} | more
+    return Filter(**told, event=asked.event or "", role=asked.role or "", added=asked.added, since=since, until=until)
+
+
+def _page(name: str, page: Page) -> TurnPage:
+    return TurnPage([TurnSummary(**one) for one in page.listed], cursor_to(name, page.next))

@@ -1,0 +1,172 @@
+"""
+uvicorn's HTTP protocol with what it lacks: the raw request target, the connection behind an upgrade, and timeouts for
+clients that stop in the middle of a request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from palimpsest.edge.request_id import made
+from palimpsest.wire.refusal import openai
+
+HEAD_SECONDS = 60.0  # from a connection, or a request's first byte, to the end of its headers; nginx waits as long
+SILENCE_SECONDS = 60.0  # between two pieces of a body, however long all of it takes; nginx again
+LOOKS = 2  # in either of these, per connection: it may last half as long again, and costs next to nothing
+LAST_SECONDS = 0.3  # between a stop and the end of a connection without a request: one may be on its way
+HEAD_BYTES = 256 * 1024  # request line and headers; nginx takes 32 kB, Node 16, and what is larger no provider reads
+
+SWITCH = "palimpsest.switch"
+"""
+Name in a scope's `extensions`, where a request asks for a WebSocket: a function that takes its connection out of HTTP.
+
+Nothing may have been sent before. It returns the transport; the caller says everything from the status line on.
+"""
+
+
+CUT = "palimpsest.cut"
+"""
+Name in every scope's `extensions`: a function that closes the connection in the middle of an answer.
+
+The client sees that the answer is not whole. An application that merely returned would do the same, and be reported.
+"""
+
+LEAVING = "palimpsest.leaving"
+"""
+Name in every scope's `extensions`: a function that takes what is to be called when the client's connection ends.
+
+None: nothing any more. It returns False, and calls nothing, where the connection has ended already.
+"""
+
+
+log = structlog.get_logger()
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's protocol (`http=` of its configuration), for which `GET http://elsewhere/path` is not `GET /path`."""
+
+    head_seconds = HEAD_SECONDS
+    silence_seconds = SILENCE_SECONDS
+    last_seconds = LAST_SECONDS
+    _is_last = False  # the request that comes next is the last one
+    _is_switched = False
+    _is_lost = False
+    _is_in_head = True  # headers are awaited, though perhaps not one byte of them is here
+    _is_in_body = False
+    _head_bytes = 0
+    _began_at = _heard_at = 0.0
+    _watch: asyncio.TimerHandle | None = None
+    _left: Callable[[], object] | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._began_at = self._heard_at = self.loop.time()
+        self._watch_on()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+        super().connection_lost(exc)
+        self._is_lost = True
+        if self._left is not None:
+            self._left()
+
+    def data_received(self, data: bytes) -> None:
+        self._heard_at = self.loop.time()
+        if not (self._is_in_head or self._is_in_body):
+            self._await_head()  # also for bytes that begin no request
+        super().data_received(data)
+        if self._is_in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
+                self._refuse_head()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._await_head()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._is_in_body = False
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        self._is_in_head, self._is_in_body, self._head_bytes = False, True, 0
+        extensions: dict[str, Any] = {CUT: self._cut, LEAVING: self._when_left}
+        self.scope["extensions"] = extensions
+        if not self.url.startswith(b"/"):
+            self.scope["raw_path"] = self.url  # the application has not run yet, and refuses it
+        if self._is_last:
+            self.cycle.keep_alive = False
+        if self.parser.should_upgrade():
+            self.cycle.keep_alive = False  # where it is refused; the parser reads no second request behind such a one
+            if self.scope["method"] == "GET" and self._get_upgrade() == b"websocket":
+                extensions[SWITCH] = self._switch
+            else:
+                self.headers[:] = [header for header in self.headers if header[0] != b"upgrade"]
+
+    def shutdown(self) -> None:
+        self._is_last = True
+        if self._is_switched:
+            self.transport.close()  # it has no end of its own that could be waited for
+        elif self.cycle is None or self.cycle.response_complete:
+            self.loop.call_later(self.last_seconds, self._end_if_idle)
+        else:
+            super().shutdown()
+
+    def _end_if_idle(self) -> None:
+        is_answered = self.cycle is None or self.cycle.response_complete
+        if is_answered and not self._head_bytes and not self.transport.is_closing():
+            self.transport.close()
+
+    def _await_head(self) -> None:
+        self._is_in_head, self._head_bytes, self._began_at = True, 0, self._heard_at
+
+    def _watch_on(self) -> None:
+        self._watch = self.loop.call_later(min(self.head_seconds, self.silence_seconds) / LOOKS, self._look)
+
+    def _look(self) -> None:
+        """Close the connection of a client that stopped in the middle of a request."""
+        if self._is_switched or self.transport.is_closing():
+            return
+        now = self.loop.time()
+        is_answered = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
+        if is_answered or self.flow.read_paused:  # we are the ones who do not read on
+            self._began_at = self._heard_at = now
+        is_late_head = self._is_in_head and now - self._began_at > self.head_seconds
+        if is_late_head or (self._is_in_body and now - self._heard_at > self.silence_seconds):
+            log.info("a client stopped in the middle of a request; its connection is closed")
+            self.transport.close()
+        else:
+            self._watch_on()
+
+    def _refuse_head(self) -> None:
+        body = openai(431, "headers_too_large", f"the headers are larger than {HEAD_BYTES} bytes; send less")
+        head = (
+            b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\nconnection: close\r\n"
+        )
+        id = f"x-request-id: {made()}\r\n".encode()
+        self.transport.write(head + id + b"content-length: %d\r\n\r\n" % len(body) + body)
+        self.transport.close()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Silenced: it recommends packages that would not be used here."""
+
+    def _cut(self) -> None:
+        self.cycle.disconnected = True  # nothing more of the answer is waited for
+        self.transport.close()
+
+    def _when_left(self, call: Callable[[], object] | None) -> bool:
+        self._left = call
+        self.flow.resume_reading()  # uvicorn pauses it behind a large body, and the end would go unnoticed
+        return not self._is_lost
+
+    def _switch(self) -> asyncio.Transport:
+        self._is_switched = True
+        self.cycle.disconnected = True  # whatever the application returns with, it is not waited for as an answer
+        return self.transport

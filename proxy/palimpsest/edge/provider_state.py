@@ -1,0 +1,105 @@
+"""
+The provider's own memory, where several tenants share one account: who may ask for what the provider keeps.
+
+With a key of the proxy's own the provider cannot tell the callers apart, and would list and hand out to each what it
+keeps for all. So only what leaves nothing behind is forwarded, and of earlier answers only those that the journal knows
+to be the caller's own. Here doubt is refused, unlike everywhere else: it is about what others said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from palimpsest.core.caller.identity import tenant_key
+from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.core.history.link_keys import reply_links
+from palimpsest.domain import RawHeaders
+from palimpsest.errors import MemoryFault, WireError
+from palimpsest.store.journal import Journal
+from palimpsest.wire.kept import is_stateless, kept
+
+CHECK_SECONDS = 5.0  # for the journal to answer; without it the request is refused, so it may take longer than recall
+LATE_SECONDS = 1.0  # an answer's commit may still be under way when it is named; a busy disk takes that long
+SETTING = "tenants.share_provider_state of the proxy"
+
+
+class StateNotShared(Exception):
+    """A request for what the keys do not share. It is not forwarded; status and code are those of providers."""
+
+    def __init__(self, status: int, code: str, text: str) -> None:
+        super().__init__(text)
+        self.status, self.code = status, code
+
+
+class ProviderState:
+    """The rules of a proxy whose keys share the provider's account."""
+
+    def __init__(self, journal: Journal, keyring: ProxyKeys, secret: bytes) -> None:
+        """
+        Args:
+            journal: knows which answers each tenant received.
+            secret: as `core.identity` takes it.
+        """
+        self._journal = journal
+        self._keyring = keyring
+        self._secret = secret
+
+    def check_path(self, method: str, path: str, *, switches: bool) -> None:
+        """
+        Raises:
+            StateNotShared: the path, or a WebSocket, could reach what the provider stores.
+        """
+        if switches or not is_stateless(method, path):
+            raise StateNotShared(
+                403,
+                "provider_state_refused",
+                f"{method} {path}{' as a WebSocket' if switches else ''} may reach what the provider stores for other "
+                f"keys of this proxy; if they may see each other's data, set {SETTING}",
+            )
+
+    async def check_body(self, headers: RawHeaders, body: bytes | None) -> None:
+        """
+        Args:
+            body: decoded; None where it is too large for that.
+
+        Raises:
+            StateNotShared: it refers to what the provider stores for others, or cannot be read.
+        """
+        if body is None:
+            raise StateNotShared(
+                413, "request_too_large", "the compressed request is too large to be checked; send a smaller one"
+            )
+        try:
+            named = await asyncio.to_thread(kept, body)
+        except WireError as cause:
+            raise StateNotShared(400, "invalid_request_error", str(cause)) from cause
+        if named.fields:
+            raise StateNotShared(
+                403,
+                "provider_state_refused",
+                f"{', '.join(named.fields)} refers to what the provider stores for any key of this proxy; send the "
+                f"content itself, or set {SETTING}",
+            )
+        if named.answers and not await self._are_own(headers, named.answers):
+            raise StateNotShared(
+                400,
+                "previous_response_not_found",
+                "an id in this request does not belong to an answer that this key received through this proxy and "
+                f"that was archived; send the history itself, or set {SETTING}",
+            )
+
+    async def _are_own(self, headers: RawHeaders, ids: tuple[str, ...]) -> bool:
+        key = self._keyring.find(headers)
+        if key is None:
+            return False
+        tenant = key.tenant
+        prints = {print for _, print in reply_links(ids, tenant_key(self._secret, tenant))}
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                if await self._journal.handed_out(tenant, prints) == prints:
+                    return True
+                await asyncio.sleep(LATE_SECONDS)
+                return await self._journal.handed_out(tenant, prints) == prints
+        except (MemoryFault, TimeoutError) as fault:
+            text = "the ids in this request cannot be checked, because the archive does not answer; try again"
+            raise StateNotShared(503, "archive_unavailable", text) from fault

@@ -1,0 +1,268 @@
+"""
+The proxied paths: every request that is not for the proxy itself, passed through with memory where it acts.
+
+Everything goes through here that no endpoint of our own takes: `/v1/...`, and unknown paths too (clients probe with
+`HEAD /`). Memory acts on the wires that it reads; whatever else there is passes untouched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from urllib.parse import parse_qs
+
+import structlog
+from starlette.types import Receive, Scope, Send
+
+from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.domain import Ending, Mode, RawHeaders
+from palimpsest.domain.frozen import frozen
+from palimpsest.edge.copies import Copies
+from palimpsest.edge.first_look import BufferedAnswer
+from palimpsest.edge.http import CUT, LEAVING
+from palimpsest.edge.key_limits import KeyLimits, NotAllowed
+from palimpsest.edge.provider_state import ProviderState, StateNotShared
+from palimpsest.edge.relay import Relay
+from palimpsest.edge.request_id import labelled, request_id
+from palimpsest.edge.request_log import RequestLog
+from palimpsest.edge.server_span import end, server_span, within
+from palimpsest.edge.tunnel import can_switch, tunnel
+from palimpsest.edge.upload import BodyTooLarge, ClientGone, Upload
+from palimpsest.errors import NotServed, UpstreamUnreachable
+from palimpsest.ports import Body, Prepared, Preparer, Sender, Tracer, UpstreamAnswer
+from palimpsest.settings.policy import Policy
+from palimpsest.tracing import NO_SPAN, NO_TRACER
+from palimpsest.upstream.routing import needs_model
+from palimpsest.upstream.upgraded import UpgradedAnswer
+from palimpsest.wire.json_body import MAX_BODY_BYTES, model_of
+from palimpsest.wire.refusal import refusal_of
+from palimpsest.wire.registry import wire_of
+
+# Readers disagree on what these mean: what is checked here might not be what is opened there.
+_STRANGE_PATH = re.compile(r"^[^/]|//|\\|%5[cC]|(?:/|%2[fF])(?:\.|%2[eE]){1,2}(?:/|%2[fF]|;|$)")
+
+TIMED_OUT, UNREACHABLE = "upstream_timeout", "upstream_unreachable"  # codes of errors in the upstream's place
+
+
+@frozen
+class Outgoing:
+    """A request as it goes upstream. `sent` is what the client sent, headers and body; None: the same."""
+
+    prepared: Prepared
+    headers: RawHeaders
+    body: Body
+    sent: tuple[RawHeaders, Body] | None = None
+
+
+log = structlog.get_logger()
+
+
+class ProxyRoutes:
+    """The ASGI application behind our own endpoints: one call a request, no middleware, no request object."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        pipeline: Preparer,
+        upstreams: Sender,
+        keyring: ProxyKeys,
+        state: ProviderState | None = None,
+        answered: Callable[[int], None] = lambda status: None,
+        tracer: Tracer = NO_TRACER,
+        limits: KeyLimits | None = None,
+    ) -> None:
+        """
+        Args:
+            upstreams: opened and closed by the caller, around the life of this application.
+            keyring: says who is refused for the key that is shown, or missing.
+            state: the rules for callers that share the provider's account; None: no rules needed.
+            limits: of what the requests of a key may name; None: nothing is refused.
+            answered: told the status of each answer, but for requests that were refused here.
+        """
+        self._needs_model = needs_model(policy.upstreams)
+        self._declines_sockets = policy.memory.websockets == "decline" and policy.memory.mode is not Mode.OFF
+        self._limit_bytes = policy.limits.body_bytes
+        self._copies = Copies(min(MAX_BODY_BYTES, self._limit_bytes), policy.memory.deadline_ms / 1000)
+        self._pipeline = pipeline
+        self._upstreams = upstreams
+        self._keyring = keyring
+        self._state = state
+        self._answered = answered
+        self._tracer = tracer
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["raw_path"].decode("latin-1")
+        id = request_id(scope)
+        line, relay = RequestLog(scope["method"], path, id), Relay(send, refusal_of(path, scope["headers"]), id)
+        span = server_span(self._tracer, scope, path, id) if self._tracer.is_on else NO_SPAN
+        try:
+            headers = within(labelled(scope["headers"], id), span)
+            upload = Upload(receive, self._limit_bytes, scope.get("extensions", {}).get(LEAVING, _unnoticed))
+            await self._answer(scope, path, headers, upload, relay)
+        finally:
+            line.write(relay)
+            if self._tracer.is_on:
+                end(span, relay)
+            if relay.status and relay.code in ("", TIMED_OUT, UNREACHABLE):
+                self._answered(relay.status)
+
+    async def _answer(self, scope: Scope, path: str, headers: RawHeaders, upload: Upload, relay: Relay) -> None:
+        if _STRANGE_PATH.search(path):
+            text = "the path contains //, dot segments or backslashes, or does not start with /; send it without"
+            await relay.refuse(400, "invalid_path", text)
+        elif self._keyring.refuses(headers):
+            if self._keyring.is_complete:
+                text = (
+                    "no key that is good here: send one of this proxy's keys as authorization: Bearer, or as x-api-key"
+                )
+                await relay.refuse(401, "invalid_api_key", text)
+            else:
+                text = "the keys of this proxy cannot be read now, so none can be checked; try again in a moment"
+                await relay.refuse(503, "keys_unavailable", text)
+        elif self._declines_sockets and can_switch(scope) and wire_of("POST", path) is not None:
+            text = "a WebSocket would pass without memory (memory.websockets of the proxy): use HTTP"
+            await relay.refuse(426, "websocket_declined", text)
+        else:
+            try:
+                if self._limits is not None:
+                    await self._limits.check(self._keyring.find(headers), headers)
+                if self._state is not None:
+                    self._state.check_path(scope["method"], path, switches=can_switch(scope))
+                await self._forward(scope, path, headers, upload, relay)
+            except ClientGone:
+                pass
+            except NotAllowed as refused:
+                await relay.refuse(403, "not_allowed_for_key", str(refused))
+            except StateNotShared as refused:
+                await relay.refuse(refused.status, refused.code, str(refused))
+            except BodyTooLarge as too_large:
+                if not relay.has_begun:
+                    text = f"the request is larger than {self._limit_bytes} bytes (limits.body_bytes)"
+                    await relay.refuse(413, "request_too_large", str(too_large) or text)
+
+    async def _forward(self, scope: Scope, path: str, headers: RawHeaders, upload: Upload, relay: Relay) -> None:
+        outgoing = await self._prepare(scope["method"], path, headers, upload)
+        query = scope["query_string"].decode("latin-1")
+        relay.take(outgoing.prepared)
+        answer: UpstreamAnswer | None = None
+        try:
+            target = f"{path}?{query}" if query else path
+            model = outgoing.prepared.model or (_model_in(query) if self._needs_model else "")
+
+            def send(headers: RawHeaders, body: Body) -> Awaitable[UpstreamAnswer]:
+                return self._upstreams.send(model, scope["method"], target, headers, body)
+
+            try:
+                with upload.attended():
+                    answering = _answer(outgoing, send, relay)
+                    del outgoing  # an answer may take minutes
+                    answer = await answering
+                    await (tunnel(scope, answer) if isinstance(answer, UpgradedAnswer) else relay.forward(answer))
+            finally:  # whoever has the whole answer may go, and closing it takes its time: that is not attended
+                if answer is not None:
+                    await answer.aclose()
+        except NotServed as refused:
+            relay.end(Ending.REFUSED)
+            await relay.refuse(refused.http_status, "model_not_found", str(refused))
+        except UpstreamUnreachable as broken:
+            if upload.failure is not None:  # the client's end broke, and the upstream's only thereby
+                raise upload.failure from broken
+            relay.end(Ending.UPSTREAM_BROKE)
+            log.warning("upstream unreachable", reason=str(broken), has_begun=relay.has_begun)
+            if relay.has_begun:
+                scope.get("extensions", {}).get(CUT, _nothing)()  # the client's stream, as the upstream cut ours
+            else:
+                code = TIMED_OUT if broken.http_status == 504 else UNREACHABLE
+                await relay.refuse(broken.http_status, code, str(broken))
+        finally:
+            relay.end(Ending.CLIENT_GONE)  # unless it ended otherwise before
+
+    async def _prepare(self, method: str, path: str, headers: RawHeaders, upload: Upload) -> Outgoing:
+        """Prepare a request with memory. Its body is read whole if memory or routing needs it, or else streamed."""
+        if _declared_bytes(headers) > self._limit_bytes:
+            raise BodyTooLarge
+        if (wire := wire_of(method, path)) is not None:
+            sent, arrived = await upload.whole(), asyncio.get_running_loop().time()
+            async with self._copies.copy(sent, headers) as body:
+                if body is None and self._needs_model:
+                    raise _unreadable()
+                if self._state is not None:
+                    await self._state.check_body(headers, body)
+                if self._limits is not None:
+                    await self._limits.check(self._keyring.find(headers), headers, body)
+                prepared = await self._pipeline.prepare(headers, body, wire, arrived)
+                if prepared.body == (body or b""):
+                    return Outgoing(prepared, headers, sent)
+            plain = [header for header in headers if header[0] != b"content-encoding"]
+            return Outgoing(prepared, plain, prepared.body, (headers, sent))
+        checks = self._state if method == "POST" and not _is_form(headers) else None
+        if checks is not None or (self._needs_model and _is_json(headers)):
+            sent = await upload.whole()
+            async with self._copies.copy(sent, headers) as body:
+                if checks is not None:
+                    await checks.check_body(headers, body)
+                if body is None:
+                    raise _unreadable()
+                return Outgoing(Prepared(b"", model=model_of(body) if self._needs_model else ""), headers, sent)
+        first = await upload.piece()
+        prepared = Prepared(b"", listen=self._pipeline.overhears(method, path))
+        return Outgoing(prepared, headers, first if upload.has_arrived else upload.rest(first))
+
+
+async def _answer(
+    outgoing: Outgoing, send: Callable[[RawHeaders, Body], Awaitable[UpstreamAnswer]], relay: Relay
+) -> UpstreamAnswer:
+    """The upstream's answer; if memory made the prompt too long, the answer to the client's own request."""
+    without, sent = outgoing.prepared.without, outgoing.sent
+    sending = send(outgoing.headers, outgoing.body)
+    del outgoing
+    answer = await sending
+    if without is None or sent is None:
+        return answer
+    looked_at = BufferedAnswer(answer)
+    try:
+        refused = await looked_at.look()
+    except BaseException:
+        await looked_at.aclose()
+        raise
+    if refused is None:
+        return looked_at
+    await looked_at.aclose()
+    relay.take(without(refused))
+    return await send(*sent)
+
+
+def _nothing() -> None:
+    """Fallback for servers that cut an unfinished answer themselves when the application returns."""
+
+
+def _unnoticed(_call: object) -> bool:
+    """Fallback for servers that do not say when a client leaves: what it asked for is gone on with."""
+    return True
+
+
+def _unreadable() -> BodyTooLarge:
+    return BodyTooLarge(
+        "the compressed request is larger than 32 MiB when decoded, and its model decides "
+        "where it goes: send it uncompressed"
+    )
+
+
+def _model_in(query: str) -> str:
+    """The model of a request without a body (`/v1/realtime?model=...`)."""
+    return next(iter(parse_qs(query).get("model", ())), "")
+
+
+def _declared_bytes(headers: RawHeaders) -> int:
+    return next((int(value) for name, value in headers if name == b"content-length" and value.isdigit()), 0)
+
+
+def _is_form(headers: RawHeaders) -> bool:
+    """Whether the body is an upload, which contains no ids."""
+    return any(name == b"content-type" and value.lower().startswith(b"multipart/") for name, value in headers)
+
+
+def _is_json(headers: RawHeaders) -> bool:
+    return any(name == b"content-type" and b"json" in value.lower() for name, value in headers)

@@ -1,0 +1,101 @@
+"""
+The relay of an answer to the client: chunk by chunk as it comes; only its end waits for the archive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from time import perf_counter
+
+from starlette.types import Send
+
+from palimpsest.domain import REQUEST_HEADER, Ending, Note, RawHeaders
+from palimpsest.edge.guarded_listener import GuardedListener
+from palimpsest.ports import Listener, Prepared, UpstreamAnswer
+from palimpsest.wire.refusal import Refusal
+
+FIRST_ERROR_STATUS = 400
+ID_HEADERS = (b"x-request-id", b"request-id", REQUEST_HEADER)  # where SDKs of OpenAI and Anthropic look, and our own
+
+
+class Relay:
+    """One answer on its way to the client, and to its listener; the upstream's or our own."""
+
+    def __init__(self, send: Send, refusal: Refusal, request: str = "") -> None:
+        """
+        Args:
+            request: its id, for answers of our own.
+        """
+        self.has_begun = False
+        self.status = 0  # that the client got; 0: none yet
+        self.begun_at = 0.0  # by `perf_counter`
+        self.code = ""  # of our own refusal
+        self.ending: Ending | None = None
+        self.told: Mapping[str, str | int | float] = {}
+        self._send = send
+        self._refusal = refusal
+        self._request = request.encode()
+        self._added: RawHeaders = ()
+        self._listen: Callable[[int, RawHeaders], Listener] | None = None
+        self._listener: Listener | None = None
+
+    def take(self, prepared: Prepared) -> None:
+        """Add these headers to the answer, and let this listener hear it. From here on call `end`, whatever happens."""
+        self._added, self._listen, self.told = prepared.headers, prepared.listen, prepared.log_fields
+        if self._added and self.told.get("note") != Note.OFF:
+            self._added = (*self._added, (REQUEST_HEADER, self._request))
+
+    async def forward(self, answer: UpstreamAnswer) -> None:
+        """
+        Pass on everything.
+
+        Raises:
+            UpstreamUnreachable: the upstream broke off, and the client has what came before.
+        """
+        ending = Ending.COMPLETE if answer.status < FIRST_ERROR_STATUS else Ending.REFUSED
+        self._begin(answer.status, answer.headers)
+        await self._start(answer.status, [*answer.headers, *self._added])
+        async for data in answer:
+            free_bytes = len(data) if self._listener is None else self._listener.feed(data)
+            if free_bytes < len(data):
+                if free_bytes:
+                    await self._pass(data[:free_bytes])
+                await self._ended(ending)
+                data = data[free_bytes:]
+            await self._pass(data)
+        await self._ended(ending)
+        await self._pass(b"", more=False)
+
+    async def refuse(self, status: int, code: str, text: str) -> None:
+        """Answer in the upstream's place, in the shape that the client's wire gives its errors."""
+        self.code = code
+        body = self._refusal(status, code, text)
+        described = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        label = [(name, self._request) for name in ID_HEADERS if self._request]
+        await self._start(status, [*described, *label, *(h for h in self._added if h[0] != REQUEST_HEADER)])
+        await self._pass(body, more=False)
+
+    def end(self, ending: Ending) -> Listener | None:
+        """Tell the listener how the answer ended, and return it. Only the first call counts."""
+        self._begin(0, ())
+        self.ending = self.ending or ending
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            listener.finish(ending)
+        return listener
+
+    async def _ended(self, ending: Ending) -> None:
+        if (listener := self.end(ending)) is not None:
+            await listener.committed()
+
+    def _begin(self, status: int, headers: RawHeaders) -> None:
+        if self._listen is not None:
+            self._listener, self._listen = GuardedListener(partial(self._listen, status, headers)), None
+
+    async def _start(self, status: int, headers: RawHeaders) -> None:
+        self.has_begun, self.status, self.begun_at = True, status, perf_counter()
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def _pass(self, data: bytes, more: bool = True) -> None:
+        await self._send({"type": "http.response.body", "body": data, "more_body": more})

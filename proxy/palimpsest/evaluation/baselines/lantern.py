@@ -1,0 +1,160 @@
+"""
+Baseline: LANTERN. Turn pairs, summaries by rule, four ranked lists, RRF and MMR, packed into the budget.
+
+LANTERN (arXiv 2606.05182), section 3 and appendix A, without the optional model call and reinforcement, as in its
+headline figures. What the paper leaves open is read in its favour: in a tool loop each answer is a turn of its own;
+full text sees summary and content of a turn; the last summary is cut to the room that is left. `lantern-chunks` also
+indexes long messages in chunks of 1,000 characters that overlap by 200, so that what lies behind the first 500 of them
+can come.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from palimpsest.core.archive.chunking import STOP_WORDS, WINDOW_CHARS, digest, tags
+from palimpsest.core.recall.ranking import (
+    RRF_DAMPING_RANKS,
+    Floats,
+    Ranked,
+    Rows,
+    consequence,
+    diversified,
+    ranks,
+    recency,
+)
+from palimpsest.evaluation.datasets import Conversation
+from palimpsest.evaluation.filling import Piece, filled
+from palimpsest.evaluation.nearest import Nearest
+from palimpsest.evaluation.systems import Pack
+from palimpsest.evaluation.turns import TurnPair, turn_pairs
+from palimpsest.ports import Embedder
+from palimpsest.wire.message import readable
+
+DIVERSITY = 0.7  # lambda of MMR, appendix A
+FIRST_CONFIDENCE, FIRST_SUCCESS = 0.5, 0.5  # c0 and s0, section 3.1
+DAY_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of the archive: what is embedded and shown, what full text sees beside it, its hints and its D."""
+
+    piece: Piece
+    content: str
+    hints: frozenset[str]
+    richness: float
+    at: float
+
+
+class Lantern:
+    """LANTERN as published."""
+
+    name = "lantern"
+
+    def __init__(self, embedder: Embedder, *, chunks: bool = False) -> None:
+        self._embedder = embedder
+        self._chunks = chunks
+
+    @asynccontextmanager
+    async def opened(self, conversation: Conversation) -> AsyncIterator[_Reader]:
+        turns = turn_pairs(conversation.messages)
+        entries = [_entry(turn) for turn in turns]
+        if self._chunks:
+            entries += [entry for turn in turns for entry in _chunks(conversation, turn)]
+        nearest = await Nearest.of([entry.piece for entry in entries], self._embedder)
+        with closing(_full_text(entries)) as text:
+            yield _Reader(entries, nearest, text)
+
+
+class LanternWithChunks(Lantern):
+    """LANTERN, long messages also in chunks."""
+
+    name = "lantern-chunks"
+
+    def __init__(self, embedder: Embedder) -> None:
+        super().__init__(embedder, chunks=True)
+
+
+class _Reader:
+    def __init__(self, entries: Sequence[Entry], nearest: Nearest, text: sqlite3.Connection) -> None:
+        self._entries = entries
+        self._nearest = nearest
+        self._text = text
+        ages = (max(entry.at for entry in entries) - np.array([entry.at for entry in entries])) / DAY_SECONDS
+        never_accessed = np.log2(0 + 1) + 1  # F
+        richness = np.array([entry.richness for entry in entries])
+        self._importance = recency(ages) * never_accessed * richness * FIRST_CONFIDENCE * FIRST_SUCCESS
+
+    async def pack(self, query: str, budget_chars: int, dropped: int | None = None) -> Pack:
+        started = perf_counter()
+        lost = self._nearest.lost(dropped)
+        lists = (await self._nearest.cosines(query), self._matches(query), self._overlaps(query), self._importance)
+        scores = sum((_reciprocal_ranks(np.where(lost, values, 0.0)) for values in lists), np.zeros(len(lost)))
+        rows = np.flatnonzero(lost)
+        rows = rows[np.argsort(-scores[rows], kind="stable")]
+        order = diversified(Ranked(rows, scores[rows], {}), self._nearest.vectors, DIVERSITY).rows
+        return filled((self._entries[row].piece for row in order), budget_chars, started)
+
+    async def stored(self) -> Sequence[str]:
+        return self._nearest.texts
+
+    def _matches(self, query: str) -> Floats:
+        """(n,): FTS5's BM25 where an entry holds a word of the query, else 0."""
+        scores = np.zeros(len(self._entries))
+        words = " OR ".join(f'"{word}"' for word in _words(query))
+        if words:
+            for row, score in self._text.execute("SELECT rowid, -bm25(entry) FROM entry WHERE entry MATCH ?", (words,)):
+                scores[row - 1] = max(score, np.finfo(float).tiny)
+        return scores
+
+    def _overlaps(self, query: str) -> Floats:
+        """(n,): shared terms and hints, of all of both (Jaccard)."""
+        wanted = _words(query) | frozenset(tags(query))
+        return np.array([len(wanted & e.hints) / max(len(wanted | e.hints), 1) for e in self._entries])
+
+
+def _words(query: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", query.lower())) - STOP_WORDS
+
+
+def _entry(turn: TurnPair) -> Entry:
+    return Entry(
+        Piece(turn.summary, turn.messages),
+        turn.content,
+        turn.hints,
+        consequence(bool(turn.tools), bool(turn.files)),
+        turn.at,
+    )
+
+
+def _chunks(conversation: Conversation, turn: TurnPair) -> list[Entry]:
+    richness = consequence(bool(turn.tools), bool(turn.files))
+    entries = []
+    for at in turn.messages:
+        said = conversation.messages[at]
+        whole = readable(said.text, said.calls)
+        for chunk in digest(whole, said.role) if len(whole) > WINDOW_CHARS else ():
+            piece = Piece(whole[chunk.start : chunk.stop], (at,))
+            entries.append(Entry(piece, "", frozenset(tags(piece.text)), richness, said.at))
+    return entries
+
+
+def _full_text(entries: Sequence[Entry]) -> sqlite3.Connection:
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE VIRTUAL TABLE entry USING fts5(summary, content, tokenize = 'porter unicode61')")
+    database.executemany("INSERT INTO entry VALUES (?, ?)", [(entry.piece.text, entry.content) for entry in entries])
+    return database
+
+
+def _reciprocal_ranks(values: Floats) -> Floats:
+    """1 / (60 + rank) of what a list holds; nothing for what it does not."""
+    places: Rows = ranks(values)
+    return np.where(values > 0, 1 / (RRF_DAMPING_RANKS + places), 0.0)

@@ -1,0 +1,169 @@
+"""
+WhenLoss's write stage: what each writer keeps of a conversation within a budget of tokens.
+
+WhenLoss (arXiv 2605.24579, sections 5.2 and 5.3). What MemWalker and ReadAgent keep is only of use to a model that
+walks through it, so they are left out; the others are read alike, by cosine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from palimpsest.assist.item_writers import ModelWriters
+from palimpsest.core.writing.information import TermStatistics
+from palimpsest.core.writing.writers import WRITERS
+from palimpsest.domain import Item, SourceMessage
+from palimpsest.evaluation.baselines.chunks import CHUNK_TOKENS, ENCODING, token_chunks
+from palimpsest.evaluation.baselines.epc import Epc
+from palimpsest.evaluation.baselines.memorybank import retention
+from palimpsest.evaluation.baselines.summary import Segment, Summary, TwoPassSummary, segments
+from palimpsest.evaluation.datasets import Conversation
+from palimpsest.evaluation.filling import Piece
+from palimpsest.evaluation.model import Model
+from palimpsest.evaluation.turns import turn_pairs
+from palimpsest.ports import Assistant, Embedder
+from palimpsest.tokens.counter import encoder
+
+Writer = Callable[[Conversation, int], Awaitable[Sequence[Piece]]]
+"""A conversation and a budget in tokens (cl100k_base) to entries in order of time, none beyond the budget."""
+
+Segmenting = Callable[[Conversation, int], Iterator[tuple[Sequence[SourceMessage], int, TermStatistics]]]
+"""A conversation and a budget, to what a writer reads at once, the share of it, and the terms said until then."""
+
+TENANT = "bench"
+DAY_TOKENS = 8  # of "[2024-01-31]" and its line
+
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
+
+
+def writers(embedder: Embedder, model: Model | None, assistant: Assistant | None = None) -> Mapping[str, Writer]:
+    """Every writer by its name; those that ask a model only where there is one."""
+    found: dict[str, Writer] = {"chunks": chunks, "extractive": extractive, "memorybank": memorybank}
+    found |= {f"{name} by rule": by_rule(name) for name in WRITERS}
+    if assistant is not None:
+        found |= {f"{name} by model": by_model(name, assistant) for name in WRITERS}
+    if model is None:
+        return found
+    named: Mapping[str, Callable[[Embedder, Model, int], Summary | Epc]] = {
+        "summary": Summary,
+        "summary-2": TwoPassSummary,
+        "epc": Epc,
+    }
+
+    def writer(make: Callable[[Embedder, Model, int], Summary | Epc]) -> Writer:
+        return lambda conversation, tokens: make(embedder, model, tokens).write(conversation)
+
+    return found | {name: writer(make) for name, make in named.items()}
+
+
+def by_rule(name: str) -> Writer:
+    """One of the proxy's own writers, without a model."""
+
+    async def write(conversation: Conversation, tokens: int) -> Sequence[Piece]:
+        return [
+            shown(conversation, item)
+            for segment, share, statistics in SEGMENTS[name](conversation, tokens)
+            for item in WRITERS[name](segment, share, token_count, statistics)
+        ]
+
+    return write
+
+
+def by_model(name: str, assistant: Assistant) -> Writer:
+    """The same with a model."""
+    asking = ModelWriters(assistant, token_count)
+
+    async def write(conversation: Conversation, tokens: int) -> Sequence[Piece]:
+        found: list[Item] = []
+        for segment, share, statistics in SEGMENTS[name](conversation, tokens):
+            found += (await asking.write(name, segment, share, statistics, TENANT)).items
+        return [shown(conversation, item) for item in found]
+
+    return write
+
+
+def by_session(
+    conversation: Conversation, tokens: int
+) -> Iterator[tuple[Sequence[SourceMessage], int, TermStatistics]]:
+    """Sessions, long ones in parts, with shares by the square root of their length (WhenLoss 5.3)."""
+    statistics = TermStatistics()
+    for part in segments(conversation, tokens):
+        messages = [_source(conversation, at) for at in part.messages]
+        statistics = statistics.with_texts(said.text for said in messages)
+        yield messages, part.max_tokens, statistics
+
+
+def at_once(conversation: Conversation, tokens: int) -> Iterator[tuple[Sequence[SourceMessage], int, TermStatistics]]:
+    """All of it: the LightMems find topics and turns themselves."""
+    messages = [_source(conversation, at) for at in range(len(conversation.messages))]
+    yield messages, tokens, TermStatistics().with_texts(said.text for said in messages)
+
+
+SEGMENTS: Mapping[str, Segmenting] = {"epc": by_session, "lightmem3": at_once, "lightmem-slm": at_once}
+
+
+async def chunks(conversation: Conversation, tokens: int) -> Sequence[Piece]:
+    """Chunks of 200 tokens; the oldest are dropped first."""
+    dated = [_dated(conversation, chunk) for chunk in token_chunks(conversation)]
+    return dated[-(tokens // (CHUNK_TOKENS + DAY_TOKENS)) :]
+
+
+async def extractive(conversation: Conversation, tokens: int) -> Sequence[Piece]:
+    """Of each session the first sentence of every turn, then the second, and so on, as long as its share lasts."""
+    return [
+        Piece(f"[{part.date}]\n{text}", part.messages)
+        for part in segments(conversation, tokens)
+        if (text := _first_sentences(conversation, part))
+    ]
+
+
+async def memorybank(conversation: Conversation, tokens: int) -> Sequence[Piece]:
+    """The turns of which most is retained; the others are forgotten."""
+    turns = turn_pairs(conversation.messages)
+    pieces = [_dated(conversation, Piece(turn.content, turn.messages)) for turn in turns]
+    kept = []
+    for at in np.argsort(-retention(turns), kind="stable"):
+        length = token_count(pieces[at].text)
+        if length <= tokens:
+            kept.append(at)
+            tokens -= length
+    return [pieces[at] for at in sorted(kept)]
+
+
+def token_count(text: str) -> int:
+    """Tokens of cl100k_base."""
+    return len(encoder(ENCODING).encode_ordinary(text))
+
+
+def _source(conversation: Conversation, at: int) -> SourceMessage:
+    said = conversation.messages[at]
+    return SourceMessage(at, said.role, said.text, said.at)
+
+
+def shown(conversation: Conversation, item: Item) -> Piece:
+    """An item as a reader gets it, with its day and its question or topic."""
+    day = conversation.messages[item.sources[0].occurrence].day
+    messages = tuple(dict.fromkeys(span.occurrence for span in item.sources))
+    return Piece(f"[{day}] {item.question or item.topic}\n{item.text}", messages)
+
+
+def _dated(conversation: Conversation, piece: Piece) -> Piece:
+    return Piece(f"[{conversation.messages[piece.messages[0]].day}]\n{piece.text}", piece.messages)
+
+
+def _first_sentences(conversation: Conversation, part: Segment) -> str:
+    turns = [_SENTENCE.findall(conversation.messages[at].text) for at in part.messages]
+    room = part.max_tokens
+    taken = [0] * len(turns)
+    for depth in range(max(map(len, turns), default=0)):
+        for at, sentences in enumerate(turns):
+            if depth < len(sentences) and taken[at] == depth:
+                length = token_count(sentences[depth]) + 1
+                if length <= room:
+                    room -= length
+                    taken[at] += 1
+    told = ("".join(sentences[:count]).strip() for sentences, count in zip(turns, taken, strict=True))
+    return "\n".join(line for line in told if line)

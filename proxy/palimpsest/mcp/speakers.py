@@ -1,0 +1,46 @@
+"""
+Speakers of tool calls: who asks, read from the headers as of proxied requests.
+
+Nothing that a tool is told names a tenant, a user or a project: an agent may be told what to say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from palimpsest.core.caller.client_table import Signals
+from palimpsest.core.caller.credentials import presented
+from palimpsest.core.caller.identity import identify
+from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.core.redaction.redaction import stored_name
+from palimpsest.domain import RawHeaders, Speaker
+from palimpsest.settings.policy import Policy
+
+
+class Speakers:
+    """Reads speakers by one policy."""
+
+    def __init__(self, policy: Policy, signals: Signals, keyring: ProxyKeys, secret: bytes) -> None:
+        self._policy = policy
+        self._signals = signals
+        self._keyring = keyring
+        self._secret = secret
+
+    def of(self, headers: RawHeaders) -> Speaker | None:
+        """Who sent a request with these headers (lower-case names); None: the key opens nothing, or not this."""
+        if self._keyring.refuses(headers):
+            return None
+        key = self._keyring.find(headers)
+        named = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+        if key is not None and (key.users or key.scopes):
+            return None  # a tool may name any conversation of the tenant
+        speaker = identify(named, presented(headers), {}, self._signals, self._policy.tenants, self._secret, key)
+        return (
+            replace(speaker, user=self._named(speaker.user), scope=self._named(speaker.scope))
+            if speaker.tenant
+            else None
+        )
+
+    def _named(self, name: str) -> str:
+        """As it is stored."""
+        return stored_name(name, self._secret, self._policy.archive.redact)

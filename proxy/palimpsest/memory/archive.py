@@ -1,0 +1,146 @@
+"""
+The archive of one data folder: database, journal, derived data, index and recall, joined in one place.
+
+The server, the command line and the benchmarks all use this wiring; none of them wires a second one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from random import Random
+
+from palimpsest.core.recall.ranking import RECIPE, Recipe
+from palimpsest.index.item_keys import ItemKeys, Which
+from palimpsest.index.passage_tables import PassageTables
+from palimpsest.memory.consolidation import Consolidator, Judge
+from palimpsest.memory.fact_extraction import FactExtraction
+from palimpsest.memory.facts import Facts
+from palimpsest.memory.forgetting import VACUUM_BYTES, Forgetting
+from palimpsest.memory.importing import Importing
+from palimpsest.memory.indexing import BATCH_PASSAGES, LEASE_SECONDS, Indexer
+from palimpsest.memory.item_writing import ItemKeeper, ItemWriter
+from palimpsest.memory.probing import Aside, Prober, QuietModel, Uncounted
+from palimpsest.memory.recall import Recall
+from palimpsest.memory.retention import Sweeper
+from palimpsest.memory.retiring import Retiring
+from palimpsest.ports import Clock, Counts, Embedder
+from palimpsest.settings.policy import ConsolidationPolicy, Policy, RetentionPolicy
+from palimpsest.store.data_dir import DATABASE_FILE
+from palimpsest.store.database import Database
+from palimpsest.store.derived import Derived
+from palimpsest.store.journal import Journal
+
+
+class Archive:
+    """Everything that reads and writes one database. Await `close` in the end; the embedder is its owner's to close."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        counts: Counts,
+        embedder: Embedder,
+        clock: Clock = time.time,
+        *,
+        model_loaded: Callable[[], Awaitable[bool]] | None = None,
+        consolidation: Callable[[], ConsolidationPolicy] | None = None,
+    ) -> None:
+        """
+        Args:
+            policy: its `data` is the folder.
+            model_loaded: waits a moment for a model that is being loaded; see `Recall`.
+            consolidation: as it is in force when it is called; None: as in `policy`.
+        """
+        self._counts = counts
+        self._backups = lambda: policy.retention.backups
+        self._clock = clock
+        self._model_loaded = model_loaded
+        self.embedder = embedder
+        self.database = Database(
+            policy.data / DATABASE_FILE, policy.archive.synchronous, lambda: counts.fault("database_replaced")
+        )
+        self.journal = Journal(self.database)
+        self.derived = Derived(self.database, clock)
+        self.tables = PassageTables(embedder.name, embedder.dimensions)
+        self._consolidation = consolidation or (lambda: policy.consolidation)
+        self.keys = ItemKeys(embedder.name, embedder.dimensions, self._which_keys)
+
+    def __repr__(self) -> str:
+        return f"<Archive {self.database!r}>"
+
+    def recall(
+        self,
+        recipe: Recipe = RECIPE,
+        embedder: Embedder | None = None,
+        clock: Clock | None = None,
+    ) -> Recall:
+        """
+        Recall from this archive. All of them share the passages that are kept in memory.
+
+        Args:
+            embedder: where it differs from the archive's, as `clock`.
+        """
+        return Recall(
+            self.database,
+            self.tables,
+            embedder or self.embedder,
+            self._counts,
+            clock or self._clock,
+            recipe,
+            self._model_loaded,
+            self.keys,
+        )
+
+    def _which_keys(self) -> tuple[Which, bool]:
+        policy = self._consolidation()
+        return policy.recall, policy.share_between_users
+
+    def prober(self, model: QuietModel, policy: Callable[[], Policy], chance: Random | None = None) -> Prober:
+        """What asks this archive for what it holds; see `Prober`."""
+
+        def recall(tables: PassageTables) -> Recall:
+            return Recall(self.database, tables, Aside(model), Uncounted(), self._clock)
+
+        return Prober(self.database, self.tables, recall, policy, self._clock, chance)
+
+    def indexer(self, batch_passages: int = BATCH_PASSAGES, lease_seconds: float = LEASE_SECONDS) -> Indexer:
+        """A worker of the index."""
+        return Indexer(self.derived, self.embedder, self._counts, batch_passages, lease_seconds)
+
+    def facts(self, secret: bytes, policy: Callable[[], Policy]) -> Facts:
+        """Facts on request; see `Facts`."""
+        return Facts(self.database, secret, policy, self._clock)
+
+    def fact_extraction(self, secret: bytes) -> FactExtraction:
+        """A worker that extracts facts; see `FactExtraction`."""
+        return FactExtraction(self.database, secret, self._counts, self._clock)
+
+    def forgetting(
+        self, secret: bytes, vacuum_bytes: float = VACUUM_BYTES, backups: Callable[[], str] | None = None
+    ) -> Forgetting:
+        """The means to erase from this archive; see `Forgetting`."""
+        return Forgetting(self.database, secret, self._clock, vacuum_bytes, backups or self._backups)
+
+    def importing(self, secret: bytes, redacts: bool) -> Importing:
+        """The means to write turns from files into this archive; see `Importing`."""
+        return Importing(self.database, secret, redacts)
+
+    def retiring(self, secret: bytes) -> Retiring:
+        """The means to retire from this archive; see `Retiring`."""
+        return Retiring(self.database, secret, self._clock)
+
+    def sweeper(self, secret: bytes, policy: Callable[[], RetentionPolicy]) -> Sweeper:
+        """What erases from this archive by itself; see `Sweeper`."""
+        return Sweeper(self.database, secret, policy, self._counts, self._clock)
+
+    def consolidator(self, judge: Callable[[], Judge | None] = lambda: None) -> Consolidator:
+        """What tidies the items of this archive; see `Consolidator`."""
+        return Consolidator(self.database, self.embedder, self._counts, self._clock, judge)
+
+    def item_keeper(self, writer: Callable[[], ItemWriter | None]) -> ItemKeeper:
+        """What keeps items of what this archive holds; see `ItemKeeper`."""
+        return ItemKeeper(self.database, self._counts, self._clock, writer, self.keys.take_used)
+
+    async def close(self) -> None:
+        """Close the database."""
+        await self.database.close()

@@ -1,0 +1,63 @@
+"""
+A turn whose request was forwarded before it was read. The answer may end before anybody knows what it answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from palimpsest.domain import Turn
+
+
+class LateTurn:
+    """
+    One turn that is still being read; made by `Archivist.expect`. Call `settle` once, whatever comes of the reading.
+
+    Until then it has its place in the archive's queue, so that no more bytes wait here than may wait there.
+    """
+
+    def __init__(self, take: Callable[[Turn | None, bool], None]) -> None:
+        """
+        Args:
+            take: archives the turn, or gives up its place; and whether it is lost.
+        """
+        self._take = take
+        self._turn: Turn | None = None
+        self._is_settled = False
+        self._waiting: Callable[[], None] | None = None
+        self.committed: asyncio.Future[None] | None = None  # of an answer that ended before the turn was read
+
+    def settle(self, turn: Turn | None, is_lost: bool = False) -> None:
+        """
+        The turn has been read, and is archived with its answer.
+
+        Args:
+            turn: None: there is nothing to archive.
+            is_lost: there was, and it could not be read.
+        """
+        self._turn, self._is_settled = turn, True
+        self._take(turn, is_lost)
+        if self._waiting is not None:
+            self._waiting()
+
+    def when_read(self, hear: Callable[[Turn | None], asyncio.Future[None]]) -> asyncio.Future[None]:
+        """
+        Hand over the answer when the turn has been read; at once where it has.
+
+        Args:
+            hear: takes the turn, or None where there is nothing to archive; its result comes with the commit.
+
+        Returns:
+            The commit.
+        """
+        if self._is_settled:
+            return hear(self._turn)
+        self.committed = committed = asyncio.get_running_loop().create_future()
+
+        def finish(_: asyncio.Future[None]) -> None:
+            if not committed.done():
+                committed.set_result(None)
+
+        self._waiting = lambda: hear(self._turn).add_done_callback(finish)
+        return committed

@@ -1,0 +1,89 @@
+"""
+Windows of models as upstreams show them: by the lists of their models, and by refusing a prompt for its length.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+
+from palimpsest.domain import Ending, Mode, RawHeaders, TooLong
+from palimpsest.ports import Listener, Wire
+from palimpsest.settings.policy import Policy
+from palimpsest.tokens.windows import Windows
+from palimpsest.upstream.routing import choose
+from palimpsest.wire import messages as messages_wire
+from palimpsest.wire.model_list import windows_in
+from palimpsest.wire.refusal import speaks_anthropic
+from palimpsest.wire.response_tap import ResponseTap
+
+LIST_BYTES = 4 * 1024 * 1024  # the longest list that is known, OpenRouter's, takes a tenth of it
+_LISTS_MODELS = re.compile(r"/models(?:/|$)")
+
+
+class ModelWindows:
+    """Which upstream a request goes to, and the window of the model there. One per policy."""
+
+    def __init__(self, policy: Policy, windows: Windows) -> None:
+        self._policy = policy
+        self._windows = windows
+
+    def upstream_of(self, model: str, wire: Wire, headers: RawHeaders) -> str:
+        """Name of the upstream that such a request goes to; "" where nobody serves it."""
+        is_anthropic = wire is messages_wire or speaks_anthropic("", headers)
+        upstream = choose(self._policy.upstreams, model, is_anthropic=is_anthropic)
+        return upstream.name if upstream else ""
+
+    def of(self, upstream: str, model: str) -> int:
+        """The window in tokens."""
+        return self._windows.of(upstream, model)
+
+    def refused(self, upstream: str, model: str, refusal: TooLong, own_tokens: int, sent_tokens: int) -> int:
+        """
+        The window that a refusal shows.
+
+        Where it names none, or one that by our count would have been enough, the client's own prompt is what fits.
+
+        Args:
+            own_tokens: of the prompt as the client sent it.
+            sent_tokens: of the prompt as it was refused, with the answer's room.
+        """
+        if refusal.is_of_model:
+            named = refusal.window_tokens
+            most = named or self._windows.of(upstream, model)
+            tokens = most if named and sent_tokens > named else min(most, own_tokens)
+            self._windows.refused(upstream, model, max(1, tokens))
+        return self._windows.of(upstream, model)
+
+    def overhears(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
+        """Who listens to the answer to a request that memory does not act on; None: nobody."""
+        if self._policy.memory.mode is Mode.OFF or method != "GET" or not _LISTS_MODELS.search(path):
+            return None
+        return functools.partial(_ListListener, self._listed)
+
+    def _listed(self, body: bytes) -> None:
+        for model, tokens in windows_in(body).items():
+            for is_anthropic in (False, True):
+                if (upstream := choose(self._policy.upstreams, model, is_anthropic=is_anthropic)) is not None:
+                    self._windows.listed(upstream.name, model, tokens)
+
+
+class _ListListener:
+    """A `Listener` to a list of models; holds nothing back."""
+
+    def __init__(self, take: Callable[[bytes], None], status: int, headers: RawHeaders) -> None:
+        self._take = take
+        self._tap = ResponseTap(headers, LIST_BYTES)
+
+    def feed(self, data: bytes) -> int:
+        self._tap.feed(data)
+        return len(data)
+
+    def finish(self, ending: Ending) -> None:
+        if ending is Ending.COMPLETE:
+            payloads: Sequence[bytes] = self._tap.heard()[0]
+            self._take(b"".join(payloads))
+
+    async def committed(self) -> None:
+        """Nothing of it is written."""

@@ -1,0 +1,86 @@
+"""
+The room of the archive's queue: how many turns may wait to be written, and how much they and their answers may hold.
+"""
+
+from __future__ import annotations
+
+from palimpsest.domain.frozen import frozen
+from palimpsest.ports import Counts
+
+
+@frozen
+class ArchiveLimits:
+    """How much may wait to be written, and for how long an answer waits for it."""
+
+    queue_turns: int = 1000  # so that a stuck disk fills no memory; more count as lost
+    queue_bytes: int = (
+        128 * 1024 * 1024
+    )  # of memory for them and their answers, for the same reason: a few of the largest
+    open_bytes: int = 128 * 1024 * 1024  # of all answers that go on: what is longer is not read whole
+    answer_bytes: int = 8 * 1024 * 1024  # longest answer that is read whole; of longer ones the beginning is kept
+    commit_wait_seconds: float = 0.25  # that the end of an answer waits for its commit: a slow disk is not felt
+
+
+LIMITS = ArchiveLimits()
+
+
+class QueueRoom:
+    """Room is taken before something waits, and given back when it is written or given up."""
+
+    def __init__(self, limits: ArchiveLimits, counts: Counts) -> None:
+        self.turns = 0  # that wait or are being written
+        self._limits = limits
+        self._counts = counts
+        self._bytes = 0  # of memory that is taken by what waits or is being written
+        self._open_bytes = 0  # of answers that go on
+
+    def __repr__(self) -> str:
+        return f"<QueueRoom [{self.turns} turns, {self._bytes} bytes, {self._open_bytes} of open answers]>"
+
+    @property
+    def bytes(self) -> int:
+        """Size of what waits to be written, as it lies in memory."""
+        return self._bytes
+
+    def take_turn(self, size_bytes: int) -> bool:
+        """Room for one more turn. False: there is none."""
+        if self.turns >= self._limits.queue_turns or not self._fits(size_bytes):
+            return False
+        self._change(1, size_bytes)
+        return True
+
+    def take_answer(self, size_bytes: int) -> bool:
+        """Room for the answer to a turn. False: there is none."""
+        if not self._fits(size_bytes):
+            self._counts.fault("queue")
+            return False
+        self._change(0, size_bytes)
+        return True
+
+    def give_back(self, turns: int, size_bytes: int) -> None:
+        """The room of turns and answers."""
+        self._change(-turns, -size_bytes)
+
+    def open_answer(self, count: int) -> bool:
+        """
+        Room for so many more bytes of an answer that goes on. False: there is none.
+
+        It is beside the queue's: answers that go on take no room from requests.
+        """
+        if self._open_bytes + count > self._limits.open_bytes:
+            self._counts.fault("queue")
+            return False
+        self._open_bytes += count
+        return True
+
+    def close_answer(self, count: int) -> None:
+        """Give back what an answer took that has ended."""
+        self._open_bytes -= count
+
+    def _fits(self, size_bytes: int) -> bool:
+        return self._bytes + size_bytes <= self._limits.queue_bytes
+
+    def _change(self, turns: int, size_bytes: int) -> None:
+        self.turns += turns
+        self._bytes += size_bytes
+        self._counts.gauge("queued", self.turns)

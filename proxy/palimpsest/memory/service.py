@@ -1,0 +1,415 @@
+"""
+Memory as one service beside forwarding: opened and closed as a whole, supervised, and with one account of its state.
+
+Nothing in here can cancel, close or delay what forwards requests. A store that fails is opened again, the model is
+picked up when it arrives, a background task that fails is run again; `/readyz`, the gauges and the log say so alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
+from typing import Literal, Protocol
+
+import structlog
+
+from palimpsest.assist.assistants import ModelAssistants
+from palimpsest.assist.consolidator import ModelConsolidator
+from palimpsest.domain import Mode, Turn
+from palimpsest.domain.frozen import frozen
+from palimpsest.embedding.embedder import LocalEmbedder, Use
+from palimpsest.errors import MemoryFault
+from palimpsest.memory.archive import Archive
+from palimpsest.memory.archive_process import ArchiveProcess
+from palimpsest.memory.archive_writer import ArchiveWriter
+from palimpsest.memory.archivist import Archivist
+from palimpsest.memory.consolidation import Judge
+from palimpsest.memory.consolidation_schedule import Schedule
+from palimpsest.memory.follower import Follower
+from palimpsest.memory.forgetting import forget_words
+from palimpsest.memory.item_writing import writer_of
+from palimpsest.memory.probing import QuietModel
+from palimpsest.memory.query_controller import QueryController
+from palimpsest.memory.queue_room import LIMITS, ArchiveLimits
+from palimpsest.memory.recent_readings import RecentReadings
+from palimpsest.memory.selector import Selector
+from palimpsest.memory.supervision import Supervisor
+from palimpsest.memory.traffic import Traffic
+from palimpsest.ports import Clock, Counts, Tracer
+from palimpsest.settings.policy import ConsolidationPolicy, Policy
+from palimpsest.store import changes
+from palimpsest.store.data_dir import refuse_network_file_system
+from palimpsest.tokens import counter
+from palimpsest.tokens.counter import TokenCounter
+from palimpsest.tokens.windows import Windows
+from palimpsest.tracing import NO_TRACER
+from palimpsest.upstream.via_litellm import Apart
+
+START_SECONDS = 5.0  # requests are served after this even if the store is still being opened, or migrated
+DRAIN_SECONDS = 5.0  # for what was heard last; a store that is slower than that is failing
+LOOK_SECONDS = 5.0  # between two looks at how memory is, for the gauges and the log
+ANSWER_SECONDS = 2.0  # a store that needs longer to count is no use to a request either
+HEAVY_THREADS = 2  # large bodies are read beside the event loop; more would only wait for one another
+FOLLOW_SECONDS = 0.5  # between looks whether there is a database, while memory is off
+LOADING_SHARE = 0.5  # of the deadline that a request waits for a model that is being loaded; the rest is for the search
+
+OFF = "memory is off (memory.mode): requests pass, and nothing is read or written"
+SILENT = "the store does not answer: requests pass without memory; the log says why"
+REPLACED = "the database file was removed or replaced since the start, and created anew: its earlier contents are gone"
+LOADING = "the embedding model is being loaded: recall waits for it as long as it may, and is lexical otherwise"
+BEHIND = 1_000  # passages that wait: half a minute of embedding on a busy machine
+MISSING = "the embedding model is missing: recall is lexical only; run palimpsest model install"
+WITHOUT_FACTS = "messages whose facts cannot be extracted were set aside since the start; the log says why"
+
+log = structlog.get_logger()
+
+
+class LocalModel(QuietModel, Protocol):
+    """An embedder that is loaded, and may have to be fetched, while the service runs."""
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether it was found, and will be ready in a moment."""
+
+    async def loaded(self, seconds: float) -> bool:
+        """Wait for a model that is being loaded, but no longer than this. Returns `ready`."""
+
+    async def watch(self) -> None:
+        """Return when the model is loaded; until then look for it."""
+
+    def forget(self) -> None:
+        """Drop the questions that are kept in memory."""
+
+    async def close(self) -> None:
+        """End its threads and processes."""
+
+
+@frozen
+class MemoryState:
+    """How memory is at one moment."""
+
+    store: Literal["ready", "failed", "off"]
+    embedder: Literal["ready", "loading", "missing", "off"]
+    pending: int | None = 0  # turns that are not journalled yet, and passages that are not indexed; None: not known
+    reasons: tuple[str, ...] = ()  # why it is not as it should be, in words that name nobody
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether requests get memory, or are not meant to."""
+        return self.store != "failed"
+
+
+class MemoryService:
+    """One per app. Await `open` before the first request, and `close` after the last one, whatever `open` did."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        secret: bytes,
+        counts: Counts,
+        clock: Clock = time.time,
+        model: LocalModel | None = None,
+        limits: ArchiveLimits = LIMITS,
+        tracer: Tracer = NO_TRACER,
+        environment: Mapping[str, str] = MappingProxyType({}),
+        apart: Apart | None = None,
+        archives_apart: bool = False,
+    ) -> None:
+        """
+        Args:
+            model: None: the one that the policy names.
+            limits: of the archive, but for how long an answer waits: that is as the policy says.
+            environment: holds the keys of language models.
+            apart: where LiteLLM runs, if it has to; None: elsewhere.
+            archives_apart: whether turns are written and indexed by a process of its own.
+        """
+        self._policy = policy
+        self._counts = counts
+        self._is_open = False
+        self._is_followed = False
+        self._process = ArchiveProcess(policy, secret, counts) if archives_apart else None
+        loads = Use.QUESTIONS if archives_apart else Use.QUESTIONS | Use.PASSAGES
+        self._model = model or LocalEmbedder(policy.model, counts, loads)
+        self._archive = Archive(
+            *(policy, counts, self._model, clock),
+            model_loaded=self._loaded,
+            consolidation=lambda: self._policy.consolidation,
+        )
+        self._indexer = None if archives_apart else self._archive.indexer()
+        self._extraction = self._archive.fact_extraction(secret)
+        self._extracts = False
+        self.facts = self._archive.facts(secret, lambda: self._policy)
+        self.supervisor = Supervisor(counts)
+        self._uncounted = ""  # why tokens are not
+        self._reported: tuple[str, ...] = ()
+        self.journal = self._archive.journal
+        self.recall = self._archive.recall()
+        self.forgetting = self._archive.forgetting(secret, backups=lambda: self._policy.retention.backups)
+        self.retiring = self._archive.retiring(secret)
+        self.sweeper = self._archive.sweeper(secret, lambda: self._policy.retention)
+        self.consolidator = self._archive.consolidator(self._judge)
+        self._items = self._archive.item_keeper(lambda: writer_of(self._consolidation, self.assistants))
+        self.database = self._archive.database
+        self._schedule = Schedule(*(self.consolidator, self.database, lambda: self._consolidation, counts, clock))
+        self.assistants = ModelAssistants(self.database, counts, clock, environment, apart)
+        self.recent = RecentReadings()
+        # what else is wrong, "" where nothing is: said with the rest
+        self.concerns: list[Callable[[], str]] = [lambda: self.assistants.trouble]
+        self.traffic = Traffic()
+        self._prober = self._archive.prober(self._model, lambda: self._policy)
+        self._probing: asyncio.Task[None] | None = None
+        self.controller = QueryController(lambda: self._policy.recall, self.assistants, clock)
+        self.selector = Selector(lambda: self._policy, self.assistants, counts)
+        self.concerns.append(lambda: self.selector.trouble)
+        self.follower = Follower(self._archive.database, counts)
+        self.follower.listen(changes.ERASURES, "forgetting", self._forget)
+        self.tokens = TokenCounter()
+        self.windows = Windows(policy.pressure, clock)
+        self.executor = ThreadPoolExecutor(HEAVY_THREADS, "heavy")
+        self.archivist = Archivist(
+            self._process or ArchiveWriter(self.journal, counts, secret, clock, policy.archive.redact),
+            *(counts, clock),
+            on_usage=self._learn,
+            on_written=self._written,
+            tracer=tracer,
+            limits=replace(limits, commit_wait_seconds=policy.memory.deadline_ms / 1000),
+        )
+
+    def __repr__(self) -> str:
+        return f"<MemoryService {self._archive!r} {self.supervisor!r} {self.archivist!r}>"
+
+    @property
+    def _is_off(self) -> bool:
+        return self._policy.memory.mode is Mode.OFF
+
+    def _judge(self) -> Judge | None:
+        """The model that judges what rules leave of items, where the policy names one."""
+        assistant = self.assistants.of("consolidator")
+        return None if assistant is None else ModelConsolidator(assistant)
+
+    @property
+    def _consolidation(self) -> ConsolidationPolicy:
+        """As the policy has it; nothing is written beside the archive while the archive is not."""
+        return self._policy.consolidation if self._policy.memory.mode is Mode.ON else ConsolidationPolicy()
+
+    async def open(self) -> None:
+        """
+        Open the store and start the background tasks; returns when memory can be used, or cannot be for now.
+
+        While memory is off, the database is only opened where there is one: keys and switches stand there.
+
+        Raises:
+            PolicyError: the data folder is on a network file system.
+        """
+        self._counts.gauge("memory_on", not self._is_off)
+        if self._is_off:
+            await self._follow()
+        else:
+            await self._open()
+
+    async def apply(self, policy: Policy) -> None:
+        """
+        Go by another policy; what has begun is not disturbed.
+
+        Raises:
+            PolicyError: as of `open`; then nothing has changed.
+        """
+        if policy.memory.mode is not Mode.OFF:
+            await self._open()
+            await self.assistants.apply(policy)
+            await self.assistants.open()
+        if policy.archive.redact is not self._policy.archive.redact:
+            self.recent.forget()  # names stand there as they are stored
+        self._policy = policy
+        self.selector.prepare()
+        self._counts.gauge("memory_on", not self._is_off)
+        self.archivist.apply(policy)
+        self.windows.apply(policy.pressure)
+        if self._is_open:
+            self._start_facts()
+        self._probe()
+
+    async def _open(self) -> None:
+        if self._is_open:
+            return
+        refuse_network_file_system(self._policy.data)
+        self._is_open = True
+        await self.assistants.apply(self._policy)
+        self.selector.prepare()
+        start = self.supervisor.start
+        start("archivist", self.archivist.write)
+        first = (start("tokens", self._load_tokens), start("store", self._open_store))
+        await asyncio.wait(first, timeout=START_SECONDS)
+        if self._process is not None:
+            self._process.begin()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(START_SECONDS):
+                    await self._process.ready()
+        await self._follow()
+        self._counts.gauge("store_up", not self.database.error)  # until it is looked at for the first time
+        start("assistants", self.assistants.open)
+        start("model", self._model.watch)  # after the above, as a model takes the machine
+        if self._indexer is not None:
+            start("index", partial(self._indexer.run, lambda: not self.archivist.is_failing))
+        start("erasure", self.forgetting.finish)
+        start("retention", self.sweeper.run)
+        start("items", self._items.run)
+        start("consolidation", self._schedule.run)
+        start("state", self._report)
+        self._start_facts()
+        self._probe()
+
+    def _start_facts(self) -> None:
+        """Extract facts from now on, where the policy wants them."""
+        if self._policy.facts.is_on and not self._extracts:
+            self._extracts = True
+            self.supervisor.start("facts", partial(self._extraction.run, self._may_extract))
+
+    def _may_extract(self) -> bool:
+        policy = self._policy
+        return policy.facts.is_on and policy.memory.mode is Mode.ON and not self.archivist.is_failing
+
+    def _probe(self) -> None:
+        """Begin to probe, where the policy asks for it; the task ends when it no longer does."""
+        if self._is_open and self._policy.gaps.probes_per_hour and (self._probing is None or self._probing.done()):
+            run = partial(self._prober.run, self.traffic, self._counts, self._may_probe)
+            self._probing = self.supervisor.start("probes", run)
+
+    def _may_probe(self) -> bool:
+        """Not while memory is off or fails, nor while a model is coming that would answer better."""
+        return not (self._is_off or self.archivist.is_failing or self._model.is_loading)
+
+    async def _follow(self) -> None:
+        """Learn what stands in the database, and from now on what changes there."""
+        if self._is_followed:
+            return
+        self._is_followed = True
+        if self._is_off and self.database.path.exists():
+            await self._open_store()
+        if self._is_open or self.database.path.exists():
+            await self.follower.look()
+        self.supervisor.start("follower", self._follow_on)
+
+    async def _follow_on(self) -> None:
+        while not self._is_open and not self.database.path.exists():  # noqa: ASYNC110  # no file tells us that it is there
+            await asyncio.sleep(FOLLOW_SECONDS)
+        await self._open_store()
+        await self.follower.follow()
+
+    async def _loaded(self) -> bool:
+        """Wait a moment for a model that is being loaded."""
+        return await self._model.loaded(LOADING_SHARE * self._policy.memory.deadline_ms / 1000)
+
+    async def close(self) -> None:
+        """Write what waits, then end all tasks, threads and connections."""
+        async with AsyncExitStack() as ending:  # each of these, whatever becomes of the others; the last one first
+            ending.callback(self.executor.shutdown, wait=False, cancel_futures=True)
+            ending.push_async_callback(self._archive.close)
+            ending.push_async_callback(self._model.close)
+            ending.push_async_callback(self.assistants.close)
+            ending.push_async_callback(self.selector.close)
+            ending.push_async_callback(self.supervisor.stop)
+            ending.push_async_callback(self.archivist.drain, DRAIN_SECONDS)
+
+    async def state(self) -> MemoryState:
+        """How memory is now. Sets the gauges, and writes to the log what has changed."""
+        if self._is_off:
+            return MemoryState("off", "off", reasons=(*self._concerns(), OFF))
+        pending, cause = None, ""
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                pending = self.archivist.backlog + await self.journal.pending()
+        except TimeoutError:
+            cause = f"it has not answered for {ANSWER_SECONDS:g} s"
+        except MemoryFault as fault:
+            cause = str(fault)
+        state = MemoryState(
+            "failed" if pending is None or self.archivist.is_failing else "ready",
+            "ready" if self._model.ready else "loading" if self._model.is_loading else "missing",
+            pending,
+            tuple(self._reasons(pending)),
+        )
+        self._counts.gauge("queue_bytes", self.archivist.room.bytes)
+        self._counts.gauge("archive_lag_seconds", self.archivist.lag_seconds)
+        self._counts.gauge("store_up", state.is_ready)
+        self._counts.gauge("embedder_ready", self._model.ready)
+        if pending is not None:
+            self._counts.gauge("pending", pending)
+        self._say(state, cause)
+        return state
+
+    def _reasons(self, pending: int | None) -> Iterator[str]:
+        yield from self._concerns()
+        yield from self.supervisor.troubles
+        yield from self.follower.troubles
+        yield from self.archivist.troubles
+        yield from self._indexer.troubles if self._indexer else ()
+        told = (
+            (self._extraction.has_set_aside, WITHOUT_FACTS),
+            (bool(self._archive.database.replaced), REPLACED),
+            (pending is None, SILENT),
+            (self._model.ready and (pending or 0) >= BEHIND, _behind(pending or 0)),
+            (self._model.is_loading, LOADING),
+            (not self._model.ready and not self._model.is_loading, MISSING),
+        )
+        yield from (words for holds, words in told if holds)
+        yield from filter(None, (self.windows.trouble, self._uncounted))
+
+    def _concerns(self) -> Iterator[str]:
+        yield from filter(None, (concern() for concern in self.concerns))
+
+    def _say(self, state: MemoryState, cause: str) -> None:
+        """Write to the log what is wrong, whenever that changes; a model that is being loaded is nothing wrong."""
+        reasons = tuple(reason for reason in state.reasons if reason != LOADING)
+        if reasons == self._reported:
+            return
+        self._reported = reasons
+        if reasons:
+            log.warning("memory is impaired", reason="; ".join((*reasons, cause)).removesuffix("; "))
+        else:
+            log.info("memory has recovered")
+
+    async def _report(self) -> None:
+        """Say how memory is, every few seconds; forever."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            await self.state()
+
+    async def _open_store(self) -> None:
+        """Open the database, or leave that to the index, which tries again every few seconds."""
+        try:
+            await self._archive.database.open()
+        except MemoryFault as fault:
+            log.error("the store cannot be opened, requests pass without memory until it can", reason=str(fault))
+
+    async def _forget(self) -> None:
+        forget_words((self._model.forget, self.recent.forget, self._archive.tables.forget, self._archive.keys.forget))
+
+    async def _load_tokens(self) -> None:
+        try:
+            await asyncio.get_running_loop().run_in_executor(self.executor, counter.warm)
+        except MemoryFault as fault:
+            self._uncounted = f"tokens cannot be counted, requests pass without memory: {fault}"
+            log.error("tokens cannot be counted, requests pass without memory", reason=str(fault))
+
+    def _written(self) -> None:
+        if self._indexer is not None:
+            self._indexer.wake()
+        self._extraction.wake()
+
+    def _learn(self, turn: Turn, prompt_tokens: int) -> None:
+        """Take in how many tokens the upstream counted for the prompt of a turn."""
+        self.tokens.learn(turn.model, turn.tokens, prompt_tokens)
+        self.windows.answered(turn.upstream, turn.model, prompt_tokens)
+
+
+def _behind(pending: int) -> str:
+    """Tenfold steps, so that it is logged where it becomes better or worse, and not each time that it is looked at."""
+    at_least = 10 ** (len(str(pending)) - 1)
+    return f"indexing is behind: more than {at_least:,} passages wait, the newest go first; they are found by words"

@@ -1,0 +1,92 @@
+"""
+The recorder of one turn's answer: hears it pass, hands it over to be written, and waits a moment for the commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from palimpsest.domain import Ending, RawHeaders, Turn
+from palimpsest.memory.late_turn import LateTurn
+from palimpsest.memory.patience import await_for
+from palimpsest.memory.queue_room import ArchiveLimits
+from palimpsest.ports import Wire
+from palimpsest.wire.response_tap import ResponseTap
+
+if TYPE_CHECKING:
+    from palimpsest.memory.archivist import Archivist
+
+FIRST_ERROR_STATUS = 400
+DENIED = (401, 403)  # nobody vouches for this credential: it makes no tenant
+
+
+class TurnRecorder:
+    """Implements `palimpsest.ports.Listener`; made by `Archivist.listen`."""
+
+    def __init__(
+        self,
+        archivist: Archivist,
+        limits: ArchiveLimits,
+        turn: Turn | LateTurn,
+        wire: Wire,
+        status: int,
+        headers: RawHeaders,
+    ) -> None:
+        """
+        Args:
+            status: of the answer; 0: nobody answered.
+        """
+        self._archivist = archivist
+        self._turn = turn
+        self._wire = wire
+        self._failed = Ending.REFUSED if status in DENIED else Ending.UNANSWERED
+        has_failed = status == 0 or status >= FIRST_ERROR_STATUS
+        self._tap = None if has_failed else ResponseTap(headers, limits.answer_bytes)
+        self._open_bytes = 0  # of the queue's room, while the answer goes on
+        self._has_room = True
+        self._commit_wait_seconds = limits.commit_wait_seconds
+        self._commit: asyncio.Future[None] | None = None
+
+    def __repr__(self) -> str:
+        turn = self._turn.id if isinstance(self._turn, Turn) else "late"
+        return f"<TurnRecorder {turn} [{self._open_bytes} bytes, {self._tap!r}]>"
+
+    def feed(self, data: bytes) -> int:
+        """How many leading bytes may be forwarded now."""
+        if self._tap is None:
+            return len(data)
+        free_bytes = self._tap.feed(data)
+        if self._has_room and not self._tap.overflowed:
+            self._has_room = self._archivist.room.open_answer(len(data))
+            self._open_bytes += len(data) * self._has_room
+            if not self._has_room:
+                self._tap.stop()
+        return free_bytes
+
+    def finish(self, ending: Ending) -> None:
+        """Hand over what was heard."""
+        archivist, turn = self._archivist, self._turn
+        if archivist.is_behind(turn.tenant if isinstance(turn, Turn) else ""):  # its commit will not come in time
+            self._commit_wait_seconds = 0.0
+        if self._tap is None:
+            ending = self._failed
+        elif ending is Ending.COMPLETE and self._tap.overflowed:
+            ending = Ending.TOO_LARGE
+        hand_over = partial(self._hand_over, ending)
+        self._commit = hand_over(turn) if isinstance(turn, Turn) else turn.when_read(hand_over)
+
+    def _hand_over(self, ending: Ending, turn: Turn | None) -> asyncio.Future[None]:
+        """The commit; where there is no turn, nothing is written."""
+        self._archivist.room.close_answer(self._open_bytes)
+        if turn is not None:
+            return self._archivist.take_answer(turn, self._wire, ending, self._tap)
+        nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        nothing.set_result(None)
+        return nothing
+
+    async def committed(self) -> None:
+        """Wait until it is written, but no longer than `commit_wait_seconds`."""
+        if self._commit is not None:
+            await await_for(self._commit, self._commit_wait_seconds)

@@ -1,0 +1,107 @@
+"""
+What is written of turns: requests and answers as they were taken, batches of what was made of them, and what became
+of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+
+from palimpsest.domain import Ending, Heard, Record, Turn
+from palimpsest.domain.frozen import frozen
+from palimpsest.ports import Wire
+
+
+@frozen
+class _TurnItem:
+    """What is to be written of a turn."""
+
+    number: int  # in the order in which it was taken
+    turn: Turn
+    chars: int
+    size_bytes: int  # of memory
+
+    @property
+    def tenant(self) -> str:
+        return self.turn.tenant
+
+    @property
+    def conversation(self) -> str:
+        return self.turn.conversation
+
+
+@frozen
+class RequestItem(_TurnItem):
+    """A request that is to be written."""
+
+
+@frozen
+class AnswerItem(_TurnItem):
+    """An answer that is to be written, as it was overheard."""
+
+    wire: Wire
+    payloads: Sequence[bytes]
+    streamed: bool
+    ending: Ending
+    at: float
+
+
+Item = RequestItem | AnswerItem
+Result = Record | Heard | Exception
+"""What became of reading an item; an exception where it cannot be read."""
+
+
+@frozen
+class Outcome:
+    """An item that has been done with: it is on the disk, or never will be."""
+
+    number: int
+    is_lost: bool = False
+    prompt_tokens: int = 0  # that the upstream counted, where it said so; 0: it did not
+
+
+@dataclass(slots=True)
+class Batch:
+    """What is written in one transaction."""
+
+    records: list[tuple[RequestItem, Record]] = field(default_factory=list)
+    heard: list[tuple[AnswerItem, Heard]] = field(default_factory=list)
+    broken: list[tuple[Item, Exception]] = field(default_factory=list)  # what could not be read
+    chars: int = 0
+    began_at: float = field(default_factory=monotonic)
+
+    def __len__(self) -> int:
+        """Requests and answers that can be written."""
+        return len(self.records) + len(self.heard)
+
+    @property
+    def items(self) -> list[Item]:
+        """Of what can be written."""
+        return [*(item for item, _ in self.records), *(item for item, _ in self.heard)]
+
+    @property
+    def everything(self) -> list[Item]:
+        """Also what could not be read."""
+        return [*self.items, *(item for item, _ in self.broken)]
+
+    def add(self, item: Item, result: Result) -> None:
+        self.chars += item.chars
+        if isinstance(result, Exception):
+            self.broken.append((item, result))
+        elif isinstance(item, RequestItem):
+            assert isinstance(result, Record)
+            self.records.append((item, result))
+        else:
+            assert isinstance(result, Heard)
+            self.heard.append((item, result))
+
+    def halves(self) -> tuple[Batch, Batch]:
+        """Two batches of two or more items; requests stay in front of answers."""
+        middle = len(self) // 2
+        requests, answers = min(middle, len(self.records)), max(middle - len(self.records), 0)
+        return (
+            Batch(self.records[:requests], self.heard[:answers]),
+            Batch(self.records[requests:], self.heard[answers:]),
+        )

@@ -1,0 +1,116 @@
+"""
+What each setting accepts, in words, read from the types and limits of the policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from enum import Enum
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from palimpsest.settings.policy import FOREVER, LITELLM_MODEL, PERIOD, SIZE, UNLIMITED, VARIABLE_NAME, Policy
+
+_PERIOD = f"{FOREVER}, or a number with m, h, d or w, such as 180d"
+PATTERNS = {
+    VARIABLE_NAME: "the name of an environment variable",
+    LITELLM_MODEL: "provider/model or provider/*",
+    f"^{PERIOD}$": _PERIOD,
+    f"^({PERIOD})?$": _PERIOD,
+    SIZE: f"{UNLIMITED}, or bytes as a number with KB, MB, GB, TB or nothing",
+}
+
+Location = tuple[str | int, ...]
+"""Where a value stands in the tree: names of fields, keys of mappings, indexes of lists."""
+
+
+def settings_by_path() -> dict[str, FieldInfo]:
+    """Every setting by its dotted path; a list of sections counts as one setting."""
+
+    def walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
+        for name, field in model.model_fields.items():
+            if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+                yield from walk(field.annotation, f"{prefix}{name}.")
+            else:
+                yield prefix + name, field
+
+    return dict(walk(Policy, ""))
+
+
+def allowed(location: Location) -> str:
+    """What the setting at a location accepts, from its type and its limits."""
+    names = [part for part in location if isinstance(part, str)]
+    for depth in range(len(names) - 1, -1, -1):  # below a mapping's or list's own key there is no field
+        model = _model_at(tuple(names[:depth]))
+        if model is not None and names[depth] in model.model_fields:
+            field = model.model_fields[names[depth]]
+            return described(field)
+    return "settings"
+
+
+def described(field: FieldInfo) -> str:
+    """What a field of the policy accepts, from its type and its limits."""
+    return _described(field.annotation, field.metadata)
+
+
+def nearest(location: Location) -> str:
+    """The known setting that a misspelt one most likely means, or all settings of its section."""
+    *parents, wrong = (str(part) for part in location)
+    section = _model_at(location[:-1])
+    siblings = list(section.model_fields) if section else []
+    if near := get_close_matches(wrong, siblings, 1):
+        return f"did you mean {'.'.join([*parents, near[0]])}?"
+    elsewhere = {path.rpartition(".")[2]: path for path in settings_by_path()}
+    if near := get_close_matches(wrong, elsewhere, 1):
+        return f"did you mean {elsewhere[near[0]]}?"
+    return f"known here: {', '.join(siblings)}"
+
+
+def _model_at(location: Location) -> type[BaseModel] | None:
+    model: type[BaseModel] | None = Policy
+    is_key = False  # of a mapping: it names no field
+    for part in location:
+        if isinstance(part, int) or model is None:
+            continue
+        if is_key:
+            is_key = False
+            continue
+        annotation = model.model_fields[part].annotation if part in model.model_fields else None
+        is_key = get_origin(annotation) is dict
+        inner = get_args(annotation)[-1 if is_key else 0] if get_origin(annotation) in (tuple, dict) else annotation
+        model = inner if isinstance(inner, type) and issubclass(inner, BaseModel) else None
+    return model
+
+
+def _described(annotation: Any, limits: Sequence[Any]) -> str:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _described(arguments[0], [limit for field in arguments[1:] for limit in field.metadata])
+    if origin is tuple:
+        return f"a list of {_described(arguments[0], [])}"
+    if origin is dict:
+        return f"a mapping of {_described(arguments[0], [])} to {_described(arguments[1], [])}"
+    if origin is UnionType:
+        return " or ".join(_described(argument, []) for argument in arguments)
+    if origin is Literal:
+        return " | ".join(map(str, arguments))
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return " | ".join(str(member.value) for member in annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return f"mapping with {', '.join(annotation.model_fields)}"
+    words = {Any: "anything", bool: "true | false", int: "an integer", float: "a number", str: "text", Path: "a path"}
+    return ", ".join([words.get(annotation, "nothing"), *filter(None, map(_limit, limits))])
+
+
+def _limit(limit: Any) -> str:
+    for attribute, words in (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<")):
+        if hasattr(limit, attribute):
+            return f"{words} {getattr(limit, attribute)}"
+    if hasattr(limit, "min_length"):
+        return "not empty"
+    return PATTERNS.get(getattr(limit, "pattern", ""), "")

@@ -1,0 +1,427 @@
+"""
+The loading of the policy: flags beat environment variables, these beat the file, and the file beats the defaults.
+
+Every mistake is a `PolicyError` that names where the value came from, the key, the value and what is allowed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_origin
+
+import yaml
+from pydantic import ValidationError
+
+from palimpsest.domain.frozen import frozen
+from palimpsest.errors import PolicyError
+from palimpsest.settings.describe import Location, allowed, nearest, settings_by_path
+from palimpsest.settings.embedding_models import embedding_model, mistaken
+from palimpsest.settings.policy import ENVIRON, KeyPolicy, Policy
+from palimpsest.settings.prices import price_of
+from palimpsest.settings.providers import providers
+from palimpsest.settings.removed import REMOVED, removed_in
+
+PREFIX = "PALIMPSEST_"
+CONFIG_ENV = "PALIMPSEST_CONFIG"
+POLICY_ENV = "PALIMPSEST_POLICY_JSON"  # how a start hands its whole policy to its worker processes
+POLICY_FILE_ENV = "PALIMPSEST_POLICY_FILE"  # file of the one that came into force since, if any
+SOURCE_ENV = "PALIMPSEST_SOURCE_JSON"  # and where it came from, so that they can read it anew
+TOKEN_ENV = "PALIMPSEST_ADMIN_TOKEN"
+TOKEN_FILE_ENV = "PALIMPSEST_ADMIN_TOKEN_FILE"
+SECRET_ENV = "PALIMPSEST_SECRET"
+
+WRAPPED_BY_ENV = "PALIMPSEST_WRAPPED_BY"  # for a proxy: process id of the `palimpsest wrap` with which it ends
+WRAPPED_AT_ENV = "PALIMPSEST_WRAPPED_AT"  # for a wrapped command: the URL of its proxy
+
+# Read elsewhere, so not settings of the policy: by the scripts, and by the tests of real clients.
+NOT_SETTINGS = frozenset(
+    {
+        *(CONFIG_ENV, POLICY_ENV, POLICY_FILE_ENV, SOURCE_ENV, TOKEN_ENV, TOKEN_FILE_ENV, SECRET_ENV),
+        *(WRAPPED_BY_ENV, WRAPPED_AT_ENV),
+        "PALIMPSEST_CLIENTS",
+        "PALIMPSEST_VENV",
+    }
+)
+
+# Short names, as flags (`--port`) and in the environment (`PALIMPSEST_PORT`).
+SHORT = {
+    "host": "listen.host",
+    "port": "listen.port",
+    "workers": "listen.workers",
+    "data": "data",
+    "model": "model.name",
+}
+UPSTREAM = "upstream"  # one more short name: the URL of the only upstream
+
+Tree = dict[str, Any]
+
+
+@frozen
+class _Layer:
+    """The settings of one origin, under the name that the operator knows it by."""
+
+    origin: str
+    tree: Tree
+
+    def sets(self, location: Location) -> bool:
+        """Whether this layer sets anything at, above or below a location. Lists are set as a whole."""
+        node: Any = self.tree
+        for part in location:
+            if not isinstance(node, dict):
+                return True
+            if part not in node:
+                return False
+            node = node[part]
+        return True
+
+
+def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, str | int | None]) -> Policy:
+    """
+    Load the policy.
+
+    Args:
+        file: a YAML file, or the bare name of a shipped preset (`personal`); None: what `PALIMPSEST_CONFIG` names,
+            or else only the defaults.
+        environment: the variables of the process.
+        flags: short names (`SHORT`, `upstream`) to values; None: not given.
+
+    Raises:
+        PolicyError: a setting is wrong, or a variable that holds a key is not set.
+    """
+    if file is None and environment.get(CONFIG_ENV):
+        file = Path(environment[CONFIG_ENV])
+    layers = [_file_layer(file)] if file is not None else []
+    _refuse_removed(layers)
+    named = _variables_named(layers)
+    layers += _environment_layers(environment, named)
+    given = {name: value for name, value in flags.items() if value is not None}
+    layers += [_Layer(f"--{name}", _tree_of(SHORT[name], value)) for name, value in given.items() if name in SHORT]
+    upstreams = {"PALIMPSEST_UPSTREAM": environment.get("PALIMPSEST_UPSTREAM"), "--upstream": given.get(UPSTREAM)}
+    tree: Tree = {}
+    for layer in layers:
+        tree = _merged(tree, layer.tree)
+    for origin, url in upstreams.items():
+        if url:
+            layers.append(_Layer(origin, {"upstreams": _with_url(tree.get("upstreams"), str(url), origin)}))
+            tree = _merged(tree, layers[-1].tree)
+    policy = _validated(tree, layers)
+    _demand_keys(policy, environment, layers)
+    _demand_providers(policy, layers)
+    _demand_prices(policy, layers)
+    _demand_model(policy, layers)
+    return policy
+
+
+def changes(policy: Policy) -> list[tuple[str, str]]:
+    """The settings that differ from the defaults: dotted path and value as YAML."""
+    standard = _validated({}, [])
+    said = ((path, _at(policy, path)) for path in settings_by_path())
+    return [(path, json.dumps(value)) for path, value in said if value != _at(standard, path)]
+
+
+def _at(policy: Policy, path: str) -> Any:
+    """The value of one setting, in plain types."""
+    node: Any = policy.model_dump(mode="json")
+    for part in path.split("."):
+        node = node[part]
+    return node
+
+
+def handed_over(environment: Mapping[str, str]) -> Policy:
+    """The policy that `palimpsest serve` passed to this worker process, or else the loaded one."""
+    text = environment.get(POLICY_ENV)
+    newer = Path(environment.get(POLICY_FILE_ENV) or os.devnull)
+    if newer.is_file():  # a worker that takes the place of another one
+        text = newer.read_text(encoding="utf-8")
+    return _validated(json.loads(text), [_Layer(POLICY_ENV, {})]) if text else load(None, environment, {})
+
+
+def hand_over(policy: Policy) -> dict[str, str]:
+    """Environment variables that make `handed_over` return this policy in another process."""
+    return {POLICY_ENV: policy.model_dump_json()}
+
+
+def proxy_keys(policy: Policy, environment: Mapping[str, str]) -> dict[str, KeyPolicy]:
+    """The policy of each proxy key, by the key itself; empty if there are none."""
+    return {environment[key.key_env]: key for key in policy.tenants.keys}
+
+
+def admin_token(environment: Mapping[str, str]) -> str | None:
+    """
+    The token of the proxy's own endpoints; None: not set.
+
+    Raises:
+        PolicyError: its file cannot be read or is empty.
+    """
+    if token := environment.get(TOKEN_ENV):
+        return token
+    if not (name := environment.get(TOKEN_FILE_ENV)):
+        return None
+    try:
+        token = Path(name).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as cause:
+        raise PolicyError(f"{TOKEN_FILE_ENV}: cannot read {name}: {cause}") from cause
+    if not token:
+        raise PolicyError(f"{TOKEN_FILE_ENV}: {name} is empty: write the token into it, or unset the variable")
+    return token
+
+
+def shipped(name: str) -> Path:
+    """A file of `config/`: inside the package in an installed wheel, beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    installed = package / "config" / name
+    return installed if installed.is_file() else package.parents[1] / "config" / name
+
+
+def preset_or_file(file: Path) -> Path:
+    """The file itself, or the shipped preset of that bare name where there is no such file."""
+    preset = shipped(f"{file}.yaml")
+    return preset if not file.is_file() and file.name == str(file) and preset.is_file() else file
+
+
+def validated(tree: Tree) -> Policy:
+    """
+    The policy of a tree of settings that was read and merged before.
+
+    Raises:
+        PolicyError: it contradicts itself.
+    """
+    return _validated(tree, [])
+
+
+def read_yaml(file: Path) -> Tree:
+    """
+    Read a YAML mapping; an empty file gives an empty one.
+
+    Raises:
+        PolicyError: the file cannot be read, is not YAML, is not a mapping, or sets a key twice.
+    """
+    try:
+        tree = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)
+    except (OSError, UnicodeDecodeError) as cause:
+        raise PolicyError(f"{file}: cannot be read: {cause}") from cause
+    except yaml.YAMLError as cause:
+        raise PolicyError(f"{file}: is not YAML: {' '.join(str(cause).split())}") from cause
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict):
+        raise PolicyError(f"{file}: must be a mapping of settings, is {type(tree).__name__}")
+    return tree
+
+
+class _Loader(yaml.SafeLoader):
+    """A YAML loader that refuses duplicate keys, where PyYAML would silently use the last one."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        for key, _ in node.value:
+            if keys.count(key.value) > 1:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value} is set twice", key.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+# --- the layers ----------------------------------------------------------------------------------
+
+
+def _file_layer(file: Path) -> _Layer:
+    file = preset_or_file(file)
+    return _Layer(str(file), read_yaml(file))
+
+
+def _variables_named(layers: Sequence[_Layer]) -> frozenset[str]:
+    """Variables that the file names as holding a key. They are not settings, even if they begin like one."""
+
+    def walk(node: Any) -> Iterator[str]:
+        if isinstance(node, dict):
+            for key, value in node.items():
+                yield from [str(value)] if key == "key_env" else walk(value)
+        elif isinstance(node, list):
+            for value in node:
+                yield from walk(value)
+        elif isinstance(node, str) and node.startswith(ENVIRON):
+            yield node.removeprefix(ENVIRON)
+
+    return frozenset(name for layer in layers for name in walk(layer.tree))
+
+
+def _environment_layers(environment: Mapping[str, str], named: frozenset[str]) -> list[_Layer]:
+    paths = {_variable(path): path for path in settings_by_path()}
+    paths |= {PREFIX + name.upper(): path for name, path in SHORT.items()}
+    removed = {_variable(path): path for path in REMOVED}
+    layers = []
+    for variable, text in sorted(environment.items()):
+        if not variable.startswith(PREFIX) or variable in NOT_SETTINGS | named | {PREFIX + UPSTREAM.upper()}:
+            continue
+        if variable in removed:
+            raise PolicyError(f"environment: {variable}: {_no_longer(removed[variable])}; unset the variable")
+        if variable not in paths:
+            near = get_close_matches(variable, [*paths, *NOT_SETTINGS], 1)
+            hint = f"did you mean {near[0]}?" if near else "palimpsest settings lists them all"
+            raise PolicyError(f"environment: {variable}: no such setting; {hint}")
+        if text:  # set but empty is how compose files say "not set"
+            path = paths[variable]
+            layers.append(_Layer(f"environment: {variable}", _tree_of(path, _from_text(path, text, variable))))
+    return layers
+
+
+def _variable(path: str) -> str:
+    """The environment variable of a setting."""
+    return PREFIX + path.upper().replace(".", "__")
+
+
+def _from_text(path: str, text: str, variable: str) -> Any:
+    """A variable's text as the value of a setting: plain, a list (YAML, or split at commas), or a YAML mapping."""
+    kind = get_origin(settings_by_path()[path].annotation)
+    if kind is tuple and not text.lstrip().startswith("["):
+        return [part.strip() for part in text.split(",")]
+    if kind not in (tuple, dict):
+        return text
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as cause:
+        raise PolicyError(f"environment: {variable}: is not YAML: {' '.join(str(cause).split())}") from cause
+
+
+def _with_url(upstreams: Any, url: str, origin: str) -> list[Tree]:
+    if not isinstance(upstreams, list) or not upstreams:
+        return [{"url": url}]
+    if len(upstreams) > 1:
+        raise PolicyError(
+            f"{origin}: {url}: sets a single upstream, but the file has {len(upstreams)}: change the file"
+        )
+    return [{**upstreams[0], "url": url}]
+
+
+def _tree_of(path: str, value: Any) -> Tree:
+    *parents, last = path.split(".")
+    tree: Tree = {last: value}
+    for part in reversed(parents):
+        tree = {part: tree}
+    return tree
+
+
+def _merged(under: Tree, over: Tree) -> Tree:
+    """Mappings merge key by key; everything else is replaced as a whole."""
+    return under | {
+        key: _merged(under[key], value) if isinstance(value, dict) and isinstance(under.get(key), dict) else value
+        for key, value in over.items()
+    }
+
+
+# --- the judgement -------------------------------------------------------------------------------
+
+
+def _validated(tree: Tree, layers: Sequence[_Layer]) -> Policy:
+    try:
+        return Policy.model_validate(tree)
+    except ValidationError as error:
+        # A list whose only item is wrong also counts as too short; once is enough.
+        problems = [p for p in error.errors() if not (p["type"] == "too_short" and p["input"])]
+        raise PolicyError("\n".join(_explained(problem, layers) for problem in problems)) from error
+
+
+def _refuse_removed(layers: Sequence[_Layer]) -> None:
+    """Refuse settings of earlier versions, and say what took their place."""
+    told = [
+        f"{layer.origin}: {path}: {_no_longer(path)}; delete the line"
+        for layer in layers
+        for path in removed_in(layer.tree)
+    ]
+    if told:
+        raise PolicyError("\n".join(told))
+
+
+def _no_longer(path: str) -> str:
+    return f"no longer a setting: {REMOVED[path]}"
+
+
+def _explained(problem: Any, layers: Sequence[_Layer]) -> str:
+    """One of pydantic's validation errors, in words for the operator."""
+    location: Location = problem["loc"]
+    where = f"{_origin(location, layers)}: {_dotted(location)}"
+    match problem["type"]:
+        case "extra_forbidden":
+            return f"{where}: no such setting; {nearest(location)}"
+        case "missing":
+            return f"{where}: must be set; allowed: {allowed(location)}"
+        case "value_error":
+            return f"{where}: {problem['ctx']['error']}"
+        case _:
+            return f"{where}: {_shown(location, problem['input'])} is not allowed; allowed: {allowed(location)}"
+
+
+def _origin(location: Location, layers: Sequence[_Layer]) -> str:
+    """The origin of a value: the last layer that sets it, or all layers for a mistake of the whole."""
+    origins = [layer.origin for layer in layers if layer.sets(location)]
+    return (origins[-1] if location and origins else ", ".join(origins)) or "defaults"
+
+
+def _dotted(location: Location) -> str:
+    return ".".join(map(str, location)) or "settings"
+
+
+def _shown(location: Location, value: Any) -> str:
+    """The refused value, unless it may contain a key."""
+    if isinstance(value, (dict, list)):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    return "what stands there" if location[-1] == "key_env" else repr(value)
+
+
+def _demand_providers(policy: Policy, layers: Sequence[_Layer]) -> None:
+    """Refuse a LiteLLM provider that does not exist, because every request would fail."""
+    named: list[tuple[Location, str]] = [
+        (("upstreams", i, "litellm"), u.litellm) for i, u in enumerate(policy.upstreams)
+    ]
+    named += [(("models", role, "model"), one.model) for role, one in policy.models.items() if not one.upstream]
+    for location, model in named:
+        provider = model.partition("/")[0]
+        if provider and (known := providers()) and provider not in known:
+            near = get_close_matches(provider, known, 1)
+            hint = f"did you mean {near[0]}?" if near else "docs.litellm.ai/docs/providers lists them"
+            raise PolicyError(
+                f"{_origin(location, layers)}: {_dotted(location)}: {model!r} is not allowed; "
+                f"LiteLLM has no provider {provider}; {hint}"
+            )
+
+
+def _demand_prices(policy: Policy, layers: Sequence[_Layer]) -> None:
+    """Refuse a cap of money on a model whose price nobody knows, because it would never be reached."""
+    for role, assistant in policy.models.items():
+        if assistant.dollars_a_day is not None and price_of(assistant) is None:
+            location = ("models", role, "dollars_a_day")
+            raise PolicyError(
+                f"{_origin(location, layers)}: {_dotted(location)}: the price of {assistant.model} is not known; set "
+                "prompt_dollars and answer_dollars, or tokens_a_day alone"
+            )
+
+
+def _demand_model(policy: Policy, layers: Sequence[_Layer]) -> None:
+    """Refuse an unknown embedding model, because memory would only ever search by words."""
+    if embedding_model(policy.model.name) is None:
+        location = ("model", "name")
+        raise PolicyError(f"{_origin(location, layers)}: {_dotted(location)}: {mistaken(policy.model.name)}")
+
+
+def _demand_keys(policy: Policy, environment: Mapping[str, str], layers: Sequence[_Layer]) -> None:
+    """Refuse to start without the keys that the policy names."""
+    named: list[tuple[Location, str]] = []
+    for i, upstream in enumerate(policy.upstreams):
+        named += [(("upstreams", i, setting), variable) for setting, variable in upstream.variables]
+    named += [(("tenants", "keys", i, "key_env"), key.key_env) for i, key in enumerate(policy.tenants.keys)]
+    named += [(("models", role, "key_env"), one.key_env) for role, one in policy.models.items() if one.key_env]
+    for location, variable in named:
+        if not environment.get(variable):
+            raise PolicyError(
+                f"{_origin(location, layers)}: {_dotted(location)}: environment variable {variable} is not set; "
+                "it must hold the key"
+            )
+    keys = [environment[key.key_env] for key in policy.tenants.keys]
+    if len(set(keys)) < len(keys):
+        raise PolicyError(
+            f"{_origin(('tenants', 'keys'), layers)}: tenants.keys: two environment variables hold the same key; "
+            "each must hold its own"
+        )

@@ -1,0 +1,55 @@
+"""
+Prices of language models, read from the table that the litellm package carries, because importing it takes seconds.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from palimpsest.domain.frozen import frozen
+from palimpsest.settings.policy import AssistantPolicy
+
+TABLE_FILE = "model_prices_and_context_window_backup.json"
+MILLION = 1_000_000
+
+
+@frozen
+class Price:
+    """US dollars a token."""
+
+    prompt: float
+    answer: float
+
+    def of(self, prompt_tokens: int, answer_tokens: int) -> float:
+        """US dollars."""
+        return prompt_tokens * self.prompt + answer_tokens * self.answer
+
+
+def price_of(policy: AssistantPolicy) -> Price | None:
+    """The price that the policy sets, or else LiteLLM's; None: nobody knows it."""
+    if policy.prompt_dollars is not None and policy.answer_dollars is not None:
+        return Price(policy.prompt_dollars / MILLION, policy.answer_dollars / MILLION)
+    table = _table()
+    for name in (policy.model, policy.model.partition("/")[2], policy.model.rpartition("/")[2]):
+        row = table.get(name) if name else None
+        if not isinstance(row, dict):
+            continue
+        prompt, answer = row.get("input_cost_per_token"), row.get("output_cost_per_token")
+        if isinstance(prompt, int | float) and isinstance(answer, int | float):
+            return Price(prompt, answer)
+    return None
+
+
+def _table() -> dict[str, Any]:
+    """Rows by model; empty if this version of LiteLLM keeps them elsewhere. Read each time: twice in a start."""
+    spec = find_spec("litellm")
+    folder = Path(next(iter(spec.submodule_search_locations or ()), "")) if spec else Path()
+    try:
+        rows = orjson.loads((folder / TABLE_FILE).read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return rows if isinstance(rows, dict) else {}

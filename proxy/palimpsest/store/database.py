@@ -1,0 +1,373 @@
+"""
+The database: one SQLite file with one writer and a few readers; every failure is a `MemoryFault` that says what to try.
+
+SQLite in WAL mode: readers never wait for the writer, and a reader that is no longer
+wanted is interrupted. A deferred transaction that turns into a write fails at once whatever the busy timeout is, so
+every write is `BEGIN IMMEDIATE`. A damaged file is never touched: it stays as it is, for its owner to look at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import structlog
+
+from palimpsest.errors import DataFault, MemoryFault, faults
+from palimpsest.store.checkpoints import EMPTY, Checkpoints
+from palimpsest.store.connection import (
+    Ask,
+    Connection,
+    InterruptibleRead,
+    NearReader,
+    Row,
+    Statement,
+    Transaction,
+    in_transaction,
+)
+from palimpsest.store.data_dir import FOLDER_MODE, refuse_network_file_system
+from palimpsest.store.failures import ADVICE, LOCKED, REOPEN_AFTER, code_of, is_of_the_data
+from palimpsest.store.schema import APPLICATION_ID, MIGRATIONS
+
+T = TypeVar("T")
+
+log = structlog.get_logger()
+
+READERS = 3  # reads of one request follow each other; more requests than this rarely look at the same instant
+READER_BUSY_MS = 100  # a reader waits only while the log is recovered; well below the 250 ms of a request
+WRITER_BUSY_MS = 2000  # another process's batch takes milliseconds; the archivist tries again after this
+LOG_BYTES = 4 * 1024 * 1024  # what a log keeps of its room once it was moved whole; some seconds of heavy use
+TRUNCATE_ATTEMPTS = 20
+TRUNCATE_PAUSE_SECONDS = 0.1  # between two attempts to empty the log; each waits `WRITER_BUSY_MS` for readers itself
+FILE_MODE = 0o600  # other people's conversations
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+# In one statement: between two of them another worker may have made the tables of an empty file.
+IS_FOREIGN = f"""
+SELECT application_id <> {APPLICATION_ID} AND (application_id <> 0 OR EXISTS (SELECT 1 FROM sqlite_master))
+FROM pragma_application_id
+"""
+
+
+class Database:
+    """
+    One SQLite file.
+
+    `open` may fail and be tried again; until it has succeeded every read raises `MemoryFault`, and every write tries
+    to open first. `close` must be awaited in the end: connections are threads.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        synchronous: Literal["NORMAL", "FULL"] = "NORMAL",
+        on_replaced: Callable[[], None] = lambda: None,
+    ) -> None:
+        """
+        Args:
+            on_replaced: called when the file turns out to have been removed or replaced while it was open.
+        """
+        self.path = path
+        self.replaced = 0  # times that this happened
+        self._on_replaced = on_replaced
+        self._identity: tuple[int, int] | None = None  # of the file that is open
+        self.writes = 0  # committed
+        self._synchronous = synchronous
+        self._writer: Connection | None = None
+        self._idle: asyncio.Queue[Connection] | None = None  # readers
+        self._near: NearReader | None = None
+        self._opened: list[Connection] = []
+        self._writing = asyncio.Lock()
+        self._checkpoints = Checkpoints(self._writing)
+        self._must_reopen = False
+        self._errors: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        return f"<Database {self.path} [{self.error or ('open' if self._writer else 'closed')}]>"
+
+    @property
+    def error(self) -> str:
+        """What keeps it from working and what to try; "" while it works."""
+        return next(iter(self._errors.values()), "")
+
+    @property
+    def is_healthy(self) -> bool:
+        return self._writer is not None and not self._errors
+
+    async def open(self) -> None:
+        """
+        Open, create or migrate the file; does nothing when it is open.
+
+        Raises:
+            MemoryFault: it cannot be used now; a later attempt may succeed.
+            PolicyError: it is on a network file system.
+        """
+        async with self._writing:
+            await self._ensure_open()
+
+    async def follow_file(self) -> None:
+        """
+        Open the file anew where it was removed or replaced while it was open, as whoever writes notices by itself.
+
+        Raises:
+            MemoryFault, PolicyError: as of `open`.
+        """
+        if self._writer is not None and self._is_replaced():
+            await self.open()
+
+    async def close(self) -> None:
+        self._checkpoints.stop()
+        async with self._writing:
+            await self._close()
+
+    async def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
+        """Rows of one SELECT on a reader connection. Cancelling interrupts it."""
+        return await self.ask(lambda ask: ask(sql, args))
+
+    async def ask(self, work: Callable[[Ask], T]) -> T:
+        """What `work` makes of several SELECTs, run on a reader's thread. Cancelling interrupts it."""
+        idle = self._idle
+        if idle is None:
+            raise self._closed()
+        reader = await idle.get()
+        if idle is not self._idle:  # closed while we waited: the next in line shall know too
+            idle.put_nowait(reader)
+            raise self._closed()
+        reading = InterruptibleRead(work)
+
+        def give_back(done: asyncio.Future[Any]) -> None:
+            if not done.cancelled():
+                done.exception()  # nobody may be waiting for it by now
+            idle.put_nowait(reader)
+
+        with self._watch("reading"):
+            try:
+                asking = reader.begin(reading)
+            except BaseException:
+                idle.put_nowait(reader)
+                raise
+            asking.add_done_callback(give_back)
+            try:
+                return await asyncio.shield(asking)
+            except asyncio.CancelledError:
+                reading.stop()
+                reader.stop_statement()
+                raise
+
+    def ask_at_once(self, work: Callable[[Ask], T]) -> T | None:
+        """
+        What `work` makes of a few rows by their keys, read on the event loop; None: ask `ask`, which waits.
+
+        To hand it to a reader and come back takes longer than to read these, and up to a millisecond of a request.
+        """
+        return None if self._near is None or self._must_reopen else self._near.ask(work)
+
+    async def write(self, statements: Iterable[Statement]) -> None:
+        """Run `(sql, rows of arguments)` in order, in one transaction; all or nothing."""
+        listed = list(statements)
+
+        def work(transaction: Transaction) -> None:
+            for sql, rows in listed:
+                transaction.write(sql, rows)
+
+        await self.transact(work)
+
+    async def transact(self, work: Callable[[Transaction], T]) -> T:
+        """
+        Run `work` in one transaction, on the writer's thread: committed when it returns, undone when it raises.
+
+        Who is cancelled meanwhile does not learn which of the two it was.
+
+        Raises:
+            MemoryFault: nothing was written. A `DataFault`: nor will it be.
+        """
+        async with self._writing:
+            writer = await self._ensure_open()
+            with self._watch("writing"):
+                result = await writer.run(in_transaction(work))
+        self.writes += 1
+        self._checkpoints.written()
+        return result
+
+    async def truncate_log(self, attempts: int = TRUNCATE_ATTEMPTS) -> bool:
+        """
+        Move the whole log into the file and empty it, so that no old page is left in either; False: others read on.
+
+        Raises:
+            MemoryFault: it could not be tried.
+        """
+        for _ in range(attempts):
+            async with self._writing:
+                writer = await self._ensure_open()
+                with self._watch("writing"):
+                    try:
+                        ((busy, *_),) = await writer.rows(EMPTY)
+                    except sqlite3.OperationalError as cause:
+                        if code_of(cause) not in LOCKED:
+                            raise
+                        busy = 1
+            if not busy:
+                return True
+            await asyncio.sleep(TRUNCATE_PAUSE_SECONDS)
+        return False
+
+    async def vacuum(self) -> None:
+        """
+        Write the whole file anew; everybody else's writes wait. From then on it can shrink by itself.
+
+        Raises:
+            MemoryFault: it could not be done.
+        """
+        async with self._writing:
+            writer = await self._ensure_open()
+            with self._watch("writing"):
+                await writer.rows("PRAGMA auto_vacuum = INCREMENTAL")
+                await writer.rows("VACUUM")
+
+    async def _ensure_open(self) -> Connection:
+        if self._writer is not None and self._is_replaced():
+            self._must_reopen = True
+            self.replaced += 1
+            log.error("the database file was removed or replaced while in use, and is opened again", file=self.path)
+            self._on_replaced()
+        if self._must_reopen:
+            await self._close()
+        if self._writer is None:
+            refuse_network_file_system(self.path.parent)
+            with self._watch("opening"):
+                try:
+                    with faults(OSError, f"opening {self.path}"):
+                        self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+                        if not self.path.exists():
+                            self.path.touch(mode=FILE_MODE)
+                        self._keep_to_owner()
+                    writer = await self._connect(WRITER_BUSY_MS)
+                    await self._prepare(writer)
+                    self._checkpoints.connection = await self._connect(READER_BUSY_MS)
+                    idle: asyncio.Queue[Connection] = asyncio.LifoQueue()
+                    for _ in range(READERS):
+                        reader = await self._connect(READER_BUSY_MS)
+                        await reader.rows("PRAGMA query_only = ON")
+                        idle.put_nowait(reader)
+                    self._near = await asyncio.to_thread(NearReader, self.path)
+                except BaseException:
+                    await self._close()
+                    raise
+            self._writer, self._idle, self._identity = writer, idle, _identity(self.path)
+        return self._writer
+
+    def _is_replaced(self) -> bool:
+        """SQLite goes on with a file that was removed, and what is written is gone when the last process ends."""
+        try:
+            return _identity(self.path) != self._identity
+        except OSError:  # whether it is there cannot be known: opening it would fail, too
+            return False
+
+    def _keep_to_owner(self) -> None:
+        """A backup that was put in place may be readable by others; the log's files get the mode of this one."""
+        mode = stat.S_IMODE(self.path.stat().st_mode)
+        if mode & OTHERS:
+            log.warning(
+                "other users could read the database: its mode has been changed", file=self.path, mode=f"{mode:o}"
+            )
+            for suffix in ("", "-wal", "-shm"):
+                with suppress(FileNotFoundError):
+                    self.path.with_name(f"{self.path.name}{suffix}").chmod(FILE_MODE)
+
+    async def _connect(self, busy_ms: int) -> Connection:
+        connection = await Connection.open(self.path, busy_ms)
+        self._opened.append(connection)
+        return connection
+
+    async def _prepare(self, writer: Connection) -> None:
+        if await self._ask(writer, IS_FOREIGN):
+            raise MemoryFault(f"opening {self.path}: it is another program's database: choose another data folder")
+        await writer.rows("PRAGMA auto_vacuum = INCREMENTAL")  # counts only where there is nothing yet
+        mode = await self._ask(writer, "PRAGMA journal_mode = WAL")
+        if mode != "wal":
+            raise MemoryFault(f"opening {self.path}: its file system has no shared memory: choose another data folder")
+        await writer.rows("PRAGMA wal_autocheckpoint = 0")  # see `_checkpoint_soon`
+        await writer.rows(f"PRAGMA journal_size_limit = {LOG_BYTES}")
+        await writer.rows(f"PRAGMA synchronous = {self._synchronous}")
+        await writer.rows("PRAGMA foreign_keys = ON")
+        await writer.rows("PRAGMA temp_store = MEMORY")
+        await writer.rows("PRAGMA secure_delete = ON")  # overwrite what is deleted: not every build does
+        await self._migrate(writer)
+
+    async def _migrate(self, writer: Connection) -> None:
+        """Safe for processes that start together: whoever comes second finds the work done."""
+        if await self._version(writer) == len(MIGRATIONS):
+            return
+        await writer.rows("BEGIN IMMEDIATE")
+        for number, migrate in list(enumerate(MIGRATIONS, start=1))[await self._version(writer) :]:
+            await migrate(writer.rows)
+            await writer.rows(f"PRAGMA user_version = {number}")
+        await writer.rows(f"PRAGMA application_id = {APPLICATION_ID}")
+        await writer.rows("COMMIT")
+
+    async def _version(self, writer: Connection) -> int:
+        version: int = await self._ask(writer, "PRAGMA user_version")
+        if version > len(MIGRATIONS):
+            raise MemoryFault(
+                f"opening {self.path}: a newer palimpsest wrote it (version {version}, known {len(MIGRATIONS)}): "
+                "install that one, or choose another data folder"
+            )
+        return version
+
+    async def _ask(self, connection: Connection, sql: str) -> Any:
+        return (await connection.rows(sql))[0][0]
+
+    async def _close(self) -> None:
+        """
+        Undo what was not committed, interrupt reads under way, refuse those that wait.
+
+        The writer goes last and uninterrupted: whoever closes last moves the log into the file.
+        """
+        opened, self._opened = self._opened, []
+        writer, self._writer, self._idle, self._must_reopen = self._writer, None, None, False
+        near, self._near = self._near, None
+        if near is not None:
+            near.close()
+        self._checkpoints.connection = None
+        for connection in reversed(opened):
+            with suppress(sqlite3.Error):
+                if connection is not writer:
+                    connection.stop_statement()
+                await connection.close()
+
+    def _closed(self) -> MemoryFault:
+        return MemoryFault(self.error or f"reading {self.path}: it is not open")
+
+    @contextmanager
+    def _watch(self, doing: str) -> Iterator[None]:
+        """Turn the driver's errors into faults, and remember them for whoever asks how the store is."""
+        try:
+            yield
+        except MemoryFault as fault:
+            if doing == "opening":
+                self._errors[doing] = str(fault)
+            raise
+        except sqlite3.Error as cause:
+            code = code_of(cause)
+            advice = ADVICE.get(code)
+            text = f"{doing} {self.path}: {cause}" + (f"; {advice}" if advice else "")
+            if advice:
+                self._errors[doing] = text
+            self._must_reopen |= code in REOPEN_AFTER
+            raise (DataFault if is_of_the_data(cause) else MemoryFault)(text) from cause
+        else:
+            self._errors.pop(doing, None)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells one file from another of the same name; None: there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

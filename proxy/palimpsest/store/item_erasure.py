@@ -1,0 +1,83 @@
+"""
+Removing items, and what follows from them: their sources, vectors, log and the edges that have no other evidence.
+
+Whoever removes messages calls this in the same transaction. An item goes with the first of its sources; what it stood
+for (older repeats, an older value) is in use again.
+"""
+
+from __future__ import annotations
+
+from palimpsest.store.changes import ITEMS, count
+from palimpsest.store.connection import Ask, Row, Transaction
+
+GONE = "(SELECT value FROM json_each(?1))"
+STEPS = f"item IN {GONE} OR heir IN {GONE}"
+
+# Edges with no evidence but these items, and nodes that no other edge touches.
+EDGES = f"""
+SELECT json_group_array(DISTINCT edge) FROM edge_evidence AS mine WHERE item IN {GONE}
+    AND NOT EXISTS (SELECT 1 FROM edge_evidence WHERE edge = mine.edge AND item NOT IN {GONE})
+"""
+NODES = f"""
+SELECT json_group_array(DISTINCT node.id) FROM edge AS mine JOIN node ON node.id IN (mine.source, mine.target)
+WHERE mine.id IN {GONE}
+    AND NOT EXISTS (SELECT 1 FROM edge WHERE source = node.id AND id NOT IN {GONE})
+    AND NOT EXISTS (SELECT 1 FROM edge WHERE target = node.id AND id NOT IN {GONE})
+"""
+
+
+def items_said_in(ask: Ask, occurrences: str) -> str:
+    """The items that have one of these occurrences among their sources, both as JSON lists."""
+    sql = f"SELECT json_group_array(DISTINCT item) FROM item_source WHERE occurrence IN {GONE}"
+    return str(ask(sql, (occurrences,))[0][0])
+
+
+def words_that_go(ask: Ask, items: str) -> list[Row]:
+    """Rows of the texts that go with these items (a JSON list)."""
+    return [
+        *ask(f"SELECT text, question, topic FROM item WHERE id IN {GONE}", (items,)),
+        *ask(f"SELECT why FROM consolidation_step WHERE {STEPS}", (items,)),
+        *ask(f"SELECT name FROM node WHERE id IN {GONE}", (_nodes(ask, _edges(ask, items)),)),
+    ]
+
+
+def places_that_go(ask: Ask, items: str) -> list[tuple[str, tuple[str, ...], str, str]]:
+    """The same as places: table, columns, condition in SQL and its argument."""
+    nodes = _nodes(ask, _edges(ask, items))
+    return [
+        ("item", ("text", "question", "topic"), f"id IN {GONE}", items),
+        ("consolidation_step", ("why",), STEPS, items),
+        ("node", ("name",), f"id IN {GONE}", nodes),
+    ]
+
+
+def forget_items(transaction: Transaction, items: str) -> None:
+    """Remove these items (a JSON list) with all that follows from them alone."""
+    if items == "[]":
+        return
+    count(transaction, ITEMS)
+    write = transaction.write
+    edges = _edges(transaction.read, items)
+    nodes = _nodes(transaction.read, edges)
+    write(f"UPDATE item SET state = 'current', heir = 0, judged = 0 WHERE heir IN {GONE}", [(items,)])
+    write(f"DELETE FROM edge_evidence WHERE item IN {GONE}", [(items,)])
+    write(f"DELETE FROM edge WHERE id IN {GONE}", [(edges,)])
+    write(f"DELETE FROM node WHERE id IN {GONE}", [(nodes,)])
+    write(f"DELETE FROM consolidation_step WHERE {STEPS}", [(items,)])
+    write("DELETE FROM consolidation WHERE NOT EXISTS (SELECT 1 FROM consolidation_step WHERE run = consolidation.id)")
+    for table in ("item_source", "item_vector"):
+        write(f"DELETE FROM {table} WHERE item IN {GONE}", [(items,)])
+    write(f"DELETE FROM item WHERE id IN {GONE}", [(items,)])
+
+
+def forget_progress(transaction: Transaction, conversation: int) -> None:
+    """Forget how far a conversation was read, which goes itself."""
+    transaction.write("DELETE FROM item_progress WHERE conversation = ?", [(conversation,)])
+
+
+def _edges(ask: Ask, items: str) -> str:
+    return str(ask(EDGES, (items,))[0][0])
+
+
+def _nodes(ask: Ask, edges: str) -> str:
+    return str(ask(NODES, (edges,))[0][0])

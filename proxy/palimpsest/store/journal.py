@@ -1,0 +1,355 @@
+"""
+The journal: the lossless record of what passed, and what lineage reads of it.
+
+Reading is here; writing is in `requests.py` and `answers.py`, what follows from the journal in `derived.py`. The tenant
+stands in every question. "Nothing found" is an empty value; "could not look" raises `MemoryFault`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import orjson
+
+from palimpsest.domain import (
+    TURN_PREFIX,
+    Block,
+    BlockKind,
+    Clues,
+    Continuation,
+    FactQuery,
+    Heard,
+    Json,
+    Link,
+    LinkKind,
+    Message,
+    Record,
+    Role,
+    Seen,
+    SetAside,
+    StandingFacts,
+    StoredBlock,
+)
+from palimpsest.errors import MemoryFault
+from palimpsest.store.branch_heads import head_after, head_of
+from palimpsest.store.connection import Ask, Row
+from palimpsest.store.database import Database
+from palimpsest.store.diffs import message_list
+from palimpsest.store.messages import ids
+from palimpsest.store.standing_facts import standing_facts
+from palimpsest.store.stats import count, usage
+from palimpsest.store.turns import write_turns
+from palimpsest.wire.message import read_message
+from palimpsest.wire.storage_codec import from_stored
+
+MAX_CONVERSATIONS = 8  # whose heads are read: more than ever share enough with one request to be in question
+MAX_HEADS_READ = 8  # of each, the newest
+MAX_LINKS_OF_PRINT = 32  # newest conversations first; what stands in more of them tells none of them apart
+
+# A common message leads to thousands of conversations: only the newest of them count. CROSS JOIN: in this order.
+LINKS = """
+WITH owner AS MATERIALIZED (SELECT id FROM tenant WHERE name = ?2),
+asked AS MATERIALIZED (
+    SELECT value AS print, ifnull((
+        SELECT conversation FROM link WHERE tenant = owner.id AND print = value
+        ORDER BY conversation DESC LIMIT 1 OFFSET ?3), 0) AS since
+    FROM owner CROSS JOIN json_each(?1))
+SELECT link.kind, link.print, conversation.id, conversation.public, turn.role, max(link.turn)
+FROM owner CROSS JOIN asked
+CROSS JOIN link ON link.tenant = owner.id AND link.print = asked.print AND link.conversation >= asked.since
+CROSS JOIN turn ON turn.id = link.turn
+CROSS JOIN conversation ON conversation.id = link.conversation
+    AND (conversation.user = ?4 OR NOT ?5 AND '' IN (?4, conversation.user)) AND (?6 IS NULL OR conversation.scope = ?6)
+GROUP BY link.kind, link.print, link.conversation, turn.role
+"""
+HEADS = """
+SELECT conversation.public, head.turn, head.state, head.lost, listing.rows, head.listing
+FROM json_each(?1) AS asked
+JOIN head ON head.conversation = asked.value AND head.turn IN (
+    SELECT turn FROM head AS newest WHERE newest.conversation = asked.value ORDER BY turn DESC LIMIT ?2)
+JOIN conversation ON conversation.id = head.conversation
+LEFT JOIN listing ON listing.turn = head.base
+ORDER BY head.turn DESC
+"""
+# CROSS JOIN: in this order, each row by its key.
+STANDING = """
+SELECT turn.id, turn.conversation, conversation.tenant,
+    EXISTS (SELECT 1 FROM block WHERE block.conversation = turn.conversation),
+    conversation.public, head.turn, head.state, head.lost, listing.rows, head.listing
+FROM turn CROSS JOIN conversation ON conversation.id = turn.conversation
+CROSS JOIN head ON head.conversation = turn.conversation
+LEFT JOIN listing ON listing.turn = head.base
+WHERE turn.key = ?1 AND conversation.tenant = (SELECT id FROM tenant WHERE name = ?2)
+ORDER BY head.turn DESC LIMIT ?3
+"""
+LINKS_OF = f"""
+SELECT link.kind, link.print, conversation.id, conversation.public, turn.role, link.turn
+FROM link JOIN turn ON turn.id = link.turn JOIN conversation ON conversation.id = link.conversation
+WHERE link.tenant = ?1 AND link.print = ?2 AND link.kind IN ('{LinkKind.ANSWER}', '{LinkKind.MESSAGE}')
+LIMIT {MAX_LINKS_OF_PRINT}
+"""
+BLOCKS = """
+SELECT conversation.public, block.occurrence, block.text, block.kind, block.occurrences, block.tokens, block.role,
+    block.facts
+FROM json_each(?) AS asked CROSS JOIN conversation ON conversation.id = asked.value
+JOIN block ON block.conversation = conversation.id AND block.shed = 0 AND block.retired = 0
+ORDER BY block.turn
+"""
+# CROSS JOIN: in this order, else every link of the tenant would be read.
+ANSWERS = """
+WITH owner AS MATERIALIZED (SELECT id FROM tenant WHERE name = ?2)
+SELECT DISTINCT content.text, content.rest
+FROM owner CROSS JOIN json_each(?1) AS asked
+CROSS JOIN link ON link.tenant = owner.id AND link.print = asked.value AND link.kind = ?3
+CROSS JOIN turn ON turn.id = link.turn
+CROSS JOIN occurrence ON occurrence.turn = turn.id AND occurrence.position >= turn.messages
+CROSS JOIN content ON content.id = occurrence.content
+"""
+TURN = """
+SELECT conversation.public, tenant.name, turn.id, turn.role, turn.event, turn.ending, turn.model, turn.messages,
+    turn.prompt_tokens, turn.created_at, turn.explain, conversation.user, conversation.scope, conversation.parent,
+    turn.key,
+    (SELECT count(*) FROM turn AS other WHERE other.conversation = turn.conversation),
+    (SELECT count(*) FROM turn AS other WHERE other.conversation = turn.conversation AND other.id <= turn.id)
+FROM conversation JOIN tenant ON tenant.id = conversation.tenant JOIN turn ON turn.conversation = conversation.id
+WHERE """
+IN_CONVERSATION = """conversation.id = (
+    SELECT max(c.id) FROM conversation AS c JOIN tenant AS t ON t.id = c.tenant
+    WHERE c.public = ?1 AND (?2 IS NULL OR t.name = ?2))
+ORDER BY turn.id
+"""
+BY_KEY = "turn.key = ?1 AND (?2 IS NULL OR tenant.name = ?2)"
+BY_REQUEST = """turn.id = (
+    SELECT max(n.id) FROM (SELECT id, conversation, explain FROM turn ORDER BY id DESC LIMIT ?3) AS n
+    JOIN conversation AS c ON c.id = n.conversation JOIN tenant AS t ON t.id = c.tenant
+    WHERE json_extract(n.explain, '$.request') = ?1 AND (?2 IS NULL OR t.name = ?2))
+"""
+REQUESTS_LOOKED_AT = 20_000  # the newest; reading so many explain records takes a fifth of a second
+NEWEST = """turn.id = (
+    SELECT max(n.id) FROM turn AS n JOIN conversation AS c ON c.id = n.conversation JOIN tenant AS t ON t.id = c.tenant
+    WHERE ?1 IS NULL OR t.name = ?1)
+"""
+
+
+class Journal:
+    """The journal in one SQLite database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __repr__(self) -> str:
+        return f"<Journal {self._database!r}>"
+
+    async def seen(self, clues: Clues) -> Seen:
+        """Which stored conversations left these clues, and how the likeliest of them stood last."""
+        wanted = {(kind, print) for kind, prints in clues.prints.items() for print in prints}
+        asked = ids(dict.fromkeys(print for _, print in sorted(wanted)))
+
+        def look(ask: Ask) -> tuple[list[Row], list[Row], list[Row]]:
+            whose = clues.user, clues.is_of_users, clues.scope
+            rows = ask(LINKS, (asked, clues.tenant, MAX_LINKS_OF_PRINT - 1, *whose))
+            rows = [row for row in rows if (row[0], row[1]) in wanted]
+            likeliest = ids(_likeliest(rows))
+            heads = ask(HEADS, (likeliest, MAX_HEADS_READ))
+            named = {turn for kind, *_, turn in rows if kind == LinkKind.REPLY} - {head[1] for head in heads}
+            further = (head_after(ask, turn) for turn in sorted(named)[-MAX_CONVERSATIONS:])
+            return rows, [*heads, *(head for head in further if head)], ask(BLOCKS, (likeliest,))
+
+        return _seen(*await self._database.ask(look))
+
+    async def standing(self, asked: Continuation) -> Seen:
+        """
+        How the conversation of a turn stands, the newest state first, and all links of its answer.
+
+        Nothing where there is no such turn, or where it is not the newest state.
+        """
+        return _seen(*await self._database.ask(partial(_standing, asked)))
+
+    def standing_at_once(self, asked: Continuation) -> Seen | None:
+        """What `standing` finds, read on the event loop; None: ask `standing`."""
+        found = self._database.ask_at_once(partial(_standing, asked))
+        return None if found is None else _seen(*found)
+
+    async def messages(self, tenant: str, occurrences: Sequence[int]) -> Mapping[int, Message]:
+        """The stored messages of these occurrences, in their order; those that are not there are left out."""
+        rows = await self._database.read(
+            "SELECT occurrence.id, content.text, content.rest FROM json_each(?) AS asked"
+            " JOIN occurrence ON occurrence.id = asked.value JOIN content ON content.id = occurrence.content"
+            " WHERE content.tenant = (SELECT id FROM tenant WHERE name = ?) ORDER BY asked.key",
+            (ids(occurrences), tenant),
+        )
+        return {id: read_message(from_stored(text, rest)) for id, text, rest in rows}
+
+    async def standing_facts(self, query: FactQuery, now: float) -> StandingFacts:
+        """The facts that a request may be told; see `standing_facts.standing_facts`."""
+        return await self._database.ask(lambda ask: standing_facts(ask, query, now))
+
+    async def answers(self, tenant: str, prints: Sequence[int]) -> tuple[Message, ...]:
+        """The answers that left these links of kind `REPLY`."""
+        rows = await self._database.read(ANSWERS, (ids(prints), tenant, LinkKind.REPLY))
+        return tuple(read_message(from_stored(text, rest)) for text, rest in rows)
+
+    async def handed_out(self, tenant: str, prints: Collection[int]) -> frozenset[int]:
+        """Those of these links of kind `REPLY` that an answer to this tenant left."""
+        rows = await self._database.read(
+            "SELECT DISTINCT link.print FROM json_each(?1) AS asked"
+            " CROSS JOIN link ON link.tenant = (SELECT id FROM tenant WHERE name = ?2)"
+            " AND link.print = asked.value AND link.kind = ?3",
+            (ids(list(prints)), tenant, LinkKind.REPLY),
+        )
+        return frozenset(row[0] for row in rows)
+
+    async def occurrences(self, tenant: str, conversation: str) -> frozenset[int]:
+        """Every message that stands in this conversation, in any of its branches."""
+        rows = await self._database.read(
+            "SELECT occurrence.id FROM occurrence JOIN conversation ON conversation.id = occurrence.conversation"
+            " JOIN tenant ON tenant.id = conversation.tenant WHERE tenant.name = ? AND conversation.public = ?",
+            (tenant, conversation),
+        )
+        return frozenset(row[0] for row in rows)
+
+    async def tenants(self, conversation: str = "") -> list[str]:
+        """Names of those to whom a conversation of this public id belongs ("": of all), the newest first."""
+        rows = await self._database.read(
+            "SELECT name FROM tenant WHERE ?1 = '' OR id IN (SELECT tenant FROM conversation WHERE public = ?1)"
+            " ORDER BY id DESC",
+            (conversation,),
+        )
+        return [name for (name,) in rows]
+
+    async def request(self, tenant: str, conversation: str, number: int | None = None) -> tuple[Json, ...]:
+        """
+        The whole message list of the n-th request (1-based; None: the newest), as it was sent.
+
+        Lossless up to redaction, media and blocks of ours. Empty where there is no such turn.
+        """
+        found = await self.turn(tenant, conversation, number)
+        if found is None:
+            return ()
+        turn = found["turn"]
+        listed = (await self._database.ask(lambda ask: message_list(ask, turn))).messages
+        stored = await self.messages(tenant, [occurrence for _, occurrence in listed])
+        return tuple(stored[occurrence].raw for _, occurrence in listed if occurrence in stored)
+
+    async def write(self, requests: Sequence[Record] = (), answers: Sequence[Heard] = ()) -> None:
+        """
+        Commit requests and what was heard of answers, in one transaction: journal, heads, links, blocks, memories and
+        full-text rows. What is already written is not written again; a refused turn loses its content.
+
+        Raises:
+            DataFault: something of it can never be written.
+            MemoryFault: nothing could be written now.
+        """
+        await self._database.transact(lambda transaction: write_turns(transaction, requests, answers))
+
+    async def set_aside(self, what: Sequence[SetAside]) -> None:
+        """
+        Remember what could not be stored.
+
+        Raises:
+            MemoryFault: not even that can be written now.
+        """
+        await self._database.write(
+            (
+                (
+                    "INSERT INTO quarantine(turn, part, reason, chars, digest, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+                    [(one.turn_id, one.part, one.reason, one.chars, one.digest, one.created_at) for one in what],
+                ),
+            )
+        )
+
+    async def check(self) -> None:
+        """
+        Whether turns could be written now; opens the database where that has failed before.
+
+        Raises:
+            MemoryFault: they could not.
+        """
+        await self._database.transact(lambda transaction: None)
+
+    async def turn(self, tenant: str | None, conversation: str, number: int | None) -> Mapping[str, Any] | None:
+        """The record behind `explain`: the n-th turn (1-based; None = newest) of a conversation."""
+        if number is None:
+            rows = await self._database.read(f"{TURN}{IN_CONVERSATION} DESC LIMIT 1", (conversation, tenant))
+        else:
+            rows = await self._database.read(
+                f"{TURN}{IN_CONVERSATION} LIMIT 1 OFFSET ?3", (conversation, tenant, number - 1)
+            )
+        return None if number == 0 else _turn(rows)
+
+    async def turn_named(self, tenant: str | None, key: str | None) -> Mapping[str, Any] | None:
+        """
+        The same, by `x-palimpsest-turn` or, of the newest turns, by `x-palimpsest-request`.
+
+        Args:
+            key: None: the newest turn of all.
+        """
+        if key is None:
+            return _turn(await self._database.read(TURN + NEWEST, (tenant,)))
+        found = _turn(await self._database.read(TURN + BY_KEY, (key, tenant)))
+        if found is not None or key.startswith(TURN_PREFIX):
+            return found
+        return _turn(await self._database.read(TURN + BY_REQUEST, (key, tenant, REQUESTS_LOOKED_AT)))
+
+    async def pending(self) -> int:
+        """
+        How many passages are journalled and not yet indexed.
+
+        Raises:
+            MemoryFault: also where only writing fails: turns are not journalled then.
+        """
+        if self._database.error:
+            raise MemoryFault(self._database.error)
+        return await self._database.ask(lambda ask: count(ask, "pending"))
+
+    async def stats(self) -> Mapping[str, Any]:
+        """Counts, sizes, lag and search times: see `stats.usage`."""
+        return await self._database.ask(usage)
+
+
+def _standing(asked: Continuation, ask: Ask) -> tuple[list[Row], list[Row], list[Row]]:
+    """Links, heads and blocks, for `_seen`; a few rows by their keys."""
+    rows = ask(STANDING, (asked.turn, asked.tenant, MAX_HEADS_READ))
+    if not rows:
+        return [], [], []
+    turn, conversation, tenant, has_blocks = rows[0][:4]
+    heads = [row[4:] for row in rows]
+    if heads[0][1] != turn:
+        return [], [], []
+    return ask(LINKS_OF, (tenant, asked.answer)), heads, ask(BLOCKS, (ids([conversation]),)) if has_blocks else []
+
+
+def _turn(rows: Sequence[Row]) -> Mapping[str, Any] | None:
+    names = (
+        *("conversation", "tenant", "turn", "role", "event", "ending", "model", "messages", "prompt_tokens"),
+        *("created_at", "explain", "user", "scope", "parent", "key", "turns", "number"),
+    )
+    if not rows:
+        return None
+    found = dict(zip(names, rows[0], strict=True))
+    return found | {"explain": orjson.loads(found["explain"])}
+
+
+def _seen(rows: Sequence[Row], heads: Sequence[Row], blocks: Sequence[Row]) -> Seen:
+    links = tuple(Link(LinkKind(kind), print, public, Role(role), turn) for kind, print, _, public, role, turn in rows)
+    said: dict[str, list[StoredBlock]] = defaultdict(list)
+    for conversation, anchor, text, kind, packed, tokens, role, told in blocks:
+        facts = tuple((id, source) for id, source in orjson.loads(told)) if told != "[]" else ()
+        of_facts = {source for _, source in facts}
+        quoted = (occurrence for occurrence in orjson.loads(packed) if occurrence not in of_facts)
+        said[conversation].append(StoredBlock(anchor, Block(text, BlockKind(kind), tuple(quoted), tokens, role, facts)))
+    return Seen(links, tuple(head_of(head, tuple(said[head[0]])) for head in heads))
+
+
+def _likeliest(rows: Sequence[Row]) -> list[int]:
+    """The conversations in question: named ones, then by how many links lead there and to few others, then newest."""
+    share = Counter((kind, print) for kind, print, *_ in rows)
+    weight: dict[int, tuple[bool, float, int]] = defaultdict(lambda: (False, 0.0, 0))
+    for kind, print, conversation, _, _, turn in rows:
+        is_named, led, newest = weight[conversation]
+        is_named |= kind in (LinkKind.CLIENT_ID, LinkKind.REPLY)
+        weight[conversation] = (is_named, led + 1 / share[kind, print], max(newest, turn))
+    return sorted(weight, key=lambda conversation: weight[conversation], reverse=True)[:MAX_CONVERSATIONS]

@@ -1,0 +1,233 @@
+"""
+Messages as rows: their contents, once for each tenant, the places where they occur, and the passages that find them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+import orjson
+
+from palimpsest.core.archive.chunking import SCOPE_MARK, scope_terms
+from palimpsest.domain import Entry, HeadFlag, Passage
+from palimpsest.domain.frozen import frozen
+from palimpsest.store.connection import Ask, Row, Transaction
+from palimpsest.store.item_erasure import forget_items, items_said_in
+
+
+@frozen
+class NewOccurrence:
+    """One message in one place of one conversation."""
+
+    occurrence: int
+    tenant: int
+    conversation: int
+    turn: int
+    position: int
+    entry: Entry
+    created_at: float
+    retirement: int = 0  # that this message belongs to; 0 none
+
+
+@frozen
+class OccurrencePassages:
+    """The passages of one occurrence."""
+
+    occurrence: int
+    tenant: int
+    conversation: int
+    passages: Sequence[Passage]
+
+
+def last_ids(transaction: Transaction) -> dict[str, int]:
+    """By table, the last id ever given; valid until the transaction ends, because nobody else can write."""
+    return Counter({name: last for name, last in transaction.read("SELECT name, seq FROM sqlite_sequence")})
+
+
+def ids(values: Iterable[int]) -> str:
+    """Numbers as the JSON list that `json_each` takes."""
+    return orjson.dumps(list(values)).decode()
+
+
+@frozen
+class Said:
+    """A stored message as it is shown: where it stands, who said what, and when (Unix seconds)."""
+
+    conversation: str
+    occurrence: int
+    role: str
+    text: str
+    created_at: float
+
+
+SHOWN = (
+    f"NOT occurrence.flags & {HeadFlag.ERASED | HeadFlag.RETIRED} AND occurrence.role NOT IN ('system', 'developer')"
+)
+SAID = """
+SELECT conversation.public, occurrence.id, occurrence.role, content.text, occurrence.created_at
+FROM tenant JOIN conversation ON conversation.tenant = tenant.id AND conversation.public = ?2
+JOIN occurrence ON occurrence.conversation = conversation.id JOIN content ON content.id = occurrence.content
+WHERE tenant.name = ?1 AND """
+
+
+def message(ask: Ask, tenant: str, conversation: str, occurrence: int) -> Said | None:
+    """A message of a conversation (public id); None: there is none, or it is an instruction, erased or retired."""
+    rows = ask(f"{SAID} occurrence.id = ?3 AND {SHOWN}", (tenant, conversation, occurrence))
+    return Said(*rows[0]) if rows else None
+
+
+def around(ask: Ask, tenant: str, said: Said, count: int) -> list[Said]:
+    """A message between so many of those that were archived before and after it in its conversation."""
+    where = (tenant, said.conversation, said.occurrence, count)
+    before = ask(f"{SAID} occurrence.id < ?3 AND {SHOWN} ORDER BY occurrence.id DESC LIMIT ?4", where)
+    after = ask(f"{SAID} occurrence.id > ?3 AND {SHOWN} ORDER BY occurrence.id LIMIT ?4", where)
+    return [*(Said(*row) for row in reversed(before)), said, *(Said(*row) for row in after)]
+
+
+def messages_of(ask: Ask, tenant: str, conversation: str) -> list[tuple[int, int]]:
+    """Occurrence and fingerprint of each message of a conversation, by its public id, in the order of their coming."""
+    rows: list[Row] = ask(
+        "SELECT occurrence.id, full FROM occurrence JOIN conversation ON conversation.id = conversation"
+        " WHERE public = ? AND tenant = (SELECT id FROM tenant WHERE name = ?) ORDER BY occurrence.id",
+        (conversation, tenant),
+    )
+    return [(occurrence, full) for occurrence, full in rows]
+
+
+def write_occurrences(transaction: Transaction, occurrences: Sequence[NewOccurrence]) -> list[OccurrencePassages]:
+    """Messages in their places. Returns the passages that find them, for `write_passages`."""
+    transaction.write(
+        "INSERT INTO content(tenant, digest, text, rest) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        [(s.tenant, s.entry.digest, s.entry.text, s.entry.rest) for s in occurrences],
+    )
+    transaction.write(
+        "INSERT INTO occurrence(id, conversation, turn, position, content, full, opening, flags, role, created_at)"
+        " VALUES (?, ?, ?, ?, (SELECT id FROM content WHERE tenant = ? AND digest = ?), ?, ?, ?, ?, ?)",
+        [
+            (
+                *(s.occurrence, s.conversation, s.turn, s.position, s.tenant, s.entry.digest),
+                *(s.entry.new.print.full, s.entry.new.print.opening, s.entry.new.flags),
+                *(s.entry.new.message.role, s.created_at),
+            )
+            for s in occurrences
+        ],
+    )
+    transaction.write(
+        "INSERT INTO retired(occurrence, retirement, memory) VALUES (?, ?, 0)",
+        [(s.occurrence, s.retirement) for s in occurrences if s.retirement],
+    )
+    return [OccurrencePassages(s.occurrence, s.tenant, s.conversation, s.entry.passages) for s in occurrences]
+
+
+def write_passages(
+    transaction: Transaction, findable: Sequence[OccurrencePassages], last_memory: int | None = None
+) -> None:
+    """
+    Memories, their full-text rows, and how many of a tenant's memories hold each term.
+
+    Call it once in a transaction: most terms stand in several passages.
+
+    Args:
+        last_memory: the id in front of theirs; None: the last that there is.
+    """
+    rows = [(f, passage) for f in findable for passage in f.passages]
+    if not rows:
+        return
+    start = (last_ids(transaction)["memory"] if last_memory is None else last_memory) + 1
+    transaction.write(
+        "INSERT INTO memory(id, tenant, conversation, occurrence, start, stop, tags, kind) VALUES (?,?,?,?,?,?,?,?)",
+        [
+            (id, f.tenant, f.conversation, f.occurrence, p.start, p.stop, " ".join(p.tags), p.kind)
+            for id, (f, p) in enumerate(rows, start)
+        ],
+    )
+    transaction.write(
+        "INSERT INTO memory_text(rowid, tokens) VALUES (?, ?)",
+        [(id, " ".join((*p.terms, *scope_terms(f.tenant, f.conversation)))) for id, (f, p) in enumerate(rows, start)],
+    )
+    transaction.write(
+        "INSERT INTO unindexed(memory) SELECT id FROM memory WHERE id BETWEEN ? AND ?", [(start, start + len(rows) - 1)]
+    )
+    counted: dict[int, Counter[str]] = defaultdict(Counter)
+    for f, passage in rows:
+        counted[f.tenant].update(set(passage.terms))
+    transaction.write(
+        "INSERT INTO term(tenant, term, memories) SELECT ?1, key, value FROM json_each(?2) WHERE true"
+        " ON CONFLICT DO UPDATE SET memories = memories + excluded.memories",
+        [(tenant, orjson.dumps(dict(sorted(terms.items()))).decode()) for tenant, terms in counted.items()],
+    )
+
+
+def forget_occurrences(transaction: Transaction, tenant: int, occurrences: Sequence[int]) -> None:
+    """Remove messages from where they stand, with all that was derived; their content where nothing else holds it."""
+    if not occurrences:
+        return
+    which = ids(occurrences)
+    forget_derived(transaction, tenant, which)
+    contents = contents_of(transaction, which)
+    transaction.write("DELETE FROM occurrence WHERE id IN (SELECT value FROM json_each(?))", [(which,)])
+    forget_unused(transaction, contents)
+
+
+def contents_of(transaction: Transaction, which: str) -> str:
+    """Contents of these occurrences, as a JSON list."""
+    sql = "SELECT DISTINCT content FROM occurrence WHERE id IN (SELECT value FROM json_each(?))"
+    return ids(row[0] for row in transaction.read(sql, (which,)))
+
+
+def forget_unused(transaction: Transaction, contents: str) -> None:
+    """Remove those of these contents (a JSON list) that stand nowhere any more."""
+    transaction.write(
+        "DELETE FROM content WHERE id IN (SELECT value FROM json_each(?))"
+        " AND NOT EXISTS (SELECT 1 FROM occurrence WHERE occurrence.content = content.id)",
+        [(contents,)],
+    )
+
+
+def forget_derived(transaction: Transaction, tenant: int, which: str) -> None:
+    """Remove the passages and items of these occurrences (a JSON list), and the blocks that stand in them."""
+    forget_items(transaction, items_said_in(transaction.read, which))
+    forget_terms(transaction, tenant, which)
+    forget_passages(transaction, which)
+    forget_blocks(transaction, which)
+
+
+def forget_terms(transaction: Transaction, tenant: int, which: str) -> None:
+    """Count the words of these occurrences (a JSON list) no more; the full-text rows are still to be removed."""
+    texts: list[Row] = transaction.read(
+        "SELECT tokens FROM memory_text WHERE rowid IN (SELECT value FROM json_each(?))",
+        (memories_of(transaction, which),),
+    )
+    counted = Counter(term for (tokens,) in texts for term in set(tokens.split(" ")) if not term.startswith(SCOPE_MARK))
+    transaction.write(
+        "UPDATE term SET memories = memories - ? WHERE tenant = ? AND term = ?",
+        [(count, tenant, term) for term, count in counted.items()],
+    )
+    transaction.write(
+        "DELETE FROM term WHERE tenant = ? AND term = ? AND memories <= 0", [(tenant, term) for term in counted]
+    )
+
+
+def forget_passages(transaction: Transaction, which: str) -> None:
+    """Remove the rows of the passages of these occurrences (a JSON list)."""
+    memories = memories_of(transaction, which)
+    transaction.write(  # the trigger says it of vectors; caches hold passages without one, too
+        "INSERT INTO forgotten(memory) SELECT value FROM json_each(?)"
+        " WHERE NOT EXISTS (SELECT 1 FROM vector WHERE vector.memory = value)",
+        [(memories,)],
+    )
+    for table, key in (("memory_text", "rowid"), ("unindexed", "memory"), ("vector", "memory"), ("memory", "id")):
+        transaction.write(f"DELETE FROM {table} WHERE {key} IN (SELECT value FROM json_each(?))", [(memories,)])
+
+
+def forget_blocks(transaction: Transaction, which: str) -> None:
+    """Remove the blocks that stand in these occurrences (a JSON list)."""
+    for table in ("block", "reinforced"):
+        transaction.write(f"DELETE FROM {table} WHERE occurrence IN (SELECT value FROM json_each(?))", [(which,)])
+
+
+def memories_of(transaction: Transaction, which: str) -> str:
+    """Passages of these occurrences, both as JSON lists."""
+    sql = "SELECT memory.id FROM json_each(?) AS gone JOIN memory ON memory.occurrence = gone.value"
+    return ids(row[0] for row in transaction.read(sql, (which,)))

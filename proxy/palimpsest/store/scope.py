@@ -1,0 +1,59 @@
+"""Scopes: which stored conversations one question may look at."""
+
+from __future__ import annotations
+
+from palimpsest.core.archive.chunking import scope_terms
+from palimpsest.domain import Query, Reach
+from palimpsest.domain.frozen import frozen
+from palimpsest.store.connection import Ask
+
+
+@frozen
+class Scope:
+    """
+    A reach with the row ids that it means. Equal scopes look at the same passages.
+
+    `conversation`, `user` and `project` confine the reaches that they belong to; `project` "": whichever.
+    """
+
+    tenant: int
+    reach: Reach
+    conversation: int = 0
+    user: str = ""
+    project: str = ""
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """Full-text tokens that every passage of the scope holds (those of other users may hold them too)."""
+        tenant, conversation = scope_terms(self.tenant, self.conversation)
+        return (conversation,) if self.reach is Reach.CONVERSATION else (tenant,)
+
+    @property
+    def condition(self) -> tuple[str, tuple[object, ...]]:
+        """SQL on table `memory`, and its arguments: the passages of the scope and no others."""
+        if self.reach is Reach.CONVERSATION:
+            return "memory.tenant = ? AND memory.conversation = ?", (self.tenant, self.conversation)
+        conversations = "SELECT id FROM conversation WHERE tenant = ?"
+        args: list[object] = [self.tenant, self.tenant]
+        if self.reach is Reach.USER:
+            conversations, args = f"{conversations} AND user = ?", [*args, self.user]
+        if self.project:
+            conversations, args = f"{conversations} AND scope = ?", [*args, self.project]
+        return f"memory.tenant = ? AND memory.conversation IN ({conversations})", tuple(args)
+
+
+def scope_of(ask: Ask, query: Query) -> tuple[Scope, int] | None:
+    """The scope of a question and the row id of its conversation, 0 where that is not stored; None: nothing can be."""
+    rows = ask(
+        "SELECT tenant.id, ifnull(conversation.id, 0) FROM tenant LEFT JOIN conversation"
+        " ON conversation.tenant = tenant.id AND conversation.public = ? WHERE tenant.name = ?",
+        (query.conversation, query.tenant),
+    )
+    if not rows:
+        return None
+    tenant, conversation = rows[0]
+    if query.reach is Reach.CONVERSATION:
+        return (Scope(tenant, query.reach, conversation), conversation) if conversation else None
+    if query.reach is Reach.USER:
+        return (Scope(tenant, query.reach, user=query.user, project=query.scope), conversation) if query.user else None
+    return Scope(tenant, query.reach, project=query.scope), conversation

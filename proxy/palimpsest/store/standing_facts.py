@@ -1,0 +1,96 @@
+"""
+Standing facts as they are looked up for one request: what holds, who states it, and what changed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import orjson
+
+from palimpsest.core.facts.standing import LAG_SECONDS
+from palimpsest.domain import Fact, FactCategory, FactOrigin, FactQuery, FactSource, StandingFact, StandingFacts, Stated
+from palimpsest.store.connection import Ask, Row
+from palimpsest.store.facts import OF_TENANT, View, current, visible_to
+from palimpsest.store.messages import ids
+
+MOST = 200  # facts; some fifteen fit into a request
+MOST_STATED = 20  # statements of a place, the newest: a request that carries an older one alone may hear it again
+
+STATED = f"""
+SELECT fact.place, public, fact.value, ifnull(fact.occurrence, 0), ifnull(full, 0)
+FROM json_each(:places) AS asked CROSS JOIN fact ON fact.id IN (
+    SELECT id FROM fact WHERE {{own}} AND place = asked.value AND retirement = 0
+    ORDER BY said_at DESC, id DESC LIMIT {MOST_STATED})
+LEFT JOIN occurrence ON occurrence.id = fact.occurrence ORDER BY said_at DESC, fact.id DESC
+"""
+OVER = f"""
+SELECT public, subject, slot, value, single, category, ifnull(occurrence, 0), said_at, valid_from, valid_until
+FROM fact INDEXED BY fact_by_public WHERE {OF_TENANT} AND public IN (SELECT value FROM json_each(:told)) AND {{own}}
+    AND retirement = 0 AND valid_until <= :now
+"""
+NEWS = f"""
+SELECT 1 WHERE EXISTS (SELECT 1 FROM fact WHERE {{standing}} AND retirement = 0 AND said_at >= :news)
+OR EXISTS (SELECT 1 FROM fact INDEXED BY fact_beginning WHERE {OF_TENANT} AND valid_from BETWEEN :since AND :now
+    AND {{own}} AND retirement = 0)
+OR EXISTS ({OVER})
+"""  # that came, began to hold, or was told and is over
+SINCE = "SELECT created_at FROM occurrence WHERE id = ?"
+
+
+def standing_facts(ask: Ask, query: FactQuery, now: float) -> StandingFacts:
+    """
+    The facts that a request may be told; nothing where nothing changed since the time that it asks for.
+
+    Args:
+        now: Unix seconds.
+    """
+    view = visible_to(query.whose)
+    if view is None:
+        return StandingFacts()
+    since = max((at for (at,) in ask(SINCE, (query.since,))), default=0.0) if query.since else 0.0
+    asked = {"news": since - LAG_SECONDS, "since": since, "now": now, "told": orjson.dumps(query.told).decode()}
+    args = {**view.args, **asked}
+    if query.since and not ask(NEWS.format(own=view.own, standing=view.standing), args):
+        return StandingFacts(since=since)
+    facts = current(ask, query.whose, now, MOST)
+    by_place = _stated(ask, view, facts)
+    found = []
+    for fact in facts:
+        stated = by_place[fact.place]
+        same = tuple(one for one in stated if one.value.lower() == fact.value.lower())
+        others = tuple(one for one in stated if one.value.lower() != fact.value.lower())
+        found.append(StandingFact(fact, same, others))
+    ended = tuple(_ended(row) for row in ask(OVER.format(own=view.own), args)) if query.told else ()
+    return StandingFacts(tuple(found), ended, since)
+
+
+def _stated(ask: Ask, view: View, facts: Sequence[Fact]) -> dict[int | None, list[Stated]]:
+    """What states the values of each place, the newest first."""
+    places = ids(fact.place for fact in facts if fact.place is not None)
+    by_place: dict[int | None, list[Stated]] = defaultdict(list)
+    for place, *stated in ask(STATED.format(own=view.own), {**view.args, "places": places}):
+        by_place[place].append(Stated(*stated))
+    return by_place
+
+
+def _ended(row: Row) -> Fact:
+    id, subject, slot, value, single, category, occurrence, said_at, begins, ends = row
+    return Fact(
+        id=id,
+        tenant="",
+        user="",
+        scope="",
+        subject=subject,
+        slot=slot,
+        value=value,
+        category=FactCategory(category),
+        source=FactSource(FactOrigin.MESSAGE if occurrence else FactOrigin.TOOL, occurrence=occurrence),
+        confidence=1.0,
+        said_at=said_at,
+        valid_from=begins,
+        valid_until=ends,
+        is_single=bool(single),
+        is_current=False,
+    )

@@ -1,0 +1,334 @@
+"""
+Facts as they are written: those that a tool is told, pins, and what becomes of facts that are forgotten or erased.
+
+A told fact stands on its own and survives what is made again. It belongs to a user and a project, and goes with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence
+
+import orjson
+
+from palimpsest.core.facts.marks import Statement, marks, marks_left, place_print, told_mark
+from palimpsest.domain import FactCategory, Reach, ToldFact
+from palimpsest.domain.frozen import frozen
+from palimpsest.store.connection import Ask, Row, Transaction
+from palimpsest.store.erasure import Erased, erase_blocks, put_zeros
+from palimpsest.store.facts import OWNER
+from palimpsest.store.messages import ids
+from palimpsest.store.transcript import Selection
+
+KeyOf = Callable[[str], bytes]
+"""The key of a tenant, by its name."""
+
+PAGE = 500  # of an export, some 100 KB
+THESE = "id IN (SELECT value FROM json_each(?))"
+WORDS = ("subject", "slot", "value")
+NAMES = ("user", "scope", "who")
+
+STORE = """
+INSERT INTO fact(tenant, public, user, scope, tool, who, subject, slot, value, category, single, confidence, said_at,
+    valid_from, valid_until, pinned, place)
+SELECT tenant.id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1.0, ?, ?, ?, ?, ? FROM tenant WHERE tenant.name = ?
+"""
+AGAIN = """
+SELECT fact.id, public FROM fact JOIN tenant ON tenant.id = fact.tenant
+WHERE occurrence IS NULL AND retirement = 0 AND tenant.name = ? AND user = ? AND scope = ? AND place = ?
+    AND subject = ? AND slot = ? AND value = ? AND category = ? AND valid_from IS ? AND valid_until IS ? AND single = ?
+LIMIT 1
+"""
+TOLD = """
+SELECT fact.id, public, tenant.name, user, scope, subject, slot, value, category, said_at, tool, who, single, pinned,
+    valid_from, valid_until
+FROM fact JOIN tenant ON tenant.id = fact.tenant
+WHERE fact.id > ?1 AND occurrence IS NULL AND retirement = 0 AND (?2 = '' OR tenant.name = ?2)
+    AND (?3 = '' OR user = ?3) AND (?4 = '' OR scope = ?4) ORDER BY fact.id LIMIT ?5
+"""
+# All that says the same for the same person, retired sources too; with `same_value` 0 whatever the slot holds.
+SAME = """
+WITH stated AS (
+    SELECT fact.id, fact.tenant, fact.public, fact.user, fact.scope, ifnull(conversation.public, '') AS conversation,
+        fact.subject, fact.slot, fact.value, fact.single, ifnull(occurrence.full, 0) AS full, fact.occurrence
+    FROM fact AS one JOIN fact USING (tenant, user, scope) LEFT JOIN conversation ON conversation.id = fact.conversation
+    LEFT JOIN occurrence ON occurrence.id = fact.occurrence
+    WHERE one.tenant = (SELECT id FROM tenant WHERE name = :tenant) AND one.public = :id AND fact.place IS one.place
+), owned AS (SELECT *, {owner} AS owner FROM stated), named AS (SELECT * FROM owned WHERE public = :id)
+SELECT DISTINCT owned.id, owned.public, owned.user, owned.scope, owned.conversation, owned.subject, owned.slot,
+    owned.value, owned.single, owned.full, owned.occurrence
+FROM named JOIN owned USING (user, scope, owner, subject, slot, single)
+WHERE :same_value = 0 OR lower(owned.value) = lower(named.value)
+"""
+OF_TOOLS = """
+SELECT fact.id FROM fact WHERE occurrence IS NULL AND tenant = ?1 AND (?2 = '' OR user = ?2) AND (?3 = '' OR scope = ?3)
+    AND said_at <= ?4 AND (?5 OR retirement = 0) ORDER BY id
+"""
+
+
+TELLING = """
+SELECT DISTINCT block.occurrence FROM block JOIN conversation ON conversation.id = block.conversation
+CROSS JOIN json_each(block.facts) AS told
+WHERE conversation.tenant = ? AND block.facts <> '[]'
+    AND json_extract(told.value, '$[0]') IN (SELECT value FROM json_each(?))
+"""
+STATED = """
+SELECT fact.id, fact.public, ifnull(conversation.user, fact.user), ifnull(conversation.scope, fact.scope),
+    ifnull(conversation.public, ''), ifnull(occurrence.full, 0), fact.occurrence, said_at, subject, slot, value, single
+FROM fact LEFT JOIN conversation ON conversation.id = fact.conversation
+LEFT JOIN occurrence ON occurrence.id = fact.occurrence WHERE fact.tenant = ?
+"""
+
+
+@frozen
+class Same:
+    """One row that states a fact: of a message (`occurrence`), or told (None)."""
+
+    number: int
+    public: str
+    user: str
+    scope: str
+    conversation: str
+    statement: Statement
+    occurrence: int | None
+
+
+def tell(transaction: Transaction, told: Sequence[ToldFact], key_of: KeyOf) -> list[str]:
+    """
+    Store facts that tools were told; the id of each, "" of one that was forgotten before.
+
+    What is told again as it stands is the fact that is there, said now.
+    """
+    found = []
+    for one in told:
+        if is_forgotten(transaction.read, key_of(one.tenant), one.id):
+            found.append("")
+            continue
+        stored = transaction.read(
+            "SELECT fact.id FROM fact JOIN tenant ON tenant.id = fact.tenant WHERE tenant.name = ? AND public = ?",
+            (one.tenant, one.id),
+        )
+        if stored:
+            found.append(one.id)
+            continue
+        transaction.write("INSERT INTO tenant(name) VALUES (?) ON CONFLICT DO NOTHING", [(one.tenant,)])
+        stated = (one.subject, one.slot, one.value, one.category.value)
+        valid = (one.valid_from, one.valid_until)
+        place = place_print(key_of(one.tenant), one.subject, one.slot, one.value, one.is_single)
+        again = transaction.read(AGAIN, (one.tenant, one.user, one.scope, place, *stated, *valid, one.is_single))
+        if again:
+            ((number, public),) = again
+            transaction.write(
+                "UPDATE fact SET said_at = max(said_at, ?), tool = ?, who = ?, pinned = max(pinned, ?) WHERE id = ?",
+                [(one.said_at, one.tool, one.who, one.is_pinned, number)],
+            )
+            found.append(public)
+            continue
+        row = (one.id, one.user, one.scope, one.tool, one.who, *stated, one.is_single, one.said_at, *valid)
+        transaction.write(STORE, [(*row, one.is_pinned, place, one.tenant)])
+        found.append(one.id)
+    return found
+
+
+def told(ask: Ask, selection: Selection, after: int) -> list[tuple[int, ToldFact]]:
+    """
+    Some facts that tools were told, for an export, by row.
+
+    Args:
+        selection: of turns; the tenant, user and project of it count.
+        after: the row that was read last; 0: none.
+    """
+    rows = ask(TOLD, (after, selection.tenant, selection.user, selection.scope, PAGE))
+    found = []
+    for number, *said, category, said_at, tool, who, single, pinned, since, until in rows:
+        id, tenant, user, scope, subject, slot, value = said
+        fact = ToldFact(
+            *(id, tenant, user, scope, subject, slot, value, FactCategory(category), said_at, tool, who),
+            is_single=bool(single),
+            is_pinned=bool(pinned),
+            valid_from=since,
+            valid_until=until,
+        )
+        found.append((number, fact))
+    return found
+
+
+def is_forgotten(ask: Ask, key: bytes, id: str) -> bool:
+    """Whether a told fact of this id was forgotten."""
+    return bool(ask("SELECT 1 FROM fact_forgotten WHERE mark = ?", (told_mark(key, id),)))
+
+
+def same(ask: Ask, tenant: str, id: str, reach: Reach, has_same_value: bool = True) -> list[Same]:
+    """
+    All rows that state what the fact of this id states; none: there is no such fact.
+
+    Args:
+        has_same_value: False: all that its slot holds.
+    """
+    asked = {"tenant": tenant, "id": id, "same_value": has_same_value}
+    return [
+        Same(number, public, user, scope, said_in, Statement(full, subject, slot, value, bool(single)), occurrence)
+        for number, public, user, scope, said_in, subject, slot, value, single, full, occurrence in ask(
+            SAME.format(owner=OWNER[reach]), asked
+        )
+    ]
+
+
+def forget(transaction: Transaction, tenant: str, id: str, reach: Reach, key: bytes, now: float) -> int:
+    """
+    Remove a fact wherever it was stated, and see to it that no message states it again; how many rows went.
+
+    Args:
+        key: of the tenant.
+        now: Unix seconds.
+    """
+    rows = same(transaction.read, tenant, id, reach)
+    left: set[int] = set()
+    for one in rows:
+        if one.occurrence is None:
+            left.add(told_mark(key, one.public))
+        else:
+            is_shared = reach is Reach.TENANT
+            left.update(marks_left(key, one.conversation, one.user, one.scope, one.statement, is_shared))
+    leave_marks(transaction, left, now)
+    for number in {row[0] for row in transaction.read("SELECT id FROM tenant WHERE name = ?", (tenant,))}:
+        erase_telling(transaction, number, [one.number for one in rows], Erased())
+    remove(transaction, [one.number for one in rows])
+    if rows:
+        transaction.write("INSERT INTO erasure(at) VALUES (?)", [(now,)])  # every worker empties its caches
+    return len(rows)
+
+
+def tenants_of(ask: Ask, id: str) -> list[str]:
+    """Tenants that have a fact of this id."""
+    sql = "SELECT DISTINCT tenant.name FROM fact JOIN tenant ON tenant.id = fact.tenant WHERE public = ? ORDER BY 1"
+    return [row[0] for row in ask(sql, (id,))]
+
+
+def pin(transaction: Transaction, tenant: str, id: str, reach: Reach, is_pinned: bool) -> bool:
+    """
+    Pin a fact, or take the pin off: of a slot of one value whatever it holds. False: there is no such fact.
+
+    A pin stands in every row, so that it outlives each single source.
+    """
+    rows = same(transaction.read, tenant, id, reach)
+    if rows and rows[0].statement.is_single:
+        rows = same(transaction.read, tenant, id, reach, has_same_value=False)
+    transaction.write("UPDATE fact SET pinned = ? WHERE id = ?", [(is_pinned, one.number) for one in rows])
+    return bool(rows)
+
+
+def told_by(
+    ask: Ask, tenant: int, user: str, scope: str, until: float, matching: str = "", with_retired: bool = True
+) -> list[int]:
+    """
+    Rows of facts that tools were told. `user`, `scope` "": of all.
+
+    Args:
+        until: said no later, Unix seconds.
+        matching: words that they contain, in any case.
+    """
+    found = [row[0] for row in ask(OF_TOOLS, (tenant, user, scope, until, with_retired))]
+    if not matching:
+        return found
+    words = " ".join(matching.casefold().split())
+    rows = ask(f"SELECT id, {', '.join(WORDS)} FROM fact WHERE {THESE}", (ids(found),))
+    return [id for id, *said in rows if words in " ".join(" ".join(said).casefold().split())]
+
+
+def erase_telling(transaction: Transaction, tenant: int, rows: Sequence[int], erased: Erased) -> None:
+    """Remove every block of the tenant that tells one of these facts (by row), wherever it was said."""
+    erase_blocks(transaction, _telling(transaction.read, tenant, rows), erased)
+
+
+def retire_telling(transaction: Transaction, tenant: int, rows: Sequence[int], retirement: int) -> None:
+    """Repeat no block of the tenant that tells one of these facts, by row."""
+    blocks = _telling(transaction.read, tenant, rows)
+    transaction.write(
+        "UPDATE block SET retired = ? WHERE occurrence = ? AND retired = 0", [(retirement, block) for block in blocks]
+    )
+
+
+def erase_told(
+    transaction: Transaction, key: bytes, tenant: int, rows: Sequence[int], at: float, erased: Erased
+) -> None:
+    """Take away facts by row, with marks of those that were told: an import does not bring them back."""
+    erase_telling(transaction, tenant, rows, erased)
+    which = ids(rows)
+    named = transaction.read(f"SELECT public FROM fact WHERE {THESE} AND occurrence IS NULL", (which,))
+    leave_marks(transaction, (told_mark(key, id) for (id,) in named), at)
+    erased.take("facts", transaction.read(f"SELECT {', '.join((*WORDS, *NAMES))} FROM fact WHERE {THESE}", (which,)))
+    remove(transaction, rows)
+
+
+def retire_told(transaction: Transaction, rows: Sequence[int], retirement: int) -> None:
+    """Take told facts out of use."""
+    transaction.write("UPDATE fact SET retirement = ? WHERE id = ?", [(retirement, row) for row in rows])
+
+
+def take_back_told(transaction: Transaction, retirement: int) -> None:
+    """Bring the told facts of a retirement back into use."""
+    transaction.write("UPDATE fact SET retirement = 0 WHERE retirement = ? AND occurrence IS NULL", [(retirement,)])
+
+
+def told_of_retirement(ask: Ask, retirement: int) -> list[Row]:
+    """Tenant, its name, and row of each told fact that a retirement holds."""
+    return ask(
+        "SELECT tenant.id, tenant.name, fact.id FROM fact JOIN tenant ON tenant.id = fact.tenant"
+        " WHERE retirement = ? AND occurrence IS NULL",
+        (retirement,),
+    )
+
+
+def told_until(ask: Ask, cutoff_of: Callable[[str], float], limit: int) -> list[Row]:
+    """Tenant, its name, and row of some told facts that are older than they are kept, by the name of their tenant."""
+    found: list[Row] = []
+    for tenant, name in ask(
+        "SELECT id, name FROM tenant WHERE id IN (SELECT tenant FROM fact WHERE occurrence IS NULL)"
+    ):
+        if cutoff := cutoff_of(name):
+            found += ((tenant, name, row) for row in told_by(ask, tenant, "", "", cutoff))
+    return found[:limit]
+
+
+def covered_facts(
+    ask: Ask, tenant: int, key: bytes, marked: Container[int], until: Callable[[str, str], float]
+) -> list[int]:
+    """
+    Rows of a tenant's facts that were forgotten or erased elsewhere.
+
+    Args:
+        marked: the marks that were left there.
+        until: what was told of a user and project by then was erased there, Unix seconds.
+    """
+    found = []
+    for row in ask(STATED, (tenant,)):
+        number, public, user, scope, conversation, full, occurrence, said_at, subject, slot, value, single = row
+        if occurrence is None:
+            is_gone = told_mark(key, public) in marked or said_at <= until(user, scope)
+        else:
+            statement = Statement(full, subject, slot, value, bool(single))
+            is_gone = any(mark in marked for mark in marks(key, conversation, user, scope, statement))
+        if is_gone:
+            found.append(number)
+    return found
+
+
+def _telling(ask: Ask, tenant: int, rows: Sequence[int]) -> list[int]:
+    named = [row[0] for row in ask(f"SELECT public FROM fact WHERE {THESE}", (ids(rows),))] if rows else []
+    if not named:
+        return []
+    return [row[0] for row in ask(TELLING, (tenant, orjson.dumps(named).decode()))]
+
+
+def leave_marks(transaction: Transaction, left: Iterable[int], at: float) -> None:
+    """See to it that what these marks forbid is not taken down again."""
+    transaction.write(
+        "INSERT INTO fact_forgotten(mark, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
+        [(mark, at) for mark in left],
+    )
+
+
+def remove(transaction: Transaction, rows: Sequence[int]) -> None:
+    """Remove rows; zeros first, so that no word of them stays on the disk."""
+    put_zeros(transaction, "fact", (*WORDS, *NAMES), THESE, ids(rows))
+    transaction.write("DELETE FROM fact WHERE id = ?", [(row,) for row in rows])

@@ -1,0 +1,240 @@
+"""
+Output on a terminal. Stored text is shown as it is: no colour codes, no markup, nothing that reverses a line.
+
+What clients and models wrote is untrusted; everything here that may hold it becomes a `Text` by way of `safe`.
+"""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from palimpsest.domain import Candidate, Recalled
+from palimpsest.settings.embedding_models import EmbeddingModel
+
+EXCERPT_CHARS = 160  # two lines of a terminal
+BYTES_PER_MEGABYTE = 1_000_000
+PIPE_COLUMNS = 200  # where nobody looks: wide enough that tables keep their columns
+
+INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats (direction marks among them), surrogates, separators
+
+
+def console(is_aside: bool = False) -> Console:
+    """Standard output, or standard error for what is said `is_aside` of it, without markup."""
+    file = sys.stderr if is_aside else sys.stdout
+    out = Console(file=file, markup=False, highlight=False, emoji=False)
+    return (
+        out if out.is_terminal else Console(file=file, markup=False, highlight=False, emoji=False, width=PIPE_COLUMNS)
+    )
+
+
+def safe(text: str) -> Text:
+    """Text with control characters escaped, as `\\x1b` or `\\u202e`."""
+    return Text("".join(_written_out(c) if unicodedata.category(c) in INVISIBLE else c for c in text))
+
+
+def excerpt(text: str, chars: int = EXCERPT_CHARS) -> Text:
+    """The beginning of a text, on one line."""
+    line = " ".join(text.split())
+    return safe(line if len(line) <= chars else line[: chars - 1] + "…")
+
+
+def fields(rows: Iterable[tuple[str, str]]) -> RenderableType:
+    """Names and values, one below the other; rows without a value are left out."""
+    table = Table.grid(padding=(0, 2))
+    for name, value in rows:
+        if value:
+            table.add_row(Text(name, style="bold"), safe(value))
+    return table
+
+
+def models(every: Iterable[EmbeddingModel], chosen: EmbeddingModel) -> RenderableType:
+    """The embedding models, one per line; the one in use is marked."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name in ("", "model", "dimensions", "MB", "licence", "languages"):
+        table.add_column(name, justify="right" if name in ("dimensions", "MB") else "left", no_wrap=True)
+    for each in every:
+        mark = "*" if each == chosen else ""
+        table.add_row(mark, each.name, f"{each.dimensions:,}", f"{each.megabytes:,}", each.licence, each.languages)
+    return table
+
+
+def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[RenderableType]:
+    """
+    One turn's decision, from its record.
+
+    Args:
+        turn: what `Journal.turn` returns.
+        texts: what is stored, by occurrence; candidates that are missing have been forgotten since.
+    """
+    told = turn["explain"]
+    pressure, budget, added = told.get("pressure", {}), told.get("budget", {}), told.get("added")
+    query, gate, block, facts = (told.get(name, {}) for name in ("query", "gate", "block", "facts"))
+    yield fields(
+        [
+            ("turn", _place(turn)),
+            ("request", told.get("request", "")),
+            ("trace", told.get("trace", "")),
+            ("policy", str(told.get("policy", ""))),
+            ("role", told.get("role", "")),
+            ("event", told.get("event", "")),
+            *(("because", reason) for reason in told.get("evidence", ())),
+            (
+                "pressure",
+                f"{pressure['prompt_tokens']:,} of {pressure['window_tokens']:,} tokens, {pressure['ratio']:.0%}: "
+                f"{pressure['tier']}"
+                if pressure
+                else "",
+            ),
+            ("budget", f"{budget['chars']:,} characters, {budget['passage_chars']:,} a passage" if budget else ""),
+            ("query", _quoted(query.get("text", ""))),
+            ("gate", f"{'open' if gate['admitted'] else 'shut'}: {gate['reason']}" if gate else ""),
+            ("model", "missing: searched by words alone" if told.get("lexical_only") else ""),
+            ("took", ", ".join(f"{stage} {ms:g} ms" for stage, ms in told.get("elapsed_ms", {}).items())),
+            ("said", f"{told.get('kind')}: {block['chars']:,} characters, {block['tokens']:,} tokens" if block else ""),
+            *(("fact", f"{one['fact']}: {one['why']}") for one in facts.get("told", ())),
+            ("facts left out", ", ".join(f"{many} {why}" for why, many in facts.get("left_out", {}).items())),
+            ("added", f"{added['tokens']:,} tokens, {added['share']:.0%} of the client's own" if added else ""),
+            ("nothing said", told.get("note") or ""),
+        ]
+    )
+    if candidates := told.get("candidates", ()):
+        yield _candidate_table(candidates, texts)
+
+
+def _place(turn: Mapping[str, Any]) -> str:
+    place = f"{turn['key']}: {turn['number']} of {turn['turns']} of {turn['conversation']}"
+    return f"{place}, {_when(turn['created_at'])}"
+
+
+def numbers(stats: Mapping[str, Any], now: float) -> RenderableType:
+    """The result of `Journal.stats` in readable units."""
+    counts = ("tenants", "conversations", "turns", "messages", "memories")
+    lag = now - stats["oldest_pending_at"] if stats["oldest_pending_at"] else 0.0
+    return fields(
+        [
+            *(("switched off", _switch(off)) for off in stats["switched_off"]),
+            *((name, f"{stats[name]:,}") for name in counts),
+            *((f"{used['role']} model", _model_use(used)) for used in stats["models"]),
+            ("facts", f"{stats['facts']:,}" if stats["facts"] is not None else ""),
+            ("size", f"{stats['bytes'] / BYTES_PER_MEGABYTE:,.1f} MB"),
+            ("to be indexed", f"{stats['pending']:,}" + (f", the oldest for {max(lag, 0.0):,.0f} s" if lag else "")),
+            ("set aside", f"{stats['set_aside']:,}, that could not be stored" if stats["set_aside"] else ""),
+            (
+                "searches",
+                f"p50 {stats['search_ms_p50']:g} ms, p95 {stats['search_ms_p95']:g} ms"
+                if stats["searches"]
+                else "none",
+            ),
+            ("probes", gaps(stats["gaps"]) if stats["gaps"] else ""),
+        ]
+    )
+
+
+def gaps(found: Mapping[str, Any]) -> str:
+    """An estimate of what gets lost (`core/recall/gaps.as_json`), in one sentence."""
+    write, retrieval = (
+        f"{100 * found[f'{gap}_gap']:.0f} ±{100 * found[f'{gap}_error']:.0f}" for gap in ("write", "retrieval")
+    )
+    more = {"write": "more in writing", "retrieval": "more in recall"}.get(found["verdict"], "alike")
+    return f"of {found['probes']} answers {write} % got lost in writing, {retrieval} % in recall: {more}"
+
+
+def _model_use(used: Mapping[str, Any]) -> str:
+    failed = f", {used['failures']:,} failed" if used["failures"] else ""
+    tokens = used["prompt_tokens"] + used["completion_tokens"]
+    price = f", ${used['dollars']:.4f}" if used["dollars"] else ""
+    return f"{used['calls']:,} calls{failed}, {tokens:,} tokens{price} on {used['day']}"
+
+
+def _switch(off: Mapping[str, Any]) -> str:
+    reason = f": {off['reason']}" if off["reason"] else ""
+    return f"memory of {off['tenant'] or 'everybody'}, since {_when(off['at'])}{reason}"
+
+
+def would_go(counts: Mapping[str, int]) -> Iterable[tuple[str, str]]:
+    """The counts of an erasure, as rows for `fields`."""
+    for name, count in counts.items():
+        yield name.replace("_", " "), f"{count:,}"
+
+
+def found(recalled: Recalled, behind: Recalled | None = None) -> Iterable[RenderableType]:
+    """The results of a search, best first; `behind`: those that a request would not have received."""
+    yield fields(
+        [
+            ("gate", f"{'open' if recalled.admitted else 'shut'}: {recalled.reason}"),
+            ("model", "missing: searched by words alone" if recalled.lexical_only else ""),
+            ("took", f"{recalled.elapsed_ms:.1f} ms"),
+            ("behind it", "what follows; a request would not have received it" if behind and behind.candidates else ""),
+        ]
+    )
+    recalled = behind or recalled
+    if recalled.candidates:
+        table = Table("", "worth", *_signals(c.signals for c in recalled.candidates), "when", "where", "text")
+        for place, candidate in enumerate(recalled.candidates, start=1):
+            table.add_row(str(place), *_scores(candidate, recalled), *_source(candidate))
+        yield table
+
+
+def _scores(candidate: Candidate, recalled: Recalled) -> list[str]:
+    names = _signals(c.signals for c in recalled.candidates)
+    return [f"{candidate.probability:.3f}", *(_signal(candidate.signals.get(name)) for name in names)]
+
+
+def _source(candidate: Candidate) -> list[RenderableType]:
+    memory = candidate.memory
+    return [
+        _when(memory.created_at),
+        safe(f"{memory.conversation} {memory.position} {memory.role}"),
+        excerpt(memory.text),
+    ]
+
+
+def _when(at: float) -> str:
+    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def _candidate_table(candidates: Iterable[Mapping[str, Any]], texts: Mapping[int, str]) -> Table:
+    candidates = list(candidates)
+    names = _signals(candidate["signals"] for candidate in candidates)
+    table = Table("", "score", *names, "verdict", "text")
+    for place, candidate in enumerate(candidates, start=1):
+        text = texts.get(candidate["occurrence"])
+        table.add_row(
+            str(place),
+            f"{candidate['score']:.4f}",
+            *(_signal(candidate["signals"].get(name)) for name in names),
+            safe("packed" if candidate["packed"] else f"cut: {candidate['why']}"),
+            Text("(forgotten)", style="dim") if text is None else excerpt(text),
+        )
+    return table
+
+
+def _signals(each: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The names of all signals, in order of appearance."""
+    return list(dict.fromkeys(name for signals in each for name in signals))
+
+
+def _signal(rank_and_score: Any) -> str:
+    """`3 (0.61)`: third by this signal; empty if the signal does not list the memory."""
+    if rank_and_score is None or not rank_and_score[0]:
+        return ""
+    rank, score = rank_and_score
+    return f"{rank} ({score:.2f})"
+
+
+def _quoted(text: str) -> str:
+    line = " ".join(text.split())
+    return f"“{line if len(line) <= EXCERPT_CHARS else line[: EXCERPT_CHARS - 1] + '…'}”" if line else ""
+
+
+def _written_out(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,93 @@
+"""
+The dispatcher: sends a request to its upstream, as it is or through LiteLLM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Self
+from urllib.parse import unquote
+
+from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.domain import RawHeaders
+from palimpsest.errors import NotServed
+from palimpsest.ports import Body, Tracer, UpstreamAnswer
+from palimpsest.settings.policy import UpstreamPolicy
+from palimpsest.tracing import NO_TRACER
+from palimpsest.upstream.listing import LIST_PATH, ModelList, entry_of
+from palimpsest.upstream.passthrough import Passthrough
+from palimpsest.upstream.routing import choose
+from palimpsest.upstream.traced import ask_traced
+from palimpsest.upstream.via_litellm import Apart, ViaLitellm
+from palimpsest.wire.refusal import speaks_anthropic
+
+
+class Upstreams:
+    """All upstreams of a proxy; implements `Sender`. An async context manager."""
+
+    def __init__(
+        self,
+        upstreams: Sequence[UpstreamPolicy],
+        environment: Mapping[str, str],
+        keyring: ProxyKeys | None = None,
+        apart: Apart | None = None,
+        tracer: Tracer = NO_TRACER,
+    ) -> None:
+        """
+        Args:
+            upstreams: their names differ.
+            environment: holds the keys of those with `auth: held`.
+            keyring: the keys that clients present to us; they are never forwarded.
+            apart: where LiteLLM runs, shared with the upstreams of other policies; None: where it has to.
+        """
+        self._upstreams = tuple(upstreams)
+        self._passthrough = Passthrough([u for u in upstreams if not u.litellm], environment, keyring)
+        self._litellm = ViaLitellm([u for u in upstreams if u.litellm], environment, keyring, apart)
+        self._models = ModelList(upstreams)
+        self._opened = AsyncExitStack()
+        self._tracer = tracer
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as opened:
+            await opened.enter_async_context(self._passthrough)
+            await opened.enter_async_context(self._litellm)
+            self._opened = opened.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._opened.aclose()
+
+    async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> UpstreamAnswer:
+        """See `Sender`."""
+        path = target.partition("?")[0]
+        is_anthropic = speaks_anthropic(path, headers)
+        is_listing = method == "GET" and path.startswith(LIST_PATH) and self._models.merges(is_anthropic)
+        if is_listing and path == LIST_PATH:
+            return await self._models.answer(
+                is_anthropic,
+                headers,
+                lambda upstream, asking: self._passthrough.send(upstream, method, target, asking, body),
+            )
+        if is_listing:
+            model = unquote(path[len(LIST_PATH) :].strip("/"))
+        upstream = choose(self._upstreams, model, is_anthropic=is_anthropic)
+        if upstream is None:
+            raise NotServed(
+                f"no upstream serves {model or path!r}; the proxy's upstreams.models and upstreams.wire say "
+                "which are served"
+            )
+        if upstream.litellm and is_listing:
+            return entry_of(model)
+
+        def ask(headers: RawHeaders) -> Awaitable[UpstreamAnswer]:
+            if upstream.litellm:
+                return self._litellm.send(upstream, method, path, headers, body)
+            return self._passthrough.send(upstream, method, target, headers, body)
+
+        if not self._tracer.is_on:
+            return await ask(headers)
+        return await ask_traced(self._tracer, upstream, method, path, headers, body, ask)

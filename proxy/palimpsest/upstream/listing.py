@@ -1,0 +1,129 @@
+"""
+The list of models: the lists of all upstreams in one, each model as the upstream has it that serves it.
+
+Entries and list carry the fields of OpenAI's form and of Anthropic's, so that the SDKs of both read them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import orjson
+import structlog
+
+from palimpsest.domain import Json, RawHeaders
+from palimpsest.errors import UpstreamUnreachable
+from palimpsest.ports import UpstreamAnswer
+from palimpsest.settings.policy import UpstreamPolicy
+from palimpsest.upstream.routing import choose, serving
+from palimpsest.upstream.static_answer import StaticAnswer
+
+LIST_PATH = "/v1/models"
+PATIENCE_SECONDS = 10.0  # a picker of models waits for this list, and one slow upstream must not keep the others' away
+OK = 200
+OWNER = "palimpsest"
+NO_DATE = "1970-01-01T00:00:00Z"  # Anthropic's own word for a model whose date is not known
+
+# The upstreams' lists are read here, and compared with none that the client has: it gets no answer of theirs.
+_NOT_ASKED = frozenset({b"accept-encoding", b"if-none-match", b"if-modified-since", b"range"})
+_PATTERN = re.compile(r"[*?\[]")
+
+Ask = Callable[[UpstreamPolicy, RawHeaders], Awaitable[UpstreamAnswer]]
+
+log = structlog.get_logger()
+
+
+class ModelList:
+    """The list at `/v1/models`, and the upstream of each model in it."""
+
+    def __init__(self, upstreams: Sequence[UpstreamPolicy]) -> None:
+        self._upstreams = tuple(upstreams)
+
+    def merges(self, is_anthropic: bool) -> bool:
+        """Whether several upstreams have to be asked."""
+        those = serving(self._upstreams, is_anthropic)
+        return len(those) > 1 or any(upstream.litellm for upstream in those)
+
+    async def answer(self, is_anthropic: bool, headers: RawHeaders, ask: Ask) -> UpstreamAnswer:
+        """
+        All lists in one. Upstreams that fail are left out; if all fail, the first one's answer is returned.
+
+        Args:
+            headers: the client's.
+            ask: requests the list of one pass-through upstream.
+
+        Raises:
+            UpstreamUnreachable: nobody gave any, and the first did not even answer.
+        """
+        those = serving(self._upstreams, is_anthropic)
+        plain = [header for header in headers if header[0] not in _NOT_ASKED]
+        told = await asyncio.gather(*(_told(ask, upstream, plain) for upstream in those))
+        found: dict[str, Json] = {}
+        for upstream, said in zip(those, told, strict=True):
+            for entry in [*(said if isinstance(said, list) else ()), *_named(upstream)]:
+                if choose(self._upstreams, entry["id"], is_anthropic=is_anthropic) is upstream:
+                    found.setdefault(entry["id"], entry)
+        failure = next((said for said in told if not isinstance(said, list)), None)
+        if failure is None or found:
+            return StaticAnswer(OK, _list(list(found.values())))
+        if isinstance(failure, UpstreamUnreachable):
+            raise failure
+        return failure
+
+
+def entry_of(model: str) -> StaticAnswer:
+    """The entry at `GET /v1/models/{model}` of a model of which only the name is known."""
+    return StaticAnswer(OK, orjson.dumps(_entry({"id": model})))
+
+
+async def _told(
+    ask: Ask, upstream: UpstreamPolicy, headers: RawHeaders
+) -> list[Json] | StaticAnswer | UpstreamUnreachable:
+    """The entries of one upstream, or its failure."""
+    if upstream.litellm:
+        return []
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS), aclosing(await ask(upstream, headers)) as answer:
+            body = b"".join([data async for data in answer])
+    except (UpstreamUnreachable, TimeoutError) as cause:
+        slow = f"listing the models of upstream {upstream.name!r}: no answer within {PATIENCE_SECONDS:.0f} s"
+        failure = UpstreamUnreachable(slow, timed_out=True) if isinstance(cause, TimeoutError) else cause
+        log.warning("models left out of the list", upstream=upstream.name, reason=str(failure))
+        return failure
+    entries = _entries(body)
+    if answer.status == OK and entries is not None:
+        return entries
+    log.warning("models left out of the list", upstream=upstream.name, status=answer.status)
+    return StaticAnswer(answer.status, body, [h for h in answer.headers if h[0].lower() != b"content-length"])
+
+
+def _entries(body: bytes) -> list[Json] | None:
+    """The entries of a list in either API's format; None: it is not a list."""
+    try:
+        told = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    data: Any = told.get("data") if isinstance(told, dict) else None
+    if not isinstance(data, list):
+        return None
+    return [_entry(one) for one in data if isinstance(one, dict) and isinstance(one.get("id"), str)]
+
+
+def _named(upstream: UpstreamPolicy) -> Iterable[Json]:
+    """The models that the policy names without patterns."""
+    return (_entry({"id": name}) for name in upstream.models if not _PATTERN.search(name))
+
+
+def _entry(one: Json) -> Json:
+    openai = {"object": "model", "created": 0, "owned_by": OWNER}
+    anthropic = {"type": "model", "display_name": one["id"], "created_at": NO_DATE}
+    return openai | anthropic | one
+
+
+def _list(data: list[Json]) -> bytes:
+    edges = {"first_id": data[0]["id"] if data else None, "last_id": data[-1]["id"] if data else None}
+    return orjson.dumps({"object": "list", "data": data, "has_more": False, **edges})

@@ -1,0 +1,284 @@
+"""
+LiteLLM as an upstream, for providers that do not speak the client's API.
+
+The only file that imports litellm, and only where an upstream names one of its models: at the start, as that takes
+seconds. It runs apart from everything else, asks nobody but the provider, keeps no record and writes no line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import structlog
+
+from palimpsest.core.caller.credentials import forwarded
+from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.domain import Json, RawHeaders
+from palimpsest.errors import NotServed, WireError
+from palimpsest.logs import silence
+from palimpsest.ports import Body, UpstreamAnswer
+from palimpsest.settings.policy import UpstreamPolicy
+from palimpsest.upstream.failures import is_broken, refused, summary, unreachable
+from palimpsest.upstream.litellm_bridge import (
+    CHAT_FIELDS,
+    HINTS,
+    MESSAGES_FIELDS,
+    RESPONSES_FIELDS,
+    Bridge,
+    Frames,
+    ask_chat,
+    ask_messages,
+    ask_responses,
+    responses_broken,
+)
+from palimpsest.upstream.litellm_router import filled, patience, router
+from palimpsest.upstream.loop_thread import LoopThread
+from palimpsest.upstream.static_answer import JSON, StaticAnswer
+from palimpsest.wire.encoding import decoded
+from palimpsest.wire.json_body import read_object
+from palimpsest.wire.refusal import Refusal, refusal_of
+
+OFFLINE = (  # what LiteLLM would fetch from the network when it is imported or first used
+    *("LITELLM_LOCAL_MODEL_COST_MAP", "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "LITELLM_LOCAL_BLOG_POSTS"),
+    *("LITELLM_LOCAL_POLICY_TEMPLATES", "LITELLM_LOCAL_AUTOROUTER_PRESETS"),
+)
+LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")  # their lines quote what passes
+HELD = ("previous_response_id", "conversation")  # fields of Responses that stand for what is not sent
+BODY_BYTES = 256 * 1024 * 1024  # of a compressed request, once it is not
+STREAM = ((b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache"))
+
+log = structlog.get_logger()
+
+
+class LitellmAnswer:
+    """A streamed `UpstreamAnswer`, begun after its first event, so that a provider's refusal still has its status."""
+
+    def __init__(self, first: bytes, rest: Frames, upstream: UpstreamPolicy, bridge: Bridge, apart: LoopThread) -> None:
+        """
+        Args:
+            rest: lives on the thread of `apart`.
+        """
+        self.status = 200
+        self.headers: RawHeaders = STREAM
+        self._first, self._rest = first, rest
+        self._upstream, self._bridge, self._apart = upstream, bridge, apart
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._first
+        try:
+            while (event := await _step(self._apart, self._rest, self._upstream)) is not None:
+                yield event
+        except Exception as failure:  # whatever the provider's library raises
+            broken = unreachable(self._upstream, failure)
+            if event := self._bridge.broken(str(broken)):
+                yield event
+            raise broken from failure
+
+    async def aclose(self) -> None:
+        await self._apart.close(self._rest)
+
+
+class Apart:
+    """LiteLLM on a thread of its own, imported when it is first needed. Await `close` in the end."""
+
+    def __init__(self) -> None:
+        self.thread = LoopThread("litellm")
+        self._library: Library | None = None
+        self._opening = asyncio.Lock()
+        self._opened = AsyncExitStack()
+
+    async def open(self) -> Library:
+        """Start the thread and import the library, unless that is done."""
+        async with self._opening:
+            if self._library is None:
+                async with AsyncExitStack() as opened:
+                    await opened.enter_async_context(self.thread)
+                    self._library = await self.thread.run(_import())
+                    self._opened = opened.pop_all()
+            return self._library
+
+    async def close(self) -> None:
+        """End the library's connections, which all of its users share, and the thread."""
+        if self._library is not None:
+            await self.thread.run(self._library.litellm.close_litellm_async_clients())
+        await self._opened.aclose()
+
+
+class ViaLitellm:
+    """All LiteLLM upstreams, each with a router of LiteLLM's. An async context manager."""
+
+    def __init__(
+        self,
+        upstreams: Iterable[UpstreamPolicy],
+        environment: Mapping[str, str],
+        keyring: ProxyKeys | None = None,
+        apart: Apart | None = None,
+    ) -> None:
+        """
+        Args:
+            upstreams: those with `litellm`; their names differ.
+            environment: holds the keys and secrets that they name.
+            keyring: the keys that clients present to us; they are never forwarded.
+            apart: shared with others, and closed by its owner; None: one of its own.
+        """
+        self._upstreams = tuple(upstreams)
+        self._environment = environment
+        self._keyring = keyring or ProxyKeys({})
+        self._library = apart or Apart()
+        self._is_shared = apart is not None
+        self._apart = self._library.thread
+        self._litellm: Any = None
+        self._routers: dict[str, Any] = {}
+        self._timeouts: dict[str, Any] = {}
+        self._bridges: dict[str, Bridge] = {}
+
+    async def __aenter__(self) -> Self:
+        if self._upstreams:
+            try:
+                library = await self._library.open()
+                await self._apart.run(self._open(library))
+            except BaseException:
+                await self.__aexit__(None, None, None)
+                raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._is_shared:
+            await self._library.close()
+
+    async def send(
+        self, upstream: UpstreamPolicy, method: str, path: str, headers: RawHeaders, body: Body
+    ) -> UpstreamAnswer:
+        """
+        Ask a model.
+
+        Args:
+            path: without its query.
+
+        Raises:
+            NotServed: LiteLLM does not serve the path or the model.
+            UpstreamUnreachable: no answer.
+        """
+        bridge = self._bridges.get(path[path.find("/v1/") :]) if method == "POST" else None
+        if bridge is None:
+            raise NotServed(
+                f"upstream {upstream.name!r} is a LiteLLM model: it serves POST {', '.join(self._bridges)}; "
+                f"it does not serve {method} {path}"
+            )
+        refusal = functools.partial(_refusal, refusal_of(path, headers))
+        try:
+            whole = body if isinstance(body, bytes) else b"".join([data async for data in body])
+            raw = await self._apart.run(_read(whole, headers))
+        except WireError as unread:
+            return refusal(400, "invalid_request_error", str(unread))
+        if not isinstance(raw.get(bridge.said), list | str):
+            return refusal(400, "invalid_request_error", f"{bridge.said} is missing or not a list")
+        access: Json = {"model": filled(upstream, raw.get("model"))}
+        if upstream.name in self._timeouts:
+            access["timeout"] = self._timeouts[upstream.name]
+        if upstream.auth == "forward":
+            access["api_key"] = self._credential(headers)
+            if not access["api_key"]:  # else LiteLLM would look for one of ours
+                text = f"upstream {upstream.name!r} takes the client's own key: send it"
+                return refusal(401, "invalid_api_key", text)
+        asked = {name: value for name, value in raw.items() if name in bridge.fields}
+        if bridge.said == "input" and not self._holds(access["model"], raw):
+            text = f"{upstream.litellm} keeps no history behind an id: send all of it in input, without {HELD}"
+            return refusal(400, "previous_response_not_found", text)
+        try:
+            async with asyncio.timeout(patience(upstream)):
+                result = await self._apart.run(self._ask(bridge, upstream, asked | access))
+            if isinstance(result, bytes):
+                return StaticAnswer(200, result)
+            first = await _step(self._apart, result, upstream)
+            return LitellmAnswer(first or b"", result, upstream, bridge, self._apart)
+        except Exception as failure:  # LiteLLM raises whatever its providers' libraries raise
+            if (no := refused(failure)) is not None:
+                return refusal(no.status, no.code, no.text, no.headers)
+            if is_broken(failure):
+                raise unreachable(upstream, failure) from failure
+            log.warning("LiteLLM failed", upstream=upstream.name, exc_info=failure)
+            return refusal(500, "upstream_error", f"LiteLLM failed to ask {upstream.litellm}: {summary(failure)}")
+
+    async def _open(self, library: Library) -> None:
+        self._litellm = library.litellm
+        self._timeouts = {
+            u.name: library.timeout(u.silence_timeout_seconds, connect=u.connect_timeout_seconds)
+            for u in self._upstreams
+            if "timeout" not in u.settings
+        }
+        self._routers = {u.name: router(library.litellm, u, self._environment) for u in self._upstreams}
+        self._bridges = {
+            "/v1/chat/completions": Bridge("messages", CHAT_FIELDS, ask_chat),
+            "/v1/responses": Bridge("input", RESPONSES_FIELDS, ask_responses, responses_broken),
+            "/v1/messages": Bridge(
+                "messages", MESSAGES_FIELDS, functools.partial(ask_messages, library.adapter, self._supported)
+            ),
+        }
+
+    async def _ask(self, bridge: Bridge, upstream: UpstreamPolicy, asked: Json) -> bytes | Frames:
+        return await bridge.ask(self._routers[upstream.name], self._supported(asked))
+
+    def _supported(self, asked: Json) -> Json:
+        """The parameters without those that the provider does not support."""
+        supported = self._litellm.get_supported_openai_params(asked["model"]) or ()
+        return {name: value for name, value in asked.items() if name not in HINTS or name in supported}
+
+    def _holds(self, model: str, raw: Json) -> bool:
+        """Whether the provider can know the history behind an id: only one with a Responses API of its own does."""
+        if not any(raw.get(name) for name in HELD):
+            return True
+        _, provider, *_ = self._litellm.get_llm_provider(model)
+        manager = self._litellm.utils.ProviderConfigManager
+        kind = self._litellm.LlmProviders(provider)
+        native = manager.get_provider_responses_api_config(provider=kind, model=model.partition("/")[2])
+        return native is not None and not raw.get("conversation")  # this LiteLLM does not know
+
+    def _credential(self, headers: RawHeaders) -> str:
+        own = (secret for secret in forwarded(headers) if not self._keyring.is_ours(secret))
+        return next(own, b"").decode("latin-1")
+
+
+class Library(NamedTuple):
+    """The parts of LiteLLM that are used."""
+
+    litellm: Any
+    adapter: Any  # Messages to chat completions, and back
+    timeout: Any  # of httpx
+
+
+async def _import() -> Library:
+    """LiteLLM, imported without output or network access."""
+    os.environ.update(dict.fromkeys(OFFLINE, "True"))
+    import httpx
+    import litellm
+    from litellm.llms.anthropic.pass_through.adapters.transformation import AnthropicAdapter
+
+    litellm.suppress_debug_info = True  # else it prints hints
+    litellm.expose_router_debug_in_errors = False  # clients know nothing of its routers
+    litellm.telemetry = False
+    silence(*LOGGERS)
+    return Library(litellm, AnthropicAdapter(), httpx.Timeout)
+
+
+def _refusal(shape: Refusal, status: int, code: str, text: str, headers: RawHeaders = ()) -> UpstreamAnswer:
+    return StaticAnswer(status, shape(status, code, text), [(b"content-type", JSON), *headers])
+
+
+async def _step(apart: LoopThread, events: Frames, upstream: UpstreamPolicy) -> bytes | None:
+    """The next event within a time limit: some of LiteLLM's providers have none for streams."""
+    async with asyncio.timeout(None if "timeout" in upstream.settings else upstream.silence_timeout_seconds):
+        return await apart.step(events)
+
+
+async def _read(body: bytes, headers: RawHeaders) -> Json:
+    encoding = next((value for name, value in headers if name == b"content-encoding"), b"").decode("latin-1")
+    return read_object(decoded(body, encoding, BODY_BYTES) if encoding else body)

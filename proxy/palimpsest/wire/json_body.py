@@ -1,0 +1,53 @@
+"""
+The JSON body of a request, before any API's format is read in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from palimpsest.domain import Json
+from palimpsest.errors import WireError
+from palimpsest.wire.message import text_of
+
+MAX_BODY_BYTES = 32 * 1024 * 1024  # a larger request passes without memory: reading it takes too long
+
+
+def read_object(body: bytes) -> Json:
+    """
+    The JSON object that a body is.
+
+    Raises:
+        WireError: it is something else.
+    """
+    try:
+        raw = orjson.loads(body)
+    except orjson.JSONDecodeError as cause:
+        raise WireError(f"reading the request body: {cause}") from cause
+    if not isinstance(raw, dict):
+        raise WireError("reading the request body: not a JSON object")
+    return raw
+
+
+def model_of(body: bytes) -> str:
+    """The model that a body names, "" where it names none."""
+    try:
+        return text_of(read_object(body).get("model"))
+    except WireError:
+        return ""
+
+
+def object_in(payload: bytes) -> Json:
+    """The JSON object that a piece of an answer is; an empty one where it is something else."""
+    try:
+        heard = orjson.loads(payload)
+    except orjson.JSONDecodeError:
+        return {}
+    return heard if isinstance(heard, dict) else {}
+
+
+def positive(value: Any) -> int | None:
+    """A limit that the client sets, None where it sets none that makes sense."""
+    return value if type(value) is int and value > 0 else None

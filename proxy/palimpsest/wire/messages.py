@@ -1,0 +1,137 @@
+"""
+The wire of Anthropic's Messages API: parse, render, reply.
+
+Lossless as the chat wire is. The other wires give each tool result a message of its own: here they are parts of a
+user's, and are read apart, so that one conversation has the same roles and fingerprints on every wire. What is added
+stands behind what its message says, and so behind every mark that the client set for the provider's cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from palimpsest.domain import Chat, Completion, Insertion, Json, Message
+from palimpsest.errors import WireError
+from palimpsest.wire.json_body import positive, read_object
+from palimpsest.wire.layout import OUTSIDE, Known
+from palimpsest.wire.message import compacted, is_aside, objects, read_message, text_of
+from palimpsest.wire.messages_stream import of_body, of_events
+from palimpsest.wire.splice import Form, add
+
+FORM = Form(listed="messages", text_part="text", in_front=False, instructions="system")
+LISTED, FOLDS = FORM.listed, False
+
+
+def parse(body: bytes, known: Known | None = None) -> Chat:
+    """
+    Read a request.
+
+    Raises:
+        WireError: the body is no Messages request that we understand; pass it on untouched.
+    """
+    raw = known.raw if known else read_object(body)
+    listed, thread = raw.get("messages"), raw.get("thread")
+    thread = thread if isinstance(thread, dict) else {}
+    held = thread.get("type") == "continue"
+    if not known and (not isinstance(listed, list) or not (listed or held)):
+        raise WireError("reading the request body: no list of messages")
+    start = known.elements if known else 0
+    further: Sequence[Any] = known.further if known else listed or ()
+    first = _first_read(further, start)
+    goes_on = known is not None and not first
+    outside: Sequence[Message] = ()
+    if raw.get("system") and not (known and goes_on and known.is_outside_known):
+        outside = (read_message({"role": "system", "content": raw["system"]}),)
+    placed: list[tuple[int, Message]] = []
+    for place, said in enumerate(further[first - start :] if first else further, first or start):
+        read = (known.apart.get(id(said)) if known else None) or map(read_message, _apart(said))
+        placed += [(place, message) for message in read]
+    new, places, beside = [message for _, message in placed], [place for place, _ in placed], [OUTSIDE] * len(outside)
+    return Chat(
+        messages=known.messages(outside, new) if known and goes_on else (*outside, *new),
+        model=text_of(raw.get("model")),
+        body=body,
+        raw=raw,
+        tool_names=tuple(name for tool in objects(raw.get("tools")) if (name := text_of(tool.get("name")))),
+        stream=raw.get("stream") is True,
+        max_reply_tokens=positive(raw.get("max_tokens")),
+        places=known.places(beside, places) if known and goes_on else (*beside, *places),
+        held=held,
+        follows=text_of(thread.get("previous_message_id")),
+        compacts=isinstance(raw.get("compaction"), dict),
+        layout=known.layout if known else None,
+    )
+
+
+def render(chat: Chat, insertions: Sequence[Insertion]) -> bytes:
+    """See `palimpsest.ports.Wire`."""
+    return add(chat, insertions, FORM)
+
+
+def reply(payloads: Sequence[bytes], streamed: bool) -> Completion:
+    """
+    Read what was heard of an answer; never raises.
+
+    Args:
+        payloads: of server-sent events when `streamed`, else the pieces of one JSON body.
+
+    Returns:
+        The message as far as it was heard; all tokens of the prompt, those of the provider's cache included.
+    """
+    try:
+        raw, prompt_tokens, id = of_events(payloads) if streamed else of_body(b"".join(payloads))
+    except RecursionError:  # somebody nests objects by the hundred
+        return Completion()
+    try:
+        return Completion(read_message(raw) if raw else None, prompt_tokens, id)
+    except WireError:
+        return Completion(None, prompt_tokens, id)
+
+
+def _first_read(further: Sequence[Any], start: int = 0) -> int:
+    """
+    The provider reads nothing that stands before what it has compacted itself; 0 where it has compacted nothing.
+
+    Args:
+        further: elements of the list from `start` on; nothing is looked for in front of it.
+    """
+    for at in range(len(further) - 1, -1, -1):
+        said = further[at]
+        if start + at and isinstance(said, dict) and any(map(compacted, objects(said.get("content")))):
+            return start + at
+    return 0
+
+
+def _apart(native: Any) -> Iterator[Any]:
+    """One message of the body, as the other wires would have it: each tool result, what the client adds, the rest."""
+    parts = native.get("content") if isinstance(native, dict) and native.get("role") == "user" else None
+    results: list[Any] = []
+    asides: list[Any] = []
+    said: list[Any] = []
+    for part in parts if isinstance(parts, list) else ():
+        (results if _is(part, "tool_result") else asides if _is_aside(part) else said).append(part)
+    if not results:
+        yield native
+        return
+    is_said = any(_is(part, "text") for part in said)
+    for result in results[:-1]:
+        yield _message("tool", [result])
+    yield _message("tool", [results[-1], *([] if is_said else said)])  # images alone belong to the results
+    if asides:
+        yield _message("system", asides)
+    if is_said:
+        yield _message("user", said)
+
+
+def _message(role: str, parts: Sequence[Any]) -> Json:
+    return {"role": role, "content": list(parts)}
+
+
+def _is(part: Any, kind: str) -> bool:
+    return isinstance(part, dict) and part.get("type") == kind
+
+
+def _is_aside(part: Any) -> bool:
+    """Beside tool results people type, and clients put reminders of theirs between tags: those say nothing new."""
+    return _is(part, "text") and is_aside(text_of(part.get("text")))

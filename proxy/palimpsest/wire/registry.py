@@ -1,0 +1,26 @@
+"""
+The registry of wires: the paths on which memory acts, each with its format. All others pass.
+"""
+
+from __future__ import annotations
+
+from palimpsest.ports import Wire
+from palimpsest.wire import chat, compaction, messages, responses
+
+WIRES: dict[str, Wire] = {
+    "/v1/chat/completions": chat,
+    "/v1/messages": messages,
+    "/v1/responses": responses,
+    "/v1/responses/compact": compaction,
+}
+
+
+def wire_of(method: str, path: str) -> Wire | None:
+    """
+    How to read a request; None: memory has nothing to do with it.
+
+    Args:
+        path: without its query. A prefix in front of `/v1/` is the client's own affair.
+    """
+    start = path.find("/v1/")
+    return WIRES.get(path[start:]) if method == "POST" and start >= 0 else None

@@ -1,0 +1,171 @@
+"""
+The wire of the Responses API: parse, render, reply.
+
+Lossless as `chat` is: the bytes are kept, and text is spliced into those very bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from palimpsest.domain import Chat, Completion, Growing, Insertion, Json, Message
+from palimpsest.errors import WireError
+from palimpsest.wire.json_body import object_in, positive, read_object
+from palimpsest.wire.layout import OUTSIDE, Known
+from palimpsest.wire.message import objects, parts_by_id, read_message, text_of
+from palimpsest.wire.responses_items import answer_of, is_trigger, messages_of
+from palimpsest.wire.splice import Form, add
+
+FORM = Form(listed="input", text_part="input_text")
+LISTED, FOLDS = FORM.listed, True
+
+
+def parse(body: bytes, known: Known | None = None) -> Chat:
+    """
+    Read a request.
+
+    Raises:
+        WireError: the body is no request that we understand; pass it on untouched.
+    """
+    raw = known.raw if known else read_object(body)
+    listed = raw.get("input")
+    outside = () if known and known.is_outside_known else tuple(_instructions(raw))
+    start = known.elements if known else 0
+    placed = messages_of([*known.further] if known else [] if listed is None else listed)
+    new, places, beside = [message for _, message in placed], [start + at for at, _ in placed], [OUTSIDE] * len(outside)
+    follows, conversation = text_of(raw.get("previous_response_id")), raw.get("conversation")
+    return Chat(
+        messages=known.messages(outside, new) if known else (*outside, *new),
+        places=known.places(beside, places) if known else (*beside, *places),
+        model=text_of(raw.get("model")),
+        body=body,
+        raw=raw,
+        user=text_of(raw.get("user")),
+        tool_names=tuple(_tool_names(raw.get("tools"))),
+        stream=raw.get("stream") is True,
+        max_reply_tokens=positive(raw.get("max_output_tokens")),
+        held=bool(follows or conversation),
+        follows=follows,
+        compacts=isinstance(listed, list | Growing) and bool(listed) and is_trigger(listed[-1]),
+        layout=known.layout if known else None,
+    )
+
+
+def render(chat: Chat, insertions: Sequence[Insertion]) -> bytes:
+    """See `palimpsest.ports.Wire`."""
+    return add(chat, insertions, FORM)
+
+
+def reply(payloads: Sequence[bytes], streamed: bool) -> Completion:
+    """
+    Read what was heard of an answer; never raises.
+
+    Args:
+        payloads: of server-sent events when `streamed`, else the pieces of one JSON body.
+
+    Returns:
+        What the model said as one message, as far as it was heard; `usage.input_tokens`; the answer's id.
+    """
+    heard = _Heard()
+    try:
+        for payload in payloads if streamed else [b"".join(payloads)]:
+            heard.take(object_in(payload), streamed)
+        message = answer_of(heard.output())
+        ids = tuple(parts_by_id(message)) if message and heard.is_stored else ()
+        return Completion(message, heard.prompt_tokens, heard.id, ids)
+    except (RecursionError, WireError):  # somebody nests objects by the hundred, or answers with something else
+        return Completion(None, heard.prompt_tokens, heard.id)
+
+
+def _instructions(raw: Json) -> Iterator[Message]:
+    """What a request says beside its items; only a text, or items as they stand in the input."""
+    told = raw.get("instructions")
+    if isinstance(told, str) and told:
+        yield read_message({"role": "system", "content": told})
+    elif isinstance(told, list):
+        for _, message in messages_of(told):
+            yield message
+
+
+def _tool_names(tools: Any) -> Iterator[str]:
+    """Names of functions, those in namespaces too; of the provider's own tools their type."""
+    for tool in objects(tools):
+        if (kind := text_of(tool.get("type"))) == "namespace":
+            yield from _tool_names(tool.get("tools"))
+        elif name := text_of(tool.get("name")) or kind:
+            yield name
+
+
+class _Heard:
+    """
+    An answer, put together from a body or from events as they come.
+
+    An item is there whole with its last event; of one that was cut off, what its pieces said.
+    """
+
+    def __init__(self) -> None:
+        self.id = ""
+        self.is_stored = True
+        self.prompt_tokens: int | None = None
+        self._whole: list[Any] = []
+        self._items: dict[int, Json] = {}  # by their index in the output
+        self._done: set[int] = set()
+        self._pieces: dict[int, dict[tuple[str, int], list[str]]] = {}  # of items: by kind of text, and part
+
+    def take(self, said: Json, is_event: bool) -> None:
+        """Take a whole body, or the next event."""
+        if not is_event:
+            return self._take_response(said)
+        if isinstance(response := said.get("response"), dict):
+            self._take_response(response)
+        index = said.get("output_index")
+        if type(index) is not int:
+            return None
+        kind, item = text_of(said.get("type")), said.get("item")
+        if isinstance(item, dict):
+            self._items[index] = item
+            if kind.endswith(".done"):
+                self._done.add(index)
+        elif kind.endswith(".delta") and isinstance(piece := said.get("delta"), str):
+            part = said.get("content_index")
+            name = (kind, part if type(part) is int else 0)
+            self._pieces.setdefault(index, {}).setdefault(name, []).append(piece)
+        return None
+
+    def output(self) -> list[Any]:
+        """The items, in their order."""
+        return self._whole or [self._item(index) for index in sorted(self._items)]
+
+    def _take_response(self, response: Json) -> None:
+        self.id = text_of(response.get("id")) or self.id
+        self.is_stored = response.get("store") is not False
+        if isinstance(output := response.get("output"), list):
+            self._whole = output
+        usage = response.get("usage")
+        if isinstance(usage, dict) and type(usage.get("input_tokens")) is int:
+            self.prompt_tokens = usage["input_tokens"]
+
+    def _item(self, index: int) -> Json:
+        item, pieces = self._items[index], self._pieces.get(index)
+        if index in self._done or not pieces:
+            return item
+        said = {name: "".join(texts) for name, texts in sorted(pieces.items())}
+        if item.get("type") == "message":
+            return item | {
+                "content": [_PARTS[kind] | {_FIELDS[kind]: text} for (kind, _), text in said.items() if kind in _PARTS]
+            }
+        return item | {_FIELDS[kind]: text for (kind, _), text in said.items() if kind in _FIELDS}
+
+
+_PARTS = {
+    "response.output_text.delta": {"type": "output_text"},
+    "response.refusal.delta": {"type": "refusal"},
+}
+_FIELDS = {
+    "response.output_text.delta": "text",
+    "response.refusal.delta": "refusal",
+    "response.function_call_arguments.delta": "arguments",
+    "response.custom_tool_call_input.delta": "input",
+    "response.mcp_call_arguments.delta": "arguments",
+}

@@ -1,0 +1,224 @@
+"""
+Text added to a JSON body without touching the rest of it, at places that its layout or a scan tells.
+
+Parsing and writing again would round numbers, drop repeated keys and change spaces and escapes; here every byte of the
+client's stays, and ours stand between them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+import orjson
+
+from palimpsest.domain import Chat, Insertion, Layout
+from palimpsest.domain.frozen import frozen
+from palimpsest.errors import WireError
+
+_scan = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).raw_decode  # numbers need no value here
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+Span = tuple[int, int]
+Edit = tuple[int, int, str]
+"""Characters `start` to `stop` give way to the text."""
+
+
+@frozen
+class Form:
+    """How one wire writes down what was said."""
+
+    listed: str  # the body's list of messages or items; a text alone stands for one user message
+    text_part: str  # type of a part that is a text of the user's
+    in_front: bool = True  # added text stands before what its message says; else behind it, as a part of its own
+    instructions: str = ""  # the body's own field for them, where no message may have the role `system`
+
+
+def add(chat: Chat, insertions: Sequence[Insertion], form: Form) -> bytes:
+    """
+    A request's body with text added to it; without insertions the client's very bytes.
+
+    Raises:
+        WireError: as `splice`; or a message that stands outside of the list should carry text.
+    """
+    if not insertions:
+        return chat.body
+    located = [_located(chat, one) for one in insertions]
+    if chat.layout is None or (form.instructions and any(one.role == "system" for one in located)):
+        return splice(chat.body, located, form)
+    return splice_at(chat.layout, located, form)
+
+
+def splice_at(layout: Layout, insertions: Sequence[Insertion], form: Form) -> bytes:
+    """
+    What `splice` makes of a body whose layout is known: only the messages that carry text are scanned.
+
+    Args:
+        insertions: none goes into a field beside the list.
+
+    Raises:
+        WireError: as `splice`.
+    """
+    starts, stops, run = layout.starts, layout.stops, memoryview(layout.body)[layout.first : layout.last]
+    edits: list[tuple[int, int, bytes]] = []
+    try:
+        for one in insertions:
+            if not 0 <= one.at < len(starts) + bool(one.role):
+                raise ValueError(f"there is no message {one.at}")
+            if one.role:
+                message = _dumps({"role": one.role, "content": one.text}).encode()
+                is_last = one.at == len(starts)
+                at = stops[-1] if is_last else starts[one.at]
+                edits.append((at, at, b"," + message if is_last else message + b","))
+        for index, together in _by_message(insertions):
+            first, stop = starts[index], stops[index]
+            text = str(run[first:stop], "utf-8")
+            edits.append((first, stop, _edited(text, _beside(text, 0, "content", together, form)).encode()))
+    except (ValueError, RecursionError, orjson.JSONEncodeError) as cause:
+        raise WireError(f"adding text to the request body: {cause}") from cause
+    whole, at = memoryview(layout.body), 0
+    pieces: list[bytes | memoryview] = []
+    for start, stop, new in sorted(edits, key=lambda edit: edit[:2]):
+        pieces += [whole[at : layout.first + start], new]
+        at = layout.first + stop
+    return b"".join([*pieces, whole[at:]])
+
+
+def splice(body: bytes, insertions: Sequence[Insertion], form: Form) -> bytes:
+    """
+    The body with the insertions made in its list, every other byte as it was.
+
+    Args:
+        body: a request that has been parsed before: JSON, with a list of messages.
+        insertions: `at` counts in that list.
+
+    Raises:
+        WireError: a key that matters is there twice, an index is not there, or the nesting is too deep to follow.
+    """
+    try:
+        text = body.decode()
+        start = _skip(text, 0)
+        listed = _one(_walk(text, start), form.listed)
+        if listed is None:
+            raise ValueError("there are no messages")
+        apart = [one for one in insertions if form.instructions and one.role == "system"]
+        beside = [one for one in insertions if one not in apart]
+        edits = list(_beside(text, start, form.instructions, apart, form)) if apart else []
+        if text[listed[0]] == '"':
+            edits.append(_into_text(text, listed, beside))
+        else:
+            edits += _edits(text, [span for _, span in _walk(text, listed[0])], beside, form)
+    except (ValueError, RecursionError, orjson.JSONEncodeError) as cause:
+        raise WireError(f"adding text to the request body: {cause}") from cause
+    return _edited(text, edits).encode()
+
+
+def _edited(text: str, edits: Iterable[Edit]) -> str:
+    pieces, at = [], 0
+    for start, stop, new in sorted(edits, key=lambda edit: edit[:2]):
+        pieces += [text[at:start], new]
+        at = stop
+    return "".join([*pieces, text[at:]])
+
+
+def _located(chat: Chat, insertion: Insertion) -> Insertion:
+    """The insertion with its place in the body's own list."""
+    if not chat.places:
+        return insertion
+    behind = insertion.at - len(chat.places)
+    place = chat.places[insertion.at] if behind < 0 else chat.places[-1] + 1 + behind
+    if place < 0 and not insertion.role:
+        raise WireError(f"adding text to the request body: message {insertion.at} stands outside of its list")
+    return replace(insertion, at=max(place, 0))
+
+
+def _into_text(text: str, listed: Span, insertions: Sequence[Insertion]) -> Edit:
+    """The only message is a text: it stays one unless a message of its own comes before it."""
+    start, stop = listed
+    said = "".join(_dumps(f"{one.text}\n\n")[1:-1] for one in insertions if not one.role)
+    whole = f'"{said}{text[start + 1 : stop]}'
+    own = [_dumps({"role": one.role, "content": one.text}) for one in insertions if one.role]
+    if own:
+        theirs = f'{{"role":"user","content":{whole}}}'
+        whole = f"[{','.join([*own, theirs])}]"
+    return start, stop, whole
+
+
+def _edits(text: str, spans: Sequence[Span], insertions: Sequence[Insertion], form: Form) -> Iterator[Edit]:
+    for insertion in insertions:
+        if not spans or not 0 <= insertion.at < len(spans) + bool(insertion.role):
+            raise ValueError(f"there is no message {insertion.at}")
+        if insertion.role:
+            message = _dumps({"role": insertion.role, "content": insertion.text})
+            if insertion.at < len(spans):
+                start = spans[insertion.at][0]
+                yield start, start, message + ","
+            else:
+                yield spans[-1][1], spans[-1][1], "," + message
+    for at, together in _by_message(insertions):
+        yield from _beside(text, spans[at][0], "content", together, form)
+
+
+def _by_message(insertions: Iterable[Insertion]) -> Iterator[tuple[int, Iterator[Insertion]]]:
+    """Those that go into a message, by its index."""
+    into = sorted((one for one in insertions if not one.role), key=lambda insertion: insertion.at)
+    return groupby(into, key=lambda insertion: insertion.at)
+
+
+def _beside(text: str, start: int, key: str, insertions: Iterable[Insertion], form: Form) -> Iterator[Edit]:
+    """Beside what the object at `start` says under a key, in the form that it has there."""
+    content = _one(_walk(text, start), key)
+    block = "\n\n".join(insertion.text for insertion in insertions)
+    part = _dumps({"type": form.text_part, "text": block})
+    if content is None:
+        yield start + 1, start + 1, f'"{key}":{_dumps(block)},'
+        return
+    first, stop = content
+    if text[first] == "[":
+        is_empty = text[_skip(text, first + 1)] == "]"
+        at = first + 1 if form.in_front else stop - 1
+        comma = "" if is_empty else ","
+        yield at, at, part + comma if form.in_front else comma + part
+    elif text[first] != '"':  # null
+        yield first, stop, _dumps(block)
+    elif form.in_front:
+        yield first + 1, first + 1, _dumps(block + "\n\n")[1:-1]
+    else:
+        opening = f'[{{"type":"{form.text_part}","text":'
+        yield first, first, opening
+        yield stop, stop, f"}},{part}]"
+
+
+def _one(members: Iterator[tuple[str, Span]], key: str) -> Span | None:
+    """Place of the member's value; readers disagree on which of two equal keys counts, so neither does."""
+    found = [span for name, span in members if name == key]
+    if len(found) > 1:
+        raise ValueError(f"the key {key!r} is there {len(found)} times")
+    return found[0] if found else None
+
+
+def _walk(text: str, at: int) -> Iterator[tuple[str, Span]]:
+    """Key ("" in a list) and place of each value of the object or list that starts at `at`."""
+    is_object = text[at] == "{"
+    at, key = _skip(text, at + 1), ""
+    while text[at] not in "]}":
+        if is_object:
+            key, stop = _scan(text, at)
+            at = _skip(text, _skip(text, stop) + 1)  # past the colon
+        stop = _scan(text, at)[1]
+        yield key, (at, stop)
+        at = _skip(text, stop)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+
+
+def _skip(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _dumps(value: object) -> str:
+    return orjson.dumps(value).decode()

@@ -1,0 +1,104 @@
+"""
+The storage format of a message: readable text, and as JSON what the text does not say.
+
+Lossless but for three things: credentials are redacted, inlined media and what only the provider can read stand as
+reference and hash, blocks of ours are taken out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from palimpsest.domain import Json, Message
+from palimpsest.wire.message import INLINED_FIELDS, TEXT_PARTS, inline_reference, readable, without_own_blocks
+from palimpsest.wire.values import changed, dumps
+
+Clean = Callable[[str], str]
+"""Takes credentials out of a text."""
+
+DRAWN, DRAWN_FIELD = "image_generation_call", "result"  # results of other calls are for people to read
+OPAQUE_FIELDS = ("encrypted_content", "signature")  # for the provider to read, large, and no use to anybody else
+NAMED_CHARS = 4096  # a longer text is no password
+ROLES = frozenset({"user", "assistant", "tool", "function", "system", "developer"})  # hold no credential
+REMEMBERED_NAMES = 4096  # of fields: messages have some thirty
+LIKE_A_SECRET = "YW5uOmExQjJjM0Q0ZTVGNg=="  # to find out whether a name alone makes a secret of a text
+_QUOTED = re.compile(r'["\\\n]')
+
+
+def to_stored(message: Message, clean: Clean) -> tuple[str, str]:
+    """
+    The two columns of a message.
+
+    Returns:
+        What it says and does (`digest.readable`), which offsets of passages count in; and its JSON. That has no
+        `content` where the text is exactly that, and stands in a list of one where the message never had any.
+    """
+    said = readable(message.text, message.calls)
+    text = clean(said).replace("\0", " ")  # SQLite's own functions end a text there
+    raw = without_own_blocks(message.raw)
+    content = raw.get("content")
+    if isinstance(content, str) and content == said and "\0" not in said:
+        rest = {key: value for key, value in raw.items() if key != "content"}
+        is_plain = len(rest) == 1 and message.role in ROLES
+        return text, dumps(rest if is_plain else cleaned(rest, clean))
+    if isinstance(content, list):
+        raw = {**raw, "content": [_without_media(part) for part in content]}
+    rest = cleaned(raw, clean)
+    return text, dumps(rest if "content" in rest else [rest])
+
+
+def from_stored(text: str, rest: str) -> Json:
+    """The JSON message that `to_stored` was given; equal as a value, its keys perhaps in another order."""
+    value = orjson.loads(rest)
+    if isinstance(value, list):
+        only: Json = value[0]
+        return only
+    message: Json = value
+    return message if "content" in message else {**message, "content": text}
+
+
+def cleaned(value: Any, clean: Clean) -> Any:
+    """A JSON value with every text in it cleaned, names of fields too."""
+
+    def text(said: str, name: str, _: Json) -> str:
+        found = clean(said)
+        if found == said and len(said) <= NAMED_CHARS and _names_secret(name, clean) and not _QUOTED.search(said):
+            return _cleaned_under(name, said, clean)
+        return found
+
+    return changed(value, text, lambda name: _name(name, clean))
+
+
+@lru_cache(REMEMBERED_NAMES)
+def _name(name: str, clean: Clean) -> str:
+    return clean(name)
+
+
+@lru_cache(REMEMBERED_NAMES)
+def _names_secret(name: str, clean: Clean) -> bool:
+    """Whether a text that says nothing by itself is a secret under this name."""
+    return _cleaned_under(name, LIKE_A_SECRET, clean) != LIKE_A_SECRET
+
+
+def _cleaned_under(name: str, said: str, clean: Clean) -> str:
+    before = f'"{name}": "'
+    found = clean(f'{before}{said}"')
+    return found[len(before) : -1] if found.startswith(before) and found.endswith('"') else said
+
+
+def _without_media(value: Any) -> Any:
+    """A content part with inlined data replaced by reference and hash."""
+
+    def text(said: str, name: str, owner: Json) -> str:
+        kind = str(owner.get("type"))
+        if kind in TEXT_PARTS:
+            return said
+        is_inlined = name in INLINED_FIELDS or name in OPAQUE_FIELDS or (kind == DRAWN and name == DRAWN_FIELD)
+        return inline_reference(said) if is_inlined or said[:5].lower() == "data:" else said
+
+    return changed(value, text)

@@ -1,0 +1,87 @@
+"""
+Whether an error says that a prompt is longer than the model takes, and the window that it names.
+
+Providers agree on no code and no status for it. The words here are those of `tests/refusals.py`, where each has
+its source. A wrong yes costs one more request that fails the same way; a wrong no fails a request that would have been
+answered without memory.
+"""
+
+from __future__ import annotations
+
+import re
+
+from palimpsest.domain import TooLong
+from palimpsest.wire.json_body import object_in
+
+STATUSES = frozenset({400, 413, 422, 429, 500, 502, 503})  # gateways turn the provider's own into one of theirs
+TOO_LARGE_STATUS = 413
+TEXT_BYTES = 64 * 1024  # errors take a kilobyte; one that quotes the request says why before or behind it, near either
+SMALLEST_WINDOW_TOKENS = 256  # what is less is no window: GPT-2's was 1,024
+
+_REFUSES = re.compile(
+    r"""
+      context_length_exceeded | ContextWindowExceeded | exceed_context_size | prompt_tokens_exceeded
+    | maximum\ (?:context|prompt|model|input)\ length
+    | (?:prompt|input|request|message|conversation)s?\ (?:is|are)\ too\ (?:long|large)
+    | prompt\ too\ long | too\ many\ (?:input\ )?tokens
+    | exceeds?\ (?:the\ |this\ |a\ )?(?:model'?s?\ )?(?:available\ |maximum\ |max\ )?context
+    | longer\ than\ the\ (?:model's|maximum)\ (?:context|model)\ length
+    | greater\ than\ the\ context\ length | context\ the\ overflows | with\ context\ length\ of\ only
+    | input\ token\ count.{0,40}\ exceeds | input\ tokens\ exceed | prompt\ token\ count.{0,40}\ exceeds
+    | too\ large\ for\ model
+    | `inputs`\ (?:tokens\ \+\ `max_new_tokens`\ )?must
+    | max_tokens\ must\ be\ at\ least\ 1,\ got\ -
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_NUMBER = r"(\d[\d,_]{2,12})"
+_WINDOWS = tuple(
+    re.compile(pattern.replace("#", _NUMBER), re.IGNORECASE)
+    for pattern in (
+        r"\bn_ctx\W{1,6}#",
+        r"maximum (?:context|prompt|model|input) length (?:is|of) #",
+        r"tokens > # maximum",
+        r"> #, decrease input length",
+        r"(?:model's|maximum) (?:context|model) length \(?(?:of )?#",
+        r"context length of only #",
+        r"tokens allowed \(#\)",
+        r"model with # maximum context",
+        r"context window of #",
+        r"(?:configured )?limit of #",
+        r"must have less than # tokens",
+        r"must be <= #",
+        r"context size \(# tokens",
+        r"\bLimit #, Requested",
+    )
+)
+
+
+def too_long(status: int, body: bytes) -> TooLong | None:
+    """
+    What an error answer says of the prompt's length; None: it is about something else.
+
+    Args:
+        body: decoded, or its first `TEXT_BYTES`.
+    """
+    if status not in STATUSES:
+        return None
+    told = _told(body)
+    if told is None and status == TOO_LARGE_STATUS:  # of bytes: no model's window follows from it
+        return TooLong(is_of_model=False)
+    return told
+
+
+def too_long_event(payload: bytes) -> TooLong | None:
+    """The same of an event in a stream, or of a body, that came under a status of success."""
+    heard = object_in(payload)
+    is_error = heard.get("error") or heard.get("type") in ("error", "response.failed")
+    return _told(payload) if is_error else None
+
+
+def _told(body: bytes) -> TooLong | None:
+    text = body[:TEXT_BYTES].decode("utf-8", "replace")
+    if not _REFUSES.search(text):
+        return None
+    found = next((match for pattern in _WINDOWS if (match := pattern.search(text))), None)
+    window = int(re.sub(r"\D", "", found[1])) if found else 0
+    return TooLong(window if window >= SMALLEST_WINDOW_TOKENS else None)
