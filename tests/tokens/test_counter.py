@@ -181,7 +181,7 @@ def test_threads_may_share_a_counter(counter: TokenCounter) -> None:
 
 def test_missing_file_of_an_encoding_is_a_fault_that_says_what_to_do_and_downloads_nothing(tmp_path: Path) -> None:
     program = (
-        "from palimpsest.errors import MemoryFault\nfrom proxy.tokens.counter import warm\n"
+        "from palimpsest.errors import MemoryFault\nfrom palimpsest.tokens.counter import warm\n"
         "try: warm()\nexcept MemoryFault as fault: print(fault)\n"
     )
     env = os.environ | {"TIKTOKEN_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT / "proxy")}

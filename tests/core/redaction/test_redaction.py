@@ -166,7 +166,7 @@ def test_no_known_key_survives_among_other_text(said: list[str]) -> None:
 
 def test_the_formats_are_compiled_when_first_needed_only() -> None:
     check = (
-        "import palimpsest.core.redaction.redaction, proxy.core.redaction.formats as c; "
+        "import palimpsest.core.redaction.redaction, palimpsest.core.redaction.formats as c; "
         "assert not c.long_formats.cache_info().misses"
     )
     subprocess.run([sys.executable, "-c", check], check=True)
