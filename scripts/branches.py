@@ -25,7 +25,9 @@ def main(least: str, *folders: str) -> int:
     files = json.load(sys.stdin)["files"]
     percents = {folder: percent_taken(files, folder) for folder in folders}
     for folder, percent in percents.items():
-        sys.stdout.write(f"proxy/palimpsest/{folder}: {percent:.1f} % of the branches are taken, {least} % are asked for\n")
+        sys.stdout.write(
+            f"proxy/palimpsest/{folder}: {percent:.1f} % of the branches are taken, {least} % are asked for\n"
+        )
     return int(min(percents.values()) < float(least))
 
 

@@ -324,7 +324,7 @@ def test_a_wheel_holds_the_configuration_and_finds_it(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(installed)
         names = set(archive.namelist())
-    assert {f"proxy/palimpsest/config/{file.name}" for file in (ROOT / "config").glob("*.yaml")} <= names
+    assert {f"palimpsest/config/{file.name}" for file in (ROOT / "config").glob("*.yaml")} <= names
     assert not any(name.startswith(("tests/", "config/")) or "deploy" in name for name in names)
     program = (
         "import sys; from pathlib import Path; from palimpsest.settings.load import load, shipped\n"
