@@ -58,7 +58,7 @@ def test_configuration_is_accepted(tmp_path: Path, _document: str, recipe: str) 
     file = tmp_path / "recipe.yaml"
     file.write_text(recipe)
     variables = {name: f"sk-{name}" for name in re.findall(r"key_env: (\w+)", recipe)}
-    assert load(file, variables, {}).upstreams
+    assert load([file], variables, {}).upstreams
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

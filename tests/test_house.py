@@ -328,7 +328,7 @@ def test_a_wheel_holds_the_configuration_and_finds_it(tmp_path: Path) -> None:
     assert not any(name.startswith(("tests/", "config/")) or "deploy" in name for name in names)
     program = (
         "import sys; from pathlib import Path; from palimpsest.settings.load import load, shipped\n"
-        "policy = load(Path('personal'), {}, {})\n"
+        "policy = load([Path('personal')], {}, {})\n"
         "sys.stdout.write(f\"{shipped('default.yaml')} {policy.tenants.static}\")"
     )
     said = run(program, path=installed, cwd=tmp_path)

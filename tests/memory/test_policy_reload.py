@@ -26,7 +26,7 @@ class Worker:
         self.file, self.applied = file, list[tuple[str, int]]()
         self.fails: Exception | None = None
         self.metrics = Metrics()
-        source = Source(file, {"data": str(database.path.parent)})
+        source = Source((file,), {"data": str(database.path.parent)})
         policy = source.load(environment)
         self.reload = PolicyReload(source, environment, policy, self.apply, database, self.metrics, lambda: 7.0)
 

@@ -1,4 +1,5 @@
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ HOME = str(Path.home())
 def policy_of(tmp_path: Path, text: str, environment: Mapping[str, str] | None = None, **flags: Any) -> Policy:
     file = tmp_path / "mine.yaml"
     file.write_text(text)
-    return load(file, environment or {}, flags)
+    return load([file], environment or {}, flags)
 
 
 def refusal(tmp_path: Path, text: str, environment: Mapping[str, str] | None = None, **flags: Any) -> str:
@@ -34,11 +35,11 @@ def flat(tree: Any) -> str:
 
 
 def test_default_yaml_is_the_defaults() -> None:
-    assert load(shipped("default.yaml"), {}, {}) == load(None, {}, {})
+    assert load([shipped("default.yaml")], {}, {}) == load(None, {}, {})
 
 
 def test_personal_preset_is_one_memory_on_loopback() -> None:
-    policy = load(Path("personal"), {}, {})
+    policy = load([Path("personal")], {}, {})
     assert (policy.memory.reach, policy.tenants.static, policy.listen.is_loopback) == (Reach.TENANT, "me", True)
 
 
@@ -48,7 +49,7 @@ def test_personal_preset_is_one_memory_on_loopback() -> None:
 )
 def test_personal_preset_refuses_to_start_off_loopback(environment: dict[str, str], flags: dict[str, str]) -> None:
     with pytest.raises(PolicyError, match="all of them would share one memory"):
-        load(Path("personal"), environment, flags)
+        load([Path("personal")], environment, flags)
 
 
 # --- which layer wins ----------------------------------------------------------------------------
@@ -120,7 +121,26 @@ def test_config_variable_names_the_file_and_the_flag_beats_it(tmp_path: Path) ->
     other.write_text("listen: {port: 2}")
     environment = {"PALIMPSEST_CONFIG": str(one)}
     assert load(None, environment, {}).listen.port == 1
-    assert load(other, environment, {}).listen.port == 2
+    assert load([other], environment, {}).listen.port == 2
+
+
+def test_a_later_file_beats_an_earlier_one_setting_by_setting(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("memory: {reach: user}\nlisten: {port: 3}")
+    for policy in (
+        load([Path("personal"), mine], {}, {}),
+        load(None, {"PALIMPSEST_CONFIG": f"personal, {mine}"}, {}),
+    ):
+        assert (policy.tenants.static, policy.memory.reach, policy.listen.port) == ("me", "user", 3)
+    assert load([mine, Path("personal")], {}, {}).memory.reach == "tenant"
+
+
+def test_a_refusal_names_the_file_whose_value_is_in_force(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text("memory: {reach: user}")
+    bad.write_text("memory: {reach: bogus}")
+    with pytest.raises(PolicyError, match=re.escape(str(bad))):
+        load([good, bad], {}, {})
 
 
 def test_upstream_flag_sets_the_url_of_the_only_upstream_and_keeps_the_rest(tmp_path: Path) -> None:
@@ -228,7 +248,7 @@ def test_a_file_that_is_no_plain_mapping_is_refused(tmp_path: Path, text: str, w
 
 def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(PolicyError, match=r"nowhere\.yaml: cannot be read"):
-        load(Path("nowhere.yaml"), {}, {})
+        load([Path("nowhere.yaml")], {}, {})
 
 
 def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:

@@ -13,20 +13,21 @@ from palimpsest.settings.source import NO_SOURCE, Source, handed_over, source_of
 def test_file_environment_and_flags_are_read_as_at_the_start(tmp_path: Path) -> None:
     file = tmp_path / "p.yaml"
     file.write_text("memory: {reach: tenant}\nlisten: {port: 1}")
-    source = source_of(file, {}, {"port": 2, "host": None})
+    source = source_of([file], {}, {"port": 2, "host": None})
     policy = source.load({"PALIMPSEST_MEMORY__DEADLINE_MS": "7"})
     assert (policy.memory.reach, policy.listen.port, policy.memory.deadline_ms) == ("tenant", 2, 7)
 
 
-def test_the_variable_names_the_file_where_no_flag_does_and_a_preset_is_found(tmp_path: Path) -> None:
-    assert source_of(None, {"PALIMPSEST_CONFIG": str(tmp_path / "p.yaml")}, {}).file == tmp_path / "p.yaml"
-    preset = source_of(Path("personal"), {}, {}).file
-    assert preset is not None and preset.is_file() and preset.is_absolute()
-    assert source_of(None, {}, {}).file is None
+def test_the_variable_names_the_files_where_no_flag_does_and_a_preset_is_found(tmp_path: Path) -> None:
+    mine = tmp_path / "p.yaml"
+    preset, file = source_of(None, {"PALIMPSEST_CONFIG": f"personal,{mine}"}, {}).files
+    assert preset.is_file() and preset.is_absolute() and file == mine
+    assert source_of([Path("personal")], {"PALIMPSEST_CONFIG": str(mine)}, {}).files == (preset,)
+    assert source_of(None, {}, {}).files == ()
 
 
 def test_a_start_hands_its_source_over_to_its_workers(tmp_path: Path) -> None:
-    source = Source(tmp_path / "p.yaml", {"port": 3})
+    source = Source((tmp_path / "p.yaml",), {"port": 3})
     assert handed_over(source.hand_over()) == source
     assert handed_over(NO_SOURCE.hand_over()) == handed_over({}) == NO_SOURCE
 
@@ -36,7 +37,7 @@ def test_content_counts_and_neither_names_nor_times(tmp_path: Path) -> None:
     environment = {"PALIMPSEST_ADMIN_TOKEN_FILE": str(token)}
     for name, text in (("one", "log: {level: info}"), ("same", "log: {level: info}"), ("other", "log: {level: error}")):
         (tmp_path / name).write_text(text)
-    source, seen = Source(link), []
+    source, seen = Source((link,)), []
     for name in ("one", "same", "other"):
         link.unlink(missing_ok=True)
         link.symlink_to(name)
@@ -50,7 +51,7 @@ def test_content_counts_and_neither_names_nor_times(tmp_path: Path) -> None:
 
 def test_a_file_that_has_become_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "p.yaml")
-    source = Source(tmp_path / "p.yaml")
-    assert source.content({}) == Source(tmp_path / "missing.yaml").content({})
+    source = Source((tmp_path / "p.yaml",))
+    assert source.content({}) == Source((tmp_path / "missing.yaml",)).content({})
     with pytest.raises(PolicyError, match="not a regular file"):
         source.load({})

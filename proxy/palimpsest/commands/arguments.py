@@ -27,7 +27,13 @@ Command = Callable[[str, object, str], argparse.ArgumentParser]
 
 def policy_flags(parser: argparse.ArgumentParser) -> None:
     """Options that say which configuration and which data folder."""
-    parser.add_argument("--config", type=Path, metavar="FILE", help="YAML file, or the name of a preset (personal)")
+    parser.add_argument(
+        "--config",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help="YAML file, or the name of a preset (personal); may be given several times, and later ones win",
+    )
     parser.add_argument("--data", metavar="DIR", help="folder of the database and the secret")
 
 
@@ -58,7 +64,7 @@ def model_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def policy_of(given: argparse.Namespace) -> Policy:
-    """The policy that file, environment and options make."""
+    """The policy that files, environment and options make."""
     return load.load(given.config, os.environ, _flags(given))
 
 

@@ -156,7 +156,9 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     check_config = command(
         "check-config", _check_config, "Check a configuration and its data folder, and list what it changes."
     )
-    check_config.add_argument("config", nargs="?", type=Path, metavar="FILE", help="YAML file, or the name of a preset")
+    check_config.add_argument(
+        "config", nargs="*", type=Path, metavar="FILE", help="YAML file, or the name of a preset; later ones win"
+    )
 
     settings = command("settings", _settings, "Print every setting with its default, as a file to start from.")
     settings.add_argument("--markdown", action="store_true", help="as tables, with what is allowed")
@@ -304,7 +306,8 @@ def _check_config(given: argparse.Namespace) -> int:
     out = terminal.console()
     if folder.state is State.WARNING:
         out.print(terminal.safe(f"{folder.found}: {folder.advice}"))
-    out.print(f"{given.config or os.environ.get(load.CONFIG_ENV) or 'defaults'}: fine")
+    named = ", ".join(map(str, load.files_named(given.config, os.environ)))
+    out.print(f"{named or 'defaults'}: fine")
     if changes := load.changes(policy):
         out.print(terminal.fields(changes))
     return DONE

@@ -97,7 +97,7 @@ class PolicyReload:
     async def watch(self) -> None:
         """Look at the files a few times a second; forever."""
         last = None
-        while self.source.file is not None or self._token is not None:
+        while self.source.files or self._token is not None:
             content = await asyncio.to_thread(self.source.content, self._environment)
             if content == last and content != self._tried:  # the same twice: nobody is in the middle of writing it
                 await self.reload()

@@ -1,5 +1,6 @@
 """
-The loading of the policy: flags beat environment variables, these beat the file, and the file beats the defaults.
+The loading of the policy: flags beat environment variables, these beat the files, and a file beats the one named before
+it and the defaults.
 
 Every mistake is a `PolicyError` that names where the value came from, the key, the value and what is allowed.
 """
@@ -79,22 +80,20 @@ class _Layer:
         return True
 
 
-def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, str | int | None]) -> Policy:
+def load(files: Sequence[Path] | None, environment: Mapping[str, str], flags: Mapping[str, str | int | None]) -> Policy:
     """
     Load the policy.
 
     Args:
-        file: a YAML file, or the bare name of a shipped preset (`personal`); None: what `PALIMPSEST_CONFIG` names,
-            or else only the defaults.
+        files: YAML files or bare names of shipped presets (`personal`), of which a later one wins; None: what
+            `PALIMPSEST_CONFIG` names, or else only the defaults.
         environment: the variables of the process.
         flags: short names (`SHORT`, `upstream`) to values; None: not given.
 
     Raises:
         PolicyError: a setting is wrong, or a variable that holds a key is not set.
     """
-    if file is None and environment.get(CONFIG_ENV):
-        file = Path(environment[CONFIG_ENV])
-    layers = [_file_layer(file)] if file is not None else []
+    layers = [_file_layer(file) for file in files_named(files, environment)]
     _refuse_removed(layers)
     named = _variables_named(layers)
     layers += _environment_layers(environment, named)
@@ -175,6 +174,13 @@ def shipped(name: str) -> Path:
     package = Path(__file__).parents[1]
     installed = package / "config" / name
     return installed if installed.is_file() else package.parents[1] / "config" / name
+
+
+def files_named(files: Sequence[Path] | None, environment: Mapping[str, str]) -> list[Path]:
+    """The files that were named, or else those of `PALIMPSEST_CONFIG`, which are split at commas as other lists are."""
+    if files:
+        return list(files)
+    return [Path(name.strip()) for name in environment.get(CONFIG_ENV, "").split(",") if name.strip()]
 
 
 def preset_or_file(file: Path) -> Path:

@@ -50,11 +50,12 @@ MARKDOWN_HEAD = """\
 A YAML file holds what differs from the defaults: `palimpsest serve --config mine.yaml`. `palimpsest check-config
 mine.yaml` checks it and lists what it changes; `palimpsest settings` prints all settings as a file to start from.
 `--config personal` is a preset that ships with the proxy: one memory for all conversations, on loopback only.
+`--config` may be given several times, as `--config personal --config mine.yaml`: later ones win, setting by setting.
 
 Every setting can also be given as an environment variable, `PALIMPSEST_<SECTION>__<SETTING>` (two underscores), where
-lists are separated by commas or written as YAML. `PALIMPSEST_CONFIG` names the file. The flags `--host`, `--port`,
+lists are separated by commas or written as YAML. `PALIMPSEST_CONFIG` names the files. The flags `--host`, `--port`,
 `--workers`, `--data` and `--upstream` have variables of the same names (`PALIMPSEST_PORT`). Flags beat environment
-variables, and these beat the file.
+variables, and these beat the files.
 
 Secrets never stand in the file: it names the environment variables that hold them. A mistake stops the start with the
 file, the setting, the value and what is allowed. Patterns are those of `fnmatch`: `*`, `?` and `[...]`.

@@ -1,5 +1,5 @@
 """
-The source of a running proxy's policy: its configuration file, and the flags of its start, so that it can be read anew.
+The source of a running proxy's policy: its files, and the flags of its start, so that it can be read anew.
 
 A start hands it over to its worker processes in the environment, as it does the policy itself.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
 from palimpsest.domain.frozen import frozen
 from palimpsest.errors import PolicyError
-from palimpsest.settings.load import CONFIG_ENV, SOURCE_ENV, TOKEN_FILE_ENV, load, preset_or_file
+from palimpsest.settings.load import SOURCE_ENV, TOKEN_FILE_ENV, files_named, load, preset_or_file
 from palimpsest.settings.policy import Policy
 
 MISSING = b"missing"  # in place of the content of a file that cannot be read
@@ -22,28 +22,29 @@ MISSING = b"missing"  # in place of the content of a file that cannot be read
 
 @frozen
 class Source:
-    """Where a policy comes from, beside the environment. `file` is None where there is none: nothing can change."""
+    """Where a policy comes from, beside the environment. Without `files` nothing can change."""
 
-    file: Path | None = None
+    files: tuple[Path, ...] = ()
     flags: Mapping[str, str | int] = field(default_factory=dict)
 
     def load(self, environment: Mapping[str, str]) -> Policy:
         """
-        The policy as file, environment and flags say now.
+        The policy as files, environment and flags say now.
 
         Raises:
-            PolicyError: see `load.load`; or the file has become something else, such as a pipe that nobody writes to.
+            PolicyError: see `load.load`; or a file has become something else, such as a pipe that nobody writes to.
         """
-        if self.file is not None and self.file.exists() and not self.file.is_file():
-            raise PolicyError(f"{self.file}: is not a regular file any more, and cannot be read again")
-        return load(self.file, environment, self.flags)
+        for file in self.files:
+            if file.exists() and not file.is_file():
+                raise PolicyError(f"{file}: is not a regular file any more, and cannot be read again")
+        return load(self.files, environment, self.flags)
 
     def content(self, environment: Mapping[str, str]) -> bytes:
         """
-        A hash of what the files hold: the configuration's, and the admin token's. Names and times say nothing, as
+        A hash of what the files hold: the configuration's files, and the admin token's. Names and times say nothing, as
         Kubernetes swaps a symlink and editors rename.
         """
-        files = [self.file] if self.file is not None else []
+        files = list(self.files)
         files += [Path(environment[TOKEN_FILE_ENV])] if environment.get(TOKEN_FILE_ENV) else []
         digest = hashlib.sha256()
         for file in files:
@@ -55,21 +56,23 @@ class Source:
 
     def hand_over(self) -> dict[str, str]:
         """Environment variables that make `handed_over` return this in another process."""
-        told = {"file": str(self.file) if self.file is not None else None, "flags": dict(self.flags)}
+        told = {"files": [str(file) for file in self.files], "flags": dict(self.flags)}
         return {SOURCE_ENV: json.dumps(told)}
 
 
 NO_SOURCE = Source()
 
 
-def source_of(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, str | int | None]) -> Source:
+def source_of(
+    files: Sequence[Path] | None, environment: Mapping[str, str], flags: Mapping[str, str | int | None]
+) -> Source:
     """The source for the arguments of `load.load`. Paths are absolute, and links in them stay links."""
-    named = file or (Path(environment[CONFIG_ENV]) if environment.get(CONFIG_ENV) else None)
+    named = files_named(files, environment)
     given = {name: value for name, value in flags.items() if value is not None}
-    return Source(preset_or_file(named).absolute() if named is not None else None, given)
+    return Source(tuple(preset_or_file(file).absolute() for file in named), given)
 
 
 def handed_over(environment: Mapping[str, str]) -> Source:
     """The source that a start passed to this process; where it passed none, nothing is read anew."""
     told = json.loads(environment.get(SOURCE_ENV) or "{}")
-    return Source(Path(told["file"]) if told.get("file") else None, told.get("flags", {}))
+    return Source(tuple(map(Path, told.get("files", ()))), told.get("flags", {}))

@@ -42,7 +42,7 @@ class PolicyInForce:
     generation: Annotated[int, Field(description="Its number, which rises with each policy that comes into force.")]
     digest: Annotated[str, Field(description="A short hash of it, equal in all workers.")]
     since: Annotated[float, Field(description="Unix seconds.")]
-    file: Annotated[str, Field(description="The configuration; empty where there is none.")]
+    files: Annotated[list[str], Field(description="The configuration's files, of which a later one wins.")]
     policy: Annotated[dict[str, Any], Field(description="All settings by section, as in a configuration file.")]
     last_reload: Annotated[ReloadReply, Field(description="What became of the last attempt to read it anew.")]
 
@@ -73,7 +73,7 @@ class PolicyRoutes:
             generation=now.number,
             digest=now.digest,
             since=now.since,
-            file=str(now.source.file or ""),
+            files=[str(file) for file in now.source.files],
             policy=_without_secrets(now.policy),
             last_reload=self._told(now.last),
         )
