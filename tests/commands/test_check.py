@@ -11,6 +11,7 @@ from palimpsest.store.database import Database
 
 from tests.commands.test_cli import palimpsest
 from tests.memory.test_importing import SECRET, Destination, Importing, talk
+from tests.running import rows
 
 pytestmark = pytest.mark.slow
 
@@ -56,7 +57,11 @@ def test_what_is_wrong_is_named_and_repaired_only_when_that_is_asked_for(data: P
 
 def test_what_the_journal_has_lost_is_not_repaired_and_a_backup_is_named(data: Path) -> None:
     broken(data, "DELETE FROM occurrence WHERE id = 1")
-    lost = palimpsest("check", "--repair", "--data", str(data))
+    check = ("check", "--repair", "--data", str(data))
+    unasked = palimpsest(*check)  # the text that is left of the message would go
+    assert (unasked.returncode, "add --yes" in unasked.stderr) == (2, True)
+    assert rows(data, "SELECT count(*) FROM content") == [(4,)]
+    lost = palimpsest(*check, "--yes")
     assert lost.returncode == 1, lost.stderr
     assert "after the repair" in lost.stdout and "backup" in lost.stdout
 

@@ -42,7 +42,9 @@ def test_items_are_consolidated_listed_and_taken_back(data: Path) -> None:
     (run,) = done["runs"]
     _, told, _ = consolidate(data, "--list")
     assert run in told and "1 superseded, 1 related" in told
-    status, told, _ = consolidate(data, "--undo", run)
+    status, told, said = consolidate(data, "--undo", run)
+    assert (status, told, "2 changes" in said, "add --yes" in said) == (2, "", True, True)
+    status, told, _ = consolidate(data, "--undo", run, "--yes")
     assert (status, orjson.loads(told)["superseded"]) == (0, 1)
     status, _, said = consolidate(data, "--undo", run)
     assert (status, "no run" in said) == (1, True)

@@ -43,7 +43,7 @@ def test_facts_are_extracted_listed_told_pinned_and_forgotten(data: Path) -> Non
     shown = facts(data, "--category", "note", "--subject", "us*", "--matching", "rex").stdout
     assert "Rex [bold]" in shown and "pinned" in shown and "until 2099-01-01" in shown
     assert facts(data, "unpin", id).returncode == 0
-    assert facts(data, "forget", home["id"]).stdout.startswith("forgotten: user")
+    assert facts(data, "forget", home["id"], "--yes").stdout.startswith("forgotten: user")
     facts(data, "rebuild")
     left = facts(data, "--history").stdout
     assert "Lisbon" in left and "Porto" not in left

@@ -50,7 +50,7 @@ def action_of(parser: argparse.ArgumentParser, *, is_required: bool) -> Command:
 
     def action(name: str, run: object, about: str) -> argparse.ArgumentParser:
         added = actions.add_parser(name, help=about, description=about)
-        added.set_defaults(run=run)
+        added.set_defaults(handler=run)
         added.add_argument("--json", action="store_true", help="as JSON, for programs")
         policy_flags(added)
         return added

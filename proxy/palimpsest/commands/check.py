@@ -7,12 +7,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.status import Status
 
 from palimpsest import terminal
 from palimpsest.commands.arguments import DONE, FAILED, Command, policy_flags, quiet_policy
+from palimpsest.commands.confirmation import is_confirmed, yes_flag
 from palimpsest.errors import MemoryFault
 
 if TYPE_CHECKING:
@@ -22,7 +25,10 @@ if TYPE_CHECKING:
 def add_command(command: Command) -> None:
     """Add it to the command line."""
     parser = command("check", _check, "Check that the journal and all that is derived from it agree.")
-    parser.add_argument("--repair", action="store_true", help="make again from the journal what is wrong")
+    parser.add_argument(
+        "--repair", action="store_true", help="make again from the journal what is wrong; asks before it removes"
+    )
+    yes_flag(parser)
     policy_flags(parser)
 
 
@@ -34,24 +40,32 @@ def _check(given: argparse.Namespace) -> int:
     if not path.exists():
         raise MemoryFault(f"examining {path}: it does not exist yet; --data names another folder")
     with Console(stderr=True).status("opening") as status:
+        return asyncio.run(_examine(given, path, status))
 
-        async def run() -> tuple[Examination, bool]:
-            from palimpsest.memory.checking import check, repair
 
-            found = await check(path, lambda doing: status.update(f"examining {doing}"))
-            if not (given.repair and found.findings):
-                return found, False
-            _tell(found)
-            await repair(path, found, time.time, lambda doing: status.update(f"repairing {doing}"))
-            return await check(path, lambda doing: status.update(f"examining {doing} again")), True
+async def _examine(given: argparse.Namespace, path: Path, status: Status) -> int:
+    from palimpsest.memory.checking import check, repair
+    from palimpsest.store.consistency import ERASING
 
-        found, was_repaired = asyncio.run(run())
-    if was_repaired:
-        terminal.console().print("\nafter the repair:")
+    found = await check(path, lambda doing: status.update(f"examining {doing}"))
     _tell(found)
-    if was_repaired and not found.findings:
-        terminal.console().print("vectors are made again by a running proxy, or palimpsest index")
-    return FAILED if found.findings else DONE
+    if not (given.repair and found.findings):
+        return FAILED if found.findings else DONE
+    if ERASING & {finding.repair for finding in found.findings}:
+        status.stop()
+        if not is_confirmed(given, "check --repair", "What it removes cannot be had back. Type yes to repair it: "):
+            terminal.console(is_aside=True).print("nothing was repaired")
+            return FAILED
+        status.start()
+    await repair(path, found, time.time, lambda doing: status.update(f"repairing {doing}"))
+    found = await check(path, lambda doing: status.update(f"examining {doing} again"))
+    out = terminal.console()
+    out.print("\nafter the repair:")
+    _tell(found)
+    if found.findings:
+        return FAILED
+    out.print("vectors are made again by a running proxy, or palimpsest index")
+    return DONE
 
 
 def _tell(found: Examination) -> None:

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return WRONG
     given = parse(arguments)
     try:
-        status: int = given.run(given)
+        status: int = given.handler(given)
         return status
     except PolicyError as error:
         sys.stderr.write(f"palimpsest: {error}\n")
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """
-    The arguments of a command, one at least, with the function that runs it as `run`.
+    The arguments of a command, one at least, with the function that runs it as `handler`.
 
     Raises:
         SystemExit: one of them is wrong, and the hint is printed; or help was asked for.
@@ -115,7 +115,7 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
 
     def command(name: str, run: object, about: str) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=about, description=about, formatter_class=_Formatter)
-        added.set_defaults(run=run)
+        added.set_defaults(handler=run)
         return added
 
     serve = command("serve", _serve, "Start the proxy.")

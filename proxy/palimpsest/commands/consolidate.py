@@ -13,10 +13,12 @@ from rich.console import Console
 
 from palimpsest import terminal
 from palimpsest.commands.arguments import DONE, FAILED, Command, policy_flags, quiet_policy
+from palimpsest.commands.confirmation import is_confirmed, yes_flag
 from palimpsest.domain import Json
 from palimpsest.errors import PolicyError
 
 RUNS = 20  # that are listed
+QUESTION = "They are not made again. Type yes to take them back: "
 ACTIONS = 20  # of a dry run that are shown on a terminal; all of them are in its JSON
 DOES = {
     "merged": "said again, and merged into the newer one",
@@ -35,8 +37,9 @@ def add_command(command: Command) -> None:
     parser.add_argument("--scope", metavar="NAME", help="only items of this project")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
     parser.add_argument("--list", action="store_true", help="list the newest runs that changed something")
-    parser.add_argument("--undo", metavar="RUN", help="take back what a run did")
+    parser.add_argument("--undo", metavar="RUN", help="take back what a run did, for good; asks first")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    yes_flag(parser)
     policy_flags(parser)
 
 
@@ -78,6 +81,12 @@ def _consolidate(given: argparse.Namespace) -> int:
                 _list(out, runs, given.json)
                 return DONE
             if given.undo is not None:
+                count = await consolidator.size(given.undo, given.tenant)
+                if count:
+                    aside.print(f"{count:,} changes to items and relations would be taken back")
+                if count and not is_confirmed(given, "consolidate --undo", QUESTION):
+                    aside.print("nothing was taken back")
+                    return FAILED
                 undone = await consolidator.undo(given.undo, given.tenant)
                 if undone is None:
                     aside.print(f"there is no run {given.undo}, or it was taken back before")

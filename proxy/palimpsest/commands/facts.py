@@ -18,6 +18,7 @@ from rich.table import Table
 
 from palimpsest import terminal
 from palimpsest.commands.arguments import DONE, FAILED, Command, action_of, policy_flags, quiet_policy
+from palimpsest.commands.confirmation import is_confirmed, yes_flag
 from palimpsest.domain import Fact, FactCategory
 from palimpsest.errors import PolicyError
 
@@ -53,12 +54,14 @@ def add_command(command: Command) -> None:
     remember.add_argument("--until", metavar="DAY", help="until when it holds: 2026-12-24, or with a time")
     remember.add_argument("--pin", action="store_true", help="put it in front of the others")
 
-    def of_one(name: str, run: object, about: str) -> None:
+    def of_one(name: str, run: object, about: str) -> argparse.ArgumentParser:
         added = action(name, run, about)
         added.add_argument("id", metavar="ID", help="as palimpsest facts lists it")
         added.add_argument("--tenant", metavar="T", help="where several have a fact of this id")
+        return added
 
-    of_one("forget", _forget, "Forget a fact for good: no message states it again, though the messages stay.")
+    forget = of_one("forget", _forget, "Forget a fact for good: no message states it again, though the messages stay.")
+    yes_flag(forget)
     of_one("pin", _pin, "Put a fact in front of the others.")
     of_one("unpin", _unpin, "Put a fact in its place again.")
     action("rebuild", _rebuild, "Extract the facts of all messages anew; told ones stay.")
@@ -128,6 +131,10 @@ def _remember(given: argparse.Namespace) -> int:
 def _forget(given: argparse.Namespace) -> int:
     async def work(archive: Commands) -> int:
         if (fact := await _found(archive, given)) is None:
+            return FAILED
+        _aside(_said(fact))
+        if not is_confirmed(given, "facts forget", "This cannot be undone. Type yes to forget it: "):
+            _aside("nothing was forgotten")
             return FAILED
         statements = await archive.facts().forget(fact.tenant, fact.id)
         if given.json:

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from palimpsest import terminal
 from palimpsest.commands.arguments import DONE, FAILED, Command, policy_flags, policy_of, quiet_policy
+from palimpsest.commands.confirmation import is_confirmed, yes_flag
 from palimpsest.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -41,13 +42,13 @@ def add_commands(command: Command) -> None:
     forget.add_argument("--dry-run", action="store_true", help="only count what would be deleted")
     about = "if anything is left, rewrite the whole file even if it is larger than 256 MB; other writes wait meanwhile"
     forget.add_argument("--vacuum", action="store_true", help=about)
-    forget.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    yes_flag(forget)
     policy_flags(forget)
 
     retire = command("retire", _retire, "Stop recalling something; unretire undoes it within 30 days.")
     _selectors(retire)
     retire.add_argument("--dry-run", action="store_true", help="only count what would be retired")
-    retire.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    yes_flag(retire)
     policy_flags(retire)
 
     unretire = command("unretire", _unretire, "Undo a retirement, or list those that can be undone.")
@@ -87,7 +88,7 @@ def _forget(given: argparse.Namespace) -> int:
             (out if given.dry_run else aside).print(terminal.fields(terminal.would_go(preview.counts)))
             if given.dry_run:
                 return DONE
-            if not given.yes and not _is_sure(aside, "forget", "This cannot be undone. Type yes to erase it: "):
+            if not is_confirmed(given, "forget", "This cannot be undone. Type yes to erase it: "):
                 aside.print("nothing was erased")
                 return FAILED
             receipt = await archive.erase(target, given.vacuum)
@@ -121,7 +122,7 @@ def _retire(given: argparse.Namespace) -> int:
             if given.dry_run:
                 return DONE
             question = "It will not be recalled, and can be taken back for 30 days. Type yes to retire it: "
-            if not given.yes and not _is_sure(aside, "retire", question):
+            if not is_confirmed(given, "retire", question):
                 aside.print("nothing was retired")
                 return FAILED
             receipt = await retiring.retire(target)
@@ -183,9 +184,3 @@ def _receipt(given: argparse.Namespace) -> int:
 
 def _aside() -> Console:
     return Console(stderr=True, markup=False, highlight=False)
-
-
-def _is_sure(console: Console, name: str, question: str) -> bool:
-    if not sys.stdin.isatty():
-        raise PolicyError(f"{name}: cannot ask for confirmation without a terminal; add --yes")
-    return console.input(question).strip().lower() == "yes"

@@ -1,5 +1,5 @@
 """
-The commands of retention: `retention` shows what is due and erases it, `vacuum` writes the file anew.
+The commands of retention: `retention` shows what is due and erases it on request, `vacuum` writes the file anew.
 """
 
 from __future__ import annotations
@@ -11,15 +11,21 @@ from rich.console import Console
 
 from palimpsest import terminal
 from palimpsest.commands.arguments import DONE, FAILED, Command, policy_flags, quiet_policy
+from palimpsest.commands.confirmation import is_confirmed, yes_flag
 
 RUN_SECONDS = 1.0  # between two lines about how far it came
+QUESTION = (
+    "This cannot be undone. It erases what is due, what was retired 30 days ago, and, of a file that is too large, the "
+    "oldest messages. Type yes to erase it: "
+)
 
 
 def add_commands(command: Command) -> None:
     """Add these commands to the command line."""
-    retention = command("retention", _retention, "Show what is older than retention allows, or erase it now.")
-    retention.add_argument("--run", action="store_true", help="erase it; a proxy that runs does so by itself")
+    retention = command("retention", _retention, "Show what is older than retention allows; with --run, erase it now.")
+    retention.add_argument("--run", action="store_true", help="erase it now; a running proxy does so by itself")
     retention.add_argument("--dry-run", action="store_true", help="only show it, as without options")
+    yes_flag(retention)
     policy_flags(retention)
 
     vacuum = command("vacuum", _vacuum, "Write the database file anew, so that it is small and can shrink.")
@@ -45,6 +51,9 @@ def _retention(given: argparse.Namespace) -> int:
             out.print(terminal.fields([("file", f"{size}, at most {periods.max_store_bytes}{shrinks}")]))
             if not given.run or given.dry_run:
                 return DONE
+            if not is_confirmed(given, "retention", QUESTION):
+                aside.print("nothing was erased")
+                return FAILED
             total = 0
             while True:
                 sweep = await sweeper.sweep(RUN_SECONDS)

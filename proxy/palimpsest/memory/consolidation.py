@@ -147,6 +147,11 @@ class Consolidator:
         count = await self._database.transact(step)
         return None if count is None else {"run": key, **count}
 
+    async def size(self, key: str, tenant: str = "") -> int:
+        """How many changes a run made that can be taken back; arguments as of `undo`."""
+        await self._database.open()
+        return await self._database.ask(functools.partial(consolidations.size, key=key, tenant=tenant))
+
     async def runs(self, tenant: str = "", limit: int = 20) -> list[Json]:
         """The newest runs that changed something, times in Unix seconds. `tenant` "": of all."""
         await self._database.open()

@@ -106,6 +106,10 @@ class Repair(StrEnum):
     FACTS = "facts without a source and blocks that tell them are removed, and messages state theirs again"
 
 
+ERASING = frozenset({Repair.UNUSED, Repair.FACTS})
+"""Repairs that remove what the journal may not have."""
+
+
 @frozen
 class Finding:
     """Something that is wrong: how often, in words, and what puts it right."""

@@ -129,6 +129,17 @@ def steps(ask: Ask, key: str, tenant: str, limit: int) -> list[Step]:
     return [Step(*row) for row in ask(STEPS, (key, tenant, limit))]
 
 
+def size(ask: Ask, key: str, tenant: str) -> int:
+    """How many changes a run made; 0 where there is none of this key and tenant ("": anybody's), or it was undone."""
+    ((count,),) = ask(
+        "SELECT count(*) FROM consolidation_step JOIN consolidation ON consolidation.id = consolidation_step.run"
+        " LEFT JOIN tenant ON tenant.id = consolidation.tenant"
+        " WHERE key = ?1 AND undone_at = 0 AND (?2 = '' OR tenant.name = ?2)",
+        (key, tenant),
+    )
+    return int(count)
+
+
 def undo(transaction: Transaction, key: str, tenant: str, at: float) -> dict[str, int] | None:
     """
     Take back what a run did, where nothing else became of it since; how much of each kind.
