@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from time import monotonic
@@ -35,7 +35,7 @@ class Entry:
     """One answer that a client received whole."""
 
     talk: str  # the client's own name of its conversation
-    conversation: str  # the proxy's id of it
+    conversation: str  # the proxy's id of it; "" where it was not known when the answer began
     turn: str
     asked: str
     said: str
@@ -80,11 +80,13 @@ class Ledger:
         oldest = monotonic() - seconds
         with self._writing:
             entries = [entry for entry in self.entries if entry.at >= oldest]
-        answers, said = {}, Counter[tuple[str, str]]()
+        answers, said, stored = {}, Counter[tuple[str, str]](), dict[str, str]()
         for conversation, key, ending, text, is_answer in rows(data, STORED):
             said[conversation, text] += 1
             if is_answer:
                 answers[key] = (ending, text)
+                stored[key] = conversation
+        entries = [replace(entry, conversation=entry.conversation or stored.get(entry.turn, "")) for entry in entries]
         homes = defaultdict(set)
         for entry in entries:
             homes[entry.talk].add(entry.conversation)

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.slow
     "arguments",
     [
         ["kill", "--kills", "3", "--round", "3", "--clients", "4", "--words-only"],
+        ["kill", "--archive", "--kills", "3", "--round", "3", "--workers", "1", "--words-only"],
         ["kill", "--kills", "3", "--last-byte", "--workers", "1", "--words-only"],
         ["migrate", "--kills", "10"],
         ["soak", "--minutes", "0.1", "--clients", "6", "--think", "0.3"],

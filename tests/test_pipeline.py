@@ -270,13 +270,13 @@ async def test_refused_late_request_leaves_no_content(house: House) -> None:
         assert (LONG,) not in texts
 
 
-@pytest.mark.parametrize(("limits", "kept"), [(ArchiveLimits(queue_bytes=1000), 0), (ArchiveLimits(queue_turns=1), 1)])
-async def test_requests_beyond_the_queue_are_not_waited_for(tmp_path: Path, limits: ArchiveLimits, kept: int) -> None:
-    house = House(tmp_path / "data", 1, limits)
+@pytest.mark.parametrize("kept", [0, 1])
+async def test_late_requests_beyond_their_room_are_not_waited_for_and_that_is_said(tmp_path: Path, kept: int) -> None:
+    house = House(tmp_path / "data", 1, ArchiveLimits(late_bytes=kept * 3 * len(LONG) // 2))
     async with house.running():
         with house.busy():
             prepared = [(await house.prepare(user(LONG)))[1] for _ in range(2)]
-            assert [said(one, "note") for one in prepared] == ["deadline"] * 2
+            assert [said(one, "note") for one in prepared] == ["deadline", "fault"] if kept else ["fault", "fault"]
             assert [one.listen is not None for one in prepared] == [bool(kept), False]
             for one in prepared[:kept]:
                 await hear(one, FERRY)

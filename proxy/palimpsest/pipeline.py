@@ -25,7 +25,7 @@ from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.core.conversation import Request, Rules
 from palimpsest.core.decision import Decision
 from palimpsest.core.response_headers import LogFields, headers_of, log_fields, undecided_headers
-from palimpsest.domain import REQUEST_HEADER, TURN_PREFIX, Mode, Note, RawHeaders, TooLong, Turn
+from palimpsest.domain import REQUEST_HEADER, TURN_PREFIX, Follows, Mode, Note, RawHeaders, TooLong, Turn
 from palimpsest.errors import MemoryFault, WireError
 from palimpsest.memory.decider import LATE_SECONDS, Decider
 from palimpsest.memory.late_turn import LateTurn
@@ -42,6 +42,7 @@ from palimpsest.tracing import NO_TRACER, TRACEPARENT
 from palimpsest.upstream.routing import needs_model
 from palimpsest.wire.json_body import model_of
 
+COMMIT_SECONDS = 120.0  # for a commit, behind the deadline: twice as long as an archive process may hang
 GRACE_SECONDS = 0.03  # behind the deadline: what was looked for too long is left out, and the rest can still be sent
 
 log = structlog.get_logger()
@@ -199,7 +200,7 @@ class Pipeline:
             raise
         if attempt.late is None:  # not to be archived, or no room to wait in
             running.cancel()
-            return _untouched(attempt.body, Note.DEADLINE, model)
+            return _untouched(attempt.body, Note.FAULT if attempt.mode is Mode.ON else Note.DEADLINE, model)
         if not running.done():
             self._late[attempt.late] = memoryview(attempt.body)[: len(attempt.body) // 2]
         listen = functools.partial(self._archivist.listen, attempt.late, attempt.wire)
@@ -234,8 +235,8 @@ class Pipeline:
         read = await self._reader.read(attempt.headers, attempt.named, body, wire, LATE_SECONDS, turn_id)
         if isinstance(read, Passed):
             return _untouched(body, read.note, read.model or await self._model(body))
-        await self._wait_for_earlier(attempt)
         reading, speaker, follows = read
+        await self._wait_for_earlier(attempt, follows)
         model = reading.chat.model
         upstream = self._windows.upstream_of(model, wire, attempt.headers)
         window, user_agent = self._windows.of(upstream, model), attempt.named.get("user-agent", "")
@@ -262,7 +263,7 @@ class Pipeline:
             turn = turn and unsent_turn(turn, decision)
         attempt.turn, attempt.decision = turn, decision
         note = decision.note or (Note.READ_ONLY if mode is Mode.READ_ONLY else None)
-        if mode is Mode.ON and self._archivist.is_behind(speaker.tenant):
+        if turn is not None and self._archivist.is_uncertain(speaker.tenant, turn.size_bytes or 0):
             note = Note.FAULT  # earlier turns are still not on the disk: more urgent than why nothing is added
         role, event = decision.lineage.role.value, decision.lineage.event.value
         said = (note.value if note else "", decision.added.tokens, decision.added.own_tokens, speaker.tenant)
@@ -272,17 +273,20 @@ class Pipeline:
         without = functools.partial(self._without, decision, wire, upstream, turn) if out != body else None
         return _prepared(out, decision, turn, note, self._listen(turn, wire), without)
 
-    async def _wait_for_earlier(self, attempt: _Attempt) -> None:
+    async def _wait_for_earlier(self, attempt: _Attempt, follows: Follows | None) -> None:
         """
-        Wait for requests that are still being read though they have their answers, where this one goes on from them.
+        Wait until what this request goes on from is on the disk, where it has its answer and is not.
 
-        It would be archived behind what stood before them, and their messages twice. The commit of an answer comes
-        behind that of its request.
+        It would be archived behind what stood before that, and with all of its messages once more. The commit of an
+        answer comes behind that of its request.
         """
         earlier = takewhile(lambda item: item[0] is not attempt.late, self._late.items())
         waited_for = [late.committed for late, begun in earlier if late.committed and attempt.body.startswith(begun)]
+        if follows is not None and (commit := self._archivist.commit_of(follows.turn)) is not None:
+            waited_for.append(commit)
         if waited_for:
-            await asyncio.wait(waited_for, timeout=LATE_SECONDS)
+            seconds = COMMIT_SECONDS if self._archivist.room.has_late else LATE_SECONDS
+            await asyncio.wait(waited_for, timeout=seconds)
 
     def _without(self, decision: Decision, wire: Wire, upstream: str, turn: Turn | None, refusal: TooLong) -> Prepared:
         """The request as the client sent it, since the upstream finds it too long with what was added; never raises."""

@@ -3,7 +3,8 @@ kill -9 at random moments, of a worker, of what archives for it, or of all proce
 
 After each round clients rest, and the ledger of what they received whole is compared with the disk: nothing lost,
 nothing twice, the file undamaged. Meanwhile backups and erasures are made, and killed as well. With `--last-byte`, each
-kill comes at once after the last byte of an answer instead.
+kill comes at once after the last byte of an answer instead. With `--archive`, what archives is killed every two seconds
+under long conversations without a pause, and answers wait for their commits no longer than by default.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ import http.client
 import os
 import random
 import signal
+import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -21,12 +25,13 @@ from pathlib import Path
 import orjson
 import psutil
 from palimpsest.memory.archive_process import MODULE
+from palimpsest.settings.policy import Policy
 
 from scripts.endure.chores import Chores
 from scripts.endure.load import Client, Tally, answering, at_work, paused, phrase, seconds_since
 from scripts.endure.table import Table, note
 from tests.ledger import DONE, Audit, Ledger
-from tests.running import PATIENCE_SECONDS, Answered, Proxy, as_headers, until, upstream_on_a_thread
+from tests.running import PATIENCE_SECONDS, Answered, Proxy, as_headers, database, until, upstream_on_a_thread
 
 KILLS = 1000
 WORKERS = 2
@@ -36,6 +41,10 @@ SHARE_OF_ALL = 0.2  # of kills that take every process at once, as the end of a 
 LONGEST_WAIT_SECONDS = 1.2  # between an answer and a kill
 RETENTION = {"side_requests": "1m", "explain": "1m"}  # nothing that is in the ledger
 ORPHAN_SECONDS = 5.0  # for what a killed process has started, to notice
+ARCHIVE_SECONDS = 2.0  # between two kills of what archives
+ARCHIVE_CLIENTS = 6
+LONG_TALK_TURNS = 400  # 80 kB in the end, none of it compacted
+LOOK_SECONDS = 0.01  # between looks whether there is another process
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--words-only", action="store_true", help="without the embedding model: starts are faster")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="leave data and log there")
     parser.add_argument("--last-byte", action="store_true", help="kill at once after the last byte of an answer")
+    parser.add_argument("--archive", action="store_true", help=f"kill what archives, every {ARCHIVE_SECONDS:g} s")
 
 
 def run(arguments: argparse.Namespace) -> bool:
@@ -54,11 +64,15 @@ def run(arguments: argparse.Namespace) -> bool:
         folder = arguments.keep or Path(temporary)
         answering(upstream)
         settings = {"listen": {"workers": arguments.workers}, "log": {"level": "warning"}, "retention": RETENTION}
+        if arguments.archive:
+            settings["memory"] = {"deadline_ms": Policy().memory.deadline_ms}
         env = {"PALIMPSEST_MODEL__CACHE": temporary} if arguments.words_only else {}
         proxy = Proxy(folder / "data", upstream.url, settings, **env)
         try:
             if arguments.last_byte:
                 return _after_last_bytes(proxy, arguments.kills)
+            if arguments.archive:
+                return _of_archive(proxy, arguments)
             return _at_random(proxy, Chores(proxy, Path(temporary)), arguments)
         finally:
             kill_all(proxy)
@@ -143,6 +157,57 @@ def _explain(found: Audit) -> None:
     for name in ("lost", "duplicated", "split", "integrity"):
         if listed := getattr(found, name):
             note(f"{name}: {', '.join(listed[:5])}")
+
+
+def _of_archive(proxy: Proxy, arguments: argparse.Namespace) -> bool:
+    """What archives is killed again and again; how long there was no other each time."""
+    chance, ledger, tally, started = random.Random(arguments.seed), Ledger(), Tally(), time.monotonic()
+    long = {"talk_turns": LONG_TALK_TURNS, "compact_messages": 2 * LONG_TALK_TURNS, "think_seconds": 0.0}
+    clients = [Client(proxy, f"client-{n}", ledger, tally, **long) for n in range(ARCHIVE_CLIENTS)]
+    titles = ("kills", "answered", "metric", "lost", "twice", "split", "damage", "median s", "most s", "seconds")
+    table, is_clean, gaps = Table(titles), True, list[float]()
+    proxy.start()
+    with at_work(clients):
+        for number in range(1, arguments.kills + 1):
+            time.sleep(ARCHIVE_SECONDS)
+            gaps.append(_killed_archive(proxy, chance))
+            if number % arguments.round and number < arguments.kills:
+                continue
+            with paused(clients):
+                proxy.settle(vectors=False)
+                found = ledger.audit(proxy.data)
+            said_lost = int(proxy.metric("palimpsest_turns_lost_total"))
+            gap = f"{statistics.median(gaps):.2f}", f"{max(gaps):.2f}"
+            table.line((number, found.turns, said_lost, *_numbers(found), *gap, seconds_since(started)))
+            is_clean &= found.is_clean and not said_lost and not tally.counts["failed"]
+            _explain(found)
+    note(f"beside these: {dict(sorted(tally.counts.items()))}")
+    proxy.close()
+    checked = subprocess.run([sys.executable, "-m", "palimpsest", "check", "--data", str(proxy.data)], check=False)
+    return is_clean and checked.returncode == 0
+
+
+def _killed_archive(proxy: Proxy, chance: random.Random) -> float:
+    """Kill one of what archives; seconds until there is another that has opened the database."""
+    victim = chance.choice(until(lambda: _archiving(proxy), "what archives"))
+    others = {pid for pid in _archiving(proxy) if pid != victim}
+    with suppress(ProcessLookupError):
+        os.kill(victim, signal.SIGKILL)
+    killed = time.monotonic()
+    while not any(pid not in others and pid != victim for pid in _archiving(proxy)):
+        time.sleep(LOOK_SECONDS)
+    return time.monotonic() - killed
+
+
+def _archiving(proxy: Proxy) -> list[int]:
+    """Process ids of what archives and has opened the database."""
+    return [pid for pid in archives(proxy) if _has_open(pid, str(database(proxy.data)))]
+
+
+def _has_open(pid: int, path: str) -> bool:
+    with suppress(psutil.Error):
+        return any(file.path == path for file in psutil.Process(pid).open_files())
+    return False
 
 
 def _after_last_bytes(proxy: Proxy, kills: int) -> bool:

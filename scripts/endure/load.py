@@ -30,9 +30,9 @@ archive broker ledger invoice harbour lantern meadow quarry saddle timber valley
 ember falcon garden hammer island jacket kettle ladder marble needle orchard pepper ribbon shelter tunnel umbrella
 """
 WORDS = TEXT.split()
-COMPACT_MESSAGES = 14  # a client that has more keeps its last four, behind a summary
+COMPACT_MESSAGES = 14
 KEPT_MESSAGES = 4
-TURNS_OF_TALK = 30  # then the client begins a new conversation
+TURNS_OF_TALK = 30
 THINK_SECONDS = 0.02  # someone who types is slower: what is looked for is collisions
 RETRY_SECONDS = 0.25
 PACE_SECONDS = 0.01  # between two pieces of an answer, of which there are some eight
@@ -90,16 +90,22 @@ class Client(threading.Thread):
         *,
         think_seconds: float = THINK_SECONDS,
         keeps: bool = False,
+        talk_turns: int = TURNS_OF_TALK,
+        compact_messages: int = COMPACT_MESSAGES,
     ) -> None:
         """
         Args:
             think_seconds: mean of the time between an answer and the next question.
             keeps: whether connections are kept for the next request.
+            talk_turns: of a conversation; then the client begins a new one.
+            compact_messages: a client that has more keeps its last four, behind a summary.
         """
         super().__init__(name=name, daemon=True)
         self.proxy, self.ledger, self.tally = proxy, ledger, tally
         self.over, self.paused, self.rests = threading.Event(), threading.Event(), threading.Event()
         self._think_seconds = think_seconds
+        self._talk_turns = talk_turns
+        self._compact_messages = compact_messages
         self._kept = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=PATIENCE_SECONDS) if keeps else None
         self._random = random.Random(name)
         self._turns = 0
@@ -127,14 +133,14 @@ class Client(threading.Thread):
         )
 
     def _step(self) -> None:
-        if self._turns >= TURNS_OF_TALK:
+        if self._turns >= self._talk_turns:
             self._begin()
         self._turns += 1
         if self._turns % 7 == 3:
             self._cancel()
         if self._turns % 10 == 5:
             self._ask_aside()
-        if len(self.talk.messages) > COMPACT_MESSAGES:
+        if len(self.talk.messages) > self._compact_messages:
             self.talk.keep_last(KEPT_MESSAGES, f"They spoke of {phrase()} and then of {phrase()}.")
             self.tally.add("compactions")
         self.talk.extra["stream"] = self._turns % 5 != 0
@@ -163,6 +169,8 @@ class Client(threading.Thread):
             self.tally.add("refused")
             return None
         self.tally.add(f"{answered.status // 100}xx")
+        if note := answered.said("note"):
+            self.tally.add(f"note {note}")
         if is_whole(answered):
             return answered
         self.tally.add("cut" if answered.status == 200 else "failed")

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import psutil
 import pytest
 from palimpsest.domain import Ending, Turn
-from palimpsest.memory.archive_process import INLINE_BYTES, STARTING, ArchiveProcess
+from palimpsest.memory.archive_process import INLINE_BYTES, MODULE, STARTING, ArchiveProcess
 from palimpsest.memory.archivist import Archivist
 from palimpsest.memory.queue_room import ArchiveLimits
 from palimpsest.memory.supervision import Supervisor
@@ -92,6 +93,12 @@ def house(tmp_path: Path) -> House:
     return House(tmp_path)
 
 
+def children() -> list[int]:
+    """Process ids of archive processes that we have started."""
+    started = psutil.Process().children()
+    return [one.pid for one in started if one.status() != psutil.STATUS_ZOMBIE and MODULE in " ".join(one.cmdline())]
+
+
 async def until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
         while not holds():  # noqa: ASYNC110 - what is waited for knows nothing of us
@@ -144,6 +151,41 @@ async def test_process_that_is_killed_is_started_again_and_nothing_is_lost_or_wr
         assert await house.database.read("SELECT count(*), count(DISTINCT key) FROM turn") == [(60, 60)]
         assert (house.counts.lost, house.archivist.backlog) == (0, 0)
         assert house.counts.faults["archivist"] == 3
+
+
+@pytest.mark.slow  # starts and kills processes
+async def test_kills_one_behind_the_other_lose_nothing_and_give_no_turn_up(house: House) -> None:
+    async with house.running():
+        listeners = []
+        for turn in numbered(120):
+            listener = house.hear(turn)
+            listener.finish(Ending.COMPLETE)
+            listeners.append(listener)
+        for _ in range(5):
+            killed = house.process.pid
+            assert killed is not None
+            os.kill(killed, signal.SIGKILL)
+            await until(lambda killed=killed: house.process.pid != killed)  # type: ignore[misc]
+        for listener in listeners:
+            await listener.committed()
+        assert await house.complete() == [f"t-{n:03}" for n in range(120)]
+        assert (house.counts.lost, house.archivist.backlog) == (0, 0)
+
+
+@pytest.mark.slow  # starts and kills processes
+async def test_after_a_death_another_process_waits_in_reserve_and_takes_over(house: House) -> None:
+    async with house.running():
+        for deaths in range(1, 4):
+            killed = house.process.pid
+            assert killed is not None
+            in_reserve = set(children()) - {killed}
+            os.kill(killed, signal.SIGKILL)
+            await house.exchange(
+                replace(turn_of(user(f"death {deaths}")), conversation=f"c-{deaths}", id=f"t-{deaths}")
+            )
+            assert deaths == 1 or house.process.pid in in_reserve
+            await until(lambda: bool(set(children()) - {house.process.pid}))
+    await until(lambda: not children())
 
 
 @pytest.mark.slow  # starts and kills processes

@@ -22,10 +22,11 @@ import pytest
 from palimpsest.domain import Completion, Ending, Json, RawHeaders, Turn
 from palimpsest.errors import MemoryFault
 from palimpsest.memory.archive_writer import GATHER_SECONDS, ArchiveWriter
-from palimpsest.memory.archivist import Archivist
+from palimpsest.memory.archivist import SPOOLED, Archivist
 from palimpsest.memory.indexing import BATCH_PASSAGES, Indexer
 from palimpsest.memory.queue_room import ArchiveLimits
 from palimpsest.memory.readers import INLINE_CHARS
+from palimpsest.memory.spool import Spool
 from palimpsest.memory.supervision import Supervisor
 from palimpsest.ports import Listener, Vectors
 from palimpsest.store.connection import Transaction
@@ -97,7 +98,12 @@ class House:
     """An archivist over a database of its own."""
 
     def __init__(
-        self, path: Path, redacts: bool = True, on_written: Callable[[], None] | None = None, **limits: Any
+        self,
+        path: Path,
+        redacts: bool = True,
+        on_written: Callable[[], None] | None = None,
+        spool: Spool | None = None,
+        **limits: Any,
     ) -> None:
         self.database = Database(path)
         self.journal = Journal(self.database)
@@ -112,6 +118,7 @@ class House:
             lambda turn, tokens: self.usage.append(tokens),
             on_written or self.indexer.wake,
             ArchiveLimits(**{"commit_wait_seconds": PATIENCE_SECONDS, **limits}),
+            spool=spool,
         )
 
     @asynccontextmanager
@@ -360,6 +367,41 @@ async def test_more_turns_than_may_wait_are_counted_as_lost_with_their_answers(t
         for turn in turns:
             await ended(house.archivist.listen(turn, chat, 200, STREAM))
         assert await house.texts() == ["message 0", "message 1"]
+    await house.database.close()
+
+
+async def test_turns_that_find_no_room_in_memory_are_written_from_the_spool_in_order(tmp_path: Path) -> None:
+    house = House(tmp_path / "journal.db", spool=Spool(tmp_path), queue_turns=2)
+    turns = [replace(turn_of(user(f"message {n}")), id=f"t-{n}", conversation=f"c-{n}") for n in range(9)]
+    for n, turn in enumerate(turns):
+        assert house.archivist.is_uncertain("acme") is (n >= 2)
+        house.archivist.note(turn)
+        listener = house.archivist.listen(turn, chat, 200, STREAM)
+        for event in events(f"answer{n}"):
+            listener.feed(event)
+        listener.finish(Ending.COMPLETE)
+    assert (house.counts.lost, house.counts.gauges["queued"], house.archivist.backlog) == (0, 9, 18)
+    assert house.archivist.troubles == (SPOOLED,)
+    async with house.running():
+        await until(lambda: house.archivist.backlog == 0)
+        assert set(await house.texts()) == {*(f"message {n}" for n in range(9)), *(f"answer{n}" for n in range(9))}
+        rows = await house.database.read("SELECT key FROM turn WHERE ending = 'complete' ORDER BY id")
+        assert rows == [(turn.id,) for turn in turns]
+        assert not house.archivist.is_uncertain("acme") and house.archivist.troubles == ()
+    await house.database.close()
+
+
+async def test_turns_that_not_even_the_spool_can_take_are_lost_and_never_quietly(tmp_path: Path) -> None:
+    house = House(tmp_path / "journal.db", spool=Spool(tmp_path, most_bytes=10), queue_turns=1)
+    first, second = turn_of(user("one")), replace(turn_of(user("two")), id="t-2", conversation="c-2")
+    house.archivist.note(first)
+    assert house.archivist.is_uncertain("acme"), "said before the turn is lost"
+    house.archivist.note(second)
+    assert (house.counts.lost, house.archivist.backlog) == (1, 1)
+    async with house.running():
+        await ended(house.archivist.listen(second, chat, 200, STREAM))
+        await until(lambda: house.archivist.backlog == 0)
+        assert await house.texts() == ["one"]
     await house.database.close()
 
 

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from copyreg import dispatch_table
 from dataclasses import fields
+from importlib import import_module
 from operator import attrgetter
 from typing import Any
 
@@ -24,7 +25,7 @@ import orjson
 from palimpsest.domain import Block, Ending, Fingerprint, Message, NewMessage, Shape, ToolCall, Turn, Whole
 from palimpsest.domain.frozen import frozen
 from palimpsest.memory.archive_writer import WriterState
-from palimpsest.memory.write_batch import Outcome, RequestItem
+from palimpsest.memory.write_batch import AnswerItem, Item, Outcome, RequestItem
 from palimpsest.settings.policy import Policy
 from palimpsest.wire.values import dumps
 
@@ -86,6 +87,41 @@ Frame = Begin | RequestItem | AnswerFrame | Unsent | Applied
 """What the process is sent."""
 
 
+def frame_of(item: Item, *, with_turn: bool = True) -> RequestItem | AnswerFrame:
+    """The frame of an item; of an answer without its turn, where whoever gets it has that."""
+    if isinstance(item, RequestItem):
+        return item
+    return AnswerFrame(
+        number=item.number,
+        turn_id=item.turn.id,
+        turn=item.turn if with_turn else None,
+        chars=item.chars,
+        size_bytes=item.size_bytes,
+        wire=item.wire.__name__,  # type: ignore[attr-defined]  # a module
+        payloads=tuple(item.payloads),
+        streamed=item.streamed,
+        ending=item.ending,
+        at=item.at,
+    )
+
+
+def answer_item(frame: AnswerFrame, turn: Turn | None) -> AnswerItem:
+    """The answer to this turn that a frame brought."""
+    assert turn is not None
+    wire: Any = import_module(frame.wire)
+    return AnswerItem(
+        number=frame.number,
+        turn=turn,
+        chars=frame.chars,
+        size_bytes=frame.size_bytes,
+        wire=wire,
+        payloads=frame.payloads,
+        streamed=frame.streamed,
+        ending=frame.ending,
+        at=frame.at,
+    )
+
+
 def pack(value: object) -> bytes:
     """
     One frame.
@@ -108,6 +144,11 @@ def _packed(value: object, how: Mapping[type, Callable[[Any], tuple[Any, ...]]])
     with written.getbuffer() as frame:
         HEADER.pack_into(frame, 0, len(frame) - HEADER.size)
     return written.getvalue()
+
+
+def unpack(frame: bytes) -> Any:
+    """The value of one whole frame."""
+    return pickle.loads(memoryview(frame)[HEADER.size :])
 
 
 async def unpacked(stream: StreamReader) -> AsyncIterator[Any]:

@@ -1,9 +1,10 @@
 """
 The archive process from the outside: it reads, writes and indexes turns, so that requests never pay for that.
 
-What is put goes there at once, and is kept here until it is settled. A process that dies is started again and given all
-of that once more, in the same order; what is on the disk already is not written twice. Where that dies over it as well,
-the next one is given one item at a time, and an item over which it dies twice is given up.
+What is put goes there at once, and is kept here until it is settled. A process that dies is followed by another, which
+is given all of that once more, in the same order; what is on the disk already is not written twice. After the first
+death another process waits in reserve. Where two die over the same items, the next one is given fewer at a time, until
+they are settled; an item over which it dies twice alone is given up.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from time import monotonic
 import structlog
 
 from palimpsest.domain import Turn
-from palimpsest.errors import faults
+from palimpsest.errors import MemoryFault, faults
 from palimpsest.memory.archive_frames import (
     OPEN_TURNS,
     AnswerFrame,
@@ -31,6 +32,7 @@ from palimpsest.memory.archive_frames import (
     Frame,
     Told,
     Unsent,
+    frame_of,
     pack,
     unpacked,
 )
@@ -41,10 +43,11 @@ from palimpsest.settings.policy import Policy
 
 INLINE_BYTES = 256 * 1024  # of memory, packed in a millisecond; more on a thread, while the event loop goes on
 DEATHS_ALONE = 2  # over one item; whoever kills processes for want of memory may hit it once
+NARROWER = 8  # times fewer items are given to the next process: one of 1,000 is told from the others in four deaths
+WIDER = 2  # times more, each time that all of them are settled
 HUNG_SECONDS = 60.0  # without a word, while something waits: what is under way takes seconds
 LOOK_SECONDS = 5.0  # between looks whether it hangs
-FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.1, 30.0  # before the start of another: doubles while they end at once
-STEADY_SECONDS = 5.0  # a process that has run for so long did not end at once, and another is started without a pause
+FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.1, 5.0  # before another, while they end without a word; doubles
 CLOSE_SECONDS = 5.0  # to write what it was given last, and to close the database
 MODULE = "palimpsest.memory.archive_worker"
 
@@ -70,8 +73,12 @@ class ArchiveProcess:
         self._counts = counts
         self._waiting: dict[int, Item] = {}  # that are not settled, by number, the oldest first
         self._given: frozenset[int] = frozenset()  # those that waited when the process was started
-        self._trial: deque[int] = deque()  # those that are sent one at a time; the first of them has been
-        self._deaths_alone = 0  # over that one
+        self._most_out = 0  # items that it is given at a time; 0: all
+        self._out: dict[int, None] = {}  # items that it was given and has not settled, in order, where that is limited
+        self._unsent: deque[int] = deque()  # those that wait for these
+        self._deaths_alone: tuple[int, int] = (-1, 0)  # the item that was out alone last, and deaths over it
+        self._has_died = False
+        self._reserve: asyncio.Task[_Started] | None = None  # the next process, after the first death
         self._has_spoken = False  # the process that was started last: it did not end before it was sent anything
         self._link: _Link | None = None
         self._state = WriterState()
@@ -104,7 +111,12 @@ class ArchiveProcess:
         if not self._waiting:
             self._heard_at = monotonic()
         self._waiting[item.number] = item
-        if self._link is not None and not self._trial:
+        if self._link is None:
+            return
+        if self._most_out:
+            self._unsent.append(item.number)
+            self._send_more(self._link)
+        else:
             self._link.send(item)
 
     def apply(self, policy: Policy) -> None:
@@ -124,20 +136,43 @@ class ArchiveProcess:
             MemoryFault: none could be started.
         """
         pause_seconds = FIRST_PAUSE_SECONDS
-        while True:
-            started = monotonic()
-            status = await self._run(report)
-            self._counts.fault("archivist")
-            log.error("the archive process has ended and is started again", status=status, items=len(self._waiting))
-            if monotonic() - started > STEADY_SECONDS:
-                pause_seconds = FIRST_PAUSE_SECONDS
-                continue
-            await asyncio.sleep(pause_seconds)
-            pause_seconds = min(2 * pause_seconds, LAST_PAUSE_SECONDS)
+        try:
+            while True:
+                status = await self._run(await self._next(), report)
+                self._has_died = True
+                self._counts.fault("archivist")
+                log.error(
+                    "the archive process has ended, and another takes its place",
+                    status=status,
+                    items=len(self._waiting),
+                )
+                if self._has_spoken:
+                    pause_seconds = FIRST_PAUSE_SECONDS
+                    continue
+                await asyncio.sleep(pause_seconds)
+                pause_seconds = min(2 * pause_seconds, LAST_PAUSE_SECONDS)
+        finally:
+            if self._reserve is not None:
+                await _dismiss(self._reserve)
 
-    async def _run(self, report: Report) -> int | None:
+    async def _next(self) -> _Started:
+        """
+        The process in reserve, or a new one.
+
+        Raises:
+            MemoryFault: none could be started.
+        """
+        reserve, self._reserve = self._reserve, None
+        if reserve is not None:
+            process, stream, writers = await reserve
+            if process.returncode is None:
+                return process, stream, writers
+            await _end(process, writers)
+        return await _start()
+
+    async def _run(self, started: _Started, report: Report) -> int | None:
         """One process, until it ends; its status."""
-        process, stream, writers = await _start()
+        process, stream, writers = started
         watching = asyncio.create_task(self._watch(process))
         try:
             self.pid = process.pid
@@ -145,7 +180,8 @@ class ArchiveProcess:
             self._suspect(report)
             self._link = link = _Link(writers[0])
             link.send(Begin(self._policy, self._secret))
-            self._send_waiting(link)
+            self._out, self._unsent = {}, deque(self._waiting)
+            self._send_more(link)
             async for told in unpacked(stream):
                 self._hear(told, report, link)
         finally:
@@ -168,12 +204,16 @@ class ArchiveProcess:
     def _hear(self, told: Told, report: Report, link: _Link) -> None:
         self._heard_at, self._state, self._has_spoken = monotonic(), told.state, True
         self._ready.set()
+        if self._has_died and self._reserve is None:
+            self._reserve = asyncio.create_task(_start())
         for outcome in told.outcomes:
             del self._waiting[outcome.number]
-            if self._trial and self._trial[0] == outcome.number:
-                self._trial.popleft()
-                self._deaths_alone = 0
-                self._send_waiting(link)
+            self._out.pop(outcome.number, None)
+        if self._most_out and not self._out:
+            self._most_out *= WIDER
+            if self._most_out > len(self._unsent):
+                self._most_out = 0
+            self._send_more(link)
         if told.outcomes:
             report(told.outcomes)
         for name, args in told.counted:
@@ -183,31 +223,35 @@ class ArchiveProcess:
                 self._counts.fault("answer_counts")
                 log.exception("what the archive process counted could not be counted")
 
-    def _send_waiting(self, link: _Link) -> None:
-        """Send all that waits, or the next of what is on trial."""
-        if self._trial:
-            link.send(self._waiting[self._trial[0]])
+    def _send_more(self, link: _Link) -> None:
+        """Send what is still to be sent, as much of it as may be out."""
+        while self._unsent and (not self._most_out or len(self._out) < self._most_out):
+            number = self._unsent.popleft()
+            if self._most_out:
+                self._out[number] = None
+            link.send(self._waiting[number])
+        if self._most_out:
             link.flush()
-            return
-        for item in self._waiting.values():
-            link.send(item)
 
     def _suspect(self, report: Report) -> None:
-        """Before items are sent: put on trial what two processes were given and did not survive, or give it up."""
+        """Before items are sent: fewer at a time, where two processes were given the same and did not survive it."""
         if not self._has_spoken:
             return
         self._has_spoken = False
-        if self._trial:
-            self._deaths_alone += 1
-            if self._deaths_alone >= DEATHS_ALONE:
-                number = self._trial.popleft()
-                item = self._waiting.pop(number)
-                self._deaths_alone = 0
-                log.error("a turn is given up: the archive process dies of it", turn=item.turn.id)
-                report([Outcome(number, is_lost=True)])
-        elif not self._given.isdisjoint(self._waiting):
-            self._trial = deque(self._waiting)
+        if self._most_out == 1 and self._out:
+            self._suspect_alone(next(iter(self._out)), report)
+        elif self._out or not self._given.isdisjoint(self._waiting):
+            self._most_out = max(1, (len(self._out) or len(self._waiting)) // NARROWER)
         self._given = frozenset(self._waiting)
+
+    def _suspect_alone(self, number: int, report: Report) -> None:
+        """An item was out alone when a process died: give it up, where that was so before."""
+        before, deaths = self._deaths_alone
+        self._deaths_alone = number, deaths + 1 if number == before else 1
+        if self._deaths_alone[1] >= DEATHS_ALONE:
+            item = self._waiting.pop(number)
+            log.error("a turn is given up: the archive process dies of it", turn=item.turn.id)
+            report([Outcome(number, is_lost=True)])
 
 
 class _Link:
@@ -284,21 +328,10 @@ class _Link:
                 return pack(Unsent(frame.number, frame.turn_id, type(failure).__name__))
             raise
 
-    def _answer(self, item: AnswerItem) -> AnswerFrame:
+    def _answer(self, item: AnswerItem) -> Frame:
         turn = item.turn
         is_known = self._open.pop(turn.id, None) is turn
-        return AnswerFrame(
-            number=item.number,
-            turn_id=turn.id,
-            turn=None if is_known else turn,
-            chars=item.chars,
-            size_bytes=item.size_bytes,
-            wire=item.wire.__name__,  # type: ignore[attr-defined]  # a module
-            payloads=tuple(item.payloads),
-            streamed=item.streamed,
-            ending=item.ending,
-            at=item.at,
-        )
+        return frame_of(item, with_turn=not is_known)
 
 
 def _size_bytes(frame: Frame) -> int:
@@ -310,7 +343,10 @@ def _size_bytes(frame: Frame) -> int:
     return 0
 
 
-async def _start() -> tuple[Process, asyncio.StreamReader, Sequence[asyncio.StreamWriter]]:
+_Started = tuple[Process, asyncio.StreamReader, Sequence[asyncio.StreamWriter]]
+
+
+async def _start() -> _Started:
     """
     A new process, the stream of what it tells, and our ends of both socket pairs; the first is for what it is sent.
 
@@ -347,3 +383,10 @@ async def _end(process: Process, writers: Sequence[asyncio.StreamWriter]) -> Non
     with suppress(ProcessLookupError):
         process.kill()
     await process.wait()
+
+
+async def _dismiss(reserve: asyncio.Task[_Started]) -> None:
+    """End a process that was started for nothing."""
+    with suppress(MemoryFault):
+        process, _, writers = await reserve
+        await _end(process, writers)

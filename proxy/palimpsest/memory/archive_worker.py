@@ -17,7 +17,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import structlog
@@ -26,13 +25,23 @@ from palimpsest import logs
 from palimpsest.domain import Turn
 from palimpsest.embedding.embedder import LocalEmbedder, Use
 from palimpsest.errors import MemoryFault
-from palimpsest.memory.archive_frames import OPEN_TURNS, AnswerFrame, Applied, Begin, Told, Unsent, pack, unpacked
+from palimpsest.memory.archive_frames import (
+    OPEN_TURNS,
+    AnswerFrame,
+    Applied,
+    Begin,
+    Told,
+    Unsent,
+    answer_item,
+    pack,
+    unpacked,
+)
 from palimpsest.memory.archive_writer import ArchiveWriter, WriterState
 from palimpsest.memory.follower import Follower
 from palimpsest.memory.forgetting import forget_words
 from palimpsest.memory.indexing import Indexer
 from palimpsest.memory.supervision import Supervisor
-from palimpsest.memory.write_batch import AnswerItem, Outcome, RequestItem
+from palimpsest.memory.write_batch import Item, Outcome, RequestItem
 from palimpsest.store import changes
 from palimpsest.store.data_dir import DATABASE_FILE
 from palimpsest.store.database import Database
@@ -130,25 +139,14 @@ class ArchiveWorker:
                 self._open[frame.turn.id] = frame.turn
                 if len(self._open) > OPEN_TURNS:
                     self._open.popitem(last=False)
-                item: RequestItem | AnswerItem = frame
+                item: Item = frame
             case AnswerFrame():
                 held = self._open.pop(frame.turn_id, None)
                 turn = frame.turn or held
                 if turn is None:
                     self._give_up(frame.number, frame.turn_id, "its request could not be sent")
                     return
-                wire: Any = import_module(frame.wire)
-                item = AnswerItem(
-                    number=frame.number,
-                    turn=turn,
-                    chars=frame.chars,
-                    size_bytes=frame.size_bytes,
-                    wire=wire,
-                    payloads=frame.payloads,
-                    streamed=frame.streamed,
-                    ending=frame.ending,
-                    at=frame.at,
-                )
+                item = answer_item(frame, turn)
         self._under_way.add(item.number)
         self._idle.clear()
         self._writer.put(item)

@@ -3,7 +3,8 @@ The archivist: takes requests and answers as they pass, and has them written in 
 
 The edge hands over synchronously and goes on; a writer (`memory/archive_writer.py`) writes everything that waits in one
 transaction. Nothing here delays a reply but the commit of its own end, and that for `commit_wait_ms` at most. While
-the store fails, turns wait in memory, up to `queue_turns` and `queue_bytes`; beyond, they are counted as lost.
+the store fails, turns wait in memory, up to `queue_turns` and `queue_bytes`, and beyond that in the spool, in order.
+Only what that cannot take either is lost.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import asyncio
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import count, takewhile
 from sys import getsizeof
 from time import monotonic
 
@@ -24,6 +25,7 @@ from palimpsest.memory.archive_writer import Writer
 from palimpsest.memory.late_turn import LateTurn
 from palimpsest.memory.memory_spans import create_span
 from palimpsest.memory.queue_room import LIMITS, ArchiveLimits, QueueRoom
+from palimpsest.memory.spool import Spool
 from palimpsest.memory.turn_recorder import TurnRecorder
 from palimpsest.memory.write_batch import AnswerItem, Item, Outcome, RequestItem
 from palimpsest.ports import Clock, Counts, Span, Tracer, Wire
@@ -34,6 +36,8 @@ from palimpsest.wire.response_tap import ResponseTap
 from palimpsest.wire.values import chars_of
 
 NO_ANSWER = (Ending.REFUSED, Ending.UNANSWERED)
+LAG_SECONDS = 1.0  # that a turn may wait before answers say so: a machine that is not overloaded writes within a tenth
+SPOOLED = "turns wait in a file until they can be written; the log says why"
 
 log = structlog.get_logger()
 
@@ -44,7 +48,6 @@ class _Taken:
 
     item: Item
     at: float  # by `monotonic`
-    committed: asyncio.Future[None] | None = None  # of an answer: whose end waits for it
     span: Span = NO_SPAN  # of an answer; ends with the commit
 
 
@@ -60,9 +63,11 @@ class Archivist:
         on_written: Callable[[], None] = lambda: None,
         limits: ArchiveLimits = LIMITS,
         tracer: Tracer = NO_TRACER,
+        spool: Spool | None = None,
     ) -> None:
         """
         Args:
+            spool: takes what finds no room in memory; None: that is lost.
             on_usage: told how many prompt tokens the upstream counted for a turn.
             on_written: called after each transaction.
         """
@@ -74,10 +79,12 @@ class Archivist:
         self._on_usage = on_usage
         self._on_written = on_written
         self.room = QueueRoom(limits, counts)
+        self._spool = spool
         self._late_turns = 0  # whose requests were forwarded and are still being read; they have their room
         self._unanswered: set[str] = set()  # turns that were taken and whose answer is still to come
         self._numbers = count()
         self._taken: dict[int, _Taken] = {}  # by number, the oldest first
+        self._commits: dict[str, asyncio.Future[None]] = {}  # of answers, by turn: their ends wait for them
         self._idle = asyncio.Event()
         self._idle.set()
         self._lost = 0
@@ -93,7 +100,7 @@ class Archivist:
     @property
     def backlog(self) -> int:
         """Requests and answers that were taken and are not on the disk yet."""
-        return len(self._taken) + self._late_turns
+        return len(self._taken) + self._late_turns + self._spooled
 
     @property
     def lag_seconds(self) -> float:
@@ -110,10 +117,34 @@ class Archivist:
         state = self._writer.state
         return state.is_failing or tenant in state.held_up
 
+    def is_uncertain(self, tenant: str, size_bytes: int = 0) -> bool:
+        """
+        Whether an earlier turn of this tenant may still get lost, or the next one, if this process ends.
+
+        Args:
+            size_bytes: of the next one.
+        """
+        return self.is_behind(tenant) or bool(self._spooled) or not self.room.has_turn(size_bytes) or self._lags(tenant)
+
+    def commit_of(self, turn: str) -> asyncio.Future[None] | None:
+        """The commit of the answer to a turn; None: it is on the disk, or nothing is known of it."""
+        return self._commits.get(turn)
+
     @property
     def troubles(self) -> tuple[str, ...]:
         """What keeps turns from the disk, and what was kept from it; in words that name nobody."""
-        return self._writer.state.troubles
+        return (*self._writer.state.troubles, *([SPOOLED] if self._spooled else []))
+
+    @property
+    def _spooled(self) -> int:
+        """Requests and answers that wait in the spool."""
+        return len(self._spool) if self._spool else 0
+
+    def _lags(self, tenant: str) -> bool:
+        """Whether a turn of this tenant waits for longer than it should."""
+        due = monotonic() - LAG_SECONDS
+        late = takewhile(lambda taken: taken.at < due, self._taken.values())
+        return any(taken.item.tenant == tenant for taken in late)
 
     def note(self, turn: Turn) -> None:
         """Take a request to be written; returns at once."""
@@ -122,20 +153,24 @@ class Archivist:
             chars = sum(chars_of(new.message.raw) for new in turn.new)
         if size_bytes is None:
             size_bytes = sum(bytes_of(new.message) for new in turn.new)
-        if not self.room.take_turn(size_bytes):
+        item = RequestItem(next(self._numbers), turn, chars, size_bytes)
+        if not self._spooled and self.room.take_turn(size_bytes):
+            self._put(_Taken(item, monotonic()))
+        elif not self._spools(item):
             self._lose(1)
             return
         self._unanswered.add(turn.id)
-        self._put(_Taken(RequestItem(next(self._numbers), turn, chars, size_bytes), monotonic()))
 
     def expect(self, size_bytes: int) -> LateTurn | None:
         """
         Keep a place for a turn that is still being read; None: there is none left, and the turn counts as lost.
 
+        Its request waits in memory, as it was sent.
+
         Args:
             size_bytes: of its request.
         """
-        if not self.room.take_turn(size_bytes):
+        if not self.room.take_late(size_bytes):
             self._lose(1)
             return None
         self._late_turns += 1
@@ -145,7 +180,7 @@ class Archivist:
     def _take_late(self, size_bytes: int, turn: Turn | None, is_lost: bool) -> None:
         """Take a turn that a place was kept for; None: nothing came of it."""
         self._late_turns -= 1
-        self.room.give_back(1, size_bytes)
+        self.room.give_back_late(size_bytes)
         if turn is not None:
             self.note(turn)
         self._lose(int(is_lost))
@@ -174,11 +209,17 @@ class Archivist:
             self._counts.fault("overhear")
             log.warning("an answer could not be read", reason=tap.deaf_because)
         chars, size_bytes = sum(map(len, payloads)), sum(map(getsizeof, payloads))
-        if not self.room.take_answer(size_bytes):
-            payloads, chars, size_bytes, ending = [], 0, 0, Ending.TOO_LARGE
-        number, at = next(self._numbers), self._clock()
-        item = AnswerItem(number, turn, chars, size_bytes, wire, payloads, streamed, ending, at)
-        self._put(_Taken(item, monotonic(), committed, create_span(self._tracer, turn)))
+        item = AnswerItem(next(self._numbers), turn, chars, size_bytes, wire, payloads, streamed, ending, self._clock())
+        self._commits[turn.id] = committed
+        if not self._spooled and self.room.take_answer(size_bytes):
+            self._put(_Taken(item, monotonic(), create_span(self._tracer, turn)))
+        elif not self._spools(item):
+            self._counts.fault("queue")
+            if self._spooled:  # its request is there, before which it cannot be written
+                self._committed(turn.id)
+            else:
+                item = replace(item, chars=0, size_bytes=0, payloads=[], ending=Ending.TOO_LARGE)
+                self._put(_Taken(item, monotonic(), create_span(self._tracer, turn)))
         return committed
 
     async def write(self) -> None:
@@ -191,14 +232,49 @@ class Archivist:
             async with asyncio.timeout(seconds):
                 await self._idle.wait()
         except TimeoutError:
-            self._lose(self.room.turns)
+            self._lose(self.room.turns + (self._spool.turns if self._spool else 0))
         finally:
             self._writer.close()
+            if self._spool is not None:
+                self._spool.close()
 
     def _put(self, taken: _Taken) -> None:
         self._taken[taken.item.number] = taken
         self._idle.clear()
         self._writer.put(taken.item)
+
+    def _spools(self, item: Item) -> bool:
+        """Write to the spool. False: it could not be, or there is none."""
+        if self._spool is None or not self._spool.put(item):
+            return False
+        self.room.spool(self._spool.turns)
+        self._idle.clear()
+        return True
+
+    def _unspool(self) -> None:
+        """Take from the spool what finds room by now, half of which is left for it to fill at once."""
+        while self._spooled and self.room.is_half_empty:
+            assert self._spool is not None
+            lost = self._spool.turns
+            try:
+                item = self._spool.take()
+            except OSError as failure:
+                log.error("the spool cannot be read", reason=str(failure))
+                self._lose(lost)
+                self.room.spool(0)
+                for turn in [*self._commits]:
+                    self._committed(turn)
+                return
+            assert item is not None
+            self.room.spool(self._spool.turns)
+            self.room.take_back(int(isinstance(item, RequestItem)), item.size_bytes)
+            self._put(_Taken(item, monotonic()))
+
+    def _committed(self, turn: str) -> None:
+        """Let the end of an answer go."""
+        commit = self._commits.pop(turn, None)
+        if commit is not None and not commit.done():
+            commit.set_result(None)
 
     def _done(self, outcomes: Sequence[Outcome]) -> None:
         """Let the ends of answers go, also of those that could not be written, and give back what all of them took."""
@@ -211,11 +287,12 @@ class Archivist:
                 taken.span.fail("set_aside")
                 self._lose(1)
             taken.span.end()
-            if taken.committed is not None and not taken.committed.done():
-                taken.committed.set_result(None)
+            if isinstance(taken.item, AnswerItem):
+                self._committed(taken.item.turn.id)
             if outcome.prompt_tokens:
                 self._report(taken.item.turn, outcome.prompt_tokens)
         self.room.give_back(turns, size_bytes)
+        self._unspool()
         self._look_whether_idle()
         self._on_written()
 

@@ -39,6 +39,7 @@ from palimpsest.memory.query_controller import QueryController
 from palimpsest.memory.queue_room import LIMITS, ArchiveLimits
 from palimpsest.memory.recent_readings import RecentReadings
 from palimpsest.memory.selector import Selector
+from palimpsest.memory.spool import Spool
 from palimpsest.memory.supervision import Supervisor
 from palimpsest.memory.traffic import Traffic
 from palimpsest.ports import Clock, Counts, Tracer
@@ -179,6 +180,7 @@ class MemoryService:
             on_written=self._written,
             tracer=tracer,
             limits=replace(limits, commit_wait_seconds=policy.memory.deadline_ms / 1000),
+            spool=Spool(policy.data),
         )
 
     def __repr__(self) -> str:
