@@ -457,3 +457,22 @@ async def test_what_was_told_when_the_plan_means_is_more_probable(recall: Recall
     assert texts(planned) == texts(plain) and planned.helps == plain.helps
     pairs = zip(plain.candidates, planned.candidates, strict=True)
     assert all(one.probability < other.probability for one, other in pairs)
+
+
+async def test_a_small_loss_comes_whole_where_the_gate_is_shut(recall: Recall, past: Past) -> None:
+    told = ("My kidneys work at 58 percent only.", "It is a rule of thumb.", "Thanks!", "Our trip begins in Porto.")
+    lost = frozenset(await past.say(*told))
+    await past.index()
+    query = ask("What do I pack for our trip to Porto?", lost, least_help=1.1)
+    assert texts(await recall.recall(query, 10)) == []
+    whole = await recall.recall(replace(query, whole_chars=1500), 10)
+    assert whole.admitted and texts(whole) == [told[0], told[1], told[3]]  # thanks tell nothing
+    assert texts(await recall.recall(replace(query, whole_chars=20), 10)) == []
+
+
+async def test_a_small_loss_is_of_this_conversation_alone(recall: Recall, past: Past) -> None:
+    lost = frozenset(await past.say("My kidneys work at 58 percent only.", "It is a rule of thumb."))
+    await past.say("My cousin has weak kidneys, too.", "Nice.", conversation="c-2")
+    await past.index()
+    query = ask("What is good for my kidneys?", lost, least_help=1.1, whole_chars=1500, reach=Reach.TENANT)
+    assert texts(await recall.recall(query, 10)) == ["My kidneys work at 58 percent only.", "It is a rule of thumb."]

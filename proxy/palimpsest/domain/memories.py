@@ -55,7 +55,7 @@ class Query:
     it names then, and there is nothing to admit; `with_prose` also what neither tells nor names anything.
     `plan` is how it is looked up; None: as it is asked.
     `least_help` is the probability that memory helps, below which nothing comes; `wishes` is how many of the user's
-    lasting wishes come with it, asked for or not.
+    lasting wishes come with it, asked for or not; `whole_chars` how much may be lost for all of it to come.
     """
 
     tenant: str
@@ -71,6 +71,7 @@ class Query:
     with_prose: bool = True
     least_help: float = 0.0
     wishes: int = 0
+    whole_chars: int = 0
     plan: Plan | None = None
 
 

@@ -46,7 +46,10 @@ from palimpsest.core.recall.ranking import (
     ranks,
 )
 from palimpsest.core.recall.relevance import Relevance, relevance
+from palimpsest.core.recall.selection import CERTAIN
 from palimpsest.core.recall.similarity import Meanings
+from palimpsest.core.recall.small_loss import small_loss
+from palimpsest.core.recall.utterance import read
 from palimpsest.domain import Candidate, Memory, Query, Recalled
 from palimpsest.errors import MemoryFault
 from palimpsest.index.full_text import Found, find
@@ -64,6 +67,7 @@ NOTHING_STORED = "nothing is stored that recall may look at"
 NAMED_CHARS = 120
 JUDGED_PASSAGES = 100  # the best by rank; behind them stands one answer in fifty, and judging takes its time
 REPEATED = 3  # times as many passages are looked at as are wanted, before all are: few messages are said twice
+LEAST_MESSAGE_CHARS = 10  # on average; more lost messages are no small loss, and need not be looked at
 LAST_BITS = 0xFFFF  # of a number, in which 99 of 100 differ from each of a conversation's messages
 WISH_ABOVE = (
     0.1  # cosine over the scope's mean: a third of what came to unrelated prompts is below, no wish that counted
@@ -129,16 +133,16 @@ class Recall:
         found, (vectors, *more_vectors) = reading.result(), [task.result() for task in embedding]
         if found is None:
             return Recalled((), False, NOTHING_STORED)
-        scope, table, eligible, (asked, *more_asked) = found
+        scope, table, eligible, lost, (asked, *more_asked) = found
 
         def judge(ask: Ask, query: Query, near: Vectors | None, asked: Asked) -> tuple[str, Ranked | None, float]:
-            return self._judge(ask, scope, query, table, eligible, near, asked, limit)
+            return self._judge(ask, scope, query, table, eligible, lost, near, asked, limit)
 
         def choose(ask: Ask) -> Recalled:
             reason, best, helps = judge(ask, query, vectors, asked)
             if best is not None and more_asked and helps >= query.least_help:  # the question itself admits, or nothing
                 others = [
-                    judge(ask, replace(query, text=also.text, least_help=0.0, wishes=0), near, also)[1]
+                    judge(ask, replace(query, text=also.text, least_help=0.0, wishes=0, whole_chars=0), near, also)[1]
                     for near, also in zip(more_vectors, more_asked, strict=True)
                 ]
                 best = interleaved([best, *filter(None, others)], limit)
@@ -169,8 +173,11 @@ class Recall:
 
     def _look(
         self, query: Query, questions: Sequence[str], ask: Ask
-    ) -> tuple[Scope, PassageTable, Bools, list[Asked]] | None:
-        """The scope, what it holds, what of it may come, and the questions without their meanings: those come later."""
+    ) -> tuple[Scope, PassageTable, Bools, Bools, list[Asked]] | None:
+        """
+        The scope, what it holds, what of it may come, what the conversation lost, and the questions without their
+        meanings: those come later.
+        """
         found = scope_of(ask, query)
         if found is None:
             return None
@@ -178,7 +185,7 @@ class Recall:
         table = self._tables.table(ask, scope)
         now = self._clock()
         asked = [_asked(text, now, find(ask, scope, table, query_terms(text))) for text in questions]
-        return scope, table, _eligible(table, query, own), asked
+        return scope, table, _eligible(table, query, own), _lost(table, query, own), asked
 
     def _judge(
         self,
@@ -187,6 +194,7 @@ class Recall:
         query: Query,
         table: PassageTable,
         eligible: Bools,
+        lost: Bools,
         vectors: Vectors | None,
         asked: Asked,
         limit: int,
@@ -196,12 +204,16 @@ class Recall:
             return "no stored passage may be used: all are visible, excluded or not lost", None, 0.0
         asked = _estimated(_compared(asked, table, vectors), table.embedded, eligible)
         once, judged = self._ranked(table, asked, eligible, limit)
-        wishes = _wishes(table, asked, eligible, query.wishes)
+        certain = _wishes(table, asked, eligible, query.wishes)
+        whole = small_loss(table, lost, lost & eligible, asked, query.whole_chars)
+        if len(whole):
+            certain = _whole(whole) if certain is None else _in_front(certain, _whole(whole))
         if once is None or judged is None:
-            return "no passage is similar, and none has a word of the question", wishes, 0.0
+            return "no passage is similar, and none has a word of the question", certain, 0.0
         reason = f"helps with a probability of {judged.helps:.2f}; {query.least_help:.2f} is required"
+        reason += "; all that was lost is little, and comes" if len(whole) else ""
         if judged.helps < query.least_help:
-            return reason, wishes, judged.helps
+            return reason, certain, judged.helps
         passages, lifted = judged.passages, self._lifted(ask, scope, table, asked, vectors)
         if lifted is not None:  # keys choose among passages; whether any help at all is said by their own texts
             nearer, rejudged = self._ranked(table, _nearer(asked, lifted[0]), eligible, limit)
@@ -212,7 +224,7 @@ class Recall:
         best = diversified(best, table.vectors, self._recipe.mmr_lambda).part(slice(limit))
         if lifted is not None and self._keys is not None:
             self._keys.note(lifted[1], best.rows)
-        return reason, best if wishes is None else _in_front(wishes, best), judged.helps
+        return reason, best if certain is None else _in_front(certain, best), judged.helps
 
     def _ranked(
         self, table: PassageTable, asked: Asked, eligible: Bools, limit: int
@@ -259,7 +271,7 @@ def _candidates(ask: Ask, tenant: str, table: PassageTable, best: Ranked) -> tup
     return tuple(
         Candidate(memories[id], score, dict(zip(signals, said, strict=True)), probability)
         for id, score, said, probability in rows
-        if id in memories
+        if id in memories and not (probability == CERTAIN and read(memories[id].text).is_small_talk)
     )
 
 
@@ -297,14 +309,20 @@ def _wishes(table: PassageTable, asked: Asked, eligible: Bools, count: int) -> R
     return Ranked(rows[order], near[order], {PROBABILITY: np.ones(len(order)), "wish": near[order]})
 
 
-def _in_front(wishes: Ranked, best: Ranked) -> Ranked:
-    """Wishes, then what answers the question; each passage once."""
-    rest = best.part(~np.isin(best.rows, wishes.rows))
+def _whole(rows: Rows) -> Ranked:
+    """All that was lost, none of it more probable than the rest."""
+    ones = np.ones(len(rows))
+    return Ranked(rows, ones, {PROBABILITY: ones, "whole": ones})
+
+
+def _in_front(certain: Ranked, best: Ranked) -> Ranked:
+    """What comes whatever is asked, then what answers the question; each passage once."""
+    rest = best.part(~np.isin(best.rows, certain.rows))
     signals = {
-        name: np.concatenate([wishes.signals.get(name, np.zeros(len(wishes.rows))), values])
+        name: np.concatenate([certain.signals.get(name, np.zeros(len(certain.rows))), values])
         for name, values in rest.signals.items()
     }
-    return Ranked(np.concatenate([wishes.rows, rest.rows]), np.concatenate([wishes.scores, rest.scores]), signals)
+    return Ranked(np.concatenate([certain.rows, rest.rows]), np.concatenate([certain.scores, rest.scores]), signals)
 
 
 def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: int) -> list[tuple[LostPassage, float]]:
@@ -383,6 +401,16 @@ def _eligible(table: PassageTable, query: Query, own: int) -> Bools:
         if unwanted:
             kept &= ~_among(values, unwanted)
     return kept
+
+
+def _lost(table: PassageTable, query: Query, own: int) -> Bools:
+    """What this conversation lost and the model no longer sees, in replayed blocks or nowhere: (n,)."""
+    lost = np.zeros(len(table), np.bool_)
+    if query.whole_chars and query.lost and len(query.lost) <= query.whole_chars // LEAST_MESSAGE_CHARS:
+        rows = np.flatnonzero(table.conversations == own)
+        rows = rows[_among(table.occurrences[rows], query.lost)]
+        lost[rows[~_among(table.fulls[rows], query.visible_fulls)]] = True
+    return lost
 
 
 def _among(values: Rows, wanted: Collection[int]) -> Bools:

@@ -124,6 +124,7 @@ def diagnose(
         with_prose=uttered is None or not uttered.is_small_talk,  # who says "go on" in a chat needs what was told
         least_help=demand.least_help,
         wishes=demand.wishes if asks else WISHES_UNASKED * bool(demand.wishes),
+        whole_chars=demand.whole_chars,
     )
     return Diagnosis(
         speaker,

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from palimpsest.core.recall.ranking import Asked, PassageTable
+from palimpsest.core.recall.small_loss import small_loss
+
+from tests.core.shelves import shelf
+
+TOLD = (
+    "My daughter Ines is nine and allergic to peanuts.",
+    "I will keep that in mind.",
+    "We arrive on 14 March at 18:40 with flight TP1927.",
+    "Five nights then.",
+)
+NEAR, FAR = 0.4, 0.05  # cosines
+
+
+def table() -> PassageTable:
+    return shelf(TOLD, users=[0, 2])
+
+
+def asked(text: str, cosine: float | None) -> Asked:
+    return Asked(cosines=None if cosine is None else np.full(len(TOLD), cosine), found={}, text=text)
+
+
+def rows(text: str, cosine: float | None, *, told: tuple[int, ...] = (), most_chars: int = 1500) -> list[int]:
+    everything = np.ones(len(TOLD), np.bool_)
+    untold = everything & ~np.isin(np.arange(len(TOLD)), told)
+    return small_loss(table(), everything, untold, asked(text, cosine), most_chars).tolist()
+
+
+def test_a_small_loss_comes_back_whole_though_nothing_asks_for_it() -> None:
+    assert rows("Is this place fine? They serve satay.", NEAR) == [0, 1, 2, 3]
+
+
+def test_a_loss_of_more_characters_than_allowed_is_no_small_one() -> None:
+    chars = sum(map(len, TOLD))
+    assert rows("Is this place fine?", NEAR, most_chars=chars) == [0, 1, 2, 3]
+    assert rows("Is this place fine?", NEAR, most_chars=chars - 1) == []
+    assert rows("Is this place fine?", NEAR, most_chars=0) == []
+
+
+def test_what_blocks_tell_already_counts_as_lost_and_does_not_come_again() -> None:
+    assert rows("Is this place fine?", NEAR, told=(0, 1)) == [2, 3]
+    assert rows("Is this place fine?", NEAR, told=(0, 1), most_chars=sum(map(len, TOLD[2:]))) == []
+    assert rows("Is this place fine?", NEAR, told=(0, 1, 2, 3)) == []
+
+
+def test_no_block_is_made_for_what_only_the_assistant_said_since_the_last_one() -> None:
+    assert rows("Is this place fine?", NEAR, told=(0, 1, 2)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "cosine", "comes"),
+    [
+        ("Write a limerick about a sailor.", FAR, False),
+        ("Can I take ibuprofen?", 0.14, True),
+        ("Is ibuprofen dangerous?", 0.14, False),
+        ("Can I take ibuprofen?", FAR, False),
+        ("Can I take ibuprofen?", None, True),
+        ("Is ibuprofen dangerous?", None, False),
+    ],
+)
+def test_a_request_about_something_else_gets_nothing(text: str, cosine: float | None, comes: bool) -> None:
+    assert bool(rows(text, cosine)) is comes
+
+
+def test_without_vectors_a_shared_word_makes_it_a_request_about_the_conversation() -> None:
+    word = replace(asked("Is the flight late?", None), found={"flight": np.array([2])})
+    everything = np.ones(len(TOLD), np.bool_)
+    assert len(small_loss(table(), everything, everything, word, 1500)) == len(TOLD)
