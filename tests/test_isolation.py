@@ -141,12 +141,57 @@ def test_users_of_one_tenant_stay_apart(upstream: ScriptedUpstream, tmp_path: Pa
         assert facts_in(upstream.received[-1].json) == ({"E7706"} if reach == "user" else set())
 
 
-def test_requests_without_any_credential_have_no_memory(wide: Proxy, upstream: ScriptedUpstream) -> None:
-    body = b'{"model": "gpt-4o", "messages": [{"role": "user", "content": "The door code is 4471."}]}'
-    answered = request(wide.port, "POST", "/v1/chat/completions", body, {"content-type": "application/json"})
+BESIDE_THE_MACHINE = {
+    "a reverse proxy": {"x-forwarded-for": "10.0.0.7"},
+    "a page of this machine": {"origin": "http://localhost:3000"},
+    "an extension of a browser": {"origin": "chrome-extension://abc"},
+    "a container": {"host": "host.docker.internal:8484"},
+    "a credential that is not forwarded": {"authorization": "Bearer sk-one", "connection": "authorization"},
+}
+
+
+def ask_nameless(proxy: Proxy, text: str, **headers: str) -> Answered:
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": text}]}
+    return request(proxy.port, "POST", "/v1/chat/completions", orjson.dumps(body), headers)
+
+
+def test_a_program_on_this_machine_without_a_credential_has_a_memory_of_its_own(
+    wide: Proxy, upstream: ScriptedUpstream
+) -> None:
+    named = Tenant(wide)
+    named.act("tell", "Lindqvist")
+    assert ask_nameless(wide, FACTS["4471"]).said("note") != "no-tenant"
+    wide.settle()
+    ask_nameless(wide, QUESTIONS["4471"])
+    assert facts_in(upstream.received[-1].json) == {"4471"}
+    ask_nameless(wide, QUESTIONS["Lindqvist"])
+    assert not facts_in(upstream.received[-1].json), "what a credential said"
+    named.act("leave", "")
+    named.act("ask", "4471")
+    assert not facts_in(upstream.received[-1].json), "to whom shows one"
+
+
+@pytest.mark.parametrize("headers", BESIDE_THE_MACHINE.values(), ids=BESIDE_THE_MACHINE)
+def test_who_is_not_surely_a_program_on_this_machine_has_no_memory_without_a_credential(
+    wide: Proxy, upstream: ScriptedUpstream, headers: dict[str, str]
+) -> None:
+    ask_nameless(wide, FACTS["E7706"])
+    wide.settle()
+    answered = ask_nameless(wide, QUESTIONS["E7706"], **headers)
     assert answered.status == 200 and answered.said("note") == "no-tenant"
     assert answered.said("conversation") == ""
-    assert upstream.received[-1].body == body
+    assert not facts_in(upstream.received[-1].json)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("guarded", ["admin token", "every address"])
+def test_where_this_machine_is_not_trusted_no_credential_means_no_memory(
+    upstream: ScriptedUpstream, tmp_path: Path, guarded: str
+) -> None:
+    token = {"PALIMPSEST_ADMIN_TOKEN": "t0ken-t0ken-t0ken"} if guarded == "admin token" else {}
+    listen = {"listen": {"host": "0.0.0.0"}} if guarded == "every address" else {}
+    with Proxy(tmp_path / "data", upstream.url, listen, **token) as proxy:
+        assert ask_nameless(proxy, FACTS["E7706"]).said("note") == "no-tenant"
 
 
 @pytest.mark.parametrize(

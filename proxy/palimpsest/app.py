@@ -231,10 +231,12 @@ class _Proxy:
             is_required=policy.tenants.require_key,
             is_complete=self._keys.are_read,
         )
+        access = Access(load.admin_token(self._environment), keyring, policy.listen.is_loopback)
         pipeline = Pipeline(
             *(policy, self._signals, self._secret, keyring, memory, metrics, time.time, number),
             off_for=self._switches.off_for,
             tracer=self._tracer,
+            trusts_machine=access.trusts_machine,
         )
         is_shared = _share_an_account(policy, keyring) and not policy.tenants.share_provider_state
         state = ProviderState(memory.journal, keyring, self._secret) if is_shared else None
@@ -244,8 +246,8 @@ class _Proxy:
             limits=KeyLimits(self._signals),
         )
         pages = WebPages(policy.listen, has_keys=keyring.is_required, hostname=socket.gethostname())
-        own = LabelledAnswers(Router(self._own_routes(policy, keyring)))
-        mcp = self._mcp(policy, keyring)
+        own = LabelledAnswers(Router(self._own_routes(policy, access)))
+        mcp = self._mcp(policy, access)
         shared.users += 1
 
         async def close() -> None:
@@ -257,18 +259,17 @@ class _Proxy:
         app = PageGuard(front, pages, metrics.refused)
         return Generation(app, pipeline.close, close)
 
-    def _mcp(self, policy: Policy, keyring: ProxyKeys) -> McpEndpoint:
+    def _mcp(self, policy: Policy, access: Access) -> McpEndpoint:
         """Memory as tools."""
         memory = self._memory
         parts = (memory.database, memory.recall, memory.forgetting, policy, self._secret, time.time)
-        speakers = Speakers(policy, self._signals, keyring, self._secret)
+        speakers = Speakers(policy, self._signals, access.keys, self._secret, access.trusts_machine)
         facts = FactTools(memory.facts, policy, self._switches.off_for)
         names = [name for name in policy.mcp.tools if policy.facts.is_on or name not in FACT_TOOLS]
         return McpEndpoint(MemoryTools(*parts), facts, names, speakers.of)
 
-    def _own_routes(self, policy: Policy, keyring: ProxyKeys) -> list[BaseRoute]:
+    def _own_routes(self, policy: Policy, access: Access) -> list[BaseRoute]:
         """The proxy's own endpoints."""
-        access = Access(load.admin_token(self._environment), keyring, policy.listen.is_loopback)
         readying = Readying(self._memory.state, lambda: self._draining.has_begun)
         probes = ProbeRoutes(readying, self._metrics, access, self_description(policy, self._environment))
         api = LateApplication(partial(self._admin_api, policy, access, readying))

@@ -82,15 +82,17 @@ class Pipeline:
         generation: int = 0,
         off_for: frozenset[str] = frozenset(),
         tracer: Tracer = NO_TRACER,
+        trusts_machine: bool = False,
     ) -> None:
         """
         Args:
             generation: number of the policy.
             off_for: tenants for whom memory is switched off; "" everybody.
+            trusts_machine: programs on this machine need no credential to be remembered.
         """
         self._policy = policy
         self._keyring = keyring
-        self._rules = Rules(policy, signals, secret, memory.tokens.text, generation, off_for)
+        self._rules = Rules(policy, signals, secret, memory.tokens.text, generation, off_for, trusts_machine)
         self._archivist = memory.archivist
         self._traffic = memory.traffic
         self._windows = ModelWindows(policy, memory.windows)

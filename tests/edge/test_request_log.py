@@ -82,7 +82,7 @@ def test_a_client_without_a_credential_is_told_once_why_nothing_is_remembered(
     with quiet(tmp_path, upstream.url) as proxy:
         body = orjson.dumps({"model": "m", "messages": [{"role": "user", "content": "hello"}]})
         for number in range(2):
-            request(proxy.port, "POST", "/v1/chat/completions", body, {"content-type": "application/json"})
+            request(proxy.port, "POST", "/v1/chat/completions", body, {"x-forwarded-for": "10.0.0.7"})
             assert next_line(proxy, number)["note"] == "no-tenant"
         said = proxy.log.read_text()
     assert said.count("a request without a credential names no tenant") == 1

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from palimpsest import terminal
 from palimpsest.commands.arguments import DONE, FAILED, PROVIDER_KEYS, Command, policy_flags, quiet_policy
+from palimpsest.core.caller.locality import LOCAL
 from palimpsest.errors import MemoryFault, PolicyError, faults
 from palimpsest.settings.policy import Policy
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from palimpsest.memory.importing import Ages, Destination, Totals
     from palimpsest.transfer.reading import Found
 
-TENANT = re.compile(r"(static|key|hmac):.+", re.S)
+TENANT = re.compile(rf"(static|key|hmac):.+|{LOCAL}", re.S)
 LISTED = 20  # parts that could not be read, on the terminal: the first show what is wrong with the rest
 FILE_MODE = 0o600  # other people's conversations
 
@@ -223,7 +224,7 @@ async def destination(
 
     static = f"static:{policy.tenants.static}" if policy.tenants.static else ""
     if given.tenant and not TENANT.fullmatch(given.tenant):
-        raise PolicyError(f"--tenant: {given.tenant} is none; allowed: static:NAME, key:NAME or hmac:HASH")
+        raise PolicyError(f"--tenant: {given.tenant} is none; allowed: static:NAME, key:NAME, hmac:HASH or {LOCAL}")
     tenant = given.tenant or static
     if tenant:
         return Destination(tenant, given.user, given.scope)

@@ -11,21 +11,10 @@ from collections.abc import Iterable
 from hmac import compare_digest
 
 from palimpsest.core.caller.credentials import presented
+from palimpsest.core.caller.locality import is_local
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.domain import RawHeaders
 from palimpsest.domain.frozen import frozen
-
-LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
-
-# What reverse proxies, tunnels and content networks add, unless they are set up not to.
-FORWARDED = frozenset(
-    {
-        *(b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-forwarded-port"),
-        *(b"x-forwarded-server", b"x-original-forwarded-for", b"x-real-ip", b"x-client-ip", b"x-cluster-client-ip"),
-        *(b"cf-connecting-ip", b"cf-ray", b"true-client-ip", b"fastly-client-ip", b"fly-client-ip"),
-        *(b"x-envoy-external-address", b"tailscale-user-login"),
-    }
-)
 
 
 @frozen
@@ -56,6 +45,11 @@ class Access:
     keys: ProxyKeys
     is_loopback: bool
 
+    @property
+    def trusts_machine(self) -> bool:
+        """Whether programs on this machine need nothing to show."""
+        return self.token is None and self.is_loopback
+
     def caller(self, headers: RawHeaders) -> Caller | Refusal:
         """The caller with these headers (lower-case names). Wrong secrets take as long as right ones."""
         shown = presented(headers)
@@ -74,25 +68,6 @@ class Access:
         if not is_local(headers):
             return Refusal(403, "ask from this machine, as http://127.0.0.1 or http://localhost, or set an admin token")
         return Caller()
-
-
-def is_local(headers: RawHeaders) -> bool:
-    """Whether a request over loopback comes from this machine, and not through a reverse proxy or a web page."""
-    hosts, origins = (
-        [value.decode("latin-1").lower() for name, value in headers if name == wanted]
-        for wanted in (b"host", b"origin")
-    )
-    return (
-        len(hosts) == 1
-        and _without_port(hosts[0]) in LOCAL_NAMES
-        and all(origin.partition("://")[2] == hosts[0] for origin in origins)
-        and not any(name in FORWARDED for name, _ in headers)
-    )
-
-
-def _without_port(host: str) -> str:
-    name, colon, port = host.rpartition(":")
-    return name if colon and port.isdigit() else host
 
 
 def _is_among(secret: str, shown: Iterable[bytes]) -> bool:

@@ -16,9 +16,9 @@ from fnmatch import fnmatchcase
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from palimpsest.core.caller.locality import LOCAL_NAMES
 from palimpsest.domain import RawHeaders
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.access import LOCAL_NAMES
 from palimpsest.edge.relay import Relay
 from palimpsest.edge.request_id import request_id
 from palimpsest.settings.policy import ListenPolicy

@@ -11,6 +11,7 @@ from dataclasses import replace
 from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.credentials import presented
 from palimpsest.core.caller.identity import identify
+from palimpsest.core.caller.locality import is_nameless
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.core.redaction.redaction import stored_name
 from palimpsest.domain import RawHeaders, Speaker
@@ -20,11 +21,14 @@ from palimpsest.settings.policy import Policy
 class Speakers:
     """Reads speakers by one policy."""
 
-    def __init__(self, policy: Policy, signals: Signals, keyring: ProxyKeys, secret: bytes) -> None:
+    def __init__(
+        self, policy: Policy, signals: Signals, keyring: ProxyKeys, secret: bytes, trusts_machine: bool = False
+    ) -> None:
         self._policy = policy
         self._signals = signals
         self._keyring = keyring
         self._secret = secret
+        self._trusts_machine = trusts_machine
 
     def of(self, headers: RawHeaders) -> Speaker | None:
         """Who sent a request with these headers (lower-case names); None: the key opens nothing, or not this."""
@@ -34,7 +38,10 @@ class Speakers:
         named = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
         if key is not None and (key.users or key.scopes):
             return None  # a tool may name any conversation of the tenant
-        speaker = identify(named, presented(headers), {}, self._signals, self._policy.tenants, self._secret, key)
+        speaker = identify(
+            *(named, presented(headers), {}, self._signals, self._policy.tenants, self._secret, key),
+            is_nameless=self._trusts_machine and is_nameless(headers),
+        )
         return (
             replace(speaker, user=self._named(speaker.user), scope=self._named(speaker.scope))
             if speaker.tenant

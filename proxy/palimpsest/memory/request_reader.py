@@ -18,6 +18,7 @@ import structlog
 from palimpsest.core.caller.admission import is_excluded
 from palimpsest.core.caller.credentials import forwarded
 from palimpsest.core.caller.identity import identify, is_rotating, tenant_of
+from palimpsest.core.caller.locality import is_nameless
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.core.conversation import FAILED, Rules
 from palimpsest.core.history.link_keys import reply_links
@@ -100,7 +101,8 @@ class RequestReader:
         if len(body) > MAX_BODY_BYTES:
             return Passed(Note.TOO_LARGE)
         rules, credentials, proxy_key = self._rules, forwarded(headers), self._keyring.find(headers)
-        tenant = tenant_of(credentials, rules.policy.tenants, rules.secret, proxy_key)
+        nameless = rules.trusts_machine and not credentials and is_nameless(headers)
+        tenant = tenant_of(credentials, rules.policy.tenants, rules.secret, proxy_key, is_nameless=nameless)
         if tenant in rules.off_for:
             return Passed(Note.DISABLED)
         before, same, does_repeat = self._recent.find(tenant, wire, body) if tenant else (None, 0, False)
@@ -195,7 +197,7 @@ class RequestReader:
         else:
             return
         self._has_warned_of_no_tenant = True
-        hint = "set tenants.static, or start with --config personal"
+        hint = "set tenants.static, give callers keys, or start with --config personal"
         log.warning("no memory for some requests", note="no-tenant", reason=reason, hint=hint)
 
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from palimpsest.core.caller.client_table import ID_CHARS
 from palimpsest.core.caller.credentials import forwarded, secret_in
 from palimpsest.core.caller.identity import identify, is_rotating, tenant_key
+from palimpsest.core.caller.locality import LOCAL
 from palimpsest.domain import Json, ProxyKey, Reach, Speaker
 from palimpsest.settings.policy import KeyPolicy, TenantPolicy
 
@@ -49,6 +50,18 @@ def test_tenant_does_not_show_the_credential_and_needs_the_secret():
 @pytest.mark.parametrize("value", ["  ", "Bearer ", "bearer", "BEARER   ", "Basic", "basic "])
 def test_no_credential_is_no_tenant(value: str):
     assert who({}).tenant == who({"authorization": value}).tenant == who({"x-api-key": value}).tenant == ""
+
+
+def test_a_trusted_program_without_a_credential_is_a_tenant_of_its_own_and_with_one_it_is_not():
+    def nameless(headers: Json, policy: TenantPolicy, key: KeyPolicy | None = None) -> str:
+        credentials = forwarded([(name.encode(), value.encode()) for name, value in headers.items()])
+        return identify(headers, credentials, {}, TABLE, policy, SECRET, key, is_nameless=True).tenant
+
+    assert nameless({}, TenantPolicy()) == LOCAL
+    assert nameless(ALICE, TenantPolicy()) == who(ALICE).tenant != LOCAL
+    assert nameless({"authorization": f"Bearer {JWT}"}, TenantPolicy()) == ""
+    assert nameless({}, TenantPolicy(static="home")) == "static:home"
+    assert nameless({}, TenantPolicy(), KeyPolicy(name=LOCAL, key_env="K")) == f"key:{LOCAL}"
 
 
 def test_several_credentials_are_the_tenant_of_none_of_them():

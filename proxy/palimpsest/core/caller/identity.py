@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from palimpsest.core.caller.client_table import Headers, Signals, first, first_named
+from palimpsest.core.caller.locality import LOCAL
 from palimpsest.core.caller.proxy_keys import Key
 from palimpsest.domain import Json, Reach, Speaker
 from palimpsest.settings.policy import TenantPolicy
@@ -32,6 +33,7 @@ def identify(
     secret: bytes,
     key: Key | None = None,
     tenant: str | None = None,
+    is_nameless: bool = False,
 ) -> Speaker:
     """
     Read from one request who sent it.
@@ -43,6 +45,7 @@ def identify(
         key: the proxy key that the caller presented, where the proxy holds the credentials.
         secret: shared by all workers; keys the tenant's name, so that no credential can be guessed from the store.
         tenant: what `tenant_of` said, where it was asked before.
+        is_nameless: it comes from a program that is trusted for being on this machine, and shows no credential.
 
     Returns:
         A speaker whose `tenant` is "" when no credential tells callers apart, or the credential changes by itself.
@@ -54,7 +57,7 @@ def identify(
     parents = first_named(signals.parent_ids, headers, body) if may_name_conversation else ()
     conversations = first_named(signals.conversation_ids, headers, body) if may_name_conversation else ()
     return Speaker(
-        tenant=tenant_of(credentials, policy, secret, key) if tenant is None else tenant,
+        tenant=tenant_of(credentials, policy, secret, key, is_nameless=is_nameless) if tenant is None else tenant,
         user=user,
         scope=scope,
         client_ids=_apart(conversations, key, user, scope),
@@ -115,13 +118,17 @@ def tenant_key(secret: bytes, tenant: str) -> bytes:
     return hashlib.blake2b(tenant.encode(), key=secret[:64], digest_size=32).digest()
 
 
-def tenant_of(credentials: Sequence[bytes], policy: TenantPolicy, secret: bytes, key: Key | None) -> str:
+def tenant_of(
+    credentials: Sequence[bytes], policy: TenantPolicy, secret: bytes, key: Key | None, *, is_nameless: bool = False
+) -> str:
     """The tenant of a request, whatever it says; arguments and result as of `identify`."""
     if key is not None:
         return key.tenant
     if policy.static:
         return f"static:{policy.static}"
-    if not credentials or any(map(is_rotating, credentials)):
+    if not credentials:
+        return LOCAL if is_nameless else ""
+    if any(map(is_rotating, credentials)):
         return ""
     # Of several, only the provider knows which it goes by: who shows all of them is somebody else than who shows one,
     # or a key that is no longer good would open its owner's memory beside one that is.

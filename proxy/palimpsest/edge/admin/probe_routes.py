@@ -15,8 +15,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from palimpsest.core.caller.locality import is_local
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.access import Access, Caller, Refusal, is_local
+from palimpsest.edge.access import Access, Caller, Refusal
 from palimpsest.edge.replies import error_reply, json_reply
 from palimpsest.memory.service import MemoryState
 from palimpsest.metrics import CONTENT_TYPE, Metrics
@@ -83,7 +84,7 @@ class ProbeRoutes:
 
     async def metrics(self, request: Request) -> Response:
         headers, access = request.scope["headers"], self._access
-        is_here = access.token is None and access.is_loopback and is_local(headers)  # with whatever key
+        is_here = access.trusts_machine and is_local(headers)  # with whatever key
         caller = Caller() if is_here else access.caller(headers)
         if isinstance(caller, Refusal):
             return error_reply(caller.status, caller.text)
