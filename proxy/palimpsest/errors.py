@@ -61,9 +61,13 @@ class AssistFault(MemoryFault):
 
 
 class NotServed(PalimpsestError):
-    """No upstream serves this request; the text names it."""
+    """No upstream serves this request; the text names it. `code` is that of the error in the answer."""
 
     http_status = 404
+
+    def __init__(self, text: str, code: str = "model_not_found") -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class UpstreamUnreachable(PalimpsestError):

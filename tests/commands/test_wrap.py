@@ -41,7 +41,7 @@ class Wrapped:
     def __init__(self, folder: Path, **variables: str) -> None:
         self.data, self.port = folder / "data", free_port()
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PALIMPSEST_", "OPENAI_"))}
-        self.env = kept | {"PYTHONPATH": str(ROOT), "PALIMPSEST_MODEL__DOWNLOAD": "never"} | variables
+        self.env = kept | {"PYTHONPATH": str(ROOT / "proxy"), "PALIMPSEST_MODEL__DOWNLOAD": "never"} | variables
 
     def words(self, *command: str) -> list[str]:
         own = [sys.executable, "-m", "palimpsest", "wrap", "--port", str(self.port), "--data", str(self.data), "--"]
@@ -227,6 +227,46 @@ def test_codex_uses_its_login_and_without_one_the_key(
         (tmp_path / login).write_text("{}")
     *_, provider = arguments(read_yaml(shipped("wrap.yaml")), "codex", URL, environment)
     assert provider.endswith(f', wire_api="responses", {credential}}}')
+
+
+@pytest.mark.parametrize(
+    ("policy", "name"),
+    [
+        (Policy(), "OpenAI"),
+        (with_own_upstreams(Policy(), {"OPENAI_BASE_URL": "https://api.openai.com/v1"}), "OpenAI"),
+        (with_own_upstreams(Policy(), {"OPENAI_BASE_URL": "http://one/v1"}), "Palimpsest"),
+        (Policy.model_validate({"upstreams": [{"name": "a"}, {"name": "b", "url": "http://b"}]}), "Palimpsest"),
+        (Policy.model_validate({"upstreams": [{"litellm": "openai/*"}]}), "Palimpsest"),
+        (None, "Palimpsest"),
+    ],
+    ids=["default", "OpenAI by a variable", "another", "one of two", "LiteLLM", "not known"],
+)
+def test_codex_has_the_provider_compact_only_where_openai_itself_answers(policy: Policy | None, name: str) -> None:
+    *_, provider = arguments(read_yaml(shipped("wrap.yaml")), "codex", URL, {}, policy)
+    assert provider.startswith(f'model_providers.palimpsest={{name="{name}", ')
+
+
+@pytest.mark.parametrize(
+    ("login", "is_told"),
+    [('{"tokens": {"access_token": "a.b.c"}}', True), ('{"OPENAI_API_KEY": "sk-x"}', False), ("{", False)],
+    ids=["account", "key", "unreadable"],
+)
+def test_who_is_logged_in_with_an_account_is_told_how_to_be_remembered(
+    tmp_path: Path, login: str, is_told: bool
+) -> None:
+    (tmp_path / "auth.json").write_text(login)
+    (tmp_path / "codex").symlink_to("/bin/true")
+    wrapped = Wrapped(tmp_path, CODEX_HOME=str(tmp_path))
+    done = wrapped.run(str(tmp_path / "codex"))
+    assert done.returncode == 0
+    assert ("palimpsest wrap --config personal -- codex" in done.stderr) is is_told
+    wrapped.env["PALIMPSEST_TENANTS__STATIC"] = "me"
+    assert wrapped.run(str(tmp_path / "codex")).stderr == ""
+
+
+def test_an_address_of_the_users_takes_no_logins_of_openais() -> None:
+    elsewhere = with_own_upstreams(Policy(), {"OPENAI_BASE_URL": "http://one/v1"})
+    assert [upstream.logins for upstream in elsewhere.upstreams] == [{}, {}]
 
 
 def test_a_command_that_reads_variables_gets_no_arguments() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from palimpsest.settings.policy import Policy, UpstreamPolicy
-from palimpsest.upstream.routing import choose, needs_model
+from palimpsest.upstream.passthrough import _url
+from palimpsest.upstream.routing import at_login, choose, needs_model, taking
 
 
 def policy(url: str, **fields: object) -> UpstreamPolicy:
@@ -45,3 +47,30 @@ def test_the_model_is_read_only_where_it_decides() -> None:
     assert not needs_model([policy("http://a")])
     assert needs_model([policy("http://a", models=["gpt-*"])])
     assert needs_model([*Policy().upstreams, policy("http://a")])
+
+
+def test_a_chatgpt_login_is_taken_by_openai_and_by_whoever_is_told_to_take_it() -> None:
+    openai, anthropic = Policy().upstreams
+    told = policy("http://a/v1", logins={"chatgpt-account-id": "http://b"})
+    others = [policy("http://a/v1"), policy("https://api.openai.com.evil.example/v1"), anthropic]
+    assert taking([*others, openai, told], "chatgpt-account-id") == [openai, told]
+    held = policy("http://a", auth="held")  # it is shown a key of the proxy's
+    assert taking([held], "chatgpt-account-id") == [held]
+
+
+@pytest.mark.parametrize(
+    ("url", "target", "goes"),
+    [
+        ("https://c/backend-api/codex", "/v1/responses", "https://c/backend-api/codex/responses"),
+        (
+            "https://c/backend-api/codex/",
+            "/v1/models?client_version=1",
+            "https://c/backend-api/codex/models?client_version=1",
+        ),
+        ("https://gateway/v1", "/v1/responses/compact", "https://gateway/v1/responses/compact"),
+    ],
+)
+def test_the_url_of_a_login_stands_in_place_of_v1(url: str, target: str, goes: str) -> None:
+    whom, below = at_login(policy("http://a/v1", logins={"x": url}), "x", target)
+    assert str(_url(whom.url, below)) == goes
+    assert at_login(policy("http://a/v1"), "", target) == (policy("http://a/v1"), target)

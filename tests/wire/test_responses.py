@@ -34,7 +34,17 @@ FIELDS = st.sampled_from(
 ) | st.sampled_from(("input", "action", "image_url", "instructions", "tools", "previous_response_id", "conversation"))
 WORDS = st.sampled_from(
     ("user", "assistant", "system", "developer", "message", "reasoning", "function_call", "function_call_output")
-) | st.sampled_from(("compaction", "compaction_trigger", "item_reference", "input_text", "output_text", "input_image"))
+) | st.sampled_from(
+    (
+        "compaction",
+        "compaction_trigger",
+        "configuration_update",
+        "item_reference",
+        "input_text",
+        "output_text",
+        "input_image",
+    )
+)
 VALUES = st.recursive(
     WORDS | st.none() | st.booleans() | st.integers() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(FIELDS, inner, max_size=5),
@@ -189,6 +199,7 @@ def test_what_is_only_named_is_read_where_it_is_known() -> None:
 
 def test_a_trigger_says_nothing() -> None:
     assert [m.role for m in chat(user("a"), {"type": "compaction_trigger"}).messages] == ["user"]
+    assert [m.role for m in chat(user("a"), {"type": "configuration_update", "reasoning": {}}).messages] == ["user"]
 
 
 def test_instructions_may_be_items() -> None:

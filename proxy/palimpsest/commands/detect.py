@@ -18,10 +18,10 @@ def own_base(wire: str, policy: Policy, environment: Mapping[str, str]) -> tuple
     """The variable and its URL; both "" if none is set, or if it already leads to this policy's proxy."""
     variable = next((name for name in BASES.get(wire, ()) if environment.get(name)), "")
     url = environment.get(variable, "").rstrip("/")
-    return ("", "") if not url or _is_here(url, policy.listen) else (variable, url)
+    return ("", "") if not url or leads_here(url, policy.listen) else (variable, url)
 
 
-def _is_here(url: str, listen: ListenPolicy) -> bool:
+def leads_here(url: str, listen: ListenPolicy) -> bool:
     """Whether the URL leads to the proxy itself, by any name of this machine: that would be an endless loop."""
     named, own = urlsplit(url), urlsplit(address(listen))
     hosts = {named.hostname, own.hostname}

@@ -8,6 +8,7 @@ the command's.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -28,6 +29,7 @@ from palimpsest.settings import load
 from palimpsest.settings.load import WRAPPED_AT_ENV, WRAPPED_BY_ENV
 from palimpsest.settings.policy import ListenPolicy, Policy, UpstreamPolicy
 from palimpsest.store.data_dir import make_folder
+from palimpsest.upstream.routing import serving
 
 LOG_FILE = "wrap.log"
 LOG_MODE = 0o600
@@ -38,6 +40,11 @@ STOP_SECONDS = 10.0  # beyond what the policy grants to streams: what was heard 
 LOOK_SECONDS = 0.02  # between looks for a proxy that starts
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # what shells return
+
+NO_TENANT = (
+    "{0} is logged in with an account whose token changes within hours and names nobody, so nothing is remembered; "
+    "on a machine of your own use: palimpsest wrap --config personal -- {0}"
+)
 
 NO_PROXY = ("NO_PROXY", "no_proxy")  # a proxy of the network does not reach this machine's loopback
 
@@ -61,8 +68,12 @@ def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str])
         return _refused(command[0])
     table = load.read_yaml(load.shipped("wrap.yaml"))
     child = Child()
-    with child.signalled(), _around(policy, environment) as url:
-        words = [program, *arguments(table, Path(program).name, url, environment), *command[1:]]
+    name = Path(program).name
+    own = None if WRAPPED_AT_ENV in environment else with_own_upstreams(policy, environment)
+    if own is not None and logs_in(table, name, environment) and not own.tenants.static:
+        _say(NO_TENANT.format(name))
+    with child.signalled(), _around(own, environment) as url:
+        words = [program, *arguments(table, name, url, environment, own), *command[1:]]
         return child.run(words, {**environment, **variables(table["variables"], url, environment)})
 
 
@@ -96,20 +107,42 @@ def variables(table: Mapping[str, str], url: str, environment: Mapping[str, str]
     return set_anew | {WRAPPED_AT_ENV: url}
 
 
-def arguments(table: Json, name: str, url: str, environment: Mapping[str, str]) -> list[str]:
+def arguments(
+    table: Json, name: str, url: str, environment: Mapping[str, str], policy: Policy | None = None
+) -> list[str]:
     """
     The arguments that are inserted after the name of a command that reads no variables.
 
     Args:
         table: `config/wrap.yaml`.
         name: of the command, without its folder.
+        policy: of the proxy, with its upstreams; None: not known.
     """
     credential = ""
     if told := table["credentials"].get(name):
-        has_login = any(_path(login, environment).is_file() for login in told["logins"])
-        credential = told["key" if environment.get(told["variable"]) and not has_login else "login"]
-    texts = table["arguments"].get(name, ())
-    return [_filled(text, url).replace("{credential}", credential) for text in texts]
+        has_key = environment.get(told["variable"]) and not _login(told, environment)
+        credential = told["key" if has_key else "login"]
+    is_openai = policy is not None and all(upstream.is_openai for upstream in serving(policy.upstreams, False))
+    provider = table["providers"].get(name, {}).get("openai" if is_openai else "other", "")
+    texts = (_filled(text, url) for text in table["arguments"].get(name, ()))
+    return [text.replace("{credential}", credential).replace("{provider}", provider) for text in texts]
+
+
+def logs_in(table: Json, name: str, environment: Mapping[str, str]) -> bool:
+    """Whether a command has a login that is no API key: it changes within hours, and names no tenant."""
+    told = table["credentials"].get(name)
+    file = told and _login(told, environment)
+    if not file:
+        return False
+    try:
+        return bool(json.loads(file.read_bytes()).get(told["account"]))
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _login(told: Json, environment: Mapping[str, str]) -> Path | None:
+    """The file with the command's login, if there is one."""
+    return next((path for login in told["logins"] if (path := _path(login, environment)).is_file()), None)
 
 
 def _path(text: str, environment: Mapping[str, str]) -> Path:
@@ -130,7 +163,7 @@ def _to(url: str, variable: str, upstream: UpstreamPolicy) -> UpstreamPolicy:
             f"environment: {variable}: must end in /v1 or have no path, because requests go to /v1/... below it"
         )
     try:
-        return UpstreamPolicy.model_validate(upstream.model_dump() | {"url": url})
+        return UpstreamPolicy.model_validate(upstream.model_dump(exclude={"logins"}) | {"url": url})
     except ValidationError as error:
         raise PolicyError(f"environment: {variable}: {error.errors()[0]['msg']}") from error
 
@@ -144,11 +177,9 @@ def _refused(name: str) -> int:
 # --- the proxy -----------------------------------------------------------------------------------
 
 
-def _around(policy: Policy, environment: Mapping[str, str]) -> AbstractContextManager[str]:
-    """The URL of the proxy that a surrounding `wrap` has started, or else of one for this command."""
-    if url := environment.get(WRAPPED_AT_ENV):
-        return nullcontext(url)
-    return _proxy(with_own_upstreams(policy, environment), environment)
+def _around(policy: Policy | None, environment: Mapping[str, str]) -> AbstractContextManager[str]:
+    """The URL of a proxy with this policy; None: of the one that a surrounding `wrap` has started."""
+    return nullcontext(environment[WRAPPED_AT_ENV]) if policy is None else _proxy(policy, environment)
 
 
 @contextmanager

@@ -165,7 +165,7 @@ class ProxyRoutes:
                     await answer.aclose()
         except NotServed as refused:
             relay.end(Ending.REFUSED)
-            await relay.refuse(refused.http_status, "model_not_found", str(refused))
+            await relay.refuse(refused.http_status, refused.code, str(refused))
         except UpstreamUnreachable as broken:
             if upload.failure is not None:  # the client's end broke, and the upstream's only thereby
                 raise upload.failure from broken

@@ -28,8 +28,16 @@ _SAID_ELSEWHERE = {
     "base_url": "url",
     "model_list": "upstreams",
 }
+_HEADER = re.compile(r"[a-z0-9-]+")
 _ORIGIN = re.compile(r"[\w.+*-]+://[^/?#]+")
 VARIABLE_NAME = r"^([A-Za-z_][A-Za-z0-9_]*)?$"  # of the environment; a pasted key seldom looks like one
+
+OPENAI_HOST = "api.openai.com"
+LOGINS = {OPENAI_HOST: {"chatgpt-account-id": "https://chatgpt.com/backend-api/codex"}}
+"""
+Logins that are not good at their provider's API, by its host: the header that tells one, and where it is good.
+Source: https://github.com/openai/codex, codex-rs/model-provider-info.
+"""
 
 FOREVER = "forever"
 PERIOD = rf"({FOREVER}|\d{{1,6}}[mhdw])"
@@ -143,6 +151,12 @@ class UpstreamPolicy(_Part):
         description="LiteLLM's own settings: num_retries, timeout, fallbacks, drop_params, api_version and so on. "
         "os.environ/NAME is replaced by that environment variable.",
     )
+    logins: dict[Pattern, str] = Field(
+        {},
+        description="Base URLs for requests with these headers, in place of url and /v1. The default is that of "
+        "ChatGPT logins where url is OpenAI's, and none elsewhere. Where none is named for a login, it is refused: it "
+        "would be shown to somebody else.",
+    )
     wire: Literal["any", "openai", "anthropic"] = Field(
         "any",
         description="Which requests go here. anthropic: those to /v1/messages or with an anthropic-* header. openai: "
@@ -176,7 +190,25 @@ class UpstreamPolicy(_Part):
         """With litellm, neither our default URL nor the client's credential applies."""
         return {"url": "", "auth": "held"} | given if isinstance(given, dict) and given.get("litellm") else given
 
+    @model_validator(mode="before")
+    @classmethod
+    def _logins_are_those_of_the_provider(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "logins" in given:
+            return given
+        url = given.get("url", cls.model_fields["url"].default)
+        logins = LOGINS.get(urlsplit(url).hostname or "") if isinstance(url, str) else None
+        return {"logins": logins} | given if logins else given
+
     _is_a_base = field_validator("url")(_base_url)
+
+    @field_validator("logins")
+    @classmethod
+    def _logins_have_a_header_and_a_base(cls, logins: dict[str, str]) -> dict[str, str]:
+        if wrong := next((header for header in logins if not _HEADER.fullmatch(header)), None):
+            raise ValueError(f"{wrong} must be the name of a header, in lower case")
+        if "" in logins.values():
+            raise ValueError("every header needs a base URL")
+        return {header: _base_url(url) for header, url in logins.items()}
 
     @model_validator(mode="after")
     def _key_has_a_use(self) -> Self:
@@ -209,6 +241,11 @@ class UpstreamPolicy(_Part):
                 "settings: fallbacks would receive the client's credential with auth forward: set auth to held"
             )
         return self
+
+    @property
+    def is_openai(self) -> bool:
+        """Whether OpenAI itself answers, which does more than its API says to others: it compacts for Codex."""
+        return not self.litellm and urlsplit(self.url).hostname == OPENAI_HOST
 
     @property
     def variables(self) -> list[tuple[str, str]]:

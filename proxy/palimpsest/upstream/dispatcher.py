@@ -18,10 +18,12 @@ from palimpsest.settings.policy import UpstreamPolicy
 from palimpsest.tracing import NO_TRACER
 from palimpsest.upstream.listing import LIST_PATH, ModelList, entry_of
 from palimpsest.upstream.passthrough import Passthrough
-from palimpsest.upstream.routing import choose
+from palimpsest.upstream.routing import at_login, choose, login_headers, login_of, taking
 from palimpsest.upstream.traced import ask_traced
 from palimpsest.upstream.via_litellm import Apart, ViaLitellm
 from palimpsest.wire.refusal import speaks_anthropic
+
+LOGIN_NOT_SERVED = "login_not_served"  # code of the error
 
 
 class Upstreams:
@@ -46,6 +48,7 @@ class Upstreams:
         self._passthrough = Passthrough([u for u in upstreams if not u.litellm], environment, keyring)
         self._litellm = ViaLitellm([u for u in upstreams if u.litellm], environment, keyring, apart)
         self._models = ModelList(upstreams)
+        self._login_headers = login_headers(upstreams)
         self._opened = AsyncExitStack()
         self._tracer = tracer
 
@@ -65,7 +68,9 @@ class Upstreams:
         """See `Sender`."""
         path = target.partition("?")[0]
         is_anthropic = speaks_anthropic(path, headers)
-        is_listing = method == "GET" and path.startswith(LIST_PATH) and self._models.merges(is_anthropic)
+        login = login_of(headers, self._login_headers)
+        candidates = taking(self._upstreams, login) if login else self._upstreams
+        is_listing = method == "GET" and path.startswith(LIST_PATH) and self._models.merges(is_anthropic) and not login
         if is_listing and path == LIST_PATH:
             return await self._models.answer(
                 is_anthropic,
@@ -74,7 +79,13 @@ class Upstreams:
             )
         if is_listing:
             model = unquote(path[len(LIST_PATH) :].strip("/"))
-        upstream = choose(self._upstreams, model, is_anthropic=is_anthropic)
+        upstream = choose(candidates, model, is_anthropic=is_anthropic)
+        if upstream is None and choose(self._upstreams, model, is_anthropic=is_anthropic) is not None:
+            raise NotServed(
+                f"a login told by the header {login} is good at its own provider only, and the upstream of this "
+                f"request is another one: use an API key, or name the address for such logins in upstreams.logins",
+                LOGIN_NOT_SERVED,
+            )
         if upstream is None:
             raise NotServed(
                 f"no upstream serves {model or path!r}; the proxy's upstreams.models and upstreams.wire say "
@@ -83,11 +94,13 @@ class Upstreams:
         if upstream.litellm and is_listing:
             return entry_of(model)
 
+        whom, below = at_login(upstream, login, target)
+
         def ask(headers: RawHeaders) -> Awaitable[UpstreamAnswer]:
             if upstream.litellm:
                 return self._litellm.send(upstream, method, path, headers, body)
-            return self._passthrough.send(upstream, method, target, headers, body)
+            return self._passthrough.send(whom, method, below, headers, body)
 
         if not self._tracer.is_on:
             return await ask(headers)
-        return await ask_traced(self._tracer, upstream, method, path, headers, body, ask)
+        return await ask_traced(self._tracer, whom, method, path, headers, body, ask)

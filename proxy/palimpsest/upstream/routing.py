@@ -1,5 +1,5 @@
 """
-Routing: the first upstream whose API and model patterns match a request.
+Routing: the first upstream whose API and model patterns match a request, and takes the login that it shows.
 """
 
 from __future__ import annotations
@@ -7,7 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from palimpsest.settings.policy import UpstreamPolicy
+from palimpsest.domain import RawHeaders
+from palimpsest.settings.policy import LOGINS, UpstreamPolicy
+
+_KNOWN_LOGINS = frozenset(header for logins in LOGINS.values() for header in logins)
 
 
 def choose(upstreams: Sequence[UpstreamPolicy], model: str, *, is_anthropic: bool = False) -> UpstreamPolicy | None:
@@ -37,3 +40,32 @@ def needs_model(upstreams: Sequence[UpstreamPolicy]) -> bool:
     """Whether the model of a request decides where it goes; otherwise it need not be read."""
     each = (serving(upstreams, is_anthropic) for is_anthropic in (False, True))
     return any(len(those) > 1 or any(u.models != ("*",) for u in those) for those in each)
+
+
+def login_headers(upstreams: Sequence[UpstreamPolicy]) -> frozenset[bytes]:
+    """Names of the headers that tell a login, whether or not one of these upstreams takes it."""
+    return frozenset(header.encode() for header in _KNOWN_LOGINS.union(*(u.logins for u in upstreams)))
+
+
+def login_of(headers: RawHeaders, names: frozenset[bytes]) -> str:
+    """The header (lower case) by which a request tells that its credential is a login; "": it is a key."""
+    return next((name.decode() for name, value in headers if name in names and value), "")
+
+
+def taking(upstreams: Sequence[UpstreamPolicy], login: str) -> list[UpstreamPolicy]:
+    """The upstreams to which a request with this login may go: the others would be shown what is none of theirs."""
+    return [upstream for upstream in upstreams if upstream.auth == "held" or login in upstream.logins]
+
+
+def at_login(upstream: UpstreamPolicy, login: str, target: str) -> tuple[UpstreamPolicy, str]:
+    """
+    Where a request with this login goes: the upstream with the login's URL, and the target below that.
+
+    Args:
+        target: path and query of the request. Its `/v1` is part of a URL of ours, and not of the login's.
+    """
+    if upstream.auth == "held" or not login:
+        return upstream, target
+    url = upstream.logins[login].rstrip("/")
+    below = target if url.endswith("/v1") or not target.startswith("/v1/") else target.removeprefix("/v1")
+    return upstream.model_copy(update={"url": url}), below

@@ -15,6 +15,7 @@ from palimpsest.errors import WireError
 from palimpsest.wire.message import is_opaque, read_message, text_of
 
 TRIGGER = "compaction_trigger"  # as the last item it asks for a compaction, and says nothing
+_SETTING = "configuration_update"  # how the model is to answer from there on; Codex puts it behind the user's message
 _ANSWERING = ("_output", "_response")  # how the types of items end that answer a call, or a question of the model's
 
 Placed = tuple[int, Message]
@@ -56,6 +57,8 @@ def _folded(items: Iterable[Any]) -> Iterator[tuple[int, Json]]:
     for at, item in enumerate(items):
         if not isinstance(item, dict):
             raise WireError(f"reading the request body: item {at} is not an object")
+        if item.get("type") == _SETTING:
+            continue
         role = _role(item)
         if said and (role != "assistant" or is_opaque(item)):
             yield start, {"role": "assistant", "content": said}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from palimpsest.commands.doctor import disk, machine, providers
+from palimpsest.commands.doctor import clients, disk, machine, providers
 from palimpsest.commands.doctor.finding import Finding, ok
 from palimpsest.ports import Clock
 from palimpsest.settings import load
@@ -33,5 +33,6 @@ async def examine(policy: Policy, environment: Mapping[str, str], clock: Clock) 
         machine.tokenizers(),
         machine.port(policy),
         machine.admin_token(policy, environment),
+        *clients.codex(policy, environment),
         *await providers.upstreams(policy, environment, clock),
     ]
