@@ -119,6 +119,11 @@ def test_explanation_names_the_facts_that_were_told() -> None:
     assert "f-1: new" in text and "2 told before" in text
 
 
+def test_explanation_says_how_many_passages_had_no_vector_yet() -> None:
+    text = explained({}, unindexed={"passages": 12, "of": 16}, note="indexing")
+    assert "12 of 16 passages had no vector yet" in text and "nothing said" not in text
+
+
 def test_explanation_of_silence_says_why() -> None:
     told: dict[str, Any] = {"event": "append", "role": "main", "evidence": [], "note": "calm", "kind": None}
     text = shown(explanation(TURN | {"explain": told}, {}))

@@ -52,6 +52,7 @@ COUNTERS: Mapping[str, str] = {
 # holds; queues add up; one worker that cannot is bad news for all.
 GAUGES: Mapping[str, tuple[str, str]] = {
     "pending": ("Passages journalled and not yet indexed.", "livemostrecent"),
+    "pending_seconds": ("How long the one that has waited longest waits.", "livemostrecent"),
     "queued": ("Turns that wait to be written.", "livesum"),
     "queue_bytes": ("Size of the turns and answers that wait to be written.", "livesum"),
     "archive_lag_seconds": ("How long the oldest of them has waited.", "livemax"),

@@ -76,7 +76,7 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
     """
     told = turn["explain"]
     pressure, budget, added = told.get("pressure", {}), told.get("budget", {}), told.get("added")
-    query, gate, block, facts = (told.get(name, {}) for name in ("query", "gate", "block", "facts"))
+    query, gate, block, facts, early = (told.get(name, {}) for name in ("query", "gate", "block", "facts", "unindexed"))
     yield fields(
         [
             ("turn", _place(turn)),
@@ -97,12 +97,13 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
             ("query", _quoted(query.get("text", ""))),
             ("gate", f"{'open' if gate['admitted'] else 'shut'}: {gate['reason']}" if gate else ""),
             ("model", "missing: searched by words alone" if told.get("lexical_only") else ""),
+            ("index", f"{early['passages']:,} of {early['of']:,} passages had no vector yet" if early else ""),
             ("took", ", ".join(f"{stage} {ms:g} ms" for stage, ms in told.get("elapsed_ms", {}).items())),
             ("said", f"{told.get('kind')}: {block['chars']:,} characters, {block['tokens']:,} tokens" if block else ""),
             *(("fact", f"{one['fact']}: {one['why']}") for one in facts.get("told", ())),
             ("facts left out", ", ".join(f"{many} {why}" for why, many in facts.get("left_out", {}).items())),
             ("added", f"{added['tokens']:,} tokens, {added['share']:.0%} of the client's own" if added else ""),
-            ("nothing said", told.get("note") or ""),
+            ("note" if block else "nothing said", told.get("note") or ""),
         ]
     )
     if candidates := told.get("candidates", ()):
@@ -165,12 +166,19 @@ def would_go(counts: Mapping[str, int]) -> Iterable[tuple[str, str]]:
         yield name.replace("_", " "), f"{count:,}"
 
 
+def _behind(recalled: Recalled) -> str:
+    if not recalled.unindexed or recalled.lexical_only:
+        return ""
+    return f"{recalled.unindexed:,} of {recalled.eligible:,} passages have no vector yet"
+
+
 def found(recalled: Recalled, behind: Recalled | None = None) -> Iterable[RenderableType]:
     """The results of a search, best first; `behind`: those that a request would not have received."""
     yield fields(
         [
             ("gate", f"{'open' if recalled.admitted else 'shut'}: {recalled.reason}"),
             ("model", "missing: searched by words alone" if recalled.lexical_only else ""),
+            ("index", _behind(recalled)),
             ("took", f"{recalled.elapsed_ms:.1f} ms"),
             ("behind it", "what follows; a request would not have received it" if behind and behind.candidates else ""),
         ]

@@ -198,6 +198,13 @@ def test_nothing_relevant_says_so(rules: Rules, known: Seen, recalled: Recalled)
     assert (decision.note, decision.insertions, decision.recalled) == (Note.NOTHING_RELEVANT, (), recalled)
 
 
+@pytest.mark.parametrize("recalled", [FOUND, NOTHING, replace(FOUND, candidates=())])
+def test_recall_that_came_before_the_index_says_so_whatever_it_found(rules: Rules, known: Seen, recalled: Recalled):
+    early = replace(recalled, unindexed=12, eligible=16)
+    decision = decided(request_of(body(*PAST[4:], user(QUESTION)), rules), rules, Answers(known, recalled=early))
+    assert (decision.note, bool(decision.insertions)) == (Note.INDEXING, recalled is FOUND)
+
+
 def test_block_that_does_not_fit_into_the_window_is_left_out(rules: Rules, known: Seen):
     counted = replace(rules, count=lambda text, model: 1_000_000)
     request = request_of(body(*PAST[4:], user(QUESTION)), counted)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
-from palimpsest.embedding.batching import MAX_CHARS, SLICE_TEXTS, embed_in_batches
+from palimpsest.embedding.batching import MAX_CHARS, SLICE_TEXTS, embed_in_batches, in_slices
 from palimpsest.ports import Vectors
 
 
@@ -18,8 +20,15 @@ def test_vectors_come_in_the_order_of_the_texts_and_alike_lengths_share_a_run() 
     texts = ["x" * (number * 7 % 20) for number in range(20)]
     vectors = embed_in_batches(texts, 2, lengths)
     assert vectors[:, 0].tolist() == [len(text) for text in texts]
-    assert [len(run) for run in runs] == [SLICE_TEXTS, SLICE_TEXTS, 4]
-    assert [text for run in runs for text in run] == sorted(texts, key=len)
+    assert [len(run) for run in runs] == [SLICE_TEXTS] * 5
+    assert [text for run in runs for text in run] == sorted(texts, key=len, reverse=True)
+
+
+def test_vectors_of_several_threads_come_in_the_order_of_the_texts() -> None:
+    lengths = [number * 7 % 50 for number in range(50)]
+    with ThreadPoolExecutor(3) as threads:
+        vectors = in_slices(lengths, 1, lambda chosen: np.array([[i] for i in chosen], np.float32), threads)
+    assert vectors[:, 0].tolist() == [*range(50)]
 
 
 @pytest.mark.parametrize(("text", "given"), [("half \ud83d", "half ?"), ("y" * MAX_CHARS + "z", "y" * MAX_CHARS)])

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def passages(model_folder: Path) -> Iterator[PassageProcess]:
-    process = PassageProcess(DEFAULT, model_folder, 1)
+    process = PassageProcess(DEFAULT, model_folder, 2)
     yield process
     process.close()
 

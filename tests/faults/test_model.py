@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import psutil
 import pytest
 from palimpsest.embedding.model import locate
+from palimpsest.memory.archive_process import MODULE
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.embedding_models import embedding_model
 from palimpsest.settings.policy import ModelPolicy
@@ -97,6 +99,30 @@ def test_what_is_asked_right_after_a_start_waits_for_the_model(tmp_path: Path, u
         turn = proxy.get(f"/memory/v1/turns/{named}")
         assert "3172" in memory_in(upstream.received[-1].json)
         assert turn.json["explain"]["lexical_only"] is False
+
+
+def test_what_was_just_said_is_found_by_its_meaning_though_nothing_is_indexed(
+    own_proxy: Proxy, upstream: ScriptedUpstream
+) -> None:
+    cached_model()
+    with own_proxy as proxy:
+        until(lambda: proxy.ready()["embedder"] == "ready", "the model to be loaded")
+        assert proxy.process is not None
+        started = psutil.Process(proxy.process.pid).children(recursive=True)
+        for archiving in (one for one in started if MODULE in " ".join(one.cmdline())):
+            for indexing in until(archiving.children, "the process that embeds passages"):
+                indexing.suspend()
+        talk = lose_the_fact(proxy, upstream)
+
+        def unindexed() -> int:
+            named = talk.ask(QUESTION).said("turn")
+            proxy.settle(vectors=False)
+            told = proxy.get(f"/memory/v1/turns/{named}").json["explain"]
+            return int(told.get("unindexed", {}).get("passages", 0))
+
+        until(lambda: unindexed() == 0, "a request to find all by its meaning")
+        assert "3172" in memory_in(upstream.received[-1].json)
+        assert rows(proxy.data, "SELECT count(*) FROM vector") == [(0,)]
 
 
 def test_another_model_is_fetched_and_everything_embedded_anew_while_memory_goes_by_words(

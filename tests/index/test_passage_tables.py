@@ -370,3 +370,27 @@ async def test_words_are_dropped_and_what_is_found_stays_the_same(past: Past) ->
     assert again is not table
     assert (table.known, again.known) == ({}, {})
     assert again.ids.tolist() == table.ids.tolist()
+
+
+async def test_vector_that_was_provided_counts_until_the_stored_one_is_there(past: Past) -> None:
+    tables, found = PassageTables(MODEL, DIMENSIONS), None
+    await past.say("the red boat", "a blue house")
+    found = await scope(past)
+    table = await look(past.database, tables, found)
+    tables.provide(found, [int(table.ids[1]), 99], np.array([meaning("green tree"), meaning("none")]))
+    assert table.embedded.tolist() == [False, True]
+    assert table.vectors @ meaning("green tree") == pytest.approx([0.0, 1.0], abs=1e-3)
+    await past.index()
+    tables.provide(found, [int(table.ids[0])], np.array([meaning("green tree")]))
+    table = await look(past.database, tables, found)
+    assert table.embedded.all()
+    assert table.vectors @ meaning("blue house") == pytest.approx([0.0, 1.0], abs=1e-3)
+    tables.provide(found, [int(table.ids[0])], np.array([meaning("green tree")]))
+    assert table.vectors @ meaning("red boat") == pytest.approx([1.0, 0.0], abs=1e-3), "a stored vector stays"
+
+
+async def test_nothing_is_provided_for_a_scope_that_nobody_asked_about(past: Past) -> None:
+    tables = PassageTables(MODEL, DIMENSIONS)
+    await past.say("the red boat")
+    tables.provide(await scope(past), [1], np.array([meaning("red boat")]))
+    assert repr(tables) == "<PassageTables [0 scopes, 0 passages]>"

@@ -61,7 +61,7 @@ from palimpsest.settings.policy import Policy
 FAILED = (TimeoutError, MemoryFault)
 """What a look-up may be answered with instead."""
 
-FAULTS = (Note.DEADLINE, Note.FAULT)
+FAULTS = (Note.DEADLINE, Note.FAULT, Note.INDEXING)
 """Said of a request whatever was added to it."""
 
 
@@ -226,20 +226,21 @@ def _recalled(decision: Decision, rules: Rules) -> Generator[Lookup, Any, Decisi
         recalled = yield query
     except FAILED as failure:
         return replace(decision, note=_note_of(failure))
+    early = Note.INDEXING if recalled.is_too_early else None
     decision = replace(decision, recalled=recalled)
     if not recalled.admitted:
-        return replace(decision, note=Note.NOTHING_RELEVANT)
+        return replace(decision, note=early or Note.NOTHING_RELEVANT)
     anchor, role = place(chat, diagnosis.anchor, rules.policy.memory.placement)
     block, cut = pack(recalled.candidates, budget, kind, query.text)
     decision = replace(decision, cut=cut)
     if block is None:
-        return replace(decision, note=Note.NOTHING_RELEVANT)
+        return replace(decision, note=early or Note.NOTHING_RELEVANT)
     block = replace(block, role=role, tokens=rules.count(block.text, chat.model))
     if now.prompt_tokens + block.tokens + now.reply_tokens > now.window_tokens:
         return replace(decision, note=Note.WINDOW_FULL)
     if diagnosis.sheds:
         decision = replace(decision, replayed=Replay())
-    return replace(decision, block=block, anchor=anchor)
+    return replace(decision, block=block, anchor=anchor, note=early)
 
 
 def _standing(facts: FactQuery) -> Generator[Lookup, Any, StandingFacts | None]:

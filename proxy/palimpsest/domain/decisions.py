@@ -21,6 +21,7 @@ class Note(StrEnum):
     SIDE_REQUEST = "side-request"
     CALM = "calm"
     NOTHING_RELEVANT = "nothing-relevant"
+    INDEXING = "indexing"  # most of what may come has no vector yet: found by words alone, or not at all
     TOOL_LOOP = "tool-loop"
     PRESSURE = "pressure"
     AMBIGUOUS = "ambiguous"

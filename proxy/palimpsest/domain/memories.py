@@ -112,7 +112,8 @@ class Recalled:
     """
     What the indexes answered. `admitted` False: looked, and nothing was relevant.
 
-    `helps` is the probability that any of it does, lasting wishes apart.
+    `helps` is the probability that any of it does, lasting wishes apart. Of `eligible` passages, `unindexed` have no
+    vector yet.
     """
 
     candidates: tuple[Candidate, ...]
@@ -121,3 +122,10 @@ class Recalled:
     lexical_only: bool = False  # the embedding model is missing
     elapsed_ms: float = 0.0
     helps: float = 1.0
+    unindexed: int = 0
+    eligible: int = 0
+
+    @property
+    def is_too_early(self) -> bool:
+        """Whether most of what may come has no vector yet, so that words alone decide."""
+        return not self.lexical_only and 2 * self.unindexed > self.eligible

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from palimpsest.embedding.cores import usable_cores
 from palimpsest.embedding.embedding_worker import PassageProcess
 from palimpsest.embedding.encoder import Encoder, load_encoder, vectors_name
 from palimpsest.embedding.model import chosen, discard, install, locate
@@ -29,7 +30,10 @@ from palimpsest.errors import MemoryFault
 from palimpsest.ports import ArchiveCounts, Vectors
 from palimpsest.settings.policy import ModelPolicy
 
-THREADS = 1  # of one embedding run; requests need the other cores
+QUESTION_THREADS = 1  # of one embedding run; requests need the other cores
+PASSAGE_THREADS = (
+    2  # at most, at low priority: twice the passages where the other core is idle, and few where it is not
+)
 QUESTION_CHARS = 240  # some 50 tokens: 3 ms on one core, a fifth of what 256 would take
 REMEMBERED_QUESTIONS = 256  # half a megabyte; a retry and the next step of a tool loop ask the same again
 WAITING_QUESTIONS = 32  # a tenth of a second of work; whoever comes behind would give up before its turn
@@ -217,10 +221,10 @@ class LocalEmbedder:
         Raises:
             MemoryFault: the model is damaged, or memory is short.
         """
-        self._passages = passages = PassageProcess(self._model, folder, THREADS)
+        self._passages = passages = PassageProcess(self._model, folder, min(PASSAGE_THREADS, usable_cores()))
         loading: list[asyncio.Future[Any]] = []
         if Use.QUESTIONS in self._loads:
-            load = partial(load_encoder, self._model, folder, THREADS, questions=True)
+            load = partial(load_encoder, self._model, folder, QUESTION_THREADS, questions=True)
             loading.append(asyncio.get_running_loop().run_in_executor(self._question_thread, load))
         if Use.PASSAGES in self._loads:
             loading.append(self._on_passage_thread(passages.start))

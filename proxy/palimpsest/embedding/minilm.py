@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
-from palimpsest.embedding.batching import embed_in_batches
+from palimpsest.embedding.batching import in_slices, readable
 from palimpsest.errors import MemoryFault
 from palimpsest.ports import Vectors
 from palimpsest.settings.embedding_models import DEFAULT
@@ -40,7 +41,7 @@ class MiniLMEncoder:
 
         Args:
             folder: holds `model.onnx` and `tokenizer.json`.
-            threads: of one run, >= 1.
+            threads: that compute at once, a few texts each, >= 1. What is of few texts keeps one busy.
             max_tokens: of a text that are read, 3 to 256: its words, or their parts, and two for its ends.
 
         Raises:
@@ -52,14 +53,15 @@ class MiniLMEncoder:
 
         doing = f"loading the embedding model from {folder}"
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = threads
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        self._threads = ThreadPoolExecutor(threads, "embed") if threads > 1 else None
         options.enable_cpu_mem_arena = False  # an arena keeps the memory of the largest batch for ever
         try:
             self._session = onnxruntime.InferenceSession(folder / GRAPH, options, providers=["CPUExecutionProvider"])
             self._inputs = {wanted.name for wanted in self._session.get_inputs()}
             self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
             self._tokenizer.enable_truncation(max_tokens)
-            self._tokenizer.enable_padding(pad_id=PAD)
+            self._tokenizer.no_padding()
             probe = self.embed([PROBE])[0]
         except Exception as cause:  # ONNX Runtime and tokenizers raise whatever they like over a damaged file
             raise MemoryFault(f"{doing}: {cause}; delete the folder, and it is downloaded again") from cause
@@ -69,12 +71,17 @@ class MiniLMEncoder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, shape (n, 384), in the order of `texts`."""
-        return embed_in_batches(texts, DIMENSIONS, self._run)
+        encoded = self._tokenizer.encode_batch([*map(readable, texts)])
+        rows = [one.ids for one in encoded]
+        return in_slices(
+            [*map(len, rows)], DIMENSIONS, lambda chosen: self._run([rows[i] for i in chosen]), self._threads
+        )
 
-    def _run(self, texts: Sequence[str]) -> Vectors:
-        encoded = self._tokenizer.encode_batch(texts)
-        ids = np.array([one.ids for one in encoded], np.int64)
-        mask = np.array([one.attention_mask for one in encoded], np.int64)
+    def _run(self, rows: Sequence[Sequence[int]]) -> Vectors:
+        ids = np.full((len(rows), max(map(len, rows))), PAD, np.int64)
+        mask = np.zeros_like(ids)
+        for at, row in enumerate(rows):
+            ids[at, : len(row)], mask[at, : len(row)] = row, 1
         given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         states = self._session.run(None, {name: given[name] for name in self._inputs})[0]  # texts x tokens x 384
         sums: Vectors = np.einsum(

@@ -56,6 +56,7 @@ PASSAGE = np.dtype(
         ("user", np.bool_),
         ("tells", np.float32),
         ("wish", np.bool_),
+        ("embedded", np.bool_),
         ("has_vector", np.bool_),
     ]
 )
@@ -116,6 +117,22 @@ class PassageTables:
             while len(self._growing) > 1 and sum(map(_cost, self._growing.values())) > self._room_passages:
                 self._growing.popitem(last=False)
         return growing.latest
+
+    def provide(self, scope: Scope, ids: Sequence[int], vectors: Floats) -> None:
+        """
+        Vectors for passages of a scope that have none, until the stored ones are read.
+
+        Args:
+            ids: in any order; what is not there, or has a vector, is left out.
+            vectors: theirs, (n, dimensions).
+        """
+        with self._choosing:
+            growing = self._growing.get(scope)
+        if growing is not None and growing.reading.acquire(timeout=PATIENCE_SECONDS):
+            try:
+                growing.provide(ids, vectors)
+            finally:
+                growing.reading.release()
 
     def _follow(self, ask: Ask, growing: _GrowingTable, scope: Scope) -> None:
         if len(growing):
@@ -244,11 +261,21 @@ class _GrowingTable:
             return
         at = np.searchsorted(self._columns["id"][: self._size], [memory for memory, _ in rows])
         joined = b"".join(own for _, own in rows)
-        vectors = np.frombuffer(joined, np.float16).reshape(-1, self.dimensions)
+        self._keep(at, np.frombuffer(joined, np.float16).reshape(-1, self.dimensions))
+        self._columns["has_vector"][at] = True
+
+    def provide(self, ids: Sequence[int], vectors: Floats) -> None:
+        """Vectors of those of these passages that are there and have none, until `fill` brings the stored ones."""
+        known = self._columns["id"][: self._size]
+        at = np.minimum(np.searchsorted(known, ids), self._size - 1)
+        wanted = (known[at] == ids) & ~self._columns["has_vector"][at] if self._size else np.zeros(len(ids), np.bool_)
+        self._keep(at[wanted], np.asarray(vectors, np.float16)[wanted])
+
+    def _keep(self, at: Rows, vectors: Floats) -> None:
         self._vectors[at] = vectors
         if self._signs is not None:
             self._signs[:, at] = signs_of(vectors)
-        self._columns["has_vector"][at] = True
+        self._columns["embedded"][at] = True
 
     def publish(self) -> None:
         """Hand out what is there by now. The one who reads does it: half of a change must not be seen."""
@@ -274,7 +301,7 @@ class _GrowingTable:
             wishes=rows["wish"],
             names=self._names,
             vectors=self._vectors[: self._size],
-            embedded=rows["has_vector"],
+            embedded=rows["embedded"],
             signs=None if self._signs is None else self._signs[:, : self._size],
             known=self._known,
         )
@@ -290,7 +317,7 @@ class _GrowingTable:
         return (
             *(id, occurrence, conversation, full, length, start + length / 2, before, -1, created_at),
             *(ASKS in named, consequence(has_calls, "/" in tags), speaker),
-            *(bool(flags & HeadFlag.USER) and not speaker, tells(named), WISHES in named, False),
+            *(bool(flags & HeadFlag.USER) and not speaker, tells(named), WISHES in named, False, False),
         )
 
 

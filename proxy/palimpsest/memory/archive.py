@@ -17,6 +17,7 @@ from palimpsest.memory.consolidation import Consolidator, Judge
 from palimpsest.memory.fact_extraction import FactExtraction
 from palimpsest.memory.facts import Facts
 from palimpsest.memory.forgetting import VACUUM_BYTES, Forgetting
+from palimpsest.memory.fresh_passages import EmbedAside
 from palimpsest.memory.importing import Importing
 from palimpsest.memory.indexing import BATCH_PASSAGES, LEASE_SECONDS, Indexer
 from palimpsest.memory.item_writing import ItemKeeper, ItemWriter
@@ -44,10 +45,12 @@ class Archive:
         *,
         model_loaded: Callable[[], Awaitable[bool]] | None = None,
         consolidation: Callable[[], ConsolidationPolicy] | None = None,
+        embed_aside: EmbedAside | None = None,
     ) -> None:
         """
         Args:
             policy: its `data` is the folder.
+            embed_aside: embeds what was said last; see `Recall`.
             model_loaded: waits a moment for a model that is being loaded; see `Recall`.
             consolidation: as it is in force when it is called; None: as in `policy`.
         """
@@ -55,6 +58,7 @@ class Archive:
         self._backups = lambda: policy.retention.backups
         self._clock = clock
         self._model_loaded = model_loaded
+        self._embed_aside = embed_aside
         self.embedder = embedder
         self.database = Database(
             policy.data / DATABASE_FILE, policy.archive.synchronous, lambda: counts.fault("database_replaced")
@@ -89,6 +93,7 @@ class Archive:
             recipe,
             self._model_loaded,
             self.keys,
+            self._embed_aside,
         )
 
     def _which_keys(self) -> tuple[Which, bool]:

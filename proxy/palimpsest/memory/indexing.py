@@ -19,7 +19,7 @@ from palimpsest.errors import DataFault, MemoryFault
 from palimpsest.ports import ArchiveCounts, Embedder, Vectors
 from palimpsest.store.derived import Derived, Waiting
 
-BATCH_PASSAGES = 32  # embedded at a time: more saves little, and holds up a stop
+BATCH_PASSAGES = 64  # embedded at a time: more saves little, and holds up what is said meanwhile, and a stop
 LEASE_SECONDS = 30.0  # a batch takes a second or two; a worker that died holds it up for so long
 LOOK_SECONDS = 5.0  # between looks for passages that another worker or an earlier run left, and for a missing model
 PROBE = "ok"  # a text that every model embeds: whether it does tells a broken model from a bad passage
@@ -111,8 +111,9 @@ class Indexer:
 
         One text may bring the model down for its whole batch, so halves are tried alone.
         """
+        texts = [*dict.fromkeys(passage.text for passage in waiting)]  # what is said twice has one vector
         try:
-            vectors = await self._embedder.embed_passages([passage.text for passage in waiting])
+            vectors = dict(zip(texts, await self._embedder.embed_passages(texts), strict=True))
         except Exception as failure:  # a guard: whatever a text does to the model must not stay with its batch
             if not self._embedder.ready:
                 raise
@@ -121,7 +122,7 @@ class Indexer:
                 middle = len(waiting) // 2
                 return await self._vectors(waiting[:middle]) | await self._vectors(waiting[middle:])
             return await self._last_attempt(waiting[0])
-        return {passage.memory: vector for passage, vector in zip(waiting, vectors, strict=True)}
+        return {passage.memory: vectors[passage.text] for passage in waiting}
 
     async def _last_attempt(self, passage: Waiting) -> dict[int, Vectors]:
         """

@@ -132,6 +132,7 @@ class MemoryService:
         """
         self._policy = policy
         self._counts = counts
+        self._clock = clock
         self._is_open = False
         self._is_followed = False
         self._process = ArchiveProcess(policy, secret, counts) if archives_apart else None
@@ -140,6 +141,7 @@ class MemoryService:
         self._archive = Archive(
             *(policy, counts, self._model, clock),
             model_loaded=self._loaded,
+            embed_aside=self._model.embed_aside,
             consolidation=lambda: self._policy.consolidation,
         )
         self._indexer = None if archives_apart else self._archive.indexer()
@@ -323,10 +325,12 @@ class MemoryService:
         """How memory is now. Sets the gauges, and writes to the log what has changed."""
         if self._is_off:
             return MemoryState("off", "off", reasons=(*self._concerns(), OFF))
-        pending, cause = None, ""
+        pending, waits_since, cause = None, 0.0, ""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                pending = self.archivist.backlog + await self.journal.pending()
+                waiting = await self.journal.pending()
+                waits_since = await self.journal.oldest_pending() if waiting else 0.0
+                pending = self.archivist.backlog + waiting
         except TimeoutError:
             cause = f"it has not answered for {ANSWER_SECONDS:g} s"
         except MemoryFault as fault:
@@ -343,6 +347,7 @@ class MemoryService:
         self._counts.gauge("embedder_ready", self._model.ready)
         if pending is not None:
             self._counts.gauge("pending", pending)
+            self._counts.gauge("pending_seconds", max(self._clock() - waits_since, 0.0) if waits_since else 0.0)
         self._say(state, cause)
         return state
 

@@ -40,7 +40,7 @@ from palimpsest.store.database import Database
 from palimpsest.store.diffs import message_list
 from palimpsest.store.messages import ids
 from palimpsest.store.standing_facts import standing_facts
-from palimpsest.store.stats import count, usage
+from palimpsest.store.stats import count, oldest_pending, usage
 from palimpsest.store.turns import write_turns
 from palimpsest.wire.message import read_message
 from palimpsest.wire.storage_codec import from_stored
@@ -304,6 +304,15 @@ class Journal:
         if self._database.error:
             raise MemoryFault(self._database.error)
         return await self._database.ask(lambda ask: count(ask, "pending"))
+
+    async def oldest_pending(self) -> float:
+        """
+        When the oldest of them was said, Unix seconds; 0: none waits.
+
+        Raises:
+            MemoryFault: it could not be looked up.
+        """
+        return await self._database.ask(oldest_pending)
 
     async def stats(self) -> Mapping[str, Any]:
         """Counts, sizes, lag and search times: see `stats.usage`."""

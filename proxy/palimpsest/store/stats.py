@@ -47,6 +47,11 @@ def count(ask: Ask, name: str) -> int:
     return int(ask(COUNTS[name])[0][0])
 
 
+def oldest_pending(ask: Ask) -> float:
+    """Unix seconds of the message that has waited longest to be indexed; 0 where none waits."""
+    return next((float(at) for (at,) in ask(OLDEST_PENDING)), 0.0)
+
+
 def usage(ask: Ask) -> Mapping[str, Any]:
     """
     Counts of rows by name, `bytes` of the database, and
@@ -59,14 +64,13 @@ def usage(ask: Ask) -> Mapping[str, Any]:
     `searches`, `search_ms_p50`, `search_ms_p95`: of the newest 2,000 turns those that searched, and how long they took.
     """
     found: dict[str, Any] = {name: count(ask, name) for name in COUNTS}
-    oldest = ask(OLDEST_PENDING, ())
     times = sorted(row[0] for row in ask(SEARCH_TIMES, (RECENT_TURNS,)))
     day, by_role = newest_use(ask)
     return found | {
         "models": [{"day": day, "role": role} | asdict(used) for role, used in by_role.items()],
         "switched_off": [asdict(off) for off in switched_off(ask)],
         "facts": next((row[0] for row in ask(FACTS)), None),
-        "oldest_pending_at": oldest[0][0] if oldest else 0,
+        "oldest_pending_at": oldest_pending(ask),
         "gaps": as_json(live_estimate(ask)),
         "searches": len(times),
         "search_ms_p50": _percentile(times, 50),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import orjson
 from palimpsest.core.block.explanation import CANDIDATES, CUT_CANDIDATES, explanation
 from palimpsest.core.facts.standing import Telling
@@ -73,6 +75,13 @@ def test_what_was_looked_for_and_how_much_could_be_said_stand_beside_the_verdict
     assert (found["query"], found["budget"]) == ({"text": "Which port?"}, {"chars": 1200, "passage_chars": 400})
     assert found["gate"] == {"admitted": True, "reason": "the words", "helps": 0.8765}
     assert (found["lexical_only"], found["elapsed_ms"]) == (False, {"recall": 3.14})
+
+
+def test_passages_without_a_vector_are_told_unless_there_is_no_model() -> None:
+    early = replace(recalled(1), unindexed=12, eligible=16)
+    found = explanation(ASKING, Note.INDEXING, early, BLOCK, {})
+    assert found["unindexed"] == {"passages": 12, "of": 16} and "unindexed" not in told()
+    assert "unindexed" not in explanation(ASKING, None, replace(early, lexical_only=True), BLOCK, {})
 
 
 def test_each_candidate_has_its_scores_and_the_reason_why_it_was_left_out() -> None:

@@ -10,7 +10,7 @@ from time import perf_counter
 
 from palimpsest.commands.doctor.finding import Finding, failed, ok, refusal, warning
 from palimpsest.commands.probe import Occupant, address, ask, claim, look
-from palimpsest.embedding.embedder import THREADS
+from palimpsest.embedding.embedder import QUESTION_THREADS
 from palimpsest.embedding.encoder import load_encoder
 from palimpsest.embedding.minilm import PROBE
 from palimpsest.embedding.model import chosen, locate, missing
@@ -42,7 +42,7 @@ def model(policy: ModelPolicy) -> Finding:
             check, f"{found}, and model.download is never", f"put into model.folder: {', '.join(wanted.files)}"
         )
     try:
-        encoder = load_encoder(wanted, folder, THREADS, questions=True)
+        encoder = load_encoder(wanted, folder, QUESTION_THREADS, questions=True)
         started = perf_counter()
         encoder.embed([PROBE])
     except MemoryFault as error:

@@ -55,6 +55,8 @@ def explanation(
     if recalled is not None:
         told["gate"] = {"admitted": recalled.admitted, "reason": recalled.reason, "helps": round(recalled.helps, 4)}
         told["lexical_only"] = recalled.lexical_only
+        if recalled.unindexed and not recalled.lexical_only:
+            told["unindexed"] = {"passages": recalled.unindexed, "of": recalled.eligible}
         told["elapsed_ms"] = {"recall": round(recalled.elapsed_ms, 2)}
         told[UNCLEANED] = [
             {

@@ -93,6 +93,10 @@ NOTES: Mapping[Note, tuple[str, str]] = {
         "set memory.reach to user, and let clients send x-palimpsest-user, to bring back other conversations",
     ),
     Note.NOTHING_RELEVANT: ("nothing was likely enough to help", "set memory.generosity to generous"),
+    Note.INDEXING: (
+        "most passages had no vector yet, and were found by their words alone",
+        "ask again when they are indexed: /readyz has pending 0 then",
+    ),
     Note.TOOL_LOOP: ("the model was working through tool calls", "it can come with the next message of the user"),
     Note.PRESSURE: ("the context window was full", "it can come back after the client compacts its history"),
     Note.AMBIGUOUS: (

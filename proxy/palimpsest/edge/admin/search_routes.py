@@ -63,6 +63,7 @@ class Results:
     admitted: Annotated[bool, Field(description="Whether anything was found.")]
     reason: Annotated[str, Field(description="How probably it helps, or why nothing was found.")]
     lexical_only: Annotated[bool, Field(description="Found by words only: the embedding model is missing.")]
+    unindexed: Annotated[int, Field(description="Passages that may be found and have no vector yet.")]
     elapsed_ms: Annotated[float, Field(description="How long the search took, milliseconds.")]
     results: list[Result]
     next: NextCursor
@@ -99,6 +100,7 @@ class SearchRoutes:
             admitted=recalled.admitted,
             reason=recalled.reason,
             lexical_only=recalled.lexical_only,
+            unindexed=recalled.unindexed,
             elapsed_ms=recalled.elapsed_ms,
             results=[_result(one, brought.get(one.memory.occurrence, "")) for one in page],
             next=cursor_to(LIST, newest, end) if end < len(found) else None,
