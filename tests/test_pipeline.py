@@ -362,6 +362,16 @@ async def test_request_goes_on_untouched_where_memory_has_no_store(patient: Hous
         assert (prepared.body, said(prepared, "note"), said(prepared, "event")) == (body, "fault", "start")
 
 
+async def test_a_mistyped_memory_header_keeps_the_request_out_of_the_archive_and_says_so(patient: House) -> None:
+    async with patient.running():
+        mistyped = (*HEADERS, (b"x-palimpsest-memory", b"offf"))
+        body, prepared = await patient.prepare(user("My number is 7431."), headers=mistyped)
+        assert (prepared.body, said(prepared, "note"), prepared.listen) == (body, "unknown-mode", None)
+        await patient.exchange(user("Hello."), answer="Hello!")
+        await patient.written(1)
+    assert [text for (text,) in rows(patient.data, "SELECT text FROM content ORDER BY 1")] == ["Hello!", "Hello."]
+
+
 def test_what_many_new_messages_stand_behind_is_continued(proxy: Proxy, upstream: ScriptedUpstream, key: str) -> None:
     upstream.script = lambda _: FERRY
     history: list[Json] = [{"role": "user", "content": "From where and when does the ferry to the islands leave?"}]

@@ -19,7 +19,7 @@ from time import perf_counter
 import structlog
 
 from palimpsest.core.archive.turns import bare_turn, turn_of, unsent_turn
-from palimpsest.core.caller.admission import mode_of
+from palimpsest.core.caller.admission import is_unknown_mode, mode_of
 from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.core.conversation import Request, Rules
@@ -145,10 +145,11 @@ class Pipeline:
             return _untouched(body or b"", Note.DISABLED, await self._model(body or b""))
         key = self._keyring.find(headers)
         mode = mode_of(named, self._policy.memory, is_read_only=key is not None and key.read_only)
+        off = Note.UNKNOWN_MODE if is_unknown_mode(named) and self._policy.memory.mode is not Mode.OFF else Note.OFF
         if body is None:
-            return _untouched(b"", Note.OFF if mode is Mode.OFF else Note.TOO_LARGE, "")
+            return _untouched(b"", off if mode is Mode.OFF else Note.TOO_LARGE, "")
         if mode is Mode.OFF:
-            return _untouched(body, Note.OFF, await self._model(body))
+            return _untouched(body, off, await self._model(body))
         begun = asyncio.get_running_loop().time() if arrived is None else arrived
         deadline, turn_id = begun + self._policy.memory.deadline_ms / 1000, TURN_PREFIX + secrets.token_hex(8)
         attempt = _Attempt(headers, named, body, wire, mode, deadline, self._clock(), turn_id)

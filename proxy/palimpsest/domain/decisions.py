@@ -16,6 +16,7 @@ class Note(StrEnum):
     """Why no memory was added (`x-palimpsest-note`)."""
 
     OFF = "off"
+    UNKNOWN_MODE = "unknown-mode"  # x-palimpsest-memory is none of `Mode`: memory is off
     DISABLED = "disabled"
     READ_ONLY = "read-only"
     SIDE_REQUEST = "side-request"

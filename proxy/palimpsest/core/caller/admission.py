@@ -16,7 +16,8 @@ _WIDEST_FIRST = (Mode.ON, Mode.READ_ONLY, Mode.OFF)
 
 def mode_of(headers: Mapping[str, str], policy: MemoryPolicy, *, is_read_only: bool = False) -> Mode:
     """
-    The mode of a request. A header may restrict what the policy allows, never widen it.
+    The mode of a request. A header may restrict what the policy allows, never widen it; one that is not understood
+    switches memory off.
 
     Args:
         headers: lower-case names to values.
@@ -26,8 +27,23 @@ def mode_of(headers: Mapping[str, str], policy: MemoryPolicy, *, is_read_only: b
     user_agent = headers.get("user-agent", "")
     if policy.mode is Mode.OFF or any(fnmatchcase(user_agent, pattern) for pattern in policy.off_for_clients):
         return Mode.OFF
-    wanted = headers.get(HEADER, "").strip().lower()
-    return max(widest, Mode(wanted), key=_WIDEST_FIRST.index) if wanted in set(Mode) else widest
+    if is_unknown_mode(headers):
+        return Mode.OFF
+    return max(widest, Mode(_wanted(headers) or widest), key=_WIDEST_FIRST.index)
+
+
+def is_unknown_mode(headers: Mapping[str, str]) -> bool:
+    """
+    Whether the header holds a word that is no mode, such as `offf`.
+
+    Memory is off then: who sends the header most likely restricts it, and what is archived by mistake cannot be told
+    from the rest. The request goes on: the provider would have answered it.
+    """
+    return bool(_wanted(headers)) and _wanted(headers) not in set(Mode)
+
+
+def _wanted(headers: Mapping[str, str]) -> str:
+    return headers.get(HEADER, "").strip().lower()
 
 
 def is_excluded(chat: Chat, speaker: Speaker, policy: MemoryPolicy) -> bool:
