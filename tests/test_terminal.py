@@ -101,12 +101,20 @@ def test_explanation_shows_event_evidence_tier_budget_and_query() -> None:
 
 
 def test_explanation_shows_each_candidates_signals_and_what_became_of_it() -> None:
-    lines = explained({10: "port 7431", 11: "hello"}).splitlines()
-    packed = next(line for line in lines if "port 7431" in line)
-    cut = next(line for line in lines if "hello" in line)
-    assert all(words in packed for words in ("0.0325", "1 (0.61)", "3 (8.20)", "packed"))
-    assert all(words in cut for words in ("0.0161", "1 (0.50)", "cut: budget"))
-    assert "0 (" not in cut
+    packed, cut = explained({10: "port 7431", 11: "hello"}).split("port 7431")[1].split("hello")
+    assert all(words in packed for words in ("0.0325", "dense 1 (0.61)", "text 3 (8.20)", "packed"))
+    assert all(words in cut for words in ("0.0161", "importance 1 (0.50)", "cut: budget"))
+    assert "0 (" not in cut.replace("0.0161", "")
+
+
+def test_explanation_is_readable_on_a_narrow_terminal() -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=80, markup=False, highlight=False, force_terminal=False)
+    for part in explanation(TURN | {"explain": TOLD}, {10: "port 7431", 11: "hello"}):
+        console.print(part)
+    lines = [line.strip() for line in out.getvalue().splitlines()]
+    assert "score 0.0325; dense 1 (0.61), text 3 (8.20)" in lines, "one line, with nothing broken off"
+    assert "cut: budget" in lines
 
 
 def test_a_candidate_that_was_forgotten_since_is_said_to_be() -> None:

@@ -12,16 +12,18 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from palimpsest.domain import Candidate, Recalled
+from palimpsest.domain import Recalled
 from palimpsest.settings.embedding_models import EmbeddingModel
 
 EXCERPT_CHARS = 160  # two lines of a terminal
 BYTES_PER_MEGABYTE = 1_000_000
 PIPE_COLUMNS = 200  # where nobody looks: wide enough that tables keep their columns
+
+_Entry = tuple[str, str, Text]  # what became of it, by which signals, its text
 
 INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats (direction marks among them), surrogates, separators
 
@@ -107,7 +109,7 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
         ]
     )
     if candidates := told.get("candidates", ()):
-        yield _candidate_table(candidates, texts)
+        yield _candidates(candidates, texts)
 
 
 def _place(turn: Mapping[str, Any]) -> str:
@@ -115,10 +117,9 @@ def _place(turn: Mapping[str, Any]) -> str:
     return f"{place}, {_when(turn['created_at'])}"
 
 
-def numbers(stats: Mapping[str, Any], now: float) -> RenderableType:
+def numbers(stats: Mapping[str, Any]) -> RenderableType:
     """The result of `Journal.stats` in readable units."""
     counts = ("tenants", "conversations", "turns", "messages", "memories")
-    lag = now - stats["oldest_pending_at"] if stats["oldest_pending_at"] else 0.0
     return fields(
         [
             *(("switched off", _switch(off)) for off in stats["switched_off"]),
@@ -126,7 +127,7 @@ def numbers(stats: Mapping[str, Any], now: float) -> RenderableType:
             *((f"{used['role']} model", _model_use(used)) for used in stats["models"]),
             ("facts", f"{stats['facts']:,}" if stats["facts"] is not None else ""),
             ("size", f"{stats['bytes'] / BYTES_PER_MEGABYTE:,.1f} MB"),
-            ("to be indexed", f"{stats['pending']:,}" + (f", the oldest for {max(lag, 0.0):,.0f} s" if lag else "")),
+            ("to be indexed", f"{stats['pending']:,}"),
             ("set aside", f"{stats['set_aside']:,}, that could not be stored" if stats["set_aside"] else ""),
             (
                 "searches",
@@ -185,57 +186,45 @@ def found(recalled: Recalled, behind: Recalled | None = None) -> Iterable[Render
     )
     recalled = behind or recalled
     if recalled.candidates:
-        table = Table("", "worth", *_signals(c.signals for c in recalled.candidates), "when", "where", "text")
-        for place, candidate in enumerate(recalled.candidates, start=1):
-            table.add_row(str(place), *_scores(candidate, recalled), *_source(candidate))
-        yield table
-
-
-def _scores(candidate: Candidate, recalled: Recalled) -> list[str]:
-    names = _signals(c.signals for c in recalled.candidates)
-    return [f"{candidate.probability:.3f}", *(_signal(candidate.signals.get(name)) for name in names)]
-
-
-def _source(candidate: Candidate) -> list[RenderableType]:
-    memory = candidate.memory
-    return [
-        _when(memory.created_at),
-        safe(f"{memory.conversation} {memory.position} {memory.role}"),
-        excerpt(memory.text),
-    ]
+        yield _entries(
+            (
+                f"worth {candidate.probability:.3f}",
+                f"{_signals(candidate.signals)}; {_when(candidate.memory.created_at)}, "
+                f"{candidate.memory.conversation} {candidate.memory.position} {candidate.memory.role}",
+                excerpt(candidate.memory.text),
+            )
+            for candidate in recalled.candidates
+        )
 
 
 def _when(at: float) -> str:
     return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-def _candidate_table(candidates: Iterable[Mapping[str, Any]], texts: Mapping[int, str]) -> Table:
-    candidates = list(candidates)
-    names = _signals(candidate["signals"] for candidate in candidates)
-    table = Table("", "score", *names, "verdict", "text")
-    for place, candidate in enumerate(candidates, start=1):
+def _candidates(candidates: Iterable[Mapping[str, Any]], texts: Mapping[int, str]) -> RenderableType:
+    def told(candidate: Mapping[str, Any]) -> _Entry:
         text = texts.get(candidate["occurrence"])
-        table.add_row(
-            str(place),
-            f"{candidate['score']:.4f}",
-            *(_signal(candidate["signals"].get(name)) for name in names),
-            safe("packed" if candidate["packed"] else f"cut: {candidate['why']}"),
+        return (
+            "packed" if candidate["packed"] else f"cut: {candidate['why']}",
+            f"score {candidate['score']:.4f}; {_signals(candidate['signals'])}",
             Text("(forgotten)", style="dim") if text is None else excerpt(text),
         )
+
+    return _entries(map(told, candidates))
+
+
+def _entries(entries: Iterable[_Entry]) -> RenderableType:
+    """Numbered entries of three lines: what became of it, by what, and its text. Readable at any width."""
+    table = Table.grid(padding=(0, 2, 1, 0))
+    table.add_column(justify="right")
+    for place, (verdict, about, text) in enumerate(entries, start=1):
+        table.add_row(str(place), Group(text, safe(verdict), Text(safe(about).plain, style="dim")))
     return table
 
 
-def _signals(each: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The names of all signals, in order of appearance."""
-    return list(dict.fromkeys(name for signals in each for name in signals))
-
-
-def _signal(rank_and_score: Any) -> str:
-    """`3 (0.61)`: third by this signal; empty if the signal does not list the memory."""
-    if rank_and_score is None or not rank_and_score[0]:
-        return ""
-    rank, score = rank_and_score
-    return f"{rank} ({score:.2f})"
+def _signals(signals: Mapping[str, Any]) -> str:
+    """`meaning 3 (0.61)`: third by this signal; without those that do not list the memory."""
+    return ", ".join(f"{name} {at[0]} ({at[1]:.2f})" for name, at in signals.items() if at and at[0])
 
 
 def _quoted(text: str) -> str:

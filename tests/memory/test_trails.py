@@ -113,10 +113,11 @@ async def test_a_question_leads_to_what_answers_it_and_not_to_itself(talk: Conve
 async def test_the_turn_is_the_one_that_is_named_or_asked_this_or_the_newest(
     talk: Conversation, statement: str, named: str | None, turn: int
 ) -> None:
-    key = (await talk.turn(1))["key"] if named else None
-    trace = await talk.trails.find(statement, None, "c-1", key)
-    assert trace is not None
-    assert trace.turn == turn
+    names = ((await talk.turn(1))["key"], "c-1/1") if named else (None,)
+    for name in names:
+        trace = await talk.trails.find(statement, None, "c-1", name)
+        assert trace is not None
+        assert trace.turn == turn
 
 
 @pytest.mark.parametrize(("tenant", "conversation"), [(None, "c-9"), ("beta", "c-1")])

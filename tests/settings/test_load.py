@@ -249,6 +249,8 @@ def test_a_file_that_is_no_plain_mapping_is_refused(tmp_path: Path, text: str, w
 def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(PolicyError, match=r"nowhere\.yaml: cannot be read"):
         load([Path("nowhere.yaml")], {}, {})
+    with pytest.raises(PolicyError, match="persnal: there is no such file or preset; did you mean personal"):
+        load([Path("persnal")], {}, {})
 
 
 def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from palimpsest.store.database import Database
 from palimpsest.store.journal import Journal
 from palimpsest.store.schema import MIGRATIONS
 from palimpsest.transfer.files import zstd
+from structlog.testing import capture_logs
 
 from tests.memory.test_importing import Destination, Importing, exported, read
 from tests.remembered import WordEmbedder
@@ -81,6 +82,25 @@ async def test_an_earlier_version_is_consistent_and_found_by_words(tmp_path: Pat
         assert any("QX-4417" in candidate.memory.text for candidate in found.candidates)
         path = database.path
     assert examination(path).findings == ()
+
+
+async def test_a_migration_is_logged_once_with_both_versions(tmp_path: Path) -> None:
+    with capture_logs() as lines:
+        async with migrated(1, tmp_path) as database:
+            path = str(database.path)
+        for file in (tmp_path / "palimpsest.db", tmp_path / "new.db"):
+            again = Database(file)
+            await again.open()
+            await again.close()
+    assert [line for line in lines if line["event"] == "migrated the database"] == [
+        {
+            "event": "migrated the database",
+            "log_level": "info",
+            "file": path,
+            "from_version": 1,
+            "to_version": len(MIGRATIONS),
+        }
+    ]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -198,7 +198,7 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
         "named",
         nargs="?",
         metavar="TURN|CONVERSATION|REQUEST",
-        help="x-palimpsest-turn, -conversation or -request of an answer; the default is the newest turn",
+        help="x-palimpsest-turn, -conversation or -request of an answer, or CONVERSATION/N; else the newest turn",
     )
     explain.add_argument(
         "number",

@@ -45,6 +45,10 @@ from palimpsest.transfer.portable_turn import ForgottenFact, PortableTurn
 
 LEASE_SECONDS = 120.0  # a batch takes seconds; if we are killed, others take it up after this
 LOOK_SECONDS = 0.5  # between looks while a running proxy indexes the rest
+NOTHING_YET = (
+    "nothing is archived yet in {}; requests that pass through palimpsest serve and are answered are, and palimpsest "
+    "import reads files; --data names another folder"
+)
 TENANTS_NAMED = 10  # in a hint; there may be thousands
 
 
@@ -93,9 +97,7 @@ class Commands:
             if turn is None and number is None:
                 turn = await self._journal.turn_named(None, named)
         if turn is None:
-            which = "the newest turn" if number is None else f"turn {number}"
-            which = named if named and named.startswith(TURN_PREFIX) else f"{which} of {named or 'all'}"
-            raise MemoryFault(f"looking for {which}: not found in {self.database.path}")
+            raise MemoryFault(await self._missing(named, number))
         asked = [candidate["occurrence"] for candidate in turn["explain"].get("candidates", ())]
         stored = await self._journal.messages(turn["tenant"], asked)
         return Explanation(turn, {occurrence: message.text for occurrence, message in stored.items()})
@@ -117,6 +119,19 @@ class Commands:
             where = f"{named} of {conversation}" if named else conversation
             raise MemoryFault(f"looking for {where}: not found in {self.database.path}")
         return found
+
+    async def _missing(self, named: str | None, number: int | None) -> str:
+        """Why `explain` has nothing to show."""
+        if await self._journal.turn_named(None, None) is None:
+            return f"explaining a request: {NOTHING_YET.format(self.database.path)}"
+        if named and named.startswith(TURN_PREFIX):
+            return (
+                f"looking for {named}: not archived in {self.database.path}; a request that the provider refused with "
+                "401 or 403, or of a tenant that it never answered, leaves nothing there: the log line with this turn "
+                "has its status"
+            )
+        which = "the newest turn" if number is None else f"turn {number}"
+        return f"looking for {which} of {named}: not found in {self.database.path}"
 
     async def gaps(self, probes: int, chance: Random) -> tuple[GapEstimate, bool]:
         """
@@ -293,8 +308,10 @@ class Commands:
 
     async def _tenant_of(self, conversation: str) -> str:
         names = await self._journal.tenants(conversation)
+        if not names and not await self._journal.tenants():
+            raise MemoryFault(f"searching: {NOTHING_YET.format(self.database.path)}")
         if not names:
-            raise MemoryFault(f"searching {self.database.path}: {conversation or 'nothing'} is not stored there")
+            raise MemoryFault(f"searching {self.database.path}: {conversation} is not stored there")
         if len(names) > 1:
             newest = ", ".join(names[:TENANTS_NAMED])
             raise PolicyError(f"--tenant: required, because {len(names)} tenants are stored; the newest are: {newest}")

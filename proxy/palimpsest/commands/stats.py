@@ -7,7 +7,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,5 +49,5 @@ def _stats(given: argparse.Namespace) -> int:
     if given.json:
         out.print(json.dumps(dict(stored)), soft_wrap=True)
     else:
-        out.print(terminal.numbers(stored, time.time()))
+        out.print(terminal.numbers(stored))
     return DONE

@@ -26,7 +26,9 @@ def add_command(command: Command) -> None:
     parser = command("why-not", _why_not, "Show at which stage a statement got lost on its way into a request.")
     parser.add_argument("conversation", metavar="CONVERSATION", help="x-palimpsest-conversation of an answer")
     parser.add_argument("statement", nargs="+", metavar="TEXT", help="what was said, or a question that it answers")
-    parser.add_argument("--turn", metavar="ID", help="x-palimpsest-turn of the request; the default is the newest")
+    parser.add_argument(
+        "--turn", metavar="ID", help="x-palimpsest-turn of the request, or CONVERSATION/N; the default is the newest"
+    )
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     policy_flags(parser)
     model_flag(parser)

@@ -27,6 +27,7 @@ from palimpsest.settings.providers import providers
 from palimpsest.settings.removed import REMOVED, removed_in
 
 PREFIX = "PALIMPSEST_"
+PRESETS = ("default", "personal")  # that somebody who serves may name
 CONFIG_ENV = "PALIMPSEST_CONFIG"
 POLICY_ENV = "PALIMPSEST_POLICY_JSON"  # how a start hands its whole policy to its worker processes
 POLICY_FILE_ENV = "PALIMPSEST_POLICY_FILE"  # file of the one that came into force since, if any
@@ -234,7 +235,9 @@ class _Loader(yaml.SafeLoader):
 
 
 def _file_layer(file: Path) -> _Layer:
-    file = preset_or_file(file)
+    named, file = file, preset_or_file(file)
+    if not file.exists() and file.name == str(named) and (near := get_close_matches(str(named), PRESETS, 1)):
+        raise PolicyError(f"{named}: there is no such file or preset; did you mean {near[0]}?")
     return _Layer(str(file), read_yaml(file))
 
 

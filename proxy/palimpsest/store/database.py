@@ -304,11 +304,14 @@ class Database:
         if await self._version(writer) == len(MIGRATIONS):
             return
         await writer.rows("BEGIN IMMEDIATE")
-        for number, migrate in list(enumerate(MIGRATIONS, start=1))[await self._version(writer) :]:
+        before = await self._version(writer)
+        for number, migrate in list(enumerate(MIGRATIONS, start=1))[before:]:
             await migrate(writer.rows)
             await writer.rows(f"PRAGMA user_version = {number}")
         await writer.rows(f"PRAGMA application_id = {APPLICATION_ID}")
         await writer.rows("COMMIT")
+        if 0 < before < len(MIGRATIONS):  # else it was made just now, or another process did it meanwhile
+            log.info("migrated the database", file=str(self.path), from_version=before, to_version=len(MIGRATIONS))
 
     async def _version(self, writer: Connection) -> int:
         version: int = await self._ask(writer, "PRAGMA user_version")

@@ -127,6 +127,7 @@ BY_REQUEST = """turn.id = (
     JOIN conversation AS c ON c.id = n.conversation JOIN tenant AS t ON t.id = c.tenant
     WHERE json_extract(n.explain, '$.request') = ?1 AND (?2 IS NULL OR t.name = ?2))
 """
+LONGEST_NUMBER_DIGITS = 15  # fits into an integer of the database
 REQUESTS_LOOKED_AT = 20_000  # the newest; reading so many explain records takes a fifth of a second
 NEWEST = """turn.id = (
     SELECT max(n.id) FROM turn AS n JOIN conversation AS c ON c.id = n.conversation JOIN tenant AS t ON t.id = c.tenant
@@ -282,7 +283,7 @@ class Journal:
 
     async def turn_named(self, tenant: str | None, key: str | None) -> Mapping[str, Any] | None:
         """
-        The same, by `x-palimpsest-turn` or, of the newest turns, by `x-palimpsest-request`.
+        The same, by `x-palimpsest-turn`, as CONVERSATION/N or, of the newest turns, by `x-palimpsest-request`.
 
         Args:
             key: None: the newest turn of all.
@@ -292,6 +293,9 @@ class Journal:
         found = _turn(await self._database.read(TURN + BY_KEY, (key, tenant)))
         if found is not None or key.startswith(TURN_PREFIX):
             return found
+        conversation, _, number = key.rpartition("/")
+        if conversation and number.isdecimal() and len(number) <= LONGEST_NUMBER_DIGITS:
+            return await self.turn(tenant, conversation, int(number))
         return _turn(await self._database.read(TURN + BY_REQUEST, (key, tenant, REQUESTS_LOOKED_AT)))
 
     async def pending(self) -> int:

@@ -55,7 +55,7 @@ def oldest_pending(ask: Ask) -> float:
 def usage(ask: Ask) -> Mapping[str, Any]:
     """
     Counts of rows by name, `bytes` of the database, and
-    `oldest_pending_at`: Unix seconds of the message that has waited longest to be indexed, 0 where none waits;
+    `oldest_pending_at`: Unix seconds at which the oldest message that waits to be indexed was said, 0 where none waits;
     `models`: what language models used on the newest day on which one was asked (`day`, `role`, `calls`, `failures`,
     `prompt_tokens`, `completion_tokens`, `dollars`);
     `switched_off`: for whom memory is (`tenant`, "" everybody; `reason`; `at`);

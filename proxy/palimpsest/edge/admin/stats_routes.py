@@ -49,7 +49,7 @@ class Stats:
         list[ModelUse], Field(description="Language models that help memory, on the newest day that one was asked.")
     ]
     oldest_pending_at: Annotated[
-        float, Field(description="When the longest waiting was stored, Unix seconds; 0: none.")
+        float, Field(description="When the oldest message that waits was said, Unix seconds; 0: none.")
     ]
     gaps: Annotated[Gaps | None, Field(description="What gets lost in writing and in recall; null: it was not asked.")]
     searches: Annotated[int, Field(description="Of the newest 2,000 turns, those that searched.")]
