@@ -33,6 +33,7 @@ from palimpsest.commands import (
     stats,
     switch,
     transfer,
+    unwrap,
     why_not,
 )
 from palimpsest.commands.arguments import (
@@ -139,6 +140,8 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     listen_flags(wrapped)
     model_flag(wrapped)
     wrapped.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="the command, after --")
+
+    unwrap.add_command(command)
 
     command("demo", _demo, "Demonstrate the proxy in half a minute, without a key or a network.")
 

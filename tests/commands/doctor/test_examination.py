@@ -25,7 +25,10 @@ def doctor(tmp_path: Path, *flags: str, **variables: str) -> tuple[int, dict[str
 def test_a_new_machine_is_fine_and_nothing_is_made(upstream: ScriptedUpstream, tmp_path: Path) -> None:
     status, found = doctor(tmp_path, "--upstream", upstream.url, OPENAI_API_KEY="sk-secret")
     assert status == 0
-    everything = "settings,data folder,free space,secret,store,model,tokenizers,port,admin token,upstream default,clock"
+    everything = (
+        "settings,data folder,free space,secret,store,model,tokenizers,port,admin token,base URLs,"
+        "upstream default,clock"
+    )
     assert list(found) == everything.split(",")
     assert "sk-secret" not in str(found)
     assert not (tmp_path / "data").exists()

@@ -5,6 +5,7 @@ The checks behind `palimpsest doctor`, each with what was found and what to do a
     disk            folder, secret, database, space
     machine         model, tokenizers, port, admin token
     clients         settings of clients
+    base_urls       base URLs that lead to nobody
     providers       upstreams, credentials, clock
     report          how findings look, in a terminal and to a program
     finding         the word that all of them speak in
