@@ -166,4 +166,5 @@ async def main() -> None:
     say(f"straight      {straight}\nthrough       {through}\n")
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -17,12 +17,13 @@ from typing import Any
 import palimpsest.core
 import palimpsest.wire
 from palimpsest.core.archive.chunking import digest, identifiers, names, query_terms, tags
-from palimpsest.core.caller.client_table import Signals
+from palimpsest.core.caller.client_table import Asides, Signals
 from palimpsest.core.facts.extraction import proposals
 from palimpsest.core.facts.forms import FORMS
 from palimpsest.core.history.link_keys import clues, further_clues, request_links
 from palimpsest.core.history.request_roles import intent_of
 from palimpsest.core.history.shingles import shingles
+from palimpsest.core.recall.spoken import spoken
 from palimpsest.core.redaction import formats, redaction
 from palimpsest.domain import BLOCK_CLOSE, BLOCK_OPEN, Chat, Event, Lineage, Message, Role, Speaker
 from palimpsest.wire.fingerprint import fingerprint
@@ -92,6 +93,8 @@ def rules() -> Iterator[Rule]:
     yield Rule("fingerprint of a question", print_of("user"), wire)
     yield Rule("own blocks", without_blocks, wire)
     yield Rule("aside", is_aside, wire)
+    tagged = Asides(("a", "b"), (re.compile("go on"),))
+    yield Rule("spoken", lambda text: spoken(text, tagged), wire | {"<b>", "<a></a>", '\\"', "<b></a>"})
     yield Rule("stored", lambda text: to_stored(read_message({"role": "user", "content": text}), str), wire)
     echoed = (
         of_module["palimpsest.core.history.shingles"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import palimpsest
 import pytest
 from palimpsest.commands.cli import command_names
-from palimpsest.domain import Event, Note, Role
+from palimpsest.domain import Event, Note, Rebuild, Role
 from palimpsest.metrics import Metrics
 from palimpsest.settings.load import load
 
@@ -39,6 +39,11 @@ def test_readme_stays_short() -> None:
 @pytest.mark.parametrize("word", [*Event, *Note, *Role])
 def test_every_word_of_the_headers_is_explained(word: str) -> None:
     assert f"`{word}`" in OPERATING
+
+
+@pytest.mark.parametrize("cause", [cause for cause in Rebuild if cause is not Rebuild.NONE])
+def test_every_cause_of_a_rebuild_is_explained(cause: str) -> None:
+    assert f"`{cause}`" in DOCUMENTS["docs/costs.md"]
 
 
 def test_every_metric_is_explained() -> None:

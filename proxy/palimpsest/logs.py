@@ -30,7 +30,7 @@ TEXT_FIELDS = frozenset(
         *("event", "level", "timestamp", "logger", "error", "fault", "trace", "reason", "hint"),
         *("where", "doing", "stage", "state", "note", "kind", "role", "name", "version"),
         *("host", "upstream", "method", "path", "file", "folder", "conversation", "turn", "tenant"),
-        *("request", "history", "ending"),
+        *("request", "history", "ending", "cache_rebuild"),
     }
 )
 WITHHELD = "[withheld]"

@@ -39,6 +39,7 @@ COUNTERS: Mapping[str, str] = {
     "blocks": "Requests that got a new block.",
     "prompt_tokens": "Tokens of prompts, as providers counted them.",
     "cache_read_tokens": "Of these, tokens that providers read from their prefix caches.",
+    "cache_write_tokens": "Of these, tokens that providers wrote to their prefix caches, where they say so.",
     "passages_shown": "Passages of new blocks, where the answer to them was read.",
     "passages_quoted": "Of these, passages that the answer quotes.",
     "items_written": "Items that writers of mid-term memory kept.",
@@ -149,6 +150,15 @@ class Metrics:
         self._rows_swept = Counter(
             "palimpsest_retention_rows_swept", "Rows erased for their age or for room.", ("kind",), registry=own
         )
+        self._rebuilds = Counter(
+            "palimpsest_cache_rebuilds",
+            "Archived answers, by why the provider read anew what its prefix cache could have held; none: it did not.",
+            ("cause",),
+            registry=own,
+        )
+        self._rebuilt_tokens = Counter(
+            "palimpsest_cache_rebuilt_tokens", "Tokens that providers read anew for it.", ("cause",), registry=own
+        )
         self._assist_seconds = Histogram(
             "palimpsest_assist_seconds",
             "How long calls of language models that help memory took, by how they ended; their count is that of calls.",
@@ -221,6 +231,11 @@ class Metrics:
     def add(self, name: str, amount: float) -> None:
         """Count so many more; `name` is one of `COUNTERS`."""
         self._counters[name].inc(amount)
+
+    def rebuilt(self, cause: str, tokens: int) -> None:
+        """Count a request by why its provider read so many tokens anew; `cause` is a `Rebuild`, or `unknown`."""
+        self._rebuilds.labels(cause).inc()
+        self._rebuilt_tokens.labels(cause).inc(tokens)
 
     def gauge(self, name: str, value: float) -> None:
         """Set a state; `name` is one of `GAUGES`."""

@@ -84,8 +84,13 @@ class Listener(Protocol):
     def finish(self, ending: Ending) -> None:
         """Hand over what was heard."""
 
-    async def committed(self) -> None:
-        """Wait until what `finish` handed over is committed, or the wait for the commit is over."""
+    async def committed(self) -> Mapping[str, str | int]:
+        """
+        Wait until what `finish` handed over is committed, or the wait for the commit is over.
+
+        Returns:
+            What the log line of the request says of the answer.
+        """
 
 
 class Wire(Protocol):
@@ -334,6 +339,9 @@ class ArchiveCounts(LookupCounts, Protocol):
 
     def add(self, name: str, amount: float) -> None:
         """Count so many more; its names are those of `metrics.COUNTERS`."""
+
+    def rebuilt(self, cause: str, tokens: int) -> None:
+        """Count a request by why its provider read tokens anew; `cause` is a `Rebuild`, or `unknown`."""
 
 
 class Counts(ArchiveCounts, AssistCounts, Protocol):

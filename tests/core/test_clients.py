@@ -6,11 +6,16 @@ Facts: the clients' own repositories, read and not run. The words are ours where
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import orjson
 import pytest
 from palimpsest.domain import Event, Json, Role
+from palimpsest.wire import chat
 
 from tests.core.driving import Client, Core, Verdict, assistant, calling, prose, system, tool, user
 
+RECORDED = Path(__file__).parent / "caller" / "open_webui.jsonl"
 SUMMARY = prose(80, "summary")
 CODER = "You are a coding agent in a terminal. Work step by step with your tools."
 TOOLS = ("read", "edit", "bash")
@@ -335,3 +340,18 @@ def test_summary_that_is_summed_up_again_in_one_message_is_a_side_request(coder:
     first = coder.beside([user(f"{order}{spoken(coder.messages[1:4])}\n\nNew summary:")], SUMMARY)
     again = coder.beside([user(f"{order}Current summary:\n{SUMMARY}\n\n{spoken(coder.messages[4:7])}\n\nNew summary:")])
     assert first.role is again.role is Role.SIDE and first.lineage.parent == again.lineage.parent == home
+
+
+# --- recorded beside this file -----------------------------------------------------------------------
+
+
+def test_open_web_ui_names_its_chat_and_asks_beside_it():
+    """Recorded from version 0.12.4: a question, follow-ups, a title and tags, and all of that once more."""
+    requests = [orjson.loads(line) for line in RECORDED.read_text().splitlines()]
+    core, verdicts = Core(), []
+    for request in requests:
+        verdicts.append(core.hear(request["body"], assistant(prose(20, request["body"])), request["headers"], chat))
+    roles = [Role.MAIN, *3 * [Role.SIDE]]
+    assert [verdict.role for verdict in verdicts] == 2 * roles
+    assert len({verdict.conversation for verdict in verdicts}) == 1
+    assert [verdict.event for verdict in verdicts if verdict.role is Role.MAIN] == [Event.START, Event.APPEND]

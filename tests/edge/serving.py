@@ -44,8 +44,9 @@ class ScriptedListener:
     def finish(self, ending: Ending) -> None:
         self.endings.append(ending)
 
-    async def committed(self) -> None:
+    async def committed(self) -> dict[str, str | int]:
         await asyncio.to_thread(self._wait)
+        return {}
 
     def _wait(self) -> None:
         self._permit.wait(PATIENCE_SECONDS)

@@ -29,8 +29,9 @@ class Listens:
     def finish(self, ending: Ending) -> None:
         self._do("finish")
 
-    async def committed(self) -> None:
+    async def committed(self) -> dict[str, str | int]:
         self._do("committed")
+        return {}
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,9 @@ class Counted:
     def gauge(self, name: str, value: float) -> None:
         self.gauges[name] = value
 
+    def rebuilt(self, cause: str, tokens: int) -> None:
+        raise AssertionError(cause)
+
     def add(self, name: str, amount: float) -> None:
         raise AssertionError(name)
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import orjson
 import pytest
 from palimpsest.core.archive.records import heard_of
-from palimpsest.domain import Block, BlockKind, Completion, Ending, Heard, Message, Turn
-from palimpsest.memory.answer_counts import count_answer
+from palimpsest.domain import Block, BlockKind, Completion, Ending, Heard, Message, Turn, Usage
+from palimpsest.memory.answer_counts import count_quotations, count_usage
 from palimpsest.wire.frame import opened, quoted
 
 from tests.memory.test_archivist import Tally, turn_of
@@ -31,24 +31,22 @@ def heard(turn: Turn, text: str) -> Heard:
 def test_passages_that_the_answer_quotes_are_counted_beside_those_that_it_was_shown(counts: Tally) -> None:
     turn = replace(turn_of(user("Where is the archive?")), block=Block(SHOWN, BlockKind.RECALL, (1,)))
     for text in ("Room 3172.", "I do not know."):
-        count_answer(counts, turn, [], False, heard(turn, text))
+        count_quotations(counts, turn, heard(turn, text))
     assert (counts.added["passages_shown"], counts.added["passages_quoted"]) == (2, 1)
 
 
 def test_a_block_that_was_not_sent_was_not_shown(counts: Tally) -> None:
     turn = replace(turn_of(user("hello")), block=Block(SHOWN, BlockKind.RECALL, (1,)), is_bare=True)
-    count_answer(counts, turn, [], False, heard(turn, "3172"))
+    count_quotations(counts, turn, heard(turn, "3172"))
     assert not counts.added
 
 
 def test_tokens_are_counted_where_the_provider_tells_them(counts: Tally) -> None:
-    turn = turn_of(user("hello"))
-    count_answer(counts, turn, [USAGE], False, heard(turn, "hi"))
-    count_answer(counts, turn, [b"{}"], False, heard(turn, "hi"))
-    assert counts.added == {"prompt_tokens": 50, "cache_read_tokens": 40}
+    assert count_usage(counts, [USAGE], False) == Usage(50, None, 40, None)
+    assert count_usage(counts, [b"{}"], False) == Usage()
+    assert +counts.added == {"prompt_tokens": 50, "cache_read_tokens": 40}
 
 
 def test_what_cannot_be_counted_is_a_fault_and_no_failure(counts: Tally) -> None:
-    turn = turn_of(user("hello"))
-    count_answer(counts, turn, [3], False, heard(turn, "hi"))  # type: ignore[list-item]
+    assert count_usage(counts, [3], False) == Usage()  # type: ignore[list-item]
     assert counts.faults["answer_counts"] == 1

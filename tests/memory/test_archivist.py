@@ -67,6 +67,9 @@ class Tally:
     def add(self, name: str, amount: float) -> None:
         self.added[name] += amount
 
+    def rebuilt(self, cause: str, tokens: int) -> None:
+        self.added[f"rebuilt {cause}"] += 1
+
     def retention(self, kind: str, rows: int, oldest_seconds: float) -> None:
         raise AssertionError(kind)
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from random import Random
 from typing import Any
@@ -34,6 +35,7 @@ from palimpsest.memory.targets import Preview
 from palimpsest.memory.trails import Trails
 from palimpsest.metrics import Metrics
 from palimpsest.settings.policy import Policy
+from palimpsest.store.costs import By, costs
 from palimpsest.store.data_dir import make_folder
 from palimpsest.store.fact_extraction import waiting
 from palimpsest.store.facts import count_by_category
@@ -276,6 +278,10 @@ class Commands:
 
     async def stats(self) -> Mapping[str, Any]:
         return await self._journal.stats()
+
+    async def costs(self, by: By, limit: int) -> list[dict[str, Any]]:
+        """What requests cost; see `costs.costs`."""
+        return await self.database.ask(partial(costs, by=by, limit=limit))
 
     async def index(self, anew: bool, report: Callable[[int], None]) -> None:
         """

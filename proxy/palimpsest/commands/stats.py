@@ -1,5 +1,6 @@
 """
-`palimpsest stats`: what is stored, from the database; with `--watch`, what a running proxy does, from its metrics.
+`palimpsest stats`: what is stored, from the database; with `--cost`, what requests cost; with `--watch`, what a running
+proxy does, from its metrics.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import Any
 from palimpsest import terminal
 from palimpsest.commands.arguments import DONE, Command, policy_flags, policy_of, quiet_policy
 from palimpsest.settings.policy import Policy
+from palimpsest.store.costs import By
 
+COST_ROWS = 14  # two weeks, or the newest conversations: half a screen
 WATCH_SECONDS = 2.0  # between looks
 
 
@@ -29,6 +32,13 @@ def add_command(command: Command) -> None:
         metavar="SECONDS",
         help=f"watch the running proxy, and look so often ({WATCH_SECONDS:g})",
     )
+    parser.add_argument(
+        "--cost", action="store_true", help="what requests cost, and why caches of providers were rebuilt"
+    )
+    parser.add_argument("--by", choices=[*By], default=By.DAY, type=By, help="with --cost: added up by this (day)")
+    parser.add_argument(
+        "--limit", type=int, default=COST_ROWS, metavar="N", help=f"with --cost: the newest N ({COST_ROWS})"
+    )
     parser.add_argument("--host", help="address of the proxy to watch (127.0.0.1)")
     parser.add_argument("--port", type=int, help="its TCP port (8484)")
     policy_flags(parser)
@@ -41,11 +51,26 @@ def _stats(given: argparse.Namespace) -> int:
         return watching.watch(policy_of(given), given.watch, as_json=given.json)
     from palimpsest.commands import offline
 
+    out = terminal.console()
+    if given.cost:
+        from palimpsest.commands import cost_report
+
+        async def add_up(policy: Policy) -> list[dict[str, Any]]:
+            async with offline.opened(policy) as archive:
+                return await archive.costs(given.by, given.limit)
+
+        rows = asyncio.run(add_up(quiet_policy(given)))
+        if given.json:
+            out.print(json.dumps({given.by.value: rows}), soft_wrap=True)
+        else:
+            out.print(cost_report.report(rows, given.by))
+        return DONE
+
     async def run(policy: Policy) -> Mapping[str, Any]:
         async with offline.opened(policy) as archive:
             return await archive.stats()
 
-    stored, out = asyncio.run(run(quiet_policy(given))), terminal.console()
+    stored = asyncio.run(run(quiet_policy(given)))
     if given.json:
         out.print(json.dumps(dict(stored)), soft_wrap=True)
     else:

@@ -168,7 +168,7 @@ def _past(request: Request, rules: Rules) -> Generator[Lookup, Any, _Past]:
     """Find the conversation that the request continues, and name what the client did to it."""
     reading, speaker, chat = request.reading, request.speaker, request.reading.chat
     prints, key, note = reading.history_prints, rules.key(speaker.tenant), None
-    shape = shape_of(chat, reading.instruction_prints, request.user_agent, rules.named)
+    shape = shape_of(chat, reading.instruction_prints, request.user_agent, rules.named, reading.tools_tokens)
     intent = intent_of(chat, rules.signals)
     try:
         if request.follows and (continuation := follows(reading, request.follows, speaker)) is not None:
@@ -180,7 +180,7 @@ def _past(request: Request, rules: Rules) -> Generator[Lookup, Any, _Past]:
             seen = yield clues(chat, prints, speaker, key, CLUE_MESSAGES)
         lineage = trace(chat, prints, shape, intent, speaker, key, seen)
         if (further := further_clues(chat, lineage, speaker, key)) is not None:
-            if lineage.event.is_compaction and (question := newest_question(chat)):
+            if lineage.event.is_compaction and (question := newest_question(chat, rules.signals.asides)):
                 yield Foreseen(question)
             lineage = trace(chat, prints, shape, intent, speaker, key, seen, (yield further))
     except FAILED as failure:
@@ -208,6 +208,7 @@ def _diagnosed(request: Request, rules: Rules, past: _Past) -> Decision:
         replayed.standing_tokens,
         policy,
         replayed.occurrences,
+        rules.signals.asides,
     )
     return Decision(reading, past.shape, diagnosis, own_tokens, replayed, drops_blocks)
 
@@ -267,7 +268,7 @@ def _with_facts(decision: Decision, rules: Rules, facts: FactQuery, standing: St
         told(stored.block.text for stored in decision.replayed.standing),
         frozenset(chain(reading.history_fulls, held)),
         block.occurrences if block else (),
-        newest_question(chat),
+        newest_question(chat, rules.signals.asides),
         rules.policy.facts.tokens,
         lambda text: rules.count(text, chat.model),
     )

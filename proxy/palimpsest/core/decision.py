@@ -50,7 +50,18 @@ class Decision:
 
     @property
     def added(self) -> Added:
-        return Added(self.replayed.tokens + (self.block.tokens if self.block else 0), self.own_tokens)
+        return Added(self.replayed.tokens + self._new_tokens, self.own_tokens, self.replayed.tokens)
+
+    @property
+    def billed(self) -> Added:
+        """The same of the whole prompt: earlier blocks that the provider holds count as well."""
+        standing = self.replayed.standing_tokens
+        held = standing - self.replayed.tokens
+        return Added(standing + self._new_tokens, self.own_tokens - held, standing)
+
+    @property
+    def _new_tokens(self) -> int:
+        return self.block.tokens if self.block else 0
 
     @property
     def insertions(self) -> tuple[Insertion, ...]:

@@ -21,13 +21,15 @@ class Reading:
     A request and what was made of its text.
 
     `prints` are of all `chat.messages`, in order. `tokens` are of the prompt as the client sent it, tools included;
-    `history_tokens` of its history alone, needed only where the provider holds what stands in front (`chat.held`).
+    `tools_tokens` of those alone, in the model's encoding; `history_tokens` of its history alone, needed only where
+    the provider holds what stands in front (`chat.held`).
     """
 
     chat: Chat
     prints: Sequence[Fingerprint]
     tokens: int
     history_tokens: int = 0
+    tools_tokens: int = 0
     new_bytes: int = field(default=0, compare=False)  # of what was not read before, about: how much work it is
 
     def extend(self, before: Reading, same: int) -> Reading:

@@ -4,8 +4,10 @@ The `x-palimpsest-*` headers of an answer, and what the log is told of its reque
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from palimpsest.core.decision import Decision
-from palimpsest.domain import Note
+from palimpsest.domain import Cost, Note
 
 Headers = tuple[tuple[bytes, bytes], ...]
 LogFields = dict[str, str | int | float]
@@ -49,6 +51,19 @@ def log_fields(decision: Decision, turn_id: str, note: Note | None) -> LogFields
     if told := _facts_told(decision):
         fields["facts"] = told
     return fields | ({"note": note.value} if note else {})
+
+
+def cost_fields(cost: Cost) -> Mapping[str, str | int]:
+    """What the log line says of the answer: what its provider counted, and why it read anew what it did."""
+    usage = cost.usage
+    fields = {
+        "input_tokens": usage.input_tokens,
+        "cache_read_tokens": usage.cache_read_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "cache_rebuild": cost.rebuild.value if cost.rebuild else None,
+        "rebuilt_tokens": cost.rebuilt_tokens or None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _facts_told(decision: Decision) -> int:

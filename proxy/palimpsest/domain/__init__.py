@@ -20,6 +20,7 @@ from palimpsest.domain.archive import (
 )
 from palimpsest.domain.assist import ASSIST_ROLES, AssistRole
 from palimpsest.domain.blocks import BLOCK_CLOSE, BLOCK_OPEN, Added, Block, BlockKind, Budget, StoredBlock
+from palimpsest.domain.costs import Cost, Rebuild, Usage
 from palimpsest.domain.decisions import Diagnosis, Generosity, Mode, Note, Pressure, Tier
 from palimpsest.domain.facts import (
     PROJECT_SUBJECT,

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Literal
 
 from palimpsest.domain.blocks import Block
+from palimpsest.domain.costs import Cost
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.history import Event, LinkKind, Role, Shape
 from palimpsest.domain.requests import Fingerprint, Json, Message
@@ -83,6 +84,7 @@ class Turn:
     traceparent: str = ""  # W3C trace context, where the request is traced
     whole: Whole | None = None  # beside `kept`, which is empty then
     policy: int = 0  # number of the policy that it was decided by
+    cost: Cost | None = None  # as far as it is known before the answer; None: nobody counts, as of what is imported
 
     @property
     def length(self) -> int:
@@ -171,6 +173,7 @@ class Answer:
     prompt_tokens: int | None = None  # as the upstream counted
     created_at: float = 0.0
     bare: Bare | None = None  # the request went without what was added to it
+    cost: Cost | None = None  # None: as in `Turn`
 
 
 @frozen

@@ -60,6 +60,7 @@ class Added:
 
     tokens: int
     own_tokens: int
+    repeated_tokens: int = 0  # of `tokens`: blocks of before
 
     @property
     def share(self) -> float:

@@ -86,6 +86,7 @@ class Shape:
     stream: bool = False
     user_agent: str = ""
     capped: bool = False  # the request limits the length of the answer
+    tools_tokens: int = 0  # what the tools say: other names, or other descriptions, seldom have as many
 
 
 @frozen
@@ -136,6 +137,7 @@ class HeadFlag:
     ERASED = 256  # its text was erased: only its fingerprints are left
     RETIRED = 512  # it is stored, but neither recalled nor found until that is undone
     SWEPT = 1024  # erased for its age, by retention
+    ASIDE = 2048  # in the user's role, but written by the client: neither found nor quoted
 
 
 @frozen

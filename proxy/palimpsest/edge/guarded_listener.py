@@ -4,7 +4,7 @@ The guard between an answer and whoever overhears it: a listener may fail, the a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import structlog
 
@@ -47,13 +47,14 @@ class GuardedListener:
                 self._failed()
                 self._listener = None
 
-    async def committed(self) -> None:
-        """Wait until what was heard is committed, or for as long as the listener does."""
+    async def committed(self) -> Mapping[str, str | int]:
+        """Wait until what was heard is committed, or for as long as the listener does; what the log says of it."""
         if self._listener is not None:
             try:
-                await self._listener.committed()
+                return await self._listener.committed()
             except Exception:
                 self._failed()
+        return {}
 
     def _failed(self) -> None:
         self._is_deaf = True

@@ -87,7 +87,7 @@ class Relay:
 
     async def _ended(self, ending: Ending) -> None:
         if (listener := self.end(ending)) is not None:
-            await listener.committed()
+            self.told = {**self.told, **await listener.committed()}
 
     def _begin(self, status: int, headers: RawHeaders) -> None:
         if self._listen is not None:

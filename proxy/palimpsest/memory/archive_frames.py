@@ -22,7 +22,20 @@ from typing import Any
 
 import orjson
 
-from palimpsest.domain import Block, Ending, Fingerprint, Message, NewMessage, Shape, ToolCall, Turn, Whole
+from palimpsest.domain import (
+    Added,
+    Block,
+    Cost,
+    Ending,
+    Fingerprint,
+    Message,
+    NewMessage,
+    Shape,
+    ToolCall,
+    Turn,
+    Usage,
+    Whole,
+)
 from palimpsest.domain.frozen import frozen
 from palimpsest.memory.archive_writer import WriterState
 from palimpsest.memory.write_batch import AnswerItem, Item, Outcome, RequestItem
@@ -185,6 +198,9 @@ _BY_FIELDS = dispatch_table | {
         Fingerprint,
         ToolCall,
         Block,
+        Added,
+        Cost,
+        Usage,
         Whole,
         Shape,
         RequestItem,

@@ -70,6 +70,9 @@ class RelayedCounts:
     def add(self, name: str, amount: float) -> None:
         self._calls.append(("add", (name, amount)))
 
+    def rebuilt(self, cause: str, tokens: int) -> None:
+        self._calls.append(("rebuilt", (cause, tokens)))
+
     def gauge(self, name: str, value: float) -> None:
         """Dropped: the owner sets its own."""
 

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from time import monotonic, perf_counter
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import structlog
 
@@ -23,7 +23,7 @@ from palimpsest.core.redaction.redaction import is_withheld, redact
 from palimpsest.domain import Completion, SetAside
 from palimpsest.domain.frozen import frozen
 from palimpsest.errors import DataFault, MemoryFault
-from palimpsest.memory.answer_counts import count_answer
+from palimpsest.memory.answer_counts import count_quotations, count_usage
 from palimpsest.memory.readers import SLOW_SECONDS, Readers
 from palimpsest.memory.write_batch import Batch, Item, Outcome, RequestItem, Result
 from palimpsest.ports import ArchiveCounts, Clock
@@ -38,9 +38,13 @@ DIGEST_BYTES = 16  # of what was set aside, so that equal content can be told
 BATCH_CHARS = 1024 * 1024  # of one transaction, written in some 100 ms: others wait for it
 STUCK_SECONDS = 5.0  # a text or a transaction that takes longer is said: the largest ones take less
 
+UNKNOWN = "unknown"  # why a provider read anew what it did
+
 WARMING = "api_key=none"  # whatever a rule might look at
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
 
 Report = Callable[[Sequence[Outcome]], None]
 """Told what has been done with, after each transaction."""
@@ -209,8 +213,9 @@ class ArchiveWriter:
             if isinstance(item, RequestItem):
                 return record_of(item.turn, key, self._clean)
             completion = item.wire.reply(item.payloads, item.streamed) if item.payloads else Completion()
-            heard = heard_of(item.turn, completion, item.ending, item.at, key, self._clean)
-            count_answer(self._counts, item.turn, item.payloads, item.streamed, heard)
+            usage = count_usage(self._counts, item.payloads, item.streamed)
+            heard = heard_of(item.turn, completion, item.ending, item.at, key, self._clean, usage)
+            count_quotations(self._counts, item.turn, heard)
             return heard
         except Exception as failure:  # a guard: one turn that breaks something must not take the others with it
             return failure
@@ -221,7 +226,7 @@ class ArchiveWriter:
         await self._quarantine(broken, done)
         records, heard = [record for _, record in batch.records], [said for _, said in batch.heard]
         try:
-            await self._until_written(lambda: self._journal.write(records, heard))
+            costs = await self._until_written(lambda: self._journal.write(records, heard))
         except Exception as failure:  # a guard, as above
             if len(batch) > 1:
                 for half in batch.halves():
@@ -232,7 +237,11 @@ class ArchiveWriter:
                 )
             return
         done.extend(Outcome(item.number) for item, _ in batch.records)
-        done.extend(Outcome(item.number, prompt_tokens=said.answer.prompt_tokens or 0) for item, said in batch.heard)
+        for item, said in batch.heard:
+            cost = costs.get(item.turn.id)
+            done.append(Outcome(item.number, prompt_tokens=said.answer.prompt_tokens or 0, cost=cost))
+            if cost is not None:
+                self._counts.rebuilt(cost.rebuild or UNKNOWN, cost.rebuilt_tokens or 0)
 
     def _set_aside(self, item: Item, doing: str, failure: Exception) -> SetAside:
         """Count a turn that cannot be stored, and say of it what can be said without its words."""
@@ -259,9 +268,12 @@ class ArchiveWriter:
             log.error("the turns that were set aside could not be listed", reason=str(fault))
         done.extend(Outcome(item.number, is_lost=True) for item, _ in broken)
 
-    async def _until_written(self, write: Callable[[], Awaitable[None]]) -> None:
+    async def _until_written(self, write: Callable[[], Awaitable[T]]) -> T:
         """
         Try until it is written: a fault of the machine is waited for.
+
+        Returns:
+            What `write` does.
 
         Raises:
             DataFault: it can never be written, as is true of whatever else is raised here.
@@ -270,7 +282,7 @@ class ArchiveWriter:
         while True:
             started = perf_counter()
             try:
-                await write()
+                result = await write()
             except DataFault:
                 raise
             except MemoryFault as fault:
@@ -282,4 +294,4 @@ class ArchiveWriter:
             else:
                 self._cannot_write = False
                 self._counts.observe("journal", perf_counter() - started)
-                return
+                return result

@@ -19,10 +19,10 @@ from time import monotonic
 
 import structlog
 
-from palimpsest.domain import Ending, RawHeaders, Turn
+from palimpsest.domain import Cost, Ending, RawHeaders, Turn
 from palimpsest.domain.frozen import frozen
 from palimpsest.memory.archive_writer import Writer
-from palimpsest.memory.late_turn import LateTurn
+from palimpsest.memory.late_turn import Commit, LateTurn
 from palimpsest.memory.memory_spans import create_span
 from palimpsest.memory.queue_room import LIMITS, ArchiveLimits, QueueRoom
 from palimpsest.memory.spool import Spool
@@ -84,7 +84,7 @@ class Archivist:
         self._unanswered: set[str] = set()  # turns that were taken and whose answer is still to come
         self._numbers = count()
         self._taken: dict[int, _Taken] = {}  # by number, the oldest first
-        self._commits: dict[str, asyncio.Future[None]] = {}  # of answers, by turn: their ends wait for them
+        self._commits: dict[str, Commit] = {}  # of answers, by turn: their ends wait for them
         self._idle = asyncio.Event()
         self._idle.set()
         self._lost = 0
@@ -126,7 +126,7 @@ class Archivist:
         """
         return self.is_behind(tenant) or bool(self._spooled) or not self.room.has_turn(size_bytes) or self._lags(tenant)
 
-    def commit_of(self, turn: str) -> asyncio.Future[None] | None:
+    def commit_of(self, turn: str) -> Commit | None:
         """The commit of the answer to a turn; None: it is on the disk, or nothing is known of it."""
         return self._commits.get(turn)
 
@@ -190,16 +190,14 @@ class Archivist:
         """The recorder of the answer to a turn; status 0: nobody answered."""
         return TurnRecorder(self, self._limits, turn, wire, status, headers)
 
-    def take_answer(
-        self, turn: Turn, wire: Wire, ending: Ending, tap: ResponseTap | None = None
-    ) -> asyncio.Future[None]:
+    def take_answer(self, turn: Turn, wire: Wire, ending: Ending, tap: ResponseTap | None = None) -> Commit:
         """
-        Take an answer to be written; returns at once. The result comes with its commit.
+        Take an answer to be written; returns at once. The result comes with its commit: what the request cost.
 
         Args:
             tap: what heard it; None: there was no answer, or one that says nothing.
         """
-        committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        committed: Commit = asyncio.get_running_loop().create_future()
         if turn.id not in self._unanswered:  # its request was lost
             committed.set_result(None)
             return committed
@@ -270,11 +268,11 @@ class Archivist:
             self.room.take_back(int(isinstance(item, RequestItem)), item.size_bytes)
             self._put(_Taken(item, monotonic()))
 
-    def _committed(self, turn: str) -> None:
-        """Let the end of an answer go."""
+    def _committed(self, turn: str, cost: Cost | None = None) -> None:
+        """Let the end of an answer go; `cost` is that of its request."""
         commit = self._commits.pop(turn, None)
         if commit is not None and not commit.done():
-            commit.set_result(None)
+            commit.set_result(cost)
 
     def _done(self, outcomes: Sequence[Outcome]) -> None:
         """Let the ends of answers go, also of those that could not be written, and give back what all of them took."""
@@ -288,7 +286,7 @@ class Archivist:
                 self._lose(1)
             taken.span.end()
             if isinstance(taken.item, AnswerItem):
-                self._committed(taken.item.turn.id)
+                self._committed(taken.item.turn.id, outcome.cost)
             if outcome.prompt_tokens:
                 self._report(taken.item.turn, outcome.prompt_tokens)
         self.room.give_back(turns, size_bytes)

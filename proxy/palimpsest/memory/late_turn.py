@@ -7,7 +7,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from palimpsest.domain import Turn
+from palimpsest.domain import Cost, Turn
+
+Commit = asyncio.Future[Cost | None]
+"""The commit of an answer; its result is what the request cost, None where nobody counted."""
 
 
 class LateTurn:
@@ -26,7 +29,7 @@ class LateTurn:
         self._turn: Turn | None = None
         self._is_settled = False
         self._waiting: Callable[[], None] | None = None
-        self.committed: asyncio.Future[None] | None = None  # of an answer that ended before the turn was read
+        self.committed: Commit | None = None  # of an answer that ended before the turn was read
 
     def settle(self, turn: Turn | None, is_lost: bool = False) -> None:
         """
@@ -41,12 +44,12 @@ class LateTurn:
         if self._waiting is not None:
             self._waiting()
 
-    def when_read(self, hear: Callable[[Turn | None], asyncio.Future[None]]) -> asyncio.Future[None]:
+    def when_read(self, hear: Callable[[Turn | None], Commit]) -> Commit:
         """
         Hand over the answer when the turn has been read; at once where it has.
 
         Args:
-            hear: takes the turn, or None where there is nothing to archive; its result comes with the commit.
+            hear: takes the turn, or None where there is nothing to archive.
 
         Returns:
             The commit.
@@ -55,9 +58,9 @@ class LateTurn:
             return hear(self._turn)
         self.committed = committed = asyncio.get_running_loop().create_future()
 
-        def finish(_: asyncio.Future[None]) -> None:
+        def finish(done: Commit) -> None:
             if not committed.done():
-                committed.set_result(None)
+                committed.set_result(done.result())
 
         self._waiting = lambda: hear(self._turn).add_done_callback(finish)
         return committed

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from palimpsest.domain import Ending, Mode, RawHeaders, TooLong
 from palimpsest.ports import Listener, Wire
@@ -85,5 +85,6 @@ class _ListListener:
             payloads: Sequence[bytes] = self._tap.heard()[0]
             self._take(b"".join(payloads))
 
-    async def committed(self) -> None:
+    async def committed(self) -> Mapping[str, str | int]:
         """Nothing of it is written."""
+        return {}

@@ -178,7 +178,7 @@ class RequestReader:
         has_same_tools = before and at and _outside(chat) is _outside(before.reading.chat)
         tools = before.tools_tokens if before and has_same_tools else tokens.tools(chat)
         counted = counted.then(at, tokens.messages(model, chat.messages[at:], prints[at:]))
-        reading = Reading(chat, prints, tokens.scaled(model, counted.total + tools), new_bytes=new_bytes)
+        reading = Reading(chat, prints, tokens.scaled(model, counted.total + tools), 0, tools, new_bytes)
         if before:
             reading.extend(before.reading, known)
         if chat.held:

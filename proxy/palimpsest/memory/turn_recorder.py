@@ -5,11 +5,13 @@ The recorder of one turn's answer: hears it pass, hands it over to be written, a
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from palimpsest.core.response_headers import cost_fields
 from palimpsest.domain import Ending, RawHeaders, Turn
-from palimpsest.memory.late_turn import LateTurn
+from palimpsest.memory.late_turn import Commit, LateTurn
 from palimpsest.memory.patience import await_for
 from palimpsest.memory.queue_room import ArchiveLimits
 from palimpsest.ports import Wire
@@ -47,7 +49,7 @@ class TurnRecorder:
         self._open_bytes = 0  # of the queue's room, while the answer goes on
         self._has_room = True
         self._commit_wait_seconds = limits.commit_wait_seconds
-        self._commit: asyncio.Future[None] | None = None
+        self._commit: Commit | None = None
 
     def __repr__(self) -> str:
         turn = self._turn.id if isinstance(self._turn, Turn) else "late"
@@ -77,16 +79,19 @@ class TurnRecorder:
         hand_over = partial(self._hand_over, ending)
         self._commit = hand_over(turn) if isinstance(turn, Turn) else turn.when_read(hand_over)
 
-    def _hand_over(self, ending: Ending, turn: Turn | None) -> asyncio.Future[None]:
+    def _hand_over(self, ending: Ending, turn: Turn | None) -> Commit:
         """The commit; where there is no turn, nothing is written."""
         self._archivist.room.close_answer(self._open_bytes)
         if turn is not None:
             return self._archivist.take_answer(turn, self._wire, ending, self._tap)
-        nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        nothing: Commit = asyncio.get_running_loop().create_future()
         nothing.set_result(None)
         return nothing
 
-    async def committed(self) -> None:
-        """Wait until it is written, but no longer than `commit_wait_seconds`."""
-        if self._commit is not None:
-            await await_for(self._commit, self._commit_wait_seconds)
+    async def committed(self) -> Mapping[str, str | int]:
+        """Wait until it is written, but no longer than `commit_wait_seconds`; what the request cost, if it is."""
+        if self._commit is None:
+            return {}
+        await await_for(self._commit, self._commit_wait_seconds)
+        cost = self._commit.result() if self._commit.done() else None
+        return cost_fields(cost) if cost else {}

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
-from palimpsest.domain import Ending, Heard, Record, Turn
+from palimpsest.domain import Cost, Ending, Heard, Record, Turn
 from palimpsest.domain.frozen import frozen
 from palimpsest.ports import Wire
 
@@ -60,6 +60,7 @@ class Outcome:
     number: int
     is_lost: bool = False
     prompt_tokens: int = 0  # that the upstream counted, where it said so; 0: it did not
+    cost: Cost | None = None  # of an answer that was written now
 
 
 @dataclass(slots=True)

@@ -34,6 +34,7 @@ def whole(got: Received, reply: Reply, number: int) -> Json:
             for call in reply.calls
         ]
     finish = "tool_calls" if reply.calls else "stop"
+    cached = reply.cache_read_tokens
     prompt = reply.prompt_tokens if reply.prompt_tokens is not None else got.tokens
     return {
         "id": f"chatcmpl-{number}",
@@ -45,7 +46,8 @@ def whole(got: Received, reply: Reply, number: int) -> Json:
             "prompt_tokens": prompt,
             "completion_tokens": reply.completion_tokens,
             "total_tokens": prompt + reply.completion_tokens,
-        },
+        }
+        | ({} if cached is None else {"prompt_tokens_details": {"cached_tokens": cached}}),
     }
 
 

@@ -36,6 +36,8 @@ def refused(reply: Reply) -> bytes:
 def whole(got: Received, reply: Reply, number: int) -> Json:
     """A message: thoughts, text and calls as blocks."""
     content: list[Json] = []
+    read, written = reply.cache_read_tokens or 0, reply.cache_write_tokens
+    prompt = reply.prompt_tokens if reply.prompt_tokens is not None else got.tokens
     if reply.reasoning:
         signature = opaque(number, reply.reasoning)
         content.append({"type": "thinking", "thinking": reply.reasoning, "signature": signature})
@@ -54,9 +56,9 @@ def whole(got: Received, reply: Reply, number: int) -> Json:
         "stop_reason": "tool_use" if reply.calls else "end_turn",
         "stop_sequence": None,
         "usage": {
-            "input_tokens": reply.prompt_tokens if reply.prompt_tokens is not None else got.tokens,
-            "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": 0,
+            "input_tokens": prompt - read - written,  # of the rest alone
+            "cache_creation_input_tokens": written,
+            "cache_read_input_tokens": read,
             "output_tokens": reply.completion_tokens,
             "service_tier": "standard",
         },

@@ -36,7 +36,9 @@ class Reply:
     status: int = 200
     body: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    prompt_tokens: int | None = None
+    prompt_tokens: int | None = None  # all of them, cached ones included
+    cache_read_tokens: int | None = None  # of these; None: as each API says where it has no cache
+    cache_write_tokens: int = 0  # likewise; only Anthropic's says so
     wait_seconds: float = 0.0  # before the first byte
     pace_seconds: float = 0.0  # before each piece
     cut_after: int | None = None

@@ -48,15 +48,19 @@ def whole(got: Received, reply: Reply, number: int) -> Json:
         "model": got.model,
         "output": _output(asked, reply, number),
         "conversation": {"id": conversation} if isinstance(conversation, str) else conversation,
-        "usage": usage(got.tokens if reply.prompt_tokens is None else reply.prompt_tokens, reply.completion_tokens),
+        "usage": usage(
+            got.tokens if reply.prompt_tokens is None else reply.prompt_tokens,
+            reply.completion_tokens,
+            reply.cache_read_tokens or 0,
+        ),
     } | {name: missing if asked.get(name) is None else asked[name] for name, missing in ECHOED.items()}
 
 
-def usage(prompt_tokens: int, output_tokens: int) -> Json:
+def usage(prompt_tokens: int, output_tokens: int, cached_tokens: int = 0) -> Json:
     """The token usage."""
     return {
         "input_tokens": prompt_tokens,
-        "input_tokens_details": {"cached_tokens": 0},
+        "input_tokens_details": {"cached_tokens": cached_tokens},
         "output_tokens": output_tokens,
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": prompt_tokens + output_tokens,

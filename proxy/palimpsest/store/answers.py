@@ -7,16 +7,17 @@ long. Of a tenant whose credential nobody has vouched for yet, nothing is kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 
 import orjson
 
 from palimpsest.core.block.pressure import CHARS_PER_TOKEN
-from palimpsest.domain import Bare, Ending, Entry, Heard
+from palimpsest.domain import Bare, Cost, Ending, Entry, Heard
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.branch_heads import to_listing
 from palimpsest.store.connection import Transaction
+from palimpsest.store.costs import write_costs
 from palimpsest.store.diffs import decode_kept, encode_kept, message_list
 from palimpsest.store.messages import (
     NewOccurrence,
@@ -46,12 +47,15 @@ class _Open:
 
 def write_answers(
     transaction: Transaction, answers: Sequence[Heard], findable: Sequence[OccurrencePassages] = ()
-) -> None:
+) -> Mapping[str, Cost]:
     """
     Write the answers of turns that are open; those of others were written before, or their request never was.
 
     Args:
         findable: passages of requests that were written in the same transaction, to be written with those of answers.
+
+    Returns:
+        What the requests cost, by their turns' ids.
     """
     keys = orjson.dumps([heard.answer.turn_id for heard in answers]).decode()
     rows = transaction.read(
@@ -120,6 +124,7 @@ def write_answers(
     )
     for turn in refused:
         _take_back(transaction, turn)
+    return write_costs(transaction, {turn.number: heard.answer.cost for turn, heard in ended if heard.answer.cost})
 
 
 def _kept(turn: _Open, entry: Entry) -> Entry:

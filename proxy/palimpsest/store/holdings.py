@@ -50,7 +50,18 @@ FINGERPRINTS = frozenset(
 """Tables with keyed hashes of messages, and their places. What an erased message leaves stands here."""
 
 PLAIN = frozenset(
-    {"task", "erasure", "retirement", "change", "policy", "assist_usage", "probe", "item_progress", "consolidation"}
+    {
+        "task",
+        "erasure",
+        "retirement",
+        "change",
+        "policy",
+        "assist_usage",
+        "cost",
+        "probe",
+        "item_progress",
+        "consolidation",
+    }
 )
 """Tables with nothing of a conversation in them."""
 

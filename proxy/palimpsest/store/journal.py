@@ -20,6 +20,7 @@ from palimpsest.domain import (
     BlockKind,
     Clues,
     Continuation,
+    Cost,
     FactQuery,
     Heard,
     Json,
@@ -235,16 +236,19 @@ class Journal:
         stored = await self.messages(tenant, [occurrence for _, occurrence in listed])
         return tuple(stored[occurrence].raw for _, occurrence in listed if occurrence in stored)
 
-    async def write(self, requests: Sequence[Record] = (), answers: Sequence[Heard] = ()) -> None:
+    async def write(self, requests: Sequence[Record] = (), answers: Sequence[Heard] = ()) -> Mapping[str, Cost]:
         """
         Commit requests and what was heard of answers, in one transaction: journal, heads, links, blocks, memories and
         full-text rows. What is already written is not written again; a refused turn loses its content.
+
+        Returns:
+            What the requests cost whose answers were written now, by their turns' ids.
 
         Raises:
             DataFault: something of it can never be written.
             MemoryFault: nothing could be written now.
         """
-        await self._database.transact(lambda transaction: write_turns(transaction, requests, answers))
+        return await self._database.transact(lambda transaction: write_turns(transaction, requests, answers))
 
     async def set_aside(self, what: Sequence[SetAside]) -> None:
         """

@@ -65,6 +65,11 @@ CROSS JOIN occurrence ON occurrence.turn = turn.id AND occurrence.position < tur
 JOIN content ON content.id = occurrence.content
 ORDER BY occurrence.position DESC
 """
+COST_FIELDS = ("cache_read_tokens", "cache_write_tokens", "rebuild", "rebuilt_tokens")
+NO_COST = (None,) * len(COST_FIELDS)
+COSTS = f"""
+SELECT turn, {", ".join(COST_FIELDS)} FROM cost WHERE turn IN (SELECT value FROM json_each(?))
+"""
 MESSAGES = f"""
 SELECT occurrence.id, occurrence.position, occurrence.role, content.text, occurrence.position >= turn.messages,
     CASE WHEN occurrence.flags & {HeadFlag.ERASED} THEN 'erased'
@@ -199,7 +204,8 @@ def turns(ask: Ask, which: Filter, after: int, limit: int, *, newest_first: bool
     """
     Turns: `turn` (its id), `conversation`, `tenant`, `role`, `event`, `ending`, `model`, `messages`, `prompt_tokens`,
     `created_at`, `number`, `title` (of the newest message of the user's that came with it), and of the decision `note`,
-    `kind` (of a new block) and `added_tokens`.
+    `kind` (of a new block) and `added_tokens`; `cache_read_tokens`, `cache_write_tokens`, `rebuild` and
+    `rebuilt_tokens` of its cost, None where they are not known.
     """
     rows, next = _page(
         ask, TURNS, "turn.id", _given(which, TURN_FILTERS, ALONE[TURNS]), after, limit, newest_first=newest_first
@@ -207,6 +213,7 @@ def turns(ask: Ask, which: Filter, after: int, limit: int, *, newest_first: bool
     prompts: dict[int, list[str]] = defaultdict(list)
     for id, text in ask(PROMPTS, (ids(row[0] for row in rows),)):
         prompts[id].append(text)
+    costs = {id: costs for id, *costs in ask(COSTS, (ids(row[0] for row in rows),))}
     fields = (
         *("turn", "conversation", "tenant", "role", "event", "ending", "model", "messages"),
         *("prompt_tokens", "created_at", "explain", "number"),
@@ -219,7 +226,7 @@ def turns(ask: Ask, which: Filter, after: int, limit: int, *, newest_first: bool
         note = decided.get("note") or ""
         kind = "" if note else decided.get("kind") or ""  # else that of the block that was looked for
         told = {"note": note, "kind": kind, "added_tokens": added, "title": first_words(prompts[id])}
-        listed.append(found | told)
+        listed.append(found | told | dict(zip(COST_FIELDS, costs.get(id, NO_COST), strict=True)))
     return Page(listed, next)
 
 

@@ -473,6 +473,26 @@ END;
 """
 
 
+M014 = r"""
+CREATE TABLE cost (                          -- of one request, written with its answer; goes with its turn
+    turn INTEGER PRIMARY KEY REFERENCES turn(id) ON DELETE CASCADE,
+    conversation INTEGER NOT NULL REFERENCES conversation(id),
+    at REAL NOT NULL,                        -- of the request: `turn.created_at`, which stands behind long columns
+    own_tokens INTEGER NOT NULL,             -- that the client itself sent, by our count, as are the next two
+    added_tokens INTEGER NOT NULL,
+    repeated_tokens INTEGER NOT NULL,        -- of those: blocks of before
+    input_tokens INTEGER,                    -- as the provider counts, as do the next three; NULL: it does not say
+    output_tokens INTEGER,
+    cache_read_tokens INTEGER,
+    cache_write_tokens INTEGER,
+    rebuild TEXT,                            -- see domain/costs.py; NULL: it cannot be told
+    rebuilt_tokens INTEGER
+);
+CREATE INDEX cost_by_conversation ON cost(conversation, at);
+CREATE INDEX cost_by_time ON cost(at);
+"""
+
+
 async def m001_journal(run: Run) -> None:
     """The first form."""
     for statement in statements(M001):
@@ -552,6 +572,12 @@ async def m013_standing_facts(run: Run) -> None:
         await run(statement)
 
 
+async def m014_costs(run: Run) -> None:
+    """What requests cost, and what became of the provider's prefix cache."""
+    for statement in statements(M014):
+        await run(statement)
+
+
 MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
     m001_journal,
     m002_rounds,
@@ -566,6 +592,7 @@ MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
     m011_facts,
     m012_facts_of_blocks,
     m013_standing_facts,
+    m014_costs,
 )
 """In order; the number of those applied stands in `PRAGMA user_version`."""
 

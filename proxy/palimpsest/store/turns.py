@@ -4,23 +4,26 @@ Turns as rows: requests and the answers to them, in one transaction, with the pa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from palimpsest.domain import Heard, Record
+from palimpsest.domain import Cost, Heard, Record
 from palimpsest.store.answers import write_answers
 from palimpsest.store.connection import Transaction
 from palimpsest.store.messages import write_passages
 from palimpsest.store.requests import write_requests
 
 
-def write_turns(transaction: Transaction, requests: Sequence[Record], answers: Sequence[Heard]) -> None:
+def write_turns(transaction: Transaction, requests: Sequence[Record], answers: Sequence[Heard]) -> Mapping[str, Cost]:
     """
     Write requests and what was heard of answers: journal, heads, links, blocks, memories and full-text rows.
 
     What is already written is not written again; a refused turn loses its content.
+
+    Returns:
+        As `write_answers`.
     """
     findable = write_requests(transaction, requests)
     if answers:
-        write_answers(transaction, answers, findable)
-    else:
-        write_passages(transaction, findable)
+        return write_answers(transaction, answers, findable)
+    write_passages(transaction, findable)
+    return {}

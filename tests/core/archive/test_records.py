@@ -56,6 +56,7 @@ def test_content_is_known_by_what_was_sent_and_by_its_tenant() -> None:
 @pytest.mark.parametrize(
     ("request_role", "role", "flags", "findable"),
     [
+        (Role.MAIN, "user", HeadFlag.ASIDE, False),
         (Role.MAIN, "user", 0, True),
         (Role.SUBAGENT, "tool", HeadFlag.LONG, True),
         (Role.SIDE, "user", 0, False),

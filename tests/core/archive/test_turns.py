@@ -70,6 +70,14 @@ def test_compaction_counts_what_it_took_away_and_marks_its_summary() -> None:
     assert [bool(new.flags & HeadFlag.SUMMARY) for new in made.new] == [False, True]
 
 
+def test_what_the_client_writes_in_the_users_role_is_marked() -> None:
+    decided = decision("user", "user", lineage=Lineage(Event.START, Role.MAIN, kept=(-1, -1)))
+    told = Message("user", "<command-name>/compact</command-name>\n<command-args></command-args>", {})
+    chat = replace(decided.reading.chat, messages=(decided.reading.chat.messages[0], told))
+    made = turn(replace(decided, reading=replace(decided.reading, chat=chat)))
+    assert [bool(new.flags & HeadFlag.ASIDE) for new in made.new] == [False, True]
+
+
 def test_side_request_leaves_no_links() -> None:
     beside = Lineage(Event.START, Role.SIDE, kept=(-1,), parent="c")
     assert turn(decision("user", lineage=beside)).links == ()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from palimpsest.core.caller.client_table import Signals, first, read_signals
 from palimpsest.domain import Json
@@ -8,6 +10,7 @@ from palimpsest.errors import PolicyError
 from tests.core.driving import ROOT, client_table
 
 TABLE = client_table()
+HERE = Path(__file__).parent
 TRACES = ROOT.parent / "shared" / "traces"
 
 
@@ -82,6 +85,7 @@ def test_empty_table_is_allowed():
         ({"retries": [{"name": "n", "at": ["cookie:x"]}]}, "retries.n"),
         ({"retries": [{"name": "n", "at": ["header:"]}]}, "retries.n"),
         ({"side_requests": {"asks": ["(" ]}}, "side_requests.asks"),
+        ({"asides": {"texts": ["("]}}, "asides.texts"),
         ({"user_ids": [{"name": "n", "at": ["header:x"], "unless": "("}]}, "user_ids.n.unless"),
     ],
 )  # fmt: skip
@@ -95,12 +99,17 @@ def test_every_id_in_the_shipped_table_was_recorded_from_its_client():
     for section in (TABLE.conversation_ids, TABLE.parent_ids, TABLE.retries):
         for signal in section:
             if signal.name not in ("palimpsest", "responses"):  # ours, and one that the API itself defines
-                assert list(TRACES.glob(f"{FIXTURES[signal.name]}.jsonl*")), signal.name
+                recorded = [
+                    *TRACES.glob(f"{FIXTURES[signal.name]}.jsonl*"),
+                    *HERE.glob(f"{FIXTURES[signal.name]}.jsonl"),
+                ]
+                assert recorded, signal.name
 
 
 FIXTURES = {
     "claude-code": "claude-code",
     "codex": "codex-exec",
     "opencode": "opencode",
+    "open-webui": "open_webui",
     "openai-sdk": "openai-sdk-plain",
 }

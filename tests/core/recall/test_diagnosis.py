@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 from palimpsest.core.block.pressure import pressure
-from palimpsest.core.recall.diagnosis import diagnose, lost_occurrences, newest_question, newly_lost
+from palimpsest.core.caller.client_table import Asides
+from palimpsest.core.recall.diagnosis import NO_ASIDES, diagnose, lost_occurrences, newest_question, newly_lost
 from palimpsest.core.recall.generosity import DEMANDS
 from palimpsest.domain import (
     BlockKind,
@@ -21,6 +22,8 @@ from palimpsest.domain import (
     Speaker,
 )
 from palimpsest.settings.policy import MemoryPolicy, Policy
+
+from tests.core.driving import client_table
 
 QUESTION = "Which port does the billing gateway listen on?"
 SPEAKER = Speaker("t", user="ann")
@@ -46,11 +49,12 @@ def decide(
     prompt_tokens: int = 1000,
     replayed_tokens: int = 0,
     excluded: frozenset[int] = frozenset(),
+    asides: Asides = NO_ASIDES,
 ) -> Diagnosis:
     policy = policy or Policy()
     fulls = [100 + at for at in range(len(request.history))]
     now = pressure(prompt_tokens, 100_000, 4000)
-    return diagnose(request, fulls, speaker, lineage, "c", now, replayed_tokens, policy, excluded)
+    return diagnose(request, fulls, speaker, lineage, "c", now, replayed_tokens, policy, excluded, asides)
 
 
 COMPACTED = chat(("system", "s"), ("user", "Summary: we talked."), ("user", QUESTION))
@@ -69,6 +73,35 @@ def test_the_newest_question_is_what_a_person_says_last() -> None:
     assert newest_question(COMPACTED) == QUESTION
     assert newest_question(chat(("user", QUESTION), ("assistant", "4711"))) == ""
     assert newest_question(chat(("system", "s"))) == ""
+
+
+def test_quotation_marks_around_all_of_a_question_are_no_part_of_it() -> None:
+    for asked in (QUESTION, f'"{QUESTION}"', f"“{QUESTION}”\n"):
+        request = chat(*((m.role, m.text) for m in COMPACTED.messages[:-1]), ("user", asked))
+        found = decide(request, SUMMARY)
+        assert found.query is not None and found.query.text == newest_question(request) == QUESTION
+
+
+CLIENT_GOES_ON = "Continue if you have next steps, or stop and ask for clarification if you are unsure how to proceed."
+ASIDES = client_table().asides
+
+
+def test_what_the_client_itself_writes_behind_a_compaction_is_no_question() -> None:
+    request = chat(("user", "Summary: we talked."), ("user", QUESTION), ("user", CLIENT_GOES_ON))
+    lineage = replace(SUMMARY, kept=(-1, 2, -1))
+    found = decide(request, lineage, asides=ASIDES)
+    assert found.query is not None and found.kind is BlockKind.RESTORE
+    assert found.query.named is not None and found.query.text.startswith(QUESTION)
+    assert (found.anchor, newest_question(request, ASIDES)) == (2, "")
+    alone = decide(chat(("user", "Summary: we talked."), ("user", CLIENT_GOES_ON)), lineage, asides=ASIDES)
+    assert alone.query is not None and alone.ask_journal == ()  # the summary is what was said last
+
+
+def test_a_client_that_goes_on_by_itself_gets_nothing_new() -> None:
+    request = chat(("user", QUESTION), ("assistant", "4711"), ("user", CLIENT_GOES_ON))
+    later = Lineage(Event.APPEND, Role.MAIN, head(lost=(10,)), kept=(2, 3, -1))
+    assert decide(request, later, asides=ASIDES).note is Note.TOOL_LOOP
+    assert decide(request, later).kind is BlockKind.RECALL  # where nothing tells it from a person's words
 
 
 def test_instructions_behind_a_question_do_not_take_the_word_from_it() -> None:

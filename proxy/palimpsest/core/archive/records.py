@@ -28,12 +28,14 @@ from palimpsest.domain import (
     Record,
     Role,
     Turn,
+    Usage,
 )
 from palimpsest.wire.fingerprint import fingerprint
 from palimpsest.wire.message import read_message
 from palimpsest.wire.storage_codec import ROLES, Clean, cleaned, to_stored
 from palimpsest.wire.values import dumps
 
+NOT_COUNTED = Usage()
 DIGEST_BYTES = 16  # of a tenant's messages: no two ever share one
 TRACE_ID = slice(3, 35)  # of a W3C traceparent
 REMEMBERED_INSTRUCTIONS = 64  # system prompts are long and come with every request; at most some megabytes
@@ -52,19 +54,31 @@ def record_of(turn: Turn, key: bytes, clean: Clean) -> Record:
     return Record(said, entries, scope_prints(turn, key))
 
 
-def heard_of(turn: Turn, completion: Completion, ending: Ending, now: float, key: bytes, clean: Clean) -> Heard:
-    """What was heard of the answer to a turn, ready to commit."""
+def heard_of(
+    turn: Turn,
+    completion: Completion,
+    ending: Ending,
+    now: float,
+    key: bytes,
+    clean: Clean,
+    usage: Usage = NOT_COUNTED,
+) -> Heard:
+    """What was heard of the answer to a turn, ready to commit; `usage` is what its provider counted."""
     message, prompt_tokens = completion.message, completion.prompt_tokens
     named = reply_links((completion.id, *completion.part_ids), key)
     bare = Bare(turn.tokens, _explained(turn, clean)) if turn.is_bare else None
+    cost = replace(turn.cost, usage=usage) if turn.cost else None
     if message is None:
-        return Heard(Answer(turn.id, ending, links=named, prompt_tokens=prompt_tokens, created_at=now, bare=bare), None)
+        nothing = Answer(
+            turn.id, ending, links=named, prompt_tokens=prompt_tokens, created_at=now, bare=bare, cost=cost
+        )
+        return Heard(nothing, None)
     print = fingerprint(message, key)
     flags = flags_of(message) | HeadFlag.OURS
     links = (*named, *answer_links(message, print, turn, key))
     if message.opaque and turn.role is Role.SIDE:  # a compaction comes back by its name, too
         links += tuple((LinkKind.ECHO, print) for _, print in named)
-    answer = Answer(turn.id, ending, message, print, flags, links, prompt_tokens, now, bare)
+    answer = Answer(turn.id, ending, message, print, flags, links, prompt_tokens, now, bare, cost)
     shown = turn.block.text if turn.block else ""
     return Heard(answer, entry_of(NewMessage(message, print, turn.length, flags), turn.role, key, clean, shown))
 
@@ -95,10 +109,11 @@ def is_findable(request: Role, role: str, flags: int) -> bool:
     """
     Whether a message is cut into passages.
 
-    Instructions, summaries, side requests and what is retired are only journalled.
+    Instructions, summaries, side requests, what clients write in the user's role, and what is retired are only
+    journalled.
     """
     is_said = request is not Role.SIDE and role not in ("system", "developer")
-    return is_said and not flags & (HeadFlag.SUMMARY | HeadFlag.RETIRED)
+    return is_said and not flags & (HeadFlag.SUMMARY | HeadFlag.ASIDE | HeadFlag.RETIRED)
 
 
 def _explained(turn: Turn, clean: Clean) -> Json:

@@ -8,11 +8,14 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 
+from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.conversation import Rules
 from palimpsest.core.decision import Decision
 from palimpsest.core.history.link_keys import flags_of, request_links
+from palimpsest.core.prefix_cache import change_of
 from palimpsest.core.recall.diagnosis import newest_human, newly_lost
-from palimpsest.domain import HeadFlag, LinkKind, NewMessage, Role, Turn, Whole
+from palimpsest.core.recall.spoken import is_unspoken
+from palimpsest.domain import Cost, HeadFlag, LinkKind, Message, NewMessage, Role, Turn, Whole
 from palimpsest.wire.message import bytes_of
 from palimpsest.wire.values import chars_of
 
@@ -48,7 +51,7 @@ def turn_of(
     )
     prints = reading.history_prints
     behind = prints[-1].full if prints else head.fulls[lineage.held[-1]] if head and held else 0
-    new = _new(decision, added, len(held))
+    new = _new(decision, added, len(held), rules.signals.asides)
     return Turn(
         id=id,
         tenant=speaker.tenant,
@@ -82,17 +85,24 @@ def turn_of(
         size_bytes=sum(bytes_of(message.message) for message in new),
         whole=whole,
         policy=rules.generation,
+        cost=_cost(decision),
     )
 
 
 def bare_turn(turn: Turn, bare: Decision) -> Turn:
     """The turn where its request was sent once more with nothing added; `bare` is the decision on that."""
-    return replace(turn, block=None, tokens=bare.own_tokens, is_bare=True, explain=bare.explain)
+    return replace(turn, block=None, tokens=bare.own_tokens, is_bare=True, explain=bare.explain, cost=_cost(bare))
 
 
 def unsent_turn(turn: Turn, bare: Decision) -> Turn:
     """The turn where its request was forwarded before anything could be added; `bare` is the decision on that."""
-    return replace(turn, block=None, anchor=-1, replaces_blocks=False, tokens=bare.own_tokens, explain=bare.explain)
+    tokens, cost = bare.own_tokens, _cost(bare)
+    return replace(turn, block=None, anchor=-1, replaces_blocks=False, tokens=tokens, explain=bare.explain, cost=cost)
+
+
+def _cost(decision: Decision) -> Cost:
+    """As far as it is known before the answer."""
+    return Cost(decision.billed, change_of(decision))
 
 
 def _whole(decision: Decision) -> Whole | None:
@@ -140,17 +150,17 @@ def _kept(decision: Decision) -> dict[int, int]:
     }
 
 
-def _new(decision: Decision, added: Sequence[int], held: int) -> tuple[NewMessage, ...]:
+def _new(decision: Decision, added: Sequence[int], held: int, asides: Asides) -> tuple[NewMessage, ...]:
     """The messages at these indexes; `held` is how many the provider puts in front of them."""
     reading = decision.reading
     summaries = {reading.places[at] for at in decision.lineage.summary_at if 0 <= at < len(reading.places)}
     messages = ((at, reading.chat.messages[at]) for at in added)
-    return tuple(
-        NewMessage(
-            message, reading.prints[at], held + at, flags_of(message) | (HeadFlag.SUMMARY if at in summaries else 0)
-        )
-        for at, message in messages
-    )
+
+    def flags(at: int, message: Message) -> int:
+        aside = HeadFlag.ASIDE if is_unspoken(message, asides) else 0
+        return flags_of(message) | aside | (HeadFlag.SUMMARY if at in summaries else 0)
+
+    return tuple(NewMessage(message, reading.prints[at], held + at, flags(at, message)) for at, message in messages)
 
 
 def _links(decision: Decision, new: Sequence[int], rules: Rules) -> tuple[tuple[LinkKind, int], ...]:

@@ -47,6 +47,14 @@ class Signal:
 
 
 @frozen
+class Asides:
+    """What clients write in messages of the user's: elements by their tags, and whole texts, lower-case, squeezed."""
+
+    tags: tuple[str, ...] = ()
+    texts: tuple[re.Pattern[str], ...] = ()
+
+
+@frozen
 class Signals:
     """The whole table."""
 
@@ -60,6 +68,7 @@ class Signals:
     asks: tuple[re.Pattern[str], ...] = ()
     forms: tuple[re.Pattern[str], ...] = ()
     probes: tuple[re.Pattern[str], ...] = ()
+    asides: Asides = Asides()
 
 
 def read_signals(table: Mapping[str, Any]) -> Signals:
@@ -73,14 +82,14 @@ def read_signals(table: Mapping[str, Any]) -> Signals:
     def rows(section: str) -> tuple[Signal, ...]:
         return tuple(_signal(section, row) for row in table.get(section) or ())
 
-    def patterns(kind: str) -> tuple[re.Pattern[str], ...]:
-        found = (table.get("side_requests") or {}).get(kind) or ()
+    def listed(section: str, kind: str) -> tuple[str, ...]:
+        return tuple((table.get(section) or {}).get(kind) or ())
+
+    def patterns(kind: str, section: str = "side_requests") -> tuple[re.Pattern[str], ...]:
         try:
-            return tuple(re.compile(pattern) for pattern in found)
+            return tuple(re.compile(pattern) for pattern in listed(section, kind))
         except re.error as cause:
-            raise PolicyError(
-                f"client table, side_requests.{kind}: {cause.pattern!r} is no pattern: {cause}"
-            ) from cause
+            raise PolicyError(f"client table, {section}.{kind}: {cause.pattern!r} is no pattern: {cause}") from cause
 
     return Signals(
         conversation_ids=rows("conversation_ids"),
@@ -93,6 +102,7 @@ def read_signals(table: Mapping[str, Any]) -> Signals:
         asks=patterns("asks"),
         forms=patterns("forms"),
         probes=patterns("probes"),
+        asides=Asides(listed("asides", "tags"), patterns("texts", "asides")),
     )
 
 

@@ -119,13 +119,18 @@ def request_links(
 
 
 def shape_of(
-    chat: Chat, instructions: Sequence[Fingerprint], user_agent: str, named: Callable[[str], str] = str
+    chat: Chat,
+    instructions: Sequence[Fingerprint],
+    user_agent: str,
+    named: Callable[[str], str] = str,
+    tools_tokens: int = 0,
 ) -> Shape:
     """
     What the request looks like from outside.
 
     Args:
         named: makes of a name what is stored of it.
+        tools_tokens: of all that is said of the tools.
     """
     return Shape(
         model=named(chat.model),
@@ -135,6 +140,7 @@ def shape_of(
         stream=chat.stream,
         user_agent=named(user_agent),
         capped=chat.max_reply_tokens is not None,
+        tools_tokens=tools_tokens,
     )
 
 

@@ -98,6 +98,7 @@ def inherited(chat: Chat, shape: Shape, head: Head | None) -> Shape:
     return replace(
         shape,
         tool_names=shape.tool_names or before.tool_names,
+        tools_tokens=shape.tools_tokens or before.tools_tokens,
         instructions=before.instructions,
         opens=before.opens,
     )

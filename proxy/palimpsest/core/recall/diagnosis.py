@@ -20,7 +20,9 @@ from itertools import chain
 
 from palimpsest.core.archive.chunking import tags
 from palimpsest.core.block.pressure import beside_own, counts_chars, recall_budget, restore_budget
+from palimpsest.core.caller.client_table import Asides
 from palimpsest.core.recall.generosity import DEMANDS, Demand
+from palimpsest.core.recall.spoken import newest_spoken
 from palimpsest.core.recall.utterance import QUESTION_MARKS, Utterance, read
 from palimpsest.domain import (
     BlockKind,
@@ -41,6 +43,7 @@ from palimpsest.domain import (
 from palimpsest.settings.policy import Policy
 from palimpsest.wire.message import readable
 
+NO_ASIDES = Asides()
 QUERY_CHARS = 2000  # MiniLM reads some 1,000 characters; the rest still serves full text
 CONTEXT_CHARS = 1500  # of what stands around the question: the last messages, a summary's opening
 WISHES_UNASKED = 24  # lasting wishes that come back where nobody asks: some 2,000 characters of 6,000
@@ -59,6 +62,7 @@ def diagnose(
     replayed_tokens: int,
     policy: Policy,
     excluded: frozenset[int] = frozenset(),
+    asides: Asides = NO_ASIDES,
 ) -> Diagnosis:
     """
     Decide before the look-up what to look for and how much may be said.
@@ -68,6 +72,7 @@ def diagnose(
         now: with the replayed blocks in it.
         replayed_tokens: of blocks of before that the model sees: repeated, or held by the provider.
         excluded: occurrences that those blocks carry.
+        asides: what clients write in messages of the user's: no question, and nobody speaks there.
     """
 
     tells_facts = False
@@ -81,7 +86,8 @@ def diagnose(
     if lineage.ambiguous:
         return silent(Note.AMBIGUOUS)
     newest = newest_human(chat)
-    human_speaks = _speaks_last(chat, newest)
+    spoken_at, said = newest_spoken(chat, asides)
+    human_speaks = spoken_at == newest and _speaks_last(chat, newest)
     reach = speaker.reach(policy.memory.reach)
     lost = lost_occurrences(lineage)
     if lineage.event is Event.RETRY or (reach is Reach.CONVERSATION and not lost):
@@ -92,8 +98,8 @@ def diagnose(
     if (not human_speaks and not restores) or (newest < 0 and (chat.held or _begins_compacted(chat))):
         return silent(Note.TOOL_LOOP)
     tells_facts = policy.facts.policy == "use" and lineage.role is Role.MAIN and (sheds or not at_cap)
-    uttered = read(chat.messages[newest].text) if human_speaks else None
-    if uttered is not None and uttered.is_small_talk and not (restores and _goes_on(chat, newest, uttered)):
+    uttered = read(said) if human_speaks else None
+    if uttered is not None and uttered.is_small_talk and not (restores and _goes_on(chat, newest, said, uttered)):
         return silent(Note.NOTHING_RELEVANT)
     if restores:
         kind, budget = BlockKind.RESTORE, restore_budget(now)
@@ -108,7 +114,7 @@ def diagnose(
         budget = beside_own(budget, _chars(chat, counts_chars(budget)))
     demand = DEMANDS[policy.memory.generosity][kind]
     asks = not restores or _asks(chat, lineage, newest, uttered)
-    text, ask_journal = _question(chat, lineage, newest, human_speaks, asks)
+    text, ask_journal = _question(chat, lineage, spoken_at, said, human_speaks, asks)
     held = () if lineage.head is None else (lineage.head.fulls[index] for index in lineage.held)
     query = Query(
         tenant=speaker.tenant,
@@ -142,10 +148,10 @@ def diagnose(
     )
 
 
-def newest_question(chat: Chat) -> str:
+def newest_question(chat: Chat, asides: Asides = NO_ASIDES) -> str:
     """What a person says at the end of the request; "" where it ends otherwise."""
-    newest = newest_human(chat)
-    return _end(chat.messages[newest].text, QUERY_CHARS) if _speaks_last(chat, newest) else ""
+    at, said = newest_spoken(chat, asides)
+    return _end(said, QUERY_CHARS) if _speaks_last(chat, at) and at == newest_human(chat) else ""
 
 
 def lost_occurrences(lineage: Lineage) -> frozenset[int]:
@@ -169,9 +175,9 @@ def answering(budget: Budget, demand: Demand) -> Budget:
     return replace(budget, passage_chars=min(budget.passage_chars, ANSWER_CHARS), least_worth=demand.least_worth)
 
 
-def _goes_on(chat: Chat, newest: int, uttered: Utterance) -> bool:
+def _goes_on(chat: Chat, newest: int, said: str, uttered: Utterance) -> bool:
     """Whether small talk means that the work goes on: it asks for that, or it agrees to what was just proposed."""
-    if uttered.goes_on or chat.messages[newest].text.rstrip().endswith(QUESTION_MARKS):
+    if uttered.goes_on or said.endswith(QUESTION_MARKS):
         return uttered.goes_on
     before = next((m for m in reversed(chat.messages[:newest]) if m.role == "assistant" and m.text.strip()), None)
     return before is not None and before.text.rstrip().endswith(QUESTION_MARKS)
@@ -194,19 +200,20 @@ def _named(chat: Chat, lineage: Lineage) -> frozenset[str]:
     return frozenset(tag for message in new for tag in tags(readable(message.text, message.calls)))
 
 
-def _question(chat: Chat, lineage: Lineage, newest: int, human_speaks: bool, asks: bool) -> tuple[str, tuple[int, ...]]:
+def _question(
+    chat: Chat, lineage: Lineage, spoken_at: int, said: str, human_speaks: bool, asks: bool
+) -> tuple[str, tuple[int, ...]]:
     """The query text, and occurrences of the journal that belong into it."""
     if human_speaks:
-        text = newest_question(chat)
+        text = _end(said, QUERY_CHARS)
         if asks:
             return text, ()
-        return f"{text}\n{_context(chat, lineage, newest)}", ()
+        return f"{text}\n{_context(chat, lineage, spoken_at)}", ()
     # inside a tool loop the human message may be among what was dropped
-    tools = [m.text for m in chat.messages[newest + 1 :] if m.role in ("tool", "function")]
-    asked = [chat.messages[newest].text] if newest >= 0 else []
-    text = "\n".join(_end(part, CONTEXT_CHARS // 2) for part in [*asked, *tools[-2:]])
+    tools = [m.text for m in chat.messages[spoken_at + 1 :] if m.role in ("tool", "function")]
+    text = "\n".join(_end(part, CONTEXT_CHARS // 2) for part in [*([said] if said else []), *tools[-2:]])
     around = _context(chat, lineage, len(chat.messages))
-    return f"{text}\n{around}"[:QUERY_CHARS], _last_human_lost(lineage) if newest < 0 else ()
+    return f"{text}\n{around}"[:QUERY_CHARS], _last_human_lost(lineage) if spoken_at < 0 else ()
 
 
 def _context(chat: Chat, lineage: Lineage, before: int) -> str:

@@ -38,8 +38,8 @@ class Paged(OfTenant):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InPeriod(Paged):
-    """Parameters of a list of things that have a time."""
+class OfPeriod(OfTenant):
+    """Parameters of what has a time."""
 
     since: Annotated[
         Time, Field(description="From this time on: a date, a date with a time (UTC unless it says), or Unix seconds.")
@@ -50,6 +50,11 @@ class InPeriod(Paged):
     def period(self) -> tuple[float | None, float | None]:
         """Unix seconds."""
         return seconds(self.since), seconds(self.until)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InPeriod(OfPeriod, Paged):
+    """Parameters of a list of things that have a time."""
 
 
 def cursor_to(name: str, *position: int) -> str | None:

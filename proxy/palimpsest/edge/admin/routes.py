@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 from palimpsest.edge.access import Access
 from palimpsest.edge.admin.consolidation_routes import ConsolidationRoutes
 from palimpsest.edge.admin.conversation_routes import ConversationRoutes
+from palimpsest.edge.admin.cost_routes import CostRoutes
 from palimpsest.edge.admin.document_routes import DocumentRoutes
 from palimpsest.edge.admin.export_routes import ExportRoutes
 from palimpsest.edge.admin.fact_routes import FactRoutes
@@ -91,6 +92,7 @@ def operations(parts: Parts) -> list[Operation[Any]]:
         *KeyRoutes(KeyDesk(parts.database, parts.clock)).operations(),
         *SwitchRoutes(Switchboard(parts.database, parts.clock)).operations(),
         *StatsRoutes(parts.journal).operations(),
+        *CostRoutes(parts.database).operations(),
         *GapRoutes(parts.database).operations(),
         *HealthRoutes(parts.readying).operations(),
     ]

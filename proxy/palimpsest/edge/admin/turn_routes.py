@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from palimpsest.domain import Event, Role
+from palimpsest.domain import Event, Rebuild, Role
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
@@ -72,6 +72,15 @@ class TurnSummary:
     model: Annotated[str, Field(description="The model that was asked.")]
     messages: Annotated[int, Field(description="How many messages the request had.")]
     prompt_tokens: Annotated[int | None, Field(description="Tokens of the prompt, as the provider counted.")]
+    cache_read_tokens: Annotated[
+        int | None, Field(description="Of these, from the provider's prefix cache; null: it does not say.")
+    ]
+    cache_write_tokens: Annotated[int | None, Field(description="Of these, written to it, likewise.")]
+    rebuild: Annotated[
+        Rebuild | None,
+        Field(description="Why the provider read anew what it could have had from its cache; null: not known."),
+    ]
+    rebuilt_tokens: Annotated[int | None, Field(description="How many tokens it read anew, likewise.")]
     created_at: Annotated[float, Field(description="When it came, Unix seconds.")]
     title: Annotated[str, Field(description="The first words of what the user said in it; empty: nothing new.")]
     kind: Annotated[str, Field(description="The block that was newly added: `restore`, `recall`, `facts`; or empty.")]

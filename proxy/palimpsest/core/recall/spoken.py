@@ -1,0 +1,66 @@
+"""
+What a person says in a message of the user's: without what the client writes there, and without quotation marks around
+all of it.
+
+Clients speak in that role too: they go on by themselves, or tell of commands that were run. And a shell, or a client
+that builds its own command line, may leave a whole message between quotation marks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from palimpsest.core.caller.client_table import Asides
+from palimpsest.domain import Chat, Message
+
+QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“”", "«": "»", "「": "」"}  # what opens one, and what may close it
+_EMPTY = re.compile(r"<([\w-]{1,40})></\1>")  # as `<command-args></command-args>`: a command without any
+ASIDE_CHARS = 1000  # a longer message was written by somebody, or holds more than what a client says
+
+
+def spoken(text: str, asides: Asides) -> str:
+    """What of a text a person says; "": nothing."""
+    said = _unquoted(_without_tags(text, asides.tags).strip())
+    if len(said) <= ASIDE_CHARS:
+        line = " ".join(said.lower().split())
+        if any(pattern.fullmatch(line) for pattern in asides.texts):
+            return ""
+    return said
+
+
+def is_unspoken(message: Message, asides: Asides) -> bool:
+    """Whether a message of the user's is the client's own, as a whole."""
+    return message.role == "user" and bool(message.text.strip()) and not spoken(message.text, asides)
+
+
+def newest_spoken(chat: Chat, asides: Asides) -> tuple[int, str]:
+    """The newest message in which a person says something, as an index into `chat.messages`, and what; or -1, ""."""
+    for at in range(len(chat.messages) - 1, -1, -1):
+        message = chat.messages[at]
+        if message.role == "user" and (said := spoken(message.text, asides)):
+            return at, said
+    return -1, ""
+
+
+def _without_tags(text: str, tags: Sequence[str]) -> str:
+    """The text without these elements. One that is not closed is text; each is looked for once, so time is linear."""
+    for tag in tags:
+        opens, closes, kept, at = f"<{tag}>", f"</{tag}>", [], 0
+        while (start := text.find(opens, at)) >= 0 and (stop := text.find(closes, start)) >= 0:
+            kept.append(text[at:start])
+            at = stop + len(closes)
+        if at:
+            text = "".join((*kept, text[at:]))
+    return _EMPTY.sub("", text)
+
+
+def _unquoted(text: str) -> str:
+    """The text without one pair of quotation marks that encloses all of it; two quotations stay as they are."""
+    opening, inside, closing = text[:1], text[1:-1], text[1:][-1:]
+    if not closing or closing not in QUOTES.get(opening, ""):
+        return text
+    inside = (
+        inside.replace('\\"', "\0") if opening == '"' else inside
+    )  # as what builds a command line marks those inside
+    return text if opening in inside or closing in inside else inside.replace("\0", '"').strip()

@@ -1,0 +1,62 @@
+"""What a person says in a message of the user's, beside what clients write there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from palimpsest.core.caller.client_table import Asides
+from palimpsest.core.recall.spoken import is_unspoken, newest_spoken, spoken
+from palimpsest.domain import Chat, Message
+
+ASIDES = Asides(("note", "told"), (re.compile("go on, or ask\\."),))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Which port?", "Which port?"),
+        ('"Which port?"', "Which port?"),
+        ('  "Which port?"\n', "Which port?"),
+        ("“Which port?”", "Which port?"),
+        ("«Quel port ?»", "Quel port ?"),
+        ("„Welcher Port?”", "Welcher Port?"),
+        ("'Which port?'", "Which port?"),
+        ('"Say \\"hello\\" to it."', 'Say "hello" to it.'),
+        ('"one" and "two"', '"one" and "two"'),
+        ("'one' and 'two'", "'one' and 'two'"),
+        ('"Which port?', '"Which port?'),
+        ('He said "no"', 'He said "no"'),
+        ('"', '"'),
+        ('""', ""),
+        ("<note>the time</note>Which port?", "Which port?"),
+        ("<note>a</note> Which <told>b</told> port?", "Which  port?"),
+        ("<note>not closed. Which port?", "<note>not closed. Which port?"),
+        ("<note>a</note>\n<told>b</told>", ""),
+        ("<note>a</note><args></args>", ""),
+        ("<note>a</note><args>the gateway</args>", "<args>the gateway</args>"),
+        ("Go on,\n  or ASK.", ""),
+        ('"Go on, or ask."', ""),
+        ("Go on, or ask. But which port?", "Go on, or ask. But which port?"),
+    ],
+)
+def test_what_is_said_is_told_from_what_stands_around_it(text: str, said: str) -> None:
+    assert spoken(text, ASIDES) == said
+
+
+def message(text: str, role: str = "user") -> Message:
+    return Message(role, text, {})
+
+
+def test_only_a_message_of_the_user_is_an_aside_and_only_as_a_whole() -> None:
+    assert is_unspoken(message("go on, or ask."), ASIDES)
+    assert not is_unspoken(message("go on, or ask.", "assistant"), ASIDES)
+    assert not is_unspoken(message("<note>a</note> Which port?"), ASIDES)
+    assert not is_unspoken(message(" "), ASIDES)
+
+
+def test_the_newest_message_is_one_in_which_somebody_speaks() -> None:
+    said = (message("Which port?"), message("4711.", "assistant"), message("go on, or ask."))
+    assert newest_spoken(Chat(said, "m", b"", {}), ASIDES) == (0, "Which port?")
+    assert newest_spoken(Chat(said, "m", b"", {}), Asides()) == (2, "go on, or ask.")
+    assert newest_spoken(Chat(said[1:], "m", b"", {}), ASIDES) == (-1, "")
