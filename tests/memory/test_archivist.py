@@ -23,6 +23,7 @@ from palimpsest.domain import Completion, Ending, Json, RawHeaders, Turn
 from palimpsest.errors import MemoryFault
 from palimpsest.memory.archive_writer import GATHER_SECONDS, ArchiveWriter
 from palimpsest.memory.archivist import SPOOLED, Archivist
+from palimpsest.memory.forgetting import Forgetting
 from palimpsest.memory.indexing import BATCH_PASSAGES, Indexer
 from palimpsest.memory.queue_room import ArchiveLimits
 from palimpsest.memory.readers import INLINE_CHARS
@@ -33,6 +34,7 @@ from palimpsest.store.connection import Transaction
 from palimpsest.store.database import Database
 from palimpsest.store.derived import Derived
 from palimpsest.store.journal import Journal
+from palimpsest.store.selection import Target
 from palimpsest.wire import chat
 
 from tests.talking import record, user
@@ -391,6 +393,23 @@ async def test_turns_that_find_no_room_in_memory_are_written_from_the_spool_in_o
         rows = await house.database.read("SELECT key FROM turn WHERE ending = 'complete' ORDER BY id")
         assert rows == [(turn.id,) for turn in turns]
         assert not house.archivist.is_uncertain("acme") and house.archivist.troubles == ()
+    await house.database.close()
+
+
+async def test_what_is_forgotten_while_it_waits_in_the_spool_is_not_written(tmp_path: Path) -> None:
+    house = House(tmp_path / "journal.db", spool=Spool(tmp_path), queue_turns=1)
+    async with house.running():
+        await house.exchange(turn_of(user("said and written")), 200)
+    said = [replace(turn_of(user(f"said and waiting {n}")), id=f"t-{n}") for n in range(3)]
+    for turn in said:
+        house.archivist.note(turn)
+    assert house.archivist.troubles == (SPOOLED,)
+    await house.database.open()
+    forgetting = Forgetting(house.database, SECRET, lambda: time.time() + 1, settle_seconds=0)
+    assert await forgetting.erase(Target(tenant="acme", conversation=said[0].conversation))
+    async with house.running():
+        await until(lambda: house.archivist.backlog == 0)
+        assert {*await house.texts()} <= {""}
     await house.database.close()
 
 

@@ -386,7 +386,10 @@ async def _end(process: Process, writers: Sequence[asyncio.StreamWriter]) -> Non
 
 
 async def _dismiss(reserve: asyncio.Task[_Started]) -> None:
-    """End a process that was started for nothing."""
-    with suppress(MemoryFault):
+    """End a process that was started for nothing, and has been given nothing."""
+    with suppress(MemoryFault, ProcessLookupError):
         process, _, writers = await reserve
-        await _end(process, writers)
+        for writer in writers:
+            writer.close()
+        process.kill()
+        await process.wait()

@@ -99,6 +99,7 @@ class MemoryState:
     embedder: Literal["ready", "loading", "missing", "off"]
     pending: int | None = 0  # turns that are not journalled yet, and passages that are not indexed; None: not known
     reasons: tuple[str, ...] = ()  # why it is not as it should be, in words that name nobody
+    pending_seconds: float = 0.0  # since the oldest of the passages that are not indexed was said
 
     @property
     def is_ready(self) -> bool:
@@ -340,6 +341,7 @@ class MemoryService:
             "ready" if self._model.ready else "loading" if self._model.is_loading else "missing",
             pending,
             tuple(self._reasons(pending)),
+            max(self._clock() - waits_since, 0.0) if waits_since else 0.0,
         )
         self._counts.gauge("queue_bytes", self.archivist.room.bytes)
         self._counts.gauge("archive_lag_seconds", self.archivist.lag_seconds)
@@ -347,7 +349,7 @@ class MemoryService:
         self._counts.gauge("embedder_ready", self._model.ready)
         if pending is not None:
             self._counts.gauge("pending", pending)
-            self._counts.gauge("pending_seconds", max(self._clock() - waits_since, 0.0) if waits_since else 0.0)
+            self._counts.gauge("pending_seconds", state.pending_seconds)
         self._say(state, cause)
         return state
 

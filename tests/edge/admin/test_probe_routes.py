@@ -34,7 +34,7 @@ async def test_a_store_that_fails_may_be_left_out_of_what_ready_means(home: Hous
 
 
 async def test_ready_is_what_memory_says_of_itself(home: House) -> None:
-    home.now = MemoryState("ready", "loading", 4, ("the model is being loaded",))
+    home.now = MemoryState("ready", "loading", 4, ("the model is being loaded",), 7.26)
     assert await home.ask("/readyz", {}) == (
         200,
         {
@@ -42,13 +42,21 @@ async def test_ready_is_what_memory_says_of_itself(home: House) -> None:
             "store": "ready",
             "embedder": "loading",
             "pending": 4,
+            "pending_seconds": 7.3,
             "reasons": ["the model is being loaded"],
         },
     )
     home.now = MemoryState("failed", "ready", None)
     assert await home.ask("/readyz", {}) == (
         503,
-        {"ready": False, "store": "failed", "embedder": "ready", "pending": None, "reasons": []},
+        {
+            "ready": False,
+            "store": "failed",
+            "embedder": "ready",
+            "pending": None,
+            "pending_seconds": 0.0,
+            "reasons": [],
+        },
     )
 
 

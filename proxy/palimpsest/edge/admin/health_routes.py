@@ -32,4 +32,6 @@ class HealthRoutes:
 
     async def health(self, _call: Call[Nothing]) -> Health:
         now = await self._readying.now()
-        return Health(now.ready, now.store, now.embedder, now.pending, now.reasons, __version__)
+        return Health(
+            *(now.ready, now.store, now.embedder, now.pending, now.pending_seconds, now.reasons), version=__version__
+        )

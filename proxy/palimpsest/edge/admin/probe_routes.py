@@ -35,6 +35,7 @@ class Readiness:
         Literal["ready", "loading", "missing", "off"], Field(description="The embedding model; without it words only.")
     ]
     pending: Annotated[int | None, Field(description="What waits to be written or indexed; null: not known.")]
+    pending_seconds: Annotated[float, Field(description="Since what of it is to be indexed longest was said.")]
     reasons: Annotated[list[str], Field(description="Why it is not as it should be.")]
 
 
@@ -52,6 +53,7 @@ class Readying:
             store=now.store,
             embedder=now.embedder,
             pending=now.pending,
+            pending_seconds=round(now.pending_seconds, 1),
             reasons=[*([DRAINING] if is_draining else []), *now.reasons],
         )
 
