@@ -130,6 +130,7 @@ class Proxy:
         self.log = data.parent / f"{data.name}.log"
         self.config = data.parent / f"{data.name}.yaml"
         self.config.write_text(yaml.safe_dump(_patient(settings or {})))
+        self.words: list[str] = []  # more arguments
         self.under: list[str] = []  # a command that runs another one, as `strace` does
         self.hands_over: socket.socket | None = None  # that it listens on, as systemd hands it over; else its own
         self.process: subprocess.Popen[bytes] | None = None
@@ -142,7 +143,7 @@ class Proxy:
             self.port, descriptors = self.hands_over.getsockname()[1], (self.hands_over.fileno(),)
             command = [sys.executable, "-c", HAND_OVER, str(descriptors[0]), *command]
         command += ["--upstream", self.upstream_url] if self.upstream_url else []
-        command += ["--data", str(self.data), "--config", str(self.config)]
+        command += ["--data", str(self.data), "--config", str(self.config), *self.words]
         env = os.environ | {"PALIMPSEST_MODEL__DOWNLOAD": "never", "HF_HUB_OFFLINE": "1"} | self.env
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, env=env, cwd=ROOT, stdout=log, stderr=log, pass_fds=descriptors)

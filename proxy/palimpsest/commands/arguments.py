@@ -68,6 +68,11 @@ def policy_of(given: argparse.Namespace) -> Policy:
     return load.load(given.config, os.environ, _flags(given))
 
 
+def bare_policy_of(given: argparse.Namespace) -> Policy:
+    """The same without memory, and without the settings that only memory needs."""
+    return load.load_bare(given.config, os.environ, _flags(given))
+
+
 def source_of(given: argparse.Namespace) -> Source:
     """Where that policy can be read anew."""
     return source.source_of(given.config, os.environ, _flags(given))

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -30,6 +31,7 @@ from palimpsest.commands import (
     mcp,
     openapi,
     retention,
+    service,
     stats,
     switch,
     transfer,
@@ -40,6 +42,7 @@ from palimpsest.commands.arguments import (
     DONE,
     FAILED,
     WRONG,
+    bare_policy_of,
     listen_flags,
     model_flag,
     policy_flags,
@@ -125,6 +128,11 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     model_flag(serve)
     serve.add_argument("--handed-over", action="store_true", help=argparse.SUPPRESS)  # as `wrap` starts it
     serve.add_argument("--workers", type=int, help="processes (1)")
+    serve.add_argument(
+        "--forward-anyway",
+        action="store_true",
+        help="where memory cannot start, for a wrong setting or data folder, pass requests without it",
+    )
     serve.add_argument("--demo", action="store_true", help="show the demonstration instead")
 
     wrapped = command("wrap", _wrap, "Run a command with memory: palimpsest wrap -- COMMAND ...")
@@ -142,6 +150,7 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     wrapped.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="the command, after --")
 
     unwrap.add_command(command)
+    service.add_command(command)
 
     command("demo", _demo, "Demonstrate the proxy in half a minute, without a key or a network.")
 
@@ -253,6 +262,14 @@ def _serve(given: argparse.Namespace) -> int:
 
     if given.handed_over:
         serve(load.handed_over(os.environ))
+    elif given.forward_anyway:
+        from palimpsest.commands.forwarding import policy_anyway
+
+        with policy_anyway(partial(policy_of, given), partial(bare_policy_of, given), source_of(given), os.environ) as (
+            policy,
+            source,
+        ):
+            serve(policy, source)
     else:
         serve(policy_of(given), source_of(given))
     return DONE

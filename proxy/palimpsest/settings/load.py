@@ -17,6 +17,7 @@ from typing import Any, get_origin
 import yaml
 from pydantic import ValidationError
 
+from palimpsest.domain import Mode
 from palimpsest.domain.frozen import frozen
 from palimpsest.errors import PolicyError
 from palimpsest.settings.describe import Location, allowed, nearest, settings_by_path
@@ -57,6 +58,9 @@ SHORT = {
     "data": "data",
     "model": "model.name",
 }
+FORWARDING = ("data", "listen", "upstreams", "tenants", "limits")
+"""Sections that say where requests go, who may send them, and where the proxy listens."""
+
 UPSTREAM = "upstream"  # one more short name: the URL of the only upstream
 
 Tree = dict[str, Any]
@@ -81,7 +85,12 @@ class _Layer:
         return True
 
 
-def load(files: Sequence[Path] | None, environment: Mapping[str, str], flags: Mapping[str, str | int | None]) -> Policy:
+def load(
+    files: Sequence[Path] | None,
+    environment: Mapping[str, str],
+    flags: Mapping[str, str | int | None],
+    sections: Sequence[str] = (),
+) -> Policy:
     """
     Load the policy.
 
@@ -90,14 +99,15 @@ def load(files: Sequence[Path] | None, environment: Mapping[str, str], flags: Ma
             `PALIMPSEST_CONFIG` names, or else only the defaults.
         environment: the variables of the process.
         flags: short names (`SHORT`, `upstream`) to values; None: not given.
+        sections: of the settings, to leave out all others; (): all of them.
 
     Raises:
         PolicyError: a setting is wrong, or a variable that holds a key is not set.
     """
-    layers = [_file_layer(file) for file in files_named(files, environment)]
+    layers = [_within(_file_layer(file), sections) for file in files_named(files, environment)]
     _refuse_removed(layers)
     named = _variables_named(layers)
-    layers += _environment_layers(environment, named)
+    layers += [_within(layer, sections) for layer in _environment_layers(environment, named)]
     given = {name: value for name, value in flags.items() if value is not None}
     layers += [_Layer(f"--{name}", _tree_of(SHORT[name], value)) for name, value in given.items() if name in SHORT]
     upstreams = {"PALIMPSEST_UPSTREAM": environment.get("PALIMPSEST_UPSTREAM"), "--upstream": given.get(UPSTREAM)}
@@ -114,6 +124,18 @@ def load(files: Sequence[Path] | None, environment: Mapping[str, str], flags: Ma
     _demand_prices(policy, layers)
     _demand_model(policy, layers)
     return policy
+
+
+def load_bare(
+    files: Sequence[Path] | None, environment: Mapping[str, str], flags: Mapping[str, str | int | None]
+) -> Policy:
+    """The policy without memory, made of `FORWARDING` alone: what is wrong elsewhere does no harm. See `load`."""
+    return without_memory(load(files, environment, flags, FORWARDING))
+
+
+def without_memory(policy: Policy) -> Policy:
+    """The same policy with memory off."""
+    return policy.model_copy(update={"memory": policy.memory.model_copy(update={"mode": Mode.OFF})})
 
 
 def changes(policy: Policy) -> list[tuple[str, str]]:
@@ -239,6 +261,11 @@ def _file_layer(file: Path) -> _Layer:
     if not file.exists() and file.name == str(named) and (near := get_close_matches(str(named), PRESETS, 1)):
         raise PolicyError(f"{named}: there is no such file or preset; did you mean {near[0]}?")
     return _Layer(str(file), read_yaml(file))
+
+
+def _within(layer: _Layer, sections: Sequence[str]) -> _Layer:
+    """A layer with some sections only; (): with all."""
+    return _Layer(layer.origin, {k: v for k, v in layer.tree.items() if k in sections}) if sections else layer
 
 
 def _variables_named(layers: Sequence[_Layer]) -> frozenset[str]:
