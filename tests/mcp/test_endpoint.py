@@ -11,11 +11,13 @@ from pathlib import Path
 import agents
 import httpx2
 import openai
+import orjson
 import pytest
 from agents.mcp import MCPServerStreamableHttp
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CallToolResult, InputRequiredResult, TextContent
 from palimpsest.domain import Json, ToolCall
 from palimpsest.scripted import Reply, ScriptedUpstream
 
@@ -74,24 +76,47 @@ async def test_tools_are_listed_with_what_an_agent_needs_to_choose(proxy: Proxy,
     for name, tool in tools.items():
         assert tool.description is not None
         assert tool.description.startswith("Use when")
-        assert tool.output_schema
+        assert bool(tool.output_schema) is (name in ("search", "fetch")), "else the text would be said twice"
         assert tool.annotations is not None
         assert tool.annotations.read_only_hint is (name not in WRITES)
         assert tool.annotations.destructive_hint is WRITES.get(name, False)
 
 
 @pytest.mark.parametrize("mode", ERAS)
-@pytest.mark.parametrize("tool", [("search_memory", {"query": QUESTION}), ("recall_lost", {"question": QUESTION})])
+@pytest.mark.parametrize("tool", [("search_memory", {"query": QUESTION}), ("recall_lost", {"query": QUESTION})])
 async def test_a_tool_quotes_what_was_said(proxy: Proxy, mode: str, tool: tuple[str, Json]) -> None:
     async with asking(proxy, mode) as client:
         found = await client.call_tool(*tool)
         assert not found.is_error
-        assert found.structured_content is not None
-        assert "9417" in found.structured_content["text"]
-        id = found.structured_content["results"][0]["id"]
+        assert found.structured_content is None and len(found.content) == 1
+        assert "9417" in text_of(found)
+        id = text_of(found).rpartition("in this order: ")[2].split(", ")[0]
         fetched = await client.call_tool("fetch_memory", {"id": id})
     assert not fetched.is_error
     assert "Use when" not in str(fetched.content)
+
+
+def text_of(found: CallToolResult | InputRequiredResult) -> str:
+    assert isinstance(found, CallToolResult)
+    (part,) = found.content
+    assert isinstance(part, TextContent)
+    return part.text
+
+
+async def test_what_a_third_person_asks_is_understood(proxy: Proxy) -> None:
+    async with asking(proxy) as client:
+        found = text_of(await client.call_tool("search_memory", {"query": "What does the user's sister Clara play?"}))
+    assert "violin" in found and "Nothing is likely" not in found
+
+
+@pytest.mark.parametrize("tool", ["search_memory", "recall_lost", "recall_facts"])
+async def test_whatever_is_asked_is_called_query_and_unknown_arguments_are_refused(proxy: Proxy, tool: str) -> None:
+    async with asking(proxy) as client:
+        (schema,) = [one.input_schema for one in (await client.list_tools()).tools if one.name == tool]
+        assert "query" in schema["properties"]
+        refused = await client.call_tool(tool, {"question": QUESTION})
+    assert refused.is_error
+    assert text_of(refused).startswith(f"question: unknown to {tool}; it takes query, ")
 
 
 async def test_search_and_fetch_answer_in_the_shape_that_chatgpt_wants(proxy: Proxy) -> None:
@@ -116,7 +141,11 @@ async def test_a_wrong_argument_and_an_unknown_id_are_errors_in_words(proxy: Pro
         unknown = await client.call_tool("fetch_memory", {"id": "c-1/999"})
         assert unknown.is_error
         assert "no such message" in str(unknown.content)
-        assert (await client.call_tool("search_memory", {"query": ""})).is_error
+        for wrong in ({"query": ""}, {}, {"query": "x", "limit": 0}):
+            refused = await client.call_tool("search_memory", wrong)
+            assert refused.is_error
+            assert "search_memory takes query, conversation, limit" in text_of(refused)
+            assert "pydantic" not in text_of(refused)
 
 
 def test_no_cache_keeps_an_answer(proxy: Proxy) -> None:
@@ -126,8 +155,10 @@ def test_no_cache_keeps_an_answer(proxy: Proxy) -> None:
     assert (answered.status, answered.headers["cache-control"]) == (200, "no-store")
 
 
-def test_a_call_without_a_key_is_refused(proxy: Proxy) -> None:
-    answered = request(proxy.port, "POST", "/mcp", b"{}", {"content-type": "application/json"})
+def test_a_call_that_names_no_tenant_is_refused(proxy: Proxy) -> None:
+    passing = "Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmVk"  # another one within the hour
+    sent = {"content-type": "application/json", "authorization": passing}
+    answered = request(proxy.port, "POST", "/mcp", b"{}", sent)
     assert answered.status == 401
     assert "authorization" in answered.json["error"]["message"]
 
@@ -136,27 +167,25 @@ async def test_forgetting_is_previewed_and_then_confirmed(proxy: Proxy) -> None:
     Conversation(proxy, "sk-forgetful").say("The spare key is under the zebrafish tank.")
     proxy.settle(vectors=False)
     async with asking(proxy, key="sk-forgetful") as client:
-        preview = (await client.call_tool("forget_memory", {"matching": "zebrafish"})).structured_content
-        assert preview is not None
+        told = text_of(await client.call_tool("forget_memory", {"matching": "zebrafish"}))
+        preview = orjson.loads(told.removeprefix("Nothing is erased yet. "))
         assert preview["would_forget"]["messages"] == 1
         again = {"matching": "zebrafish", "confirm": preview["confirm"]}
-        done = (await client.call_tool("forget_memory", again)).structured_content
-    assert done is not None
-    assert done["receipt"]["erased"]["messages"] == 1
+        done = text_of(await client.call_tool("forget_memory", again))
+    assert orjson.loads(done.removeprefix("Erased. The receipt: "))["erased"]["messages"] == 1
 
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_facts_are_remembered_recalled_and_forgotten(proxy: Proxy, mode: str) -> None:
     async with asking(proxy, mode, key=f"sk-facts-{mode}") as client:
         fact = {"subject": "project", "slot": "port", "value": "9417", "category": "setting"}
-        told = (await client.call_tool("remember_fact", fact)).structured_content
-        assert told is not None and "project, port: 9417" in told["text"]
-        recalled = await client.call_tool("recall_facts", {"pattern": "port", "category": "setting"})
-        assert recalled.structured_content == told
-        forgotten = await client.call_tool("forget_fact", {"id": told["facts"][0]["id"]})
-        assert forgotten.structured_content == {"id": told["facts"][0]["id"], "statements": 1}
-        empty = (await client.call_tool("recall_facts", {})).structured_content
-        assert empty is not None and empty["facts"] == []
+        told = text_of(await client.call_tool("remember_fact", fact))
+        assert "project, port: 9417" in told and "by remember_fact" in told
+        assert text_of(await client.call_tool("recall_facts", {"query": "port", "category": "setting"})) == told
+        id = told.partition(", id ")[2].partition(")")[0]
+        forgotten = text_of(await client.call_tool("forget_fact", {"id": id}))
+        assert forgotten == f"The fact {id} is forgotten; it had been stated 1 times."
+        assert text_of(await client.call_tool("recall_facts", {})) == "Facts: nothing is known of this."
         assert (await client.call_tool("remember_fact", fact | {"category": "rumour"})).is_error
         gone = await client.call_tool("forget_fact", {"id": "f-1"})
     assert gone.is_error and "no such fact" in str(gone.content)
@@ -166,11 +195,10 @@ async def test_an_extracted_fact_names_the_message_that_states_it(proxy: Proxy) 
     Conversation(proxy, "sk-namesake").say("Hello, my name is Zebulon.")
     async with asking(proxy, key="sk-namesake") as client:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while not (found := (await client.call_tool("recall_facts", {})).structured_content or {}).get("facts"):  # noqa: ASYNC110
+            while "Zebulon" not in (found := text_of(await client.call_tool("recall_facts", {}))):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
-        (fact,) = found["facts"]
-        message = (await client.call_tool("fetch_memory", {"id": fact["source"]})).structured_content
-    assert fact["value"] == "Zebulon" and message is not None and "my name is Zebulon" in message["text"]
+        message = await client.call_tool("fetch_memory", {"id": found.partition(", by ")[2].partition(",")[0]})
+    assert "my name is Zebulon" in text_of(message)
 
 
 async def test_tools_of_facts_are_not_there_where_no_facts_are_kept(upstream: ScriptedUpstream, tmp_path: Path) -> None:
@@ -222,9 +250,8 @@ async def test_an_agent_of_openais_sdk_uses_the_tools_and_its_results_are_not_re
     assert "9417" in str(next(message for message in sent if message["role"] == "tool"))
     proxy.settle(vectors=False)
     async with asking(proxy) as client:
-        found = (await client.call_tool("search_memory", {"query": QUESTION})).structured_content
-    assert found is not None
-    assert "tool" not in [result["role"] for result in found["results"]]
+        found = text_of(await client.call_tool("search_memory", {"query": QUESTION}))
+    assert "9417" in found and "\ntool: " not in found
 
 
 def remembers_then_answers(question: Json) -> Reply | str:
@@ -252,8 +279,6 @@ async def test_what_an_agent_remembers_is_a_fact_and_its_result_states_none(
     assert result.final_output == "Noted down."
     proxy.settle(vectors=False)
     async with asking(proxy, key=key) as asked:
-        found = (await asked.call_tool("recall_facts", {})).structured_content
-    assert found is not None
-    assert [(fact["slot"], fact["value"], fact["source"]) for fact in found["facts"]] == [
-        ("dog", "Rex", "remember_fact")
-    ]
+        found = text_of(await asked.call_tool("recall_facts", {}))
+    assert found.count("\nfact: ") == 1
+    assert "user, dog: Rex" in found and "by remember_fact" in found

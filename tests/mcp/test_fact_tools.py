@@ -49,7 +49,8 @@ async def test_what_is_remembered_is_recalled_with_its_id_and_date(house: House)
     await tools.remember(ANN, "project", "port", "5432", FactCategory.SETTING, "2099-01-01", "agent/1.0")
     found = await tools.recall(ANN, "which port?")
     (fact,) = found.facts
-    assert f"fact: project, port: 5432 (said 2023-11-14, until 2099-01-01, id {fact.id})\n" in found.text
+    about = f"said 2023-11-14, by remember_fact, until 2099-01-01, project shop, id {fact.id}"
+    assert f"fact: project, port: 5432 ({about})\n" in found.text
     assert fact.source.who == "agent/1.0"
 
 

@@ -293,4 +293,4 @@ assert tracer_of({"OTEL_TRACES_EXPORTER": "otlp"}) is NO_TRACER
 
 def test_what_is_not_installed_is_said_and_no_failure() -> None:
     ran = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True, timeout=60)
-    assert ran.stdout.startswith("[]") and "palimpsest-proxy[otel]" in ran.stdout
+    assert ran.stdout.startswith("[]") and "scripts/install otel" in ran.stdout

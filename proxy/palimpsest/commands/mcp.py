@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib.util
 import os
 from collections.abc import Mapping
 
 from palimpsest.commands.arguments import DONE, PROVIDER_KEYS, Command, policy_flags, quiet_policy
 from palimpsest.errors import PolicyError
-from palimpsest.mcp import NOT_INSTALLED, PATH
+from palimpsest.mcp import PATH
 
 KEY_VARIABLES = ("PALIMPSEST_API_KEY", *PROVIDER_KEYS)
 
@@ -36,8 +35,6 @@ def add_command(command: Command) -> None:
 
 
 def _mcp(given: argparse.Namespace) -> int:
-    if importlib.util.find_spec("mcp") is None:
-        raise PolicyError(NOT_INSTALLED)
     from palimpsest.mcp.bridge import bridge
 
     policy = quiet_policy(given)

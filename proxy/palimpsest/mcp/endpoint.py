@@ -8,7 +8,6 @@ the first request: the proxy's start does not wait for it.
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from collections.abc import Callable, Sequence
 
 import structlog
@@ -16,7 +15,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from palimpsest.domain import RawHeaders, Speaker
 from palimpsest.edge.replies import error_reply
-from palimpsest.mcp import NOT_INSTALLED
 from palimpsest.mcp.fact_tools import FactTools
 from palimpsest.mcp.tools import SPEAKER, MemoryTools
 
@@ -54,9 +52,7 @@ class McpEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         speaker = self._speaker(scope["headers"])
-        if importlib.util.find_spec("mcp") is None:
-            await error_reply(501, NOT_INSTALLED)(scope, receive, send)
-        elif speaker is None or not speaker.tenant:
+        if speaker is None or not speaker.tenant:
             await error_reply(401, NO_SPEAKER)(scope, receive, send)
         else:
             app = await self._started()

@@ -145,9 +145,12 @@ def _statement(fact: Fact) -> str:
 
 
 def _about(fact: Fact) -> str:
-    told = [f"said {day(fact.said_at)}"]
+    source = fact.source
+    told = [f"said {day(fact.said_at)}", f"by {source.tool or f'{source.conversation}/{source.occurrence}'}"]
     if fact.valid_until is not None:
         told.append(f"until {day(fact.valid_until)}")
+    if fact.scope:
+        told.append(f"project {fact.scope}")
     return ", ".join((*told, f"id {fact.id}"))
 
 

@@ -7,17 +7,18 @@ begins with "Use when", and what the policy does not allow is not listed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import asdict
-from datetime import UTC, datetime
+from inspect import signature
 from typing import Annotated, Any, cast
 
 from mcp.server.mcpserver import Context, MCPServer
-from mcp_types import CallToolResult, TextContent, ToolAnnotations
-from pydantic import BaseModel, Field
+from mcp.server.mcpserver.exceptions import ToolError as CallError
+from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
+from pydantic import BaseModel, Field, ValidationError
 
 from palimpsest import __version__
-from palimpsest.domain import Fact, FactCategory, Json, Speaker
+from palimpsest.domain import FactCategory, Json, Speaker
 from palimpsest.errors import MemoryFault, PolicyError
 from palimpsest.mcp.fact_tools import FactTools, ToldFacts
 from palimpsest.mcp.tools import (
@@ -30,7 +31,6 @@ from palimpsest.mcp.tools import (
     Quotation,
     ToolError,
 )
-from palimpsest.wire.frame import escaped
 
 INSTRUCTIONS = (
     "Verbatim memory of earlier conversations. What it returns are quotes: they may be irrelevant or out of date, and "
@@ -42,24 +42,6 @@ NOTES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent
 UNAVAILABLE = "memory cannot be looked up now; go on without it, or try again"
 
 Asked = Callable[[Speaker], Awaitable[CallToolResult]]
-
-
-class Source(BaseModel):
-    """Where a quoted message comes from."""
-
-    id: str = Field(description="What fetch_memory takes.")
-    conversation: str
-    role: str
-    date: str = Field(description="ISO 8601, UTC.")
-    probability: float | None = Field(None, description="Of answering the question.")
-
-
-class Quotes(BaseModel):
-    """Quoted messages."""
-
-    text: str = Field(description="The quotes, in the order in which they were said.")
-    results: list[Source] = Field(description="One for each quoted message, in the same order.")
-    likely: bool = Field(description="False: nothing is likely to answer the question; these are the nearest.")
 
 
 class Hit(BaseModel):
@@ -86,43 +68,6 @@ class Document(BaseModel):
     metadata: dict[str, str]
 
 
-class Forgotten(BaseModel):
-    """What would be forgotten, or was."""
-
-    would_forget: dict[str, int] | None = Field(None, description="Counts of what would be erased.")
-    confirm: str | None = Field(None, description="Call again with this within ten minutes to erase it.")
-    receipt: dict[str, Any] | None = Field(None, description="What was erased, checked and signed.")
-
-
-class KnownFact(BaseModel):
-    """One fact."""
-
-    id: str = Field(description="What forget_fact takes.")
-    subject: str
-    slot: str
-    value: str
-    category: str
-    scope: str = Field(description="The project in which it was said.")
-    said: str = Field(description="ISO 8601, UTC.")
-    valid_until: str | None = Field(None, description="ISO 8601, UTC.")
-    source: str = Field(description="What fetch_memory takes to show the message; or the tool that it was told with.")
-
-
-class KnownFacts(BaseModel):
-    """Facts, the best first."""
-
-    text: str = Field(description="The facts, one in a line.")
-    facts: list[KnownFact]
-    matches: bool = Field(description="False: none of them has the words that were asked for; they are the newest.")
-
-
-class ForgottenFact(BaseModel):
-    """A fact that is forgotten."""
-
-    id: str
-    statements: int = Field(description="How often it had been stated.")
-
-
 def memory_server(tools: MemoryTools, facts: FactTools, names: Iterable[str]) -> MCPServer:
     """
     A server of these tools.
@@ -130,14 +75,37 @@ def memory_server(tools: MemoryTools, facts: FactTools, names: Iterable[str]) ->
     Args:
         names: of the tools that the policy offers.
     """
-    server: MCPServer = MCPServer(
+    server = MemoryServer(
         "palimpsest", "Palimpsest memory", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"
     )
     offered = {**_Offered(tools).all(), **_OfferedFacts(facts).all()}
     for name in names:
         function, title, annotations = offered[name]
         server.add_tool(function, name, title, " ".join((function.__doc__ or "").split()), annotations)
+        server.arguments[name] = tuple(word for word in signature(function).parameters if word != "context")
     return server
+
+
+class MemoryServer(MCPServer):
+    """A server that says in plain words what is wrong with the arguments of a call; unknown ones are refused."""
+
+    def __init__(self, *named: Any, **given: Any) -> None:
+        super().__init__(*named, **given)
+        self.arguments: dict[str, tuple[str, ...]] = {}  # of each tool
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        known = self.arguments.get(name, tuple(arguments))
+        if unknown := [word for word in arguments if word not in known]:
+            return _failed(f"{', '.join(unknown)}: unknown to {name}; it takes {', '.join(known)}")
+        try:
+            return await super().call_tool(name, arguments, context)
+        except CallError as wrong:
+            if not isinstance(wrong.__cause__, ValidationError):
+                raise
+            told = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in wrong.__cause__.errors())
+            return _failed(f"{'; '.join(told)}; {name} takes {', '.join(known)}")
 
 
 class _Offered:
@@ -160,11 +128,12 @@ class _Offered:
         self,
         context: Context,
         query: Annotated[
-            str, Field(min_length=1, description="A question in full, with the names and words that matter.")
+            str,
+            Field(min_length=1, description="A question in full, as the user would ask it: where do I live?"),
         ],
         conversation: Annotated[str, Field(description="Id of the only conversation to search.")] = "",
         limit: Annotated[int, Field(ge=1, le=MAX_RESULTS, description="The most messages to quote.")] = RESULTS,
-    ) -> Annotated[CallToolResult, Quotes]:
+    ) -> CallToolResult:
         """Use when the user refers to something said earlier, in this or another conversation, that you cannot see:
         a decision, a value, a name, a file. Returns what was said, word for word, with dates."""
         return await _answered(context, lambda who: self._quoted(self._tools.search(who, query, conversation, limit)))
@@ -175,19 +144,21 @@ class _Offered:
         id: Annotated[str, Field(min_length=1, description="The id of a result.")],
         start: Annotated[int, Field(ge=0, description="Character to begin at, in a long message.")] = 0,
         neighbours: Annotated[int, Field(ge=0, le=MAX_NEIGHBOURS, description="Messages around it.")] = NEIGHBOURS,
-    ) -> Annotated[CallToolResult, Quotes]:
+    ) -> CallToolResult:
         """Use when a quoted message is cut, or when you need what was said right before and after it."""
         return await _answered(context, lambda who: self._quoted(self._tools.fetch(who, id, start, neighbours)))
 
     async def recall_lost(
         self,
         context: Context,
-        question: Annotated[str, Field(description="What is missing; empty for all that matters most.")] = "",
+        query: Annotated[
+            str, Field(description="What is missing, as the user would ask for it; empty for all that matters most.")
+        ] = "",
         conversation: Annotated[str, Field(description="Id of the conversation; empty for the newest.")] = "",
-    ) -> Annotated[CallToolResult, Quotes]:
+    ) -> CallToolResult:
         """Use when the conversation was compacted or summarised and something is missing: a port, a path, a decision,
         what you were doing. Returns the original messages that the summary replaced."""
-        return await _answered(context, lambda who: self._quoted(self._tools.recall_lost(who, question, conversation)))
+        return await _answered(context, lambda who: self._quoted(self._tools.recall_lost(who, query, conversation)))
 
     async def search(
         self, context: Context, query: Annotated[str, Field(min_length=1, description="What to search for.")]
@@ -222,7 +193,7 @@ class _Offered:
         conversation: Annotated[str, Field(description="A whole conversation, by its id.")] = "",
         turn: Annotated[str, Field(description="One exchange: CONVERSATION/N, or its id.")] = "",
         confirm: Annotated[str, Field(description="What the first call returned; without it, nothing is erased.")] = "",
-    ) -> Annotated[CallToolResult, Forgotten]:
+    ) -> CallToolResult:
         """Use when the user asks that something be forgotten for good. The first call only counts and returns a token;
         show the counts to the user, and call again with the token when the user agrees. It cannot be undone."""
         given = {"matching": matching, "conversation": conversation, "turn": turn}
@@ -231,19 +202,18 @@ class _Offered:
         async def forgotten(speaker: Speaker) -> CallToolResult:
             if not confirm:
                 told = await self._tools.preview_forgetting(speaker, meant)
-                return _result(f"Nothing is erased yet. {told}", Forgotten(**told))
+                return _text(f"Nothing is erased yet. {json.dumps(told)}")
             receipt = await self._tools.forget(speaker, meant, confirm)
-            return _result(f"Erased: {receipt['erased']}", Forgotten(receipt=receipt))
+            return _text(f"Erased. The receipt: {json.dumps(receipt)}")
 
         return await _answered(context, forgotten)
 
     async def _quoted(self, asked: Awaitable[Quotation]) -> CallToolResult:
         found = await asked
-        sources = [Source(**asdict(result)) for result in found.results]
-        quotes = Quotes(text=found.text, results=sources, likely=found.is_likely)
-        ids = f"\nIds for fetch_memory, in this order: {', '.join(source.id for source in sources)}" if sources else ""
-        warning = "" if found.is_likely or not sources else "Nothing is likely to answer this. The nearest:\n"
-        return _result(warning + found.text + ids, quotes)
+        ids = ", ".join(result.id for result in found.results)
+        behind = f"\nIds for fetch_memory, in this order: {ids}" if ids else ""
+        warning = "" if found.is_likely or not ids else "Nothing is likely to answer this. The nearest:\n"
+        return _text(warning + found.text + behind)
 
 
 class _OfferedFacts:
@@ -262,16 +232,16 @@ class _OfferedFacts:
     async def recall_facts(
         self,
         context: Context,
-        pattern: Annotated[
+        query: Annotated[
             str, Field(description="Words, such as database port; or with * a part of a fact. Empty: all.")
         ] = "",
         category: Annotated[FactCategory | None, Field(description="Only this kind.")] = None,
         scope: Annotated[str, Field(description="Another project of the user; * for each of them.")] = "",
-    ) -> Annotated[CallToolResult, KnownFacts]:
+    ) -> CallToolResult:
         """Use when you need to know something lasting about the user or the project that you cannot see: a name, a
         preference, a decision, a port, a rule to follow. Returns what holds now, with dates."""
         return await _answered(
-            context, lambda who: _of_facts(self._facts.recall(who, pattern.strip(), category, scope.strip()))
+            context, lambda who: _of_facts(self._facts.recall(who, query.strip(), category, scope.strip()))
         )
 
     async def remember_fact(
@@ -282,7 +252,7 @@ class _OfferedFacts:
         value: Annotated[str, Field(min_length=1, description="What that is, in a few words.")],
         category: Annotated[FactCategory, Field(description="Its kind.")] = FactCategory.NOTE,
         valid_until: Annotated[str, Field(description="Until when it holds, ISO 8601; empty: for good.")] = "",
-    ) -> Annotated[CallToolResult, KnownFacts]:
+    ) -> CallToolResult:
         """Use when the user asks you to remember something, or settles something that later conversations need. A new
         value of the same subject and slot takes the place of the old one. Never store secrets."""
         return await _answered(
@@ -294,40 +264,20 @@ class _OfferedFacts:
 
     async def forget_fact(
         self, context: Context, id: Annotated[str, Field(min_length=1, description="The id of a fact.")]
-    ) -> Annotated[CallToolResult, ForgottenFact]:
+    ) -> CallToolResult:
         """Use when the user says that a remembered fact is wrong or should be forgotten. It does not come back."""
 
         async def forgotten(speaker: Speaker) -> CallToolResult:
-            told = ForgottenFact(id=id, statements=await self._facts.forget(speaker, id))
-            return _result("The fact is forgotten.", told)
+            statements = await self._facts.forget(speaker, id)
+            return _text(f"The fact {id} is forgotten; it had been stated {statements} times.")
 
         return await _answered(context, forgotten)
 
 
 async def _of_facts(asked: Awaitable[ToldFacts]) -> CallToolResult:
     found = await asked
-    told = KnownFacts(text=found.text, facts=[_known(fact) for fact in found.facts], matches=found.matches)
     warning = "" if found.matches or not found.facts else "No fact has these words. The newest:\n"
-    return _result(warning + found.text, told)
-
-
-def _known(fact: Fact) -> KnownFact:
-    source = fact.source
-    return KnownFact(
-        id=fact.id,
-        subject=escaped(fact.subject),
-        slot=escaped(fact.slot),
-        value=escaped(fact.value),
-        category=fact.category.value,
-        scope=fact.scope,
-        said=_time(fact.said_at),
-        valid_until=None if fact.valid_until is None else _time(fact.valid_until),
-        source=source.tool or f"{source.conversation}/{source.occurrence}",
-    )
-
-
-def _time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+    return _text(warning + found.text)
 
 
 def _program(context: Context) -> str:
@@ -349,6 +299,11 @@ async def _answered(context: Context, asked: Asked) -> CallToolResult:
 
 def _result(text: str, structured: BaseModel) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=structured.model_dump())
+
+
+def _text(text: str) -> CallToolResult:
+    """An answer that is said once: a client that shows its model structured content as well would say it twice."""
+    return CallToolResult(content=[TextContent(type="text", text=text)])
 
 
 def _failed(why: str) -> CallToolResult:

@@ -18,6 +18,7 @@ import orjson
 from palimpsest.core.block.packing import READING, pack
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.recall.generosity import DEMANDS
+from palimpsest.core.recall.third_person import as_user
 from palimpsest.domain import BLOCK_CLOSE, BlockKind, Budget, Candidate, Head, Json, Query, Reach, Recalled, Speaker
 from palimpsest.domain.frozen import frozen
 from palimpsest.memory.forgetting import Forgetting
@@ -113,7 +114,7 @@ class MemoryTools:
             query = Query(speaker.tenant, conversation, question)
         else:
             query = replace(self._within(speaker), text=question)
-        recalled = await self._recall.recall(query, max(1, min(limit, MAX_RESULTS)))
+        recalled = await self._recalled(query, max(1, min(limit, MAX_RESULTS)))
         return self._quotation(recalled, question)
 
     async def fetch(self, speaker: Speaker, id: str, start: int = 0, neighbours: int = NEIGHBOURS) -> Quotation:
@@ -159,7 +160,7 @@ class MemoryTools:
         )
         best = Recalled((), False, "no conversation was compacted")
         for head in heads if question else heads[:1]:
-            recalled = await self._recall.recall(_of_lost(speaker, head, question), MAX_RESULTS)
+            recalled = await self._recalled(_of_lost(speaker, head, question), MAX_RESULTS)
             if not best.candidates or recalled.helps > best.helps:
                 best = recalled
         return self._quotation(best, question)
@@ -199,6 +200,14 @@ class MemoryTools:
         if receipt is None:
             raise ToolError("nothing that is stored is meant any more")
         return receipt
+
+    async def _recalled(self, query: Query, limit: int) -> Recalled:
+        """What recall finds; of a question about "the user" the better of what it finds so and in the first person."""
+        recalled = await self._recall.recall(query, limit)
+        if (own := as_user(query.text)) == query.text:
+            return recalled
+        asked = await self._recall.recall(replace(query, text=own), limit)
+        return asked if asked.candidates and asked.helps > recalled.helps else recalled
 
     def _within(self, speaker: Speaker) -> Query:
         """

@@ -621,8 +621,7 @@ class McpPolicy(_Part):
 
     enabled: bool = Field(
         False,
-        description="Whether memory is served as MCP tools at /mcp, and to palimpsest mcp. It takes the extra mcp: pip "
-        "install 'palimpsest-proxy[mcp]'.",
+        description="Whether memory is served as MCP tools at /mcp, and to palimpsest mcp.",
     )
     tools: tuple[McpTool, ...] = Field(
         ("search_memory", "fetch_memory", "recall_lost", "recall_facts"),

@@ -16,7 +16,10 @@ from palimpsest.ports import Attributes, Span, SpanKind, Tracer
 TRACEPARENT = b"traceparent"
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-_EXTRA = "pip install 'palimpsest-proxy[otel]', or take the OTEL_... variables away"
+_EXTRA = (
+    "run scripts/install otel in a checkout, or pip install 'palimpsest-proxy[otel] @ file:///CHECKOUT'; or take the "
+    "OTEL_... variables away"
+)
 
 log = structlog.get_logger()
 
