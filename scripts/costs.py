@@ -34,6 +34,7 @@ from scripts.prefix_cache import SUMMARY, proxy, shared_start
 CHARS_PER_TOKEN = 4
 STEP_TOKENS, LEAST_TOKENS = 128, 1024
 KEPT_PROMPTS = 4  # the newest ones; the client talks in one conversation at a time
+INDEX_LOOKS = 240  # half a second apart, for passages that have no vector yet; then the disk is said without them
 KEPT_MESSAGES = 6  # behind a compaction
 CACHED_PRICE = 0.1  # of what is read from the cache: a tenth, at both large providers
 SYSTEM = "You are a careful engineer. " + "Follow the rules of the project, and say what you did and why. " * 80
@@ -150,10 +151,11 @@ async def main() -> None:
             added = await replay(f"{url}/chat/completions", providers[1], talks, asked)
             api = url.replace("/v1", "/memory/v1")
             async with aiohttp.ClientSession() as http:
-                stored: dict[str, Any] = {"pending": 1}
-                while stored["pending"]:
-                    await asyncio.sleep(0.5)
+                for _ in range(INDEX_LOOKS):
                     stored = await (await http.get(f"{api}/stats")).json()
+                    if not stored["pending"]:
+                        break
+                    await asyncio.sleep(0.5)
                 (receipt,) = (await (await http.get(f"{api}/costs?by=day&limit=1")).json())["costs"]
     await runner.cleanup()
     _print(len(talks), providers, added, stored, receipt)
@@ -177,7 +179,8 @@ def _print(talks: int, providers: tuple[Provider, Provider], added: list[int], s
         say(f"{name:9} {share:.1%} of the prompts from the cache, price {provider.price:,.0f} tokens\n")
     say(f"price through the proxy: {through.price / straight.price - 1:+.2%}\n")
     say(f"rebuilds: {json.dumps(receipt['rebuilds'])}, tokens {json.dumps(receipt['rebuilt_tokens'])}\n")
-    say(f"on the disk: {stored['bytes'] / stored['messages']:,.0f} bytes a message, {stored['messages']:,} messages\n")
+    say(f"on the disk: {stored['bytes'] / stored['messages']:,.0f} bytes a message, {stored['messages']:,} messages; ")
+    say(f"{stored['memories']:,} passages, {stored['pending']:,} of them without a vector yet\n")
 
 
 asyncio.run(main())
