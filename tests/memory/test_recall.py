@@ -14,6 +14,7 @@ from palimpsest.errors import MemoryFault
 from palimpsest.index.passage_tables import PassageTables
 from palimpsest.memory import recall as module
 from palimpsest.memory.recall import Recall
+from palimpsest.store.cleared import mark_cleared
 from palimpsest.store.connection import Ask
 from palimpsest.store.database import Database
 
@@ -476,3 +477,24 @@ async def test_a_small_loss_is_of_this_conversation_alone(recall: Recall, past: 
     await past.index()
     query = ask("What is good for my kidneys?", lost, least_help=1.1, whole_chars=1500, reach=Reach.TENANT)
     assert texts(await recall.recall(query, 10)) == ["My kidneys work at 58 percent only.", "It is a rule of thumb."]
+
+
+async def test_what_its_user_cleared_does_not_come_by_itself_and_is_found_by_who_looks_for_it(
+    recall: Recall, past: Past, lost: frozenset[int]
+) -> None:
+    by_itself = ask(FESTIVAL, lost, without_cleared=True)
+    nobody_asks = replace(by_itself, named=frozenset())
+    assert (await recall.recall(by_itself, 10)).admitted and (await recall.recall(nobody_asks, 10)).admitted
+    (conversation,) = (await past.database.ask(lambda look: look("SELECT id FROM conversation WHERE public = 'c-1'")))[
+        0
+    ]
+    await past.database.transact(lambda transaction: mark_cleared(transaction, [conversation], True))
+    assert not (await recall.recall(by_itself, 10)).admitted
+    assert not (await recall.recall(nobody_asks, 10)).admitted
+    assert (await recall.recall(ask(FESTIVAL, lost), 10)).admitted
+    later = await past.say("The harvest festival in Lisbon begins a week later this year.")
+    await past.index()
+    found = await recall.recall(replace(by_itself, lost=lost | frozenset(later)), 10)
+    assert texts(found) == ["The harvest festival in Lisbon begins a week later this year."]
+    await past.database.transact(lambda transaction: mark_cleared(transaction, [conversation], False))
+    assert texts(await recall.recall(by_itself, 10))[0] == TALK[0]

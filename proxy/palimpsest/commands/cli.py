@@ -27,6 +27,7 @@ from palimpsest.commands import (
     facts,
     forgetting,
     gaps,
+    hook,
     key,
     mcp,
     openapi,
@@ -230,6 +231,7 @@ def _parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, Mapping[
     key.add_command(command)
     facts.add_command(command)
     switch.add_commands(command)
+    hook.add_command(command)
 
     forgetting.add_commands(command)
     retention.add_commands(command)

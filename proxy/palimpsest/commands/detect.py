@@ -25,8 +25,9 @@ def leads_here(url: str, listen: ListenPolicy) -> bool:
     """Whether the URL leads to the proxy itself, by any name of this machine: that would be an endless loop."""
     named, own = urlsplit(url), urlsplit(address(listen))
     hosts = {named.hostname, own.hostname}
-    return named.port == own.port and (len(hosts) == 1 or all(map(_is_this_machine, hosts)))
+    return named.port == own.port and (len(hosts) == 1 or all(map(is_this_machine, hosts)))
 
 
-def _is_this_machine(host: str | None) -> bool:
+def is_this_machine(host: str | None) -> bool:
+    """Whether a host name is one of this machine, for programs on it."""
     return host in ("localhost", "0.0.0.0", "::", "::1") or (host or "").startswith("127.")

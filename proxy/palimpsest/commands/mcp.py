@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from palimpsest.commands.arguments import DONE, PROVIDER_KEYS, Command, policy_flags, quiet_policy
 from palimpsest.errors import PolicyError
 from palimpsest.mcp import PATH
+from palimpsest.settings.load import URL_ENV
 
 KEY_VARIABLES = ("PALIMPSEST_API_KEY", *PROVIDER_KEYS)
 
@@ -20,7 +21,8 @@ def add_command(command: Command) -> None:
     """Add it to the command line."""
     parser = command("mcp", _mcp, "Serve the memory tools of a running proxy on standard input and output.")
     parser.add_argument(
-        "--url", help=f"address of the proxy; the default is the configured one (http://HOST:PORT{PATH})"
+        "--url",
+        help=f"address of the proxy; the default is {URL_ENV}, or the configured one (http://HOST:PORT{PATH})",
     )
     parser.add_argument(
         "--key-env",
@@ -38,7 +40,7 @@ def _mcp(given: argparse.Namespace) -> int:
     from palimpsest.mcp.bridge import bridge
 
     policy = quiet_policy(given)
-    url = given.url or f"http://{policy.listen.host}:{policy.listen.port}"
+    url = given.url or os.environ.get(URL_ENV) or f"http://{policy.listen.host}:{policy.listen.port}"
     asyncio.run(bridge(url if url.endswith(PATH) else url.rstrip("/") + PATH, headers(given, os.environ)))
     return DONE
 

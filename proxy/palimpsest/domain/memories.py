@@ -49,6 +49,8 @@ class Query:
     """
     What to look for, where, and what must not come.
 
+    `without_cleared` leaves out what users dropped on purpose (`/clear`): who looks for it finds it, but it does
+    not come by itself.
     `lost` are the occurrences of this conversation that may come back: what its compactions took away, and nothing else
     of it; None: all of it.
     `named` is there where nobody asks for anything: tags of what the new messages say. What was lost comes by what else
@@ -69,6 +71,7 @@ class Query:
     excluded: frozenset[int] = frozenset()  # occurrences that replayed blocks already carry
     named: frozenset[str] | None = None
     with_prose: bool = True
+    without_cleared: bool = False
     least_help: float = 0.0
     wishes: int = 0
     whole_chars: int = 0

@@ -57,6 +57,7 @@ from palimpsest.index.item_keys import ItemKeys
 from palimpsest.index.passage_tables import PassageTables
 from palimpsest.memory.fresh_passages import EmbedAside, FreshPassages
 from palimpsest.ports import Clock, Embedder, LookupCounts, Vectors
+from palimpsest.store.cleared import cleared_in
 from palimpsest.store.connection import Ask, Row
 from palimpsest.store.database import Database
 from palimpsest.store.passages import passages_of, texts_of
@@ -171,7 +172,9 @@ class Recall:
             return Recalled((), False, NOTHING_STORED)
 
         def choose(ask: Ask) -> tuple[Candidate, ...]:
-            rows = passages_of(ask, found[1])
+            scope, own = found
+            cleared = cleared_in(ask, scope.tenant).get(own, 0) if query.without_cleared else 0
+            rows = [row for row in passages_of(ask, own) if row[1] > cleared]
             best = _covering(rows, query, named, limit)
             follows = {after: before for (_, before, *_), (after, *_) in pairwise(rows)}
             memories = _memories(ask, query.tenant, {passage.id: follows.get(passage.id, 0) for passage, _ in best})
@@ -198,7 +201,9 @@ class Recall:
         table = self._tables.table(ask, scope)
         now = self._clock()
         asked = [_asked(text, now, find(ask, scope, table, query_terms(text))) for text in questions]
-        return scope, table, _eligible(table, query, own), _lost(table, query, own), asked
+        kept = _not_cleared(table, cleared_in(ask, scope.tenant)) if query.without_cleared else None
+        eligible, lost = _eligible(table, query, own), _lost(table, query, own)
+        return scope, table, *((eligible, lost) if kept is None else (eligible & kept, lost & kept)), asked
 
     def _judge(
         self,
@@ -414,6 +419,16 @@ def _eligible(table: PassageTable, query: Query, own: int) -> Bools:
     for values, unwanted in ((table.fulls, query.visible_fulls), (table.occurrences, query.excluded)):
         if unwanted:
             kept &= ~_among(values, unwanted)
+    return kept
+
+
+def _not_cleared(table: PassageTable, cleared: Mapping[int, int]) -> Bools | None:
+    """What users did not drop on purpose; None: all of it. `cleared`: last occurrences by conversation."""
+    if not cleared:
+        return None
+    kept = np.ones(len(table), np.bool_)
+    for conversation, last in cleared.items():
+        kept &= (table.conversations != conversation) | (table.occurrences > last)
     return kept
 
 

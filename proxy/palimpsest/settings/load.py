@@ -39,12 +39,15 @@ SECRET_ENV = "PALIMPSEST_SECRET"
 
 WRAPPED_BY_ENV = "PALIMPSEST_WRAPPED_BY"  # for a proxy: process id of the `palimpsest wrap` with which it ends
 WRAPPED_AT_ENV = "PALIMPSEST_WRAPPED_AT"  # for a wrapped command: the URL of its proxy
+URL_ENV = "PALIMPSEST_URL"  # for `palimpsest hook` and `palimpsest mcp`: the address of the proxy
+KEY_ENV = "PALIMPSEST_API_KEY"  # likewise: the key by which it knows the caller
 
 # Read elsewhere, so not settings of the policy: by the scripts, and by the tests of real clients.
 NOT_SETTINGS = frozenset(
     {
         *(CONFIG_ENV, POLICY_ENV, POLICY_FILE_ENV, SOURCE_ENV, TOKEN_ENV, TOKEN_FILE_ENV, SECRET_ENV),
         *(WRAPPED_BY_ENV, WRAPPED_AT_ENV),
+        *(URL_ENV, KEY_ENV),
         "PALIMPSEST_CLIENTS",
         "PALIMPSEST_VENV",
     }
@@ -193,10 +196,10 @@ def admin_token(environment: Mapping[str, str]) -> str | None:
 
 
 def shipped(name: str) -> Path:
-    """A file of `config/`: inside the package in an installed wheel, beside it in a checkout."""
+    """A file or folder of `config/`: inside the package in an installed wheel, beside it in a checkout."""
     package = Path(__file__).parents[1]
     installed = package / "config" / name
-    return installed if installed.is_file() else package.parents[1] / "config" / name
+    return installed if installed.exists() else package.parents[1] / "config" / name
 
 
 def files_named(files: Sequence[Path] | None, environment: Mapping[str, str]) -> list[Path]:

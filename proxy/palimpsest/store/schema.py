@@ -472,7 +472,6 @@ WHEN (old.flags & 512) <> (new.flags & 512) BEGIN
 END;
 """
 
-
 M014 = r"""
 CREATE TABLE cost (                          -- of one request, written with its answer; goes with its turn
     turn INTEGER PRIMARY KEY REFERENCES turn(id) ON DELETE CASCADE,
@@ -490,6 +489,11 @@ CREATE TABLE cost (                          -- of one request, written with its
 );
 CREATE INDEX cost_by_conversation ON cost(conversation, at);
 CREATE INDEX cost_by_time ON cost(at);
+"""
+
+M015 = """
+ALTER TABLE conversation ADD COLUMN cleared INTEGER NOT NULL DEFAULT 0; -- its last occurrence when its user cleared it
+CREATE INDEX conversation_cleared ON conversation(tenant) WHERE cleared > 0;
 """
 
 
@@ -578,6 +582,12 @@ async def m014_costs(run: Run) -> None:
         await run(statement)
 
 
+async def m015_cleared_conversations(run: Run) -> None:
+    """How far a conversation was dropped by its user on purpose."""
+    for statement in statements(M015):
+        await run(statement)
+
+
 MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
     m001_journal,
     m002_rounds,
@@ -593,6 +603,7 @@ MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
     m012_facts_of_blocks,
     m013_standing_facts,
     m014_costs,
+    m015_cleared_conversations,
 )
 """In order; the number of those applied stands in `PRAGMA user_version`."""
 

@@ -128,6 +128,7 @@ def diagnose(
         excluded=frozenset() if sheds else excluded,
         named=None if asks else _named(chat, lineage),
         with_prose=uttered is None or not uttered.is_small_talk,  # who says "go on" in a chat needs what was told
+        without_cleared=True,
         least_help=demand.least_help,
         wishes=demand.wishes if asks else WISHES_UNASKED * bool(demand.wishes),
         whole_chars=demand.whole_chars,

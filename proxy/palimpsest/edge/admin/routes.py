@@ -33,6 +33,7 @@ from palimpsest.edge.admin.probe_routes import Readying
 from palimpsest.edge.admin.retention_routes import RetentionRoutes
 from palimpsest.edge.admin.retire_routes import RetireRoutes
 from palimpsest.edge.admin.search_routes import SearchRoutes
+from palimpsest.edge.admin.session_routes import SessionRoutes
 from palimpsest.edge.admin.stats_routes import StatsRoutes
 from palimpsest.edge.admin.switch_routes import SwitchRoutes
 from palimpsest.edge.admin.trail_routes import TrailRoutes
@@ -91,6 +92,7 @@ def operations(parts: Parts) -> list[Operation[Any]]:
         *PolicyRoutes(parts.policies).operations(),
         *KeyRoutes(KeyDesk(parts.database, parts.clock)).operations(),
         *SwitchRoutes(Switchboard(parts.database, parts.clock)).operations(),
+        *SessionRoutes(parts.database, parts.key_of).operations(),
         *StatsRoutes(parts.journal).operations(),
         *CostRoutes(parts.database).operations(),
         *GapRoutes(parts.database).operations(),

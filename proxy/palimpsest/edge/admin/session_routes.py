@@ -1,0 +1,64 @@
+"""
+Sessions over HTTP: what a client's hook tells that its requests do not.
+
+A request shows that a history is gone, but not whether its user dropped it or the client was started anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from palimpsest.core.history.link_keys import id_print
+from palimpsest.domain.frozen import frozen
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation
+from palimpsest.store.cleared import mark_cleared, named_by_client
+from palimpsest.store.connection import Transaction
+from palimpsest.store.database import Database
+from palimpsest.store.forgotten_facts import KeyOf
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionEvent(OfTenant):
+    client: Annotated[
+        str, Field(description="Name of its row in config/clients.yaml, such as `claude-code`.", pattern=NOT_BLANK)
+    ]
+    session: Annotated[str, Field(description="Id of the session, as its requests carry it.", pattern=NOT_BLANK)]
+    event: Annotated[
+        Literal["cleared", "resumed"],
+        Field(description="cleared: what came before does not come back by itself. resumed: it may again."),
+    ]
+
+
+@frozen
+class Marked:
+    """What was marked."""
+
+    conversations: Annotated[list[str], Field(description="Ids of its conversations; none: nothing is stored of it.")]
+
+
+class SessionRoutes:
+    """The operation that takes a session's events."""
+
+    def __init__(self, database: Database, key_of: KeyOf) -> None:
+        self._database = database
+        self._key_of = key_of
+
+    def operations(self) -> tuple[Operation[Any], ...]:
+        about = "Tell that a client's user cleared a session, or resumed it"
+        return (Operation("POST", "/sessions", about, self.take, SessionEvent, Marked),)
+
+    async def take(self, call: Call[SessionEvent]) -> Marked:
+        return Marked(await self._database.transact(partial(self._mark, call.asked)))
+
+    def _mark(self, told: SessionEvent, transaction: Transaction) -> list[str]:
+        def print_of(tenant: str) -> int:
+            return id_print(self._key_of(tenant), "client", f"{told.client}:{told.session}")
+
+        found: Mapping[int, str] = dict(named_by_client(transaction.read, print_of, told.tenant))
+        mark_cleared(transaction, [*found], told.event == "cleared")
+        return sorted(found.values())

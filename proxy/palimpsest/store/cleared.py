@@ -1,0 +1,50 @@
+"""
+Cleared conversations: what their users dropped on purpose, and how far.
+
+What stands in one up to the mark is stored and found by whoever looks for it, but does not come back by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from palimpsest.domain import LinkKind
+from palimpsest.store.connection import Ask, Transaction
+
+NAMED = """
+SELECT DISTINCT conversation.id, conversation.public FROM link JOIN conversation ON conversation.id = link.conversation
+WHERE link.tenant = ? AND link.print = ? AND link.kind = ?
+"""
+SERVING = "SELECT id, public FROM conversation WHERE tenant = ? AND parent = ?"
+MARK = """
+UPDATE conversation SET cleared = ifnull((SELECT max(id) FROM occurrence WHERE conversation = conversation.id), 0)
+WHERE id = ?
+"""
+UNMARK = "UPDATE conversation SET cleared = 0 WHERE id = ?"
+
+
+def named_by_client(ask: Ask, print_of: Callable[[str], int], tenant: str = "") -> Sequence[tuple[int, str]]:
+    """
+    The conversations that a client has named by an id, and those that serve them: row id, public id.
+
+    Args:
+        print_of: of the id, in the tenant of that name (`core.history.link_keys.id_print`).
+        tenant: "": whichever.
+    """
+    found: dict[int, str] = {}
+    for number, name in ask("SELECT id, name FROM tenant WHERE ?1 IN ('', name)", (tenant,)):
+        own = ask(NAMED, (number, print_of(name), LinkKind.CLIENT_ID.value))
+        found |= own
+        for _, public in own:
+            found |= ask(SERVING, (number, public))
+    return [*found.items()]
+
+
+def mark_cleared(transaction: Transaction, conversations: Sequence[int], cleared: bool) -> None:
+    """Mark all that stands in these conversations now as dropped on purpose, or none of it."""
+    transaction.write(MARK if cleared else UNMARK, [(conversation,) for conversation in conversations])
+
+
+def cleared_in(ask: Ask, tenant: int) -> Mapping[int, int]:
+    """The last occurrence that was dropped on purpose, by conversation; row ids."""
+    return dict(ask("SELECT id, cleared FROM conversation WHERE tenant = ? AND cleared > 0", (tenant,)))
