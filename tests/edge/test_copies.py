@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 
+import pytest
 from palimpsest.edge.copies import LARGE_AT_ONCE, SMALL_BYTES, Copies
 
 from tests.running import PATIENCE_SECONDS
@@ -24,10 +25,31 @@ async def test_what_fits_is_decoded() -> None:
             assert body == bytes(size)
 
 
-async def test_what_is_not_compressed_or_not_understood_is_as_it_was_sent() -> None:
-    for sent, headers in ((b"{}", []), (b"{}", [(b"content-encoding", b"rot13")]), (b"no gzip", GZIP)):
-        async with copies().copy(sent, headers) as body:
-            assert body == sent
+async def test_what_is_not_compressed_is_as_it_was_sent() -> None:
+    async with copies().copy(b"{}", []) as body:
+        assert body == b"{}"
+
+
+@pytest.mark.parametrize(
+    "sent, encodings",
+    [
+        (b"{}", [b"rot13"]),
+        (b"{}", [b"gzip"]),
+        (SMALL[:-1], [b"gzip"]),
+        (SMALL + b" ", [b"gzip"]),
+        (SMALL, [b"gzip", b"rot13"]),
+        (gzip.compress(SMALL), [b"gzip"] * 3),
+    ],
+    ids=["unknown", "not in it", "cut off", "something behind it", "one of two unknown", "three said, two there"],
+)
+async def test_what_cannot_be_decoded_as_a_whole_is_not_read(sent: bytes, encodings: list[bytes]) -> None:
+    async with copies().copy(sent, [(b"content-encoding", encoding) for encoding in encodings]) as body:
+        assert body == b""
+
+
+async def test_encodings_in_several_headers_are_undone_one_after_the_other() -> None:
+    async with copies().copy(gzip.compress(SMALL), GZIP * 2) as body:
+        assert body == bytes(1000)
 
 
 async def test_what_holds_more_than_memory_reads_is_not_decoded() -> None:

@@ -19,6 +19,7 @@ else:
 
 TEXT = b"words and more words " * 50
 RAW = zlib.compressobj(wbits=-15)
+RAW_DEFLATE = RAW.compress(TEXT) + RAW.flush()
 GZIP = gzip.compress(TEXT, mtime=0)  # without the time of day, which processes that share the tests out disagree on
 
 
@@ -30,7 +31,7 @@ GZIP = gzip.compress(TEXT, mtime=0)  # without the time of day, which processes 
         ("gzip", GZIP),
         (" X-GZIP ", GZIP),
         ("deflate", zlib.compress(TEXT)),
-        ("deflate", RAW.compress(TEXT) + RAW.flush()),
+        ("deflate", RAW_DEFLATE),
         ("br", brotli.compress(TEXT)),
         ("zstd", zstd.compress(TEXT)),
         ("gzip, br", brotli.compress(GZIP)),
@@ -96,3 +97,24 @@ def test_a_whole_body_is_decoded_or_refused() -> None:
     assert decoded(zstd.compress(TEXT), "zstd", 1 << 20) == TEXT
     with pytest.raises(WireError, match="'nonsense' is not known"):
         decoded(TEXT, "nonsense", 1 << 20)
+
+
+@pytest.mark.parametrize(
+    "encoding, body",
+    [
+        ("gzip", GZIP),
+        ("deflate", zlib.compress(TEXT)),
+        ("deflate", RAW_DEFLATE),
+        ("br", brotli.compress(TEXT)),
+        ("zstd", zstd.compress(TEXT)),
+        ("zstd", zstd.compress(TEXT, options={zstd.CompressionParameter.checksum_flag: 1})),
+        ("gzip, zstd", zstd.compress(GZIP)),
+    ],
+)
+def test_a_body_that_breaks_off_or_goes_on_behind_its_end_is_refused_whatever_it_holds(
+    encoding: str, body: bytes
+) -> None:
+    assert decoded(body, encoding, 1 << 20) == TEXT
+    for changed in (body[:-1], body[:-4], body + b"x", body * 2):
+        with pytest.raises(WireError):
+            decoded(changed, encoding, 1 << 20)

@@ -35,10 +35,10 @@ class Copies:
         """
         The decoded body, freed when the context ends.
 
-        As it was sent where it is not compressed, or cannot be decoded; None where it is too large, or others are being
-        read for too long.
+        As it was sent where it is not compressed, and empty where it cannot be decoded: nobody but the provider shall make
+        something of it. None where it is too large, or others are being read for too long.
         """
-        encoding = next((value for name, value in headers if name == b"content-encoding"), b"").decode("latin-1")
+        encoding = b",".join(value for name, value in headers if name == b"content-encoding").decode("latin-1")
         return self._decoded(sent, encoding) if encoding else nullcontext(sent)
 
     @asynccontextmanager
@@ -66,4 +66,4 @@ def _decoded(sent: bytes, encoding: str, limit_bytes: int) -> bytes | None:
     except TooLarge:
         return None
     except WireError:
-        return sent
+        return b""

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Protocol
 
 import brotli  # type: ignore[import-untyped]
 
@@ -41,13 +42,12 @@ def decoder(content_encoding: str, limit_bytes: int) -> Decode | None:
     Returns:
         `bytes` where nothing is to be done, None for encodings that nobody knows.
     """
-    names = [name.strip().lower() for name in content_encoding.split(",")]
-    names = [name for name in names if name not in ("", "identity")]
+    names = _names(content_encoding)
     if not all(name in _UNPACK for name in names):
         return None
     if not names:
         return bytes
-    return partial(_undo, [_UNPACK[name](limit_bytes) for name in reversed(names)])
+    return partial(_undo, _unpackers(names, limit_bytes))
 
 
 def decoded(body: bytes, content_encoding: str, limit_bytes: int) -> bytes:
@@ -56,21 +56,47 @@ def decoded(body: bytes, content_encoding: str, limit_bytes: int) -> bytes:
 
     Raises:
         TooLarge: it is larger than the limit.
-        WireError: nobody knows its encoding, or it is not in it.
+        WireError: nobody knows its encoding, it is not in it, it breaks off, or something stands behind its end. Readers
+            differ on the last two: some take what they have.
     """
-    decode = decoder(content_encoding, limit_bytes)
-    if decode is None:
+    names = _names(content_encoding)
+    if not all(name in _UNPACK for name in names):
         raise WireError(f"decoding the request body: content-encoding {content_encoding!r} is not known")
-    return decode(body)
+    unpackers = _unpackers(names, limit_bytes)
+    data = _undo(unpackers, body)
+    if not all(unpacker.is_whole for unpacker in unpackers):
+        raise WireError("decoding the request body: it breaks off, or goes on behind its end")
+    return data
 
 
-def _undo(decoders: list[Decode], data: bytes) -> bytes:
-    for decode in decoders:
+def _names(content_encoding: str) -> list[str]:
+    names = (name.strip().lower() for name in content_encoding.split(","))
+    return [name for name in names if name not in ("", "identity")]
+
+
+def _unpackers(names: Sequence[str], limit_bytes: int) -> list[_Unpacker]:
+    """What undoes these encodings, in the order of its work."""
+    return [_UNPACK[name](limit_bytes) for name in reversed(names)]
+
+
+def _undo(unpackers: Sequence[_Unpacker], data: bytes) -> bytes:
+    for unpack in unpackers:
         try:
-            data = decode(data)
+            data = unpack(data)
         except (zlib.error, brotli.error, zstd.ZstdError, EOFError) as cause:
             raise WireError(f"decoding a copy: {cause}") from cause
     return data
+
+
+class _Unpacker(Protocol):
+    """Undoes one encoding of one body, piece by piece."""
+
+    def __call__(self, data: bytes) -> bytes:
+        """The next piece decoded. Raises what its library raises, and `TooLarge`."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the body ended where its encoding says, and nothing came behind that."""
 
 
 class _Inflate:
@@ -86,6 +112,10 @@ class _Inflate:
         if self._stream.unconsumed_tail:
             raise _too_large(self._limit_bytes)
         return decoded
+
+    @property
+    def is_whole(self) -> bool:
+        return self._stream.eof and not self._stream.unused_data
 
     def _inflate(self, data: bytes) -> bytes:
         is_first, self._is_first = self._is_first, False
@@ -109,6 +139,10 @@ class _Brotli:
             raise _too_large(self._limit_bytes)
         return decoded
 
+    @property
+    def is_whole(self) -> bool:
+        return bool(self._stream.is_finished())  # it refuses by itself what comes behind
+
 
 class _Zstandard:
     def __init__(self, limit_bytes: int) -> None:
@@ -121,12 +155,16 @@ class _Zstandard:
             raise _too_large(self._limit_bytes)
         return decoded
 
+    @property
+    def is_whole(self) -> bool:
+        return self._stream.eof and not self._stream.unused_data
+
 
 def _too_large(limit_bytes: int) -> TooLarge:
     return TooLarge(f"decoding a copy: one piece holds more than {limit_bytes} bytes")
 
 
-_UNPACK: dict[str, Callable[[int], Decode]] = {
+_UNPACK: dict[str, Callable[[int], _Unpacker]] = {
     "gzip": _Inflate,
     "x-gzip": _Inflate,
     "deflate": _Inflate,
