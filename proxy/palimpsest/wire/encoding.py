@@ -27,8 +27,7 @@ class TooLarge(WireError):
 Decode = Callable[[bytes], bytes]
 """The next piece decoded. Raises `WireError` when it cannot be."""
 
-_ANY_HEADER = 32 + zlib.MAX_WBITS  # gzip or zlib, by what stands there
-_NO_HEADER = -zlib.MAX_WBITS  # what some servers mean by deflate
+_GZIP_HEADER, _ZLIB_HEADER, _NO_HEADER = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
 
 
 def decoder(content_encoding: str, limit_bytes: int) -> Decode | None:
@@ -99,16 +98,13 @@ class _Unpacker(Protocol):
         """Whether the body ended where its encoding says, and nothing came behind that."""
 
 
-class _Inflate:
-    """gzip and deflate."""
-
-    def __init__(self, limit_bytes: int) -> None:
+class _Gzip:
+    def __init__(self, limit_bytes: int, header: int = _GZIP_HEADER) -> None:
         self._limit_bytes = limit_bytes
-        self._stream = zlib.decompressobj(_ANY_HEADER)
-        self._is_first = True
+        self._stream = zlib.decompressobj(header)
 
     def __call__(self, data: bytes) -> bytes:
-        decoded = self._inflate(data)
+        decoded = self._stream.decompress(data, self._limit_bytes)
         if self._stream.unconsumed_tail:
             raise _too_large(self._limit_bytes)
         return decoded
@@ -117,15 +113,23 @@ class _Inflate:
     def is_whole(self) -> bool:
         return self._stream.eof and not self._stream.unused_data
 
-    def _inflate(self, data: bytes) -> bytes:
+
+class _Deflate(_Gzip):
+    """With the header of zlib, or with none, which is what some take it for."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(limit_bytes, _ZLIB_HEADER)
+        self._is_first = True
+
+    def __call__(self, data: bytes) -> bytes:
         is_first, self._is_first = self._is_first, False
         try:
-            return self._stream.decompress(data, self._limit_bytes)
+            return super().__call__(data)
         except zlib.error:
             if not is_first:
                 raise
             self._stream = zlib.decompressobj(_NO_HEADER)
-            return self._stream.decompress(data, self._limit_bytes)
+            return super().__call__(data)
 
 
 class _Brotli:
@@ -165,9 +169,9 @@ def _too_large(limit_bytes: int) -> TooLarge:
 
 
 _UNPACK: dict[str, Callable[[int], _Unpacker]] = {
-    "gzip": _Inflate,
-    "x-gzip": _Inflate,
-    "deflate": _Inflate,
+    "gzip": _Gzip,
+    "x-gzip": _Gzip,
+    "deflate": _Deflate,
     "br": _Brotli,
     "zstd": _Zstandard,
 }
