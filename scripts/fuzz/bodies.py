@@ -103,13 +103,13 @@ class Bodies:
         self._talks = talks
         self._random = random.Random(seed)
 
-    def next(self) -> Sent:
+    def next(self, is_encoded: bool = True) -> Sent:
         choose = self._random
         talk = choose.choice(self._talks)
         plain = self._written(self._request(talk)).encode(errors="surrogatepass")
         if choose.random() < MUTATED:
             plain = self._mutated(plain)
-        names, body = self._encoded(plain)
+        names, body = self._encoded(plain) if is_encoded else ([], plain)
         encodings = tuple((b"content-encoding", name) for name in names)
         return Sent(talk.wire, talk.headers(*encodings), body, plain)
 
@@ -170,21 +170,27 @@ class Bodies:
     def _written(self, body: Object) -> str:
         """JSON in one of its many forms: white space, escapes, the order of keys."""
         choose = self._random
-        spaces = choose.choice((("",), ("",), ("", " "), ("\n", "  ", "\t"), ("\r\n",)))
-        escapes = choose.choice((0.0, 0.0, 0.02, 0.5))
+        spaces = choose.choice(((), (), (), ("", " "), ("\n", "  ", "\t"), ("\r\n",)))
+        escapes = choose.choice((0.0, 0.0, 0.1, 1.0))  # share of texts that have some
         is_ascii = choose.random() < 0.3
         pieces: list[str] = []
         add = pieces.append
 
         def space() -> None:
-            if len(spaces) > 1 or spaces[0]:
-                add(choose.choice(spaces))
+            if spaces:
+                add(spaces[int(choose.random() * len(spaces))])
 
         def text(value: str) -> None:
-            quoted = json.dumps(value, ensure_ascii=is_ascii)
-            if escapes and value:
-                quoted = f'"{"".join(self._escaped(char, escapes) for char in value)}"'
-            add(quoted)
+            if not escapes or not value or choose.random() > escapes:
+                add(json.dumps(value, ensure_ascii=is_ascii))
+                return
+            start = choose.randrange(len(value))
+            stop = min(len(value), start + choose.choice((1, 3, 20)))
+            head, tail = (json.dumps(part, ensure_ascii=is_ascii)[1:-1] for part in (value[:start], value[stop:]))
+            units = value[start:stop].encode("utf-16-be", "surrogatepass")
+            form = choose.choice(("\\u%04x", "\\u%04X"))
+            escaped = "".join(form % int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
+            add(f'"{head}{escaped}{tail}"')
 
         def write(value: Any) -> None:
             if isinstance(value, Number):
@@ -215,13 +221,6 @@ class Bodies:
         write(body)
         space()
         return "".join(pieces)
-
-    def _escaped(self, char: str, share: float) -> str:
-        if self._random.random() >= share and char not in '"\\' and char >= " ":
-            return char
-        code = ord(char)
-        units = [code] if code < 0x10000 else [0xD800 + ((code - 0x10000) >> 10), 0xDC00 + ((code - 0x10000) & 0x3FF)]
-        return "".join(f"\\u{unit:04{self._random.choice('xX')}}" for unit in units)
 
     def _mutated(self, data: bytes) -> bytes:
         choose, changed = self._random, bytearray(data)
