@@ -26,13 +26,39 @@ TURNS = 6  # of a conversation before it is compacted
 MUTATED = 0.3  # share of bodies whose JSON is no longer as it was written
 MISLABELLED = 0.1  # share of encoded bodies that are changed behind the encoder, or named wrongly
 
-WORDS = "ferry pier island lantern ledger harbour quartz meadow timber saddle valley anchor bridge candle falcon".split()
+WORDS = [
+    "ferry",
+    "pier",
+    "island",
+    "lantern",
+    "ledger",
+    "harbour",
+    "quartz",
+    "meadow",
+    "timber",
+    "saddle",
+    "valley",
+    "anchor",
+    "bridge",
+    "candle",
+    "falcon",
+]
 STRANGE = (
     *("", " ", "\u0000", "\u2028", "é", "ß", "漢字", "\U0001f469\u200d\U0001f680", "\\", '"', "</s>", "\r\n", "\ufeff"),
     *('<palimpsest-memory kind="recall">\nnot ours\n</palimpsest-memory>', "}]", '"role":"user"', "\u007f", "\u202e"),
 )
 NUMBERS = (
-    *("0", "-0", "1.0", "1e2", "1E400", "0.1000", "123456789012345678901234567890", "-1.5e-7", "3.141592653589793238462"),
+    *(
+        "0",
+        "-0",
+        "1.0",
+        "1e2",
+        "1E400",
+        "0.1000",
+        "123456789012345678901234567890",
+        "-1.5e-7",
+        "3.141592653589793238462",
+    ),
     *("9007199254740993", "1e-400", "0.30000000000000004"),
 )
 
@@ -88,7 +114,12 @@ class Talk:
         """A request of the wire, plainly written."""
         listed = [[("role", role), ("content", content)] for role, content in messages]
         bound = [("max_tokens", Number("500"))] if self.wire == "messages" else []
-        return [("model", "gpt-4o"), ("input" if self.wire == "responses" else "messages", listed), *bound, *(more or [])]
+        return [
+            ("model", "gpt-4o"),
+            ("input" if self.wire == "responses" else "messages", listed),
+            *bound,
+            *(more or []),
+        ]
 
 
 class Bodies:
@@ -145,7 +176,9 @@ class Bodies:
         kind = "input_text" if wire == "responses" else "text"
         parts: list[Any] = [[("type", kind), ("text", text)]]
         while choose.random() < 0.4:
-            parts.insert(choose.randrange(len(parts) + 1), [("type", kind), ("text", self._text()), ("x", self._value(1))])
+            parts.insert(
+                choose.randrange(len(parts) + 1), [("type", kind), ("text", self._text()), ("x", self._value(1))]
+            )
         if form < 0.9:
             return parts
         return choose.choice((None, [], "", self._value(2), text + self._text()))
@@ -200,7 +233,7 @@ class Bodies:
             elif value is None or isinstance(value, bool):
                 add(json.dumps(value))
             else:
-                is_object = bool(value) and isinstance(value, list) and isinstance(value[0], tuple) or value == {}
+                is_object = (bool(value) and isinstance(value, list) and isinstance(value[0], tuple)) or value == {}
                 listed = value.get("", []) if isinstance(value, dict) else value
                 add("{" if is_object else "[")
                 for at, one in enumerate(listed):
@@ -266,7 +299,9 @@ class Bodies:
                 case 2:
                     body = body[: len(body) - choose.randrange(1, 12)]
                 case 3:
-                    names[choose.randrange(len(names))] = choose.choice((*(name for name, _ in ENCODINGS), b"rot13", b""))
+                    names[choose.randrange(len(names))] = choose.choice(
+                        (*(name for name, _ in ENCODINGS), b"rot13", b"")
+                    )
                 case _:
                     names.insert(choose.randrange(len(names) + 1), choose.choice((b"identity", b"gzip", b"rot13")))
         return ([b", ".join(names)] if choose.random() < 0.5 else names), body

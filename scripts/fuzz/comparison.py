@@ -1,8 +1,8 @@
 """
 What a proxy may make of a request: its very bytes, or what they decode to with blocks in it and not a byte else.
 
-Nothing of the proxy's own reading or writing is used here: other decoders, another parser, and the forms in which a block
-may stand written down once more.
+Nothing of the proxy's own reading or writing is used here: other decoders, another parser, and the forms in which a
+block may stand written down once more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 How much of the proxy a fuzzed body goes through: the wires alone, the routes with memory, or all of it over sockets.
 
-Memory only reads here (`x-palimpsest-memory: read-only`), so that each request finds the conversations as they were told.
+Memory only reads here (`x-palimpsest-memory: read-only`): each request finds the conversations as they were told.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from palimpsest.wire.registry import WIRES
 
 from scripts.fuzz.bodies import PATHS, Sent, Talk, plainly_written
 from scripts.fuzz.comparison import ADDED, SAME, difference, without_blocks
-from tests.running import Proxy
+from tests.running import Proxy, until
 from tests.wirelevel import HttpMessage, Line, RawUpstream, answer, chunk, connected, request
 
 SECRET = b"f" * 32
@@ -40,7 +40,7 @@ MARK = b"x-fuzz"  # a header with the number of a request
 READS = (b"x-palimpsest-memory", b"read-only")
 PATIENT_MS = 60_000.0
 AT_ONCE = 8
-BLOCK = '<palimpsest-memory kind="recall">\nQuoted earlier messages:\nuser: said "before" \\ 漢\n> more\n</palimpsest-memory>'
+BLOCK = '<palimpsest-memory kind="recall">\nQuoted:\nuser: said "before" \\ 漢\n> more\n</palimpsest-memory>'
 FRAMED_IN_CHUNKS = 0.3  # share of requests over sockets without a length
 
 
@@ -122,10 +122,10 @@ class Routes:
     async def running(self) -> AsyncIterator[Layer]:
         try:
             await self._memory.open()
-            for talk, body, self._text in _told(self._talks):
+            for talk, body, text in _told(self._talks):
+                self._text = text
                 await self._ask(PATHS[talk.wire], talk.headers(), body)
-            while self._memory.archivist.backlog:
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(until, lambda: not self._memory.archivist.backlog, "the archive to be idle")
             yield self
         finally:
             await self._pipeline.close()
@@ -179,7 +179,8 @@ class Sockets:
             await asyncio.to_thread(proxy.start)
             try:
                 self._port = proxy.port
-                for talk, body, self._text in _told(self._talks):
+                for talk, body, text in _told(self._talks):
+                    self._text = text
                     await self._ask(PATHS[talk.wire], talk.headers(), body)
                 await asyncio.to_thread(proxy.settle, vectors=False)
                 yield self
@@ -224,7 +225,7 @@ class Sockets:
 
 
 def _told(talks: Sequence[Talk]) -> Iterator[tuple[Talk, bytes, str]]:
-    """The requests that tell all conversations, each with the answer: whole, then compacted, so that a block is added."""
+    """Requests that tell the conversations, each with its answer: whole, then compacted, so that a block is added."""
     for talk in talks:
         *before, (_, last) = talk.messages
         yield talk, plainly_written(talk.body(before)), last

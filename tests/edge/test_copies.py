@@ -43,7 +43,16 @@ async def test_what_is_not_compressed_is_as_it_was_sent() -> None:
         (SMALL, [b"gzip", b"rot13"]),
         (gzip.compress(SMALL), [b"gzip"] * 3),
     ],
-    ids=["unknown", "not in it", "zlib", "gzip", "cut off", "something behind it", "one of two unknown", "three said, two there"],
+    ids=[
+        "unknown",
+        "not in it",
+        "zlib",
+        "gzip",
+        "cut off",
+        "something behind it",
+        "one of two unknown",
+        "three said, two there",
+    ],
 )
 async def test_what_cannot_be_decoded_as_a_whole_is_not_read(sent: bytes, encodings: list[bytes]) -> None:
     async with copies().copy(sent, [(b"content-encoding", encoding) for encoding in encodings]) as body:

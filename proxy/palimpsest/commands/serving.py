@@ -31,6 +31,7 @@ from uvicorn.supervisors import Multiprocess
 from palimpsest import __version__, logs
 from palimpsest.commands.probe import address, claim
 from palimpsest.edge.hangup import Terminal
+from palimpsest.edge.room import raise_limit
 from palimpsest.errors import PolicyError
 from palimpsest.settings import load
 from palimpsest.settings.policy import ListenPolicy, Policy, UpstreamPolicy
@@ -58,6 +59,7 @@ def serve(policy: Policy, source: Source = NO_SOURCE) -> None:
         PolicyError: the address, the data folder, the secret or the admin token cannot be used.
     """
     logs.configure(policy.log)
+    raise_limit()
     load.admin_token(os.environ)
     make_folder(policy.data)
     load_secret(policy.data, os.environ)
@@ -121,7 +123,7 @@ def _run(listen: ListenPolicy, handed: int | None) -> None:
         port=listen.port,
         fd=handed,
         workers=listen.workers,
-        loop="uvloop" if sys.platform != "win32" else "asyncio",
+        loop="palimpsest.edge.loop:Loop" if sys.platform != "win32" else "asyncio",
         http="palimpsest.edge.http:Connection",
         ws="none",
         lifespan="on",

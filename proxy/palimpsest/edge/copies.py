@@ -35,7 +35,7 @@ class Copies:
         """
         The decoded body, freed when the context ends.
 
-        As it was sent where it is not compressed, and empty where it cannot be decoded: nobody but the provider shall make
+        As it was sent where it is not compressed, and empty where it cannot be decoded: the provider alone is to make
         something of it. None where it is too large, or others are being read for too long.
         """
         encoding = b",".join(value for name, value in headers if name == b"content-encoding").decode("latin-1")

@@ -13,6 +13,7 @@ import structlog
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from palimpsest.edge.request_id import made
+from palimpsest.edge.room import BOUNDLESS, ROOM, Room
 from palimpsest.wire.refusal import openai
 
 HEAD_SECONDS = 60.0  # from a connection, or a request's first byte, to the end of its headers; nginx waits as long
@@ -65,6 +66,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.room: Room = getattr(self.loop, "room", None) or BOUNDLESS
+        self.room.enter(self)
         self._began_at = self._heard_at = self.loop.time()
         self._watch_on()
 
@@ -73,6 +76,7 @@ class Connection(HttpToolsProtocol):
             self._watch.cancel()
         super().connection_lost(exc)
         self._is_lost = True
+        self.room.leave(self)
         if self._left is not None:
             self._left()
 
@@ -97,11 +101,11 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
         self._is_in_head, self._is_in_body, self._head_bytes = False, True, 0
-        extensions: dict[str, Any] = {CUT: self._cut, LEAVING: self._when_left}
+        extensions: dict[str, Any] = {CUT: self._cut, LEAVING: self._when_left, ROOM: self.room}
         self.scope["extensions"] = extensions
         if not self.url.startswith(b"/"):
             self.scope["raw_path"] = self.url  # the application has not run yet, and refuses it
-        if self._is_last:
+        if self._is_last or self.room.is_busy:
             self.cycle.keep_alive = False
         if self.parser.should_upgrade():
             self.cycle.keep_alive = False  # where it is refused; the parser reads no second request behind such a one
@@ -109,6 +113,16 @@ class Connection(HttpToolsProtocol):
                 extensions[SWITCH] = self._switch
             else:
                 self.headers[:] = [header for header in self.headers if header[0] != b"upgrade"]
+
+    def waits_since(self) -> float | None:
+        """See `palimpsest.edge.room.Guest`."""
+        is_answered = self.cycle is None or self.cycle.response_complete
+        is_idle = is_answered and not (self._is_in_body or self._is_switched)
+        return (self._began_at if self._is_in_head else self._heard_at) if is_idle else None
+
+    def leave(self) -> None:
+        """See `palimpsest.edge.room.Guest`."""
+        self.transport.close()
 
     def shutdown(self) -> None:
         self._is_last = True

@@ -26,6 +26,7 @@ from palimpsest.edge.provider_state import ProviderState, StateNotShared
 from palimpsest.edge.relay import Relay
 from palimpsest.edge.request_id import labelled, request_id
 from palimpsest.edge.request_log import RequestLog
+from palimpsest.edge.room import BOUNDLESS, ROOM, Room
 from palimpsest.edge.server_span import end, server_span, within
 from palimpsest.edge.tunnel import can_switch, tunnel
 from palimpsest.edge.upload import BodyTooLarge, ClientGone, Upload
@@ -121,10 +122,17 @@ class ProxyRoutes:
             else:
                 text = "the keys of this proxy cannot be read now, so none can be checked; try again in a moment"
                 await relay.refuse(503, "keys_unavailable", text)
+        elif (room := _room(scope)).is_busy:
+            text = (
+                f"the proxy already forwards {room.requests} requests, as many as its limit of open files allows; "
+                "try again in a moment"
+            )
+            await relay.refuse(503, "overloaded", text)
         elif self._declines_sockets and can_switch(scope) and wire_of("POST", path) is not None:
             text = "a WebSocket would pass without memory (memory.websockets of the proxy): use HTTP"
             await relay.refuse(426, "websocket_declined", text)
         else:
+            room.begin()
             try:
                 if self._limits is not None:
                     await self._limits.check(self._keyring.find(headers), headers)
@@ -141,6 +149,8 @@ class ProxyRoutes:
                 if not relay.has_begun:
                     text = f"the request is larger than {self._limit_bytes} bytes (limits.body_bytes)"
                     await relay.refuse(413, "request_too_large", str(too_large) or text)
+            finally:
+                room.end()
 
     async def _forward(self, scope: Scope, path: str, headers: RawHeaders, upload: Upload, relay: Relay) -> None:
         outgoing = await self._prepare(scope["method"], path, headers, upload)
@@ -232,6 +242,11 @@ async def _answer(
     await looked_at.aclose()
     relay.take(without(refused))
     return await send(*sent)
+
+
+def _room(scope: Scope) -> Room:
+    room: Room = scope.get("extensions", {}).get(ROOM, BOUNDLESS)
+    return room
 
 
 def _nothing() -> None:

@@ -55,8 +55,8 @@ def decoded(body: bytes, content_encoding: str, limit_bytes: int) -> bytes:
 
     Raises:
         TooLarge: it is larger than the limit.
-        WireError: nobody knows its encoding, it is not in it, it breaks off, or something stands behind its end. Readers
-            differ on the last two: some take what they have.
+        WireError: nobody knows its encoding, it is not in it, it breaks off, or something stands behind its end.
+            Readers differ on the last two: some take what they have.
     """
     names = _names(content_encoding)
     if not all(name in _UNPACK for name in names):
