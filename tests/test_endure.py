@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.running import ROOT
 
 pytestmark = pytest.mark.slow
+
+
+def test_no_strange_request_is_changed_by_more_than_a_block(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "scripts.fuzz", "--bodies", "900", "--routes", "0.3", "--sockets", "0.1"]
+    done = subprocess.run([*command, "--keep", tmp_path], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {line.split()[0] for line in done.stdout.splitlines()} == {"through", "wires", "routes", "sockets"}
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from palimpsest import logs
 from palimpsest.core.caller.client_table import read_signals
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.core.redaction.redaction import stored_name
 from palimpsest.edge.access import Access
 from palimpsest.edge.admin.late import LateApplication
 from palimpsest.edge.admin.probe_routes import ProbeRoutes, Readying
@@ -239,7 +240,8 @@ class _Proxy:
             trusts_machine=access.trusts_machine,
         )
         is_shared = _share_an_account(policy, keyring) and not policy.tenants.share_provider_state
-        state = ProviderState(memory.journal, keyring, self._secret) if is_shared else None
+        stored = partial(stored_name, key=self._secret, redacts=policy.archive.redact)
+        state = ProviderState(memory.journal, keyring, self._secret, self._signals, stored) if is_shared else None
         proxied = ProxyRoutes(
             *(policy, pipeline, shared.upstreams, keyring, state, metrics.response),
             tracer=self._tracer,
@@ -299,10 +301,10 @@ class _Proxy:
 
 
 def _share_an_account(policy: Policy, keyring: ProxyKeys) -> bool:
-    """Whether several tenants use a credential of the proxy's own; callers without a key are one more."""
+    """Whether several keys, of one tenant or of several, use a credential of ours; callers without one are one more."""
     is_held = any(upstream.auth == "held" for upstream in policy.upstreams)
     anonymous = 0 if keyring.is_required or not keyring else 1
-    return is_held and len(keyring.tenants) + anonymous > 1
+    return is_held and len(keyring) + anonymous > 1
 
 
 class _Front:

@@ -70,8 +70,9 @@ async def test_answers_are_found_by_their_names_inside_their_tenant(journal: Jou
     await journal.write([asked], [named])
     assert [message.raw for message in await journal.answers("acme", [7, 9])] == [assistant("hi there")]
     assert await journal.answers("acme", [8]) == await journal.answers("other", [7]) == ()
-    assert await journal.handed_out("acme", [7, 8, 9]) == {7}
-    assert await journal.handed_out("other", [7]) == frozenset()
+    assert await journal.handed_out("acme", [7, 8, 9], "", "") == {7}
+    assert await journal.handed_out("other", [7], "", "") == frozenset()
+    assert await journal.handed_out("acme", [7], "ann", "") == await journal.handed_out("acme", [7], "", "x") == set()
 
 
 async def test_open_turn_has_a_head_without_an_answer(journal: Journal) -> None:

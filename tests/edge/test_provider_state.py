@@ -10,7 +10,7 @@ import pytest
 from palimpsest.domain import Json
 from palimpsest.scripted import ScriptedUpstream
 
-from tests.running import Answered, Proxy, as_headers, request
+from tests.running import Answered, Proxy, as_headers, request, until
 
 pytestmark = pytest.mark.slow
 
@@ -72,6 +72,43 @@ def test_an_answer_is_continued_by_the_key_that_was_given_it_alone(team: Proxy, 
     assert foreign.status == 400 and foreign.json["error"]["code"] == "previous_response_not_found"
     assert foreign.body == unknown.body == responded(team, "pk-beta", input=reference).body
     assert len(upstream.received) == before
+
+
+def test_users_projects_and_keys_that_only_read_continue_no_answer_of_each_other(
+    upstream: ScriptedUpstream, tmp_path: Path
+) -> None:
+    kinds: dict[str, Json] = {"ann": {"users": ["ann"]}, "bob": {"users": ["bob"]}, "reader": {"read_only": True}}
+    upstream.script = lambda _: "Port 7431."
+    made = settings() | {"tenants": {"require_key": True}}
+    with Proxy(tmp_path / "data", upstream.url, made, HELD="sk-held") as proxy:
+        keys = {}
+        for name, more in (kinds | {"app": {}}).items():
+            key = orjson.dumps({"name": name, "tenant": "acme", **more})
+            told = request(proxy.port, "POST", "/memory/v1/keys", key, {"content-type": "application/json"})
+            keys[name] = told.json["key"]
+        until(lambda: asked(proxy, "/v1/models", key=keys["app"]).status == 200, "the keys to open")
+        for path in ("/v1/files", "/v1/batches", "/v1/chat/completions", "/v1/conversations/conv_1"):
+            assert asked(proxy, path, key=keys["app"]).status == 403
+        anns = responded(proxy, keys["ann"]).json["id"]
+        apps = responded(proxy, keys["app"], user="cleo").json["id"]
+        before = len(upstream.received)
+        for key, id, more in (
+            (keys["bob"], anns, {}),
+            (keys["reader"], anns, {}),
+            (keys["app"], anns, {}),
+            (keys["app"], anns, {"user": "dan"}),
+            (keys["app"], apps, {}),
+            (keys["app"], apps, {"user": "dan"}),
+            (keys["reader"], apps, {"user": "cleo"}),
+            (keys["ann"], apps, {}),
+        ):
+            assert responded(proxy, key, previous_response_id=id, **more).status == 400, (key, more)
+        named = as_headers(keys["app"], {"x_palimpsest_scope": "web"})
+        body = {"model": "m", "input": "And then?", "user": "cleo", "previous_response_id": apps}
+        assert request(proxy.port, "POST", "/v1/responses", orjson.dumps(body), named).status == 400
+        assert len(upstream.received) == before
+        assert responded(proxy, keys["ann"], previous_response_id=anns).status == 200
+        assert responded(proxy, keys["app"], previous_response_id=apps, user="cleo").status == 200
 
 
 @pytest.mark.parametrize("more", [{"conversation": "conv_1"}, {"tools": [{"type": "x", "vector_store_ids": ["vs_1"]}]}])

@@ -40,7 +40,7 @@ class KeyLimits:
         if key is None or not (key.users or key.scopes):
             return
         named = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
-        user, scope = named_by(named, await _parsed(body or b""), self._signals, key)
+        user, scope = named_by(named, await parsed(body or b""), self._signals, key)
         if not allows(key, user, ""):
             raise NotAllowed(_words("user", user, key.users))
         if not allows(key, "", scope):
@@ -51,7 +51,7 @@ def _words(what: str, name: str, allowed: Sequence[str]) -> str:
     return f"this key is not for {what} {name!r}; allowed: {', '.join(allowed)}, or naming none"
 
 
-async def _parsed(body: bytes) -> Json:
+async def parsed(body: bytes) -> Json:
     """A body that cannot be read names nobody: memory cannot read it either."""
     try:
         if len(body) <= INLINE_BYTES:

@@ -1,19 +1,23 @@
 """
-The provider's own memory, where several tenants share one account: who may ask for what the provider keeps.
+The provider's own memory, where several keys share one account: who may ask for what the provider keeps.
 
 With a key of the proxy's own the provider cannot tell the callers apart, and would list and hand out to each what it
 keeps for all. So only what leaves nothing behind is forwarded, and of earlier answers only those that the journal knows
-to be the caller's own. Here doubt is refused, unlike everywhere else: it is about what others said.
+to be the caller's own: of the same tenant, user and project. A key that only reads has none. Here doubt is refused,
+unlike everywhere else: it is about what others said.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
-from palimpsest.core.caller.identity import tenant_key
+from palimpsest.core.caller.client_table import Signals
+from palimpsest.core.caller.identity import tenant_key, whose
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.core.history.link_keys import reply_links
 from palimpsest.domain import RawHeaders
+from palimpsest.edge.key_limits import parsed
 from palimpsest.errors import MemoryFault, WireError
 from palimpsest.store.journal import Journal
 from palimpsest.wire.kept import is_stateless, kept
@@ -34,12 +38,22 @@ class StateNotShared(Exception):
 class ProviderState:
     """The rules of a proxy whose keys share the provider's account."""
 
-    def __init__(self, journal: Journal, keyring: ProxyKeys, secret: bytes) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        keyring: ProxyKeys,
+        secret: bytes,
+        signals: Signals,
+        stored: Callable[[str], str] = lambda name: name,
+    ) -> None:
         """
         Args:
-            journal: knows which answers each tenant received.
-            secret: as `core.identity` takes it.
+            journal: knows which answers each caller received.
+            secret, signals: as `core.caller.identity` takes them.
+            stored: the form in which names of users and projects are stored.
         """
+        self._signals = signals
+        self._stored = stored
         self._journal = journal
         self._keyring = keyring
         self._secret = secret
@@ -80,7 +94,7 @@ class ProviderState:
                 f"{', '.join(named.fields)} refers to what the provider stores for any key of this proxy; send the "
                 f"content itself, or set {SETTING}",
             )
-        if named.answers and not await self._are_own(headers, named.answers):
+        if named.answers and not await self._are_own(headers, body, named.answers):
             raise StateNotShared(
                 400,
                 "previous_response_not_found",
@@ -88,18 +102,19 @@ class ProviderState:
                 f"that was archived; send the history itself, or set {SETTING}",
             )
 
-    async def _are_own(self, headers: RawHeaders, ids: tuple[str, ...]) -> bool:
+    async def _are_own(self, headers: RawHeaders, body: bytes, ids: tuple[str, ...]) -> bool:
         key = self._keyring.find(headers)
-        if key is None:
+        if key is None or key.read_only:
             return False
-        tenant = key.tenant
+        tenant, named = key.tenant, {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+        user, scope = map(self._stored, whose(named, await parsed(body), self._signals, key))
         prints = {print for _, print in reply_links(ids, tenant_key(self._secret, tenant))}
         try:
             async with asyncio.timeout(CHECK_SECONDS):
-                if await self._journal.handed_out(tenant, prints) == prints:
+                if await self._journal.handed_out(tenant, prints, user, scope) == prints:
                     return True
                 await asyncio.sleep(LATE_SECONDS)
-                return await self._journal.handed_out(tenant, prints) == prints
+                return await self._journal.handed_out(tenant, prints, user, scope) == prints
         except (MemoryFault, TimeoutError) as fault:
             text = "the ids in this request cannot be checked, because the archive does not answer; try again"
             raise StateNotShared(503, "archive_unavailable", text) from fault

@@ -194,13 +194,14 @@ class Journal:
         rows = await self._database.read(ANSWERS, (ids(prints), tenant, LinkKind.REPLY))
         return tuple(read_message(from_stored(text, rest)) for text, rest in rows)
 
-    async def handed_out(self, tenant: str, prints: Collection[int]) -> frozenset[int]:
-        """Those of these links of kind `REPLY` that an answer to this tenant left."""
+    async def handed_out(self, tenant: str, prints: Collection[int], user: str, scope: str) -> frozenset[int]:
+        """Those of these links of kind `REPLY` that an answer to this user, in this project, of this tenant left."""
         rows = await self._database.read(
             "SELECT DISTINCT link.print FROM json_each(?1) AS asked"
             " CROSS JOIN link ON link.tenant = (SELECT id FROM tenant WHERE name = ?2)"
-            " AND link.print = asked.value AND link.kind = ?3",
-            (ids(list(prints)), tenant, LinkKind.REPLY),
+            " AND link.print = asked.value AND link.kind = ?3"
+            " JOIN conversation ON conversation.id = link.conversation AND user = ?4 AND scope = ?5",
+            (ids(list(prints)), tenant, LinkKind.REPLY, user, scope),
         )
         return frozenset(row[0] for row in rows)
 

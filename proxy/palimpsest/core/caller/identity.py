@@ -50,9 +50,7 @@ def identify(
     Returns:
         A speaker whose `tenant` is "" when no credential tells callers apart, or the credential changes by itself.
     """
-    user, scope = named_by(headers, body, signals, key)
-    if key is not None:
-        user, scope = user or _only(key.users), scope or _only(key.scopes)
+    user, scope = whose(headers, body, signals, key)
     may_name_conversation = key is None or key.may_name_conversation
     parents = first_named(signals.parent_ids, headers, body) if may_name_conversation else ()
     conversations = first_named(signals.conversation_ids, headers, body) if may_name_conversation else ()
@@ -69,6 +67,12 @@ def identify(
         is_of_users=key is not None and bool(key.users),
         is_of_scopes=key is not None and bool(key.scopes),
     )
+
+
+def whose(headers: Headers, body: Json, signals: Signals, key: Key | None) -> tuple[str, str]:
+    """The user and the project that a request belongs to, each "" where it belongs to none."""
+    user, scope = named_by(headers, body, signals, key)
+    return (user, scope) if key is None else (user or _only(key.users), scope or _only(key.scopes))
 
 
 def named_by(headers: Headers, body: Json, signals: Signals, key: Key | None) -> tuple[str, str]:
