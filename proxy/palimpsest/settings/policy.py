@@ -308,8 +308,8 @@ class TenantPolicy(_Part):
     )
     share_provider_state: bool = Field(
         False,
-        description="Whether callers with different keys, of one tenant too, may reach what the provider stores (files, "
-        "lists, answers to other users and projects). The provider sees a single account.",
+        description="Whether callers with different keys, of one tenant too, may reach what the provider stores "
+        "(files, lists, answers to other users and projects). The provider sees a single account.",
     )
     static: str = Field(
         "",
