@@ -126,7 +126,7 @@ def test_every_command_line_is_one_that_the_program_takes() -> None:
     assert len(lines) >= 7
     for program, *arguments in lines:
         assert program == "palimpsest"
-        assert callable(parse(arguments).run)
+        assert callable(parse(arguments).handler)
     with pytest.raises(SystemExit):
         parse(["serve", "--no-such-flag"])
 
@@ -375,3 +375,17 @@ def test_the_unit_runs_without_any_privilege() -> None:
     lines = set(UNIT.read_text().splitlines())
     assert {"DynamicUser=yes", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet="} <= lines
     assert {"StateDirectory=palimpsest", "StateDirectoryMode=0700", "KillMode=mixed"} <= lines
+
+
+def test_one_person_in_a_container_is_let_in_by_a_key_alone_and_has_one_memory() -> None:
+    services = read_yaml(DEPLOY / "compose.home.yaml")["services"]
+    told = {name: "k3y" for name in services["palimpsest"]["environment"] if not name.startswith("PALIMPSEST_")}
+    policy = load([DEPLOY / "home.yaml"], image_variables() | told, {})
+    assert not policy.listen.is_loopback and policy.memory.reach == "tenant"
+    assert [key.key_env for key in policy.tenants.keys] == ["MEMORY_KEY"]
+    assert services["open-webui"]["environment"]["OPENAI_API_KEY"] == "${MEMORY_KEY}"
+    with pytest.raises(PolicyError, match="MEMORY_KEY"):
+        load([DEPLOY / "home.yaml"], image_variables(), {})
+    with pytest.raises(PolicyError, match=r"docs/containers\.md"):
+        load([Path("personal")], image_variables(), {})
+    assert load([Path("personal")], image_variables() | {"PALIMPSEST_TENANTS__REQUIRE_KEY": "true"}, {})

@@ -97,6 +97,26 @@ def test_a_running_proxy_is_used_and_left_alone(own_proxy: Proxy, upstream: Scri
     assert not (wrapped.data / "wrap.log").exists()
 
 
+@pytest.mark.parametrize("token", ["", "t0ken-t0ken-t0ken"])
+def test_a_running_proxy_of_the_same_folder_is_used_with_the_upstream_that_it_was_given(
+    own_proxy: Proxy, upstream: ScriptedUpstream, tmp_path: Path, token: str
+) -> None:
+    upstream.script = lambda _: "hello to you"
+    own_proxy.env["PALIMPSEST_ADMIN_TOKEN"] = token
+    with own_proxy:
+        wrapped = Wrapped(tmp_path, PALIMPSEST_ADMIN_TOKEN=token)
+        wrapped.port, wrapped.data = own_proxy.port, own_proxy.data
+        done = wrapped.run(sys.executable, "-c", ASK)
+        assert done.stdout.endswith(f":{own_proxy.port}/v1/chat/completions\n")
+        assert f"using the proxy that runs at http://127.0.0.1:{own_proxy.port}" in done.stderr
+        wrapped.data = tmp_path / "another folder"
+        done = wrapped.run("sh", "-c", "echo $OPENAI_BASE_URL")
+        assert f":{own_proxy.port}/" not in done.stdout and "to use that one" in done.stderr
+        wrapped.data, wrapped.env["PALIMPSEST_UPSTREAM"] = own_proxy.data, "http://127.0.0.1:1/v1"
+        done = wrapped.run("sh", "-c", "echo $OPENAI_BASE_URL")
+        assert f":{own_proxy.port}/" not in done.stdout, "who names another provider gets it"
+
+
 def test_where_another_program_listens_the_proxy_stands_elsewhere(upstream: ScriptedUpstream, tmp_path: Path) -> None:
     upstream.script = lambda _: "hello to you"
     wrapped = Wrapped(tmp_path, OPENAI_BASE_URL=upstream.url)

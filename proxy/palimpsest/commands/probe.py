@@ -14,7 +14,7 @@ from palimpsest.edge.self_description import installation
 from palimpsest.settings.policy import ListenPolicy, Policy
 
 LOOK_SECONDS = 2.0  # a proxy answers in milliseconds; a program that says nothing is not one
-ANSWER_BYTES = 4096  # more than a proxy says
+ANSWER_BYTES = 1_000_000  # more than a proxy says, with all its settings
 
 EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # cannot be connected to: what can, instead
 
@@ -44,16 +44,19 @@ def look(policy: Policy) -> Occupant:
     return Occupant.WRAPPED if said.get("wrapped") else Occupant.OURS
 
 
-def ask(listen: ListenPolicy, path: str) -> Json:
+def ask(listen: ListenPolicy, path: str, token: str | None = None) -> Json:
     """
     The JSON object in the answer, whatever its status; empty if it is something else.
+
+    Args:
+        token: the admin token, for paths that want it.
 
     Raises:
         OSError, HTTPException, ValueError: no answer, or not JSON.
     """
     connection = HTTPConnection(place(listen), listen.port, timeout=LOOK_SECONDS)
     try:
-        connection.request("GET", path)
+        connection.request("GET", path, headers={"authorization": f"Bearer {token}"} if token else {})
         said = json.loads(connection.getresponse().read(ANSWER_BYTES))
     finally:
         connection.close()

@@ -16,13 +16,14 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from http.client import HTTPException
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from palimpsest.commands.child_process import Child
 from palimpsest.commands.detect import own_base
-from palimpsest.commands.probe import Occupant, address, claim, look
+from palimpsest.commands.probe import Occupant, address, ask, claim, look
 from palimpsest.domain import Json
 from palimpsest.errors import MemoryFault, PolicyError
 from palimpsest.settings import load
@@ -40,6 +41,8 @@ STOP_SECONDS = 10.0  # beyond what the policy grants to streams: what was heard 
 LOOK_SECONDS = 0.02  # between looks for a proxy that starts
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # what shells return
+
+POLICY_PATH = "/memory/v1/policy"
 
 NO_TENANT = (
     "{0} is logged in with an account whose token changes within hours and names nobody, so nothing is remembered; "
@@ -69,7 +72,9 @@ def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str])
     table = load.read_yaml(load.shipped("wrap.yaml"))
     child = Child()
     name = Path(program).name
-    own = None if WRAPPED_AT_ENV in environment else with_own_upstreams(policy, environment)
+    own = None
+    if WRAPPED_AT_ENV not in environment:
+        own = as_running(with_own_upstreams(policy, environment), environment)
     if own is not None and logs_in(table, name, environment) and not own.tenants.static:
         _say(NO_TENANT.format(name))
     with child.signalled(), _around(own, environment) as url:
@@ -89,6 +94,27 @@ def with_own_upstreams(policy: Policy, environment: Mapping[str, str]) -> Policy
     named = ((upstream, *own_base(upstream.wire, policy, environment)) for upstream in policy.upstreams)
     upstreams = tuple(_to(url, variable, upstream) if url else upstream for upstream, variable, url in named)
     return policy.model_copy(update={"upstreams": upstreams})
+
+
+def as_running(policy: Policy, environment: Mapping[str, str]) -> Policy:
+    """
+    The policy, if it names no upstreams, with those of the proxy that runs at its address on the same data folder.
+
+    Whoever started that one and says nothing else here means it: `serve --upstream X` in one shell, `wrap` in another.
+    """
+    names_none = policy.upstreams == Policy().upstreams
+    if not (names_none and policy.listen.port and look(policy) is Occupant.ANOTHER):
+        return policy
+    try:
+        told = ask(policy.listen, POLICY_PATH, load.admin_token(environment))["policy"]["upstreams"]
+        theirs = policy.model_copy(update={"upstreams": tuple(map(UpstreamPolicy.model_validate, told))})
+    except (OSError, HTTPException, ValueError, KeyError, TypeError):
+        return policy  # it tells nobody, or not us
+    if look(theirs) is not Occupant.OURS:
+        return policy
+    to = ", ".join(upstream.url or upstream.litellm for upstream in theirs.upstreams)
+    _say(f"using the proxy that runs at {address(policy.listen)}, whose requests go to {to}")
+    return theirs
 
 
 def variables(table: Mapping[str, str], url: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -217,7 +243,8 @@ def _place(listen: ListenPolicy, found: Occupant) -> ListenPolicy:
         elsewhere = listen.model_copy(update={"port": claim(anywhere)})
     except OSError as cause:
         raise PolicyError(f"listen.host: {listen.host}: cannot listen there: {cause.strerror}; try --host") from cause
-    _say(f"{address(listen)} is taken: {reason}; this command uses {address(elsewhere)}")
+    hint = "; to use that one, give wrap its --data, --upstream and --config" if found is Occupant.ANOTHER else ""
+    _say(f"{address(listen)} is taken: {reason}; this command uses {address(elsewhere)}{hint}")
     return elsewhere
 
 

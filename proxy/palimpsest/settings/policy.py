@@ -752,7 +752,7 @@ class Policy(_Part):
             raise ValueError(
                 f"listen.host {self.listen.host} can be reached by others, and with memory.reach tenant and "
                 f"tenants.static {self.tenants.static} all of them would share one memory: set listen.host to "
-                "127.0.0.1, memory.reach to conversation, or tenants.keys"
+                "127.0.0.1, memory.reach to conversation, or tenants.keys; for a container: docs/containers.md"
             )
         return self
 
