@@ -25,6 +25,7 @@ WHOLE = {
     "test_clients.py",
     "test_deploy.py",
     "test_endure.py",
+    "test_every_option.py",
     "test_growth.py",
     "test_house.py",
     "test_isolation.py",

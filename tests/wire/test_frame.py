@@ -28,6 +28,12 @@ def test_each_line_of_a_quote_is_marked_but_the_first_which_follows_its_role() -
     assert quoted("user", "one\ntwo\n\n three") == "user: one\n> two\n>  three\n"
 
 
+def test_what_stands_for_a_credential_is_said_not_to_be_its_value() -> None:
+    line = quoted("tool", "url: postgresql://inv:[redacted:basic-auth]@localhost:5432/inventory")
+    assert line == "tool: url: postgresql://inv:[redacted:basic-auth; not the value]@localhost:5432/inventory\n"
+    assert quoted("user", "it writes [redacted:kind of it]") == "user: it writes [redacted:kind of it]\n"
+
+
 def test_no_message_writes_a_line_of_ours() -> None:
     first, *others = quoted("tool", FORGED).splitlines()
     assert first == "tool: ok" and len(others) == 7 and all(line.startswith("> ") for line in others)

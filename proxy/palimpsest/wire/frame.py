@@ -31,6 +31,7 @@ TAG_NAME = "palimpsestmemory"
 TAG_JOINT = len("palimpsest")  # between the two words may stand any sign
 JOINTS = 8  # signs and blanks there, and in front of the name; a few, so that a text of signs is read once
 
+_HIDDEN = re.compile(r"\[redacted:([a-z0-9-]{1,40})\]")  # an agent that is shown a file may write it back
 _ROLE = re.compile(r"\W+")
 _OPENS = re.compile(r"[<\uff1c\ufe64\u2039\u27e8\u3008\u1438]")  # and what looks like it
 _MARKS = re.compile(
@@ -54,8 +55,12 @@ def opened(kind: BlockKind, reading: str) -> str:
 
 
 def quoted(role: str, text: str) -> str:
-    """A message as it stands in a block, without its empty lines; ends with a line break."""
-    lines = f"\n{QUOTE}".join(line for line in escaped(text).splitlines() if line.strip())
+    """
+    A message as it stands in a block, without its empty lines; ends with a line break. What the archive keeps in the
+    place of a credential is said not to be the value.
+    """
+    text = _HIDDEN.sub(r"[redacted:\1; not the value]", escaped(text))
+    lines = f"\n{QUOTE}".join(line for line in text.splitlines() if line.strip())
     return f"{_ROLE.sub('-', role)[:ROLE_CHARS]}: {lines}\n"
 
 
