@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from palimpsest.commands.child_process import Child
 from palimpsest.commands.detect import own_base
+from palimpsest.commands.first_party import first_party_variables
 from palimpsest.commands.probe import Occupant, address, ask, claim, look
 from palimpsest.domain import Json
 from palimpsest.errors import MemoryFault, PolicyError
@@ -79,7 +80,8 @@ def wrap(policy: Policy, command: Sequence[str], environment: Mapping[str, str])
         _say(NO_TENANT.format(name))
     with child.signalled(), _around(own, environment) as url:
         words = [program, *arguments(table, name, url, environment, own), *command[1:]]
-        return child.run(words, {**environment, **variables(table["variables"], url, environment)})
+        first_party = first_party_variables(table["first_party"], own.upstreams if own else (), environment)
+        return child.run(words, {**environment, **first_party, **variables(table["variables"], url, environment)})
 
 
 def with_own_upstreams(policy: Policy, environment: Mapping[str, str]) -> Policy:

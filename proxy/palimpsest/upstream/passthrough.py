@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import lru_cache
 from types import TracebackType
-from typing import Self
+from typing import Self, TypedDict
 
 import aiohttp
 from multidict import CIMultiDict
@@ -20,6 +20,7 @@ from palimpsest.domain import RawHeaders
 from palimpsest.errors import UpstreamUnreachable
 from palimpsest.ports import Body, UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
+from palimpsest.upstream.network import authorities, proxy_of_the_network
 from palimpsest.upstream.upgraded import SWITCHING, WEBSOCKET, UpgradedAnswer, asks_to_switch
 
 HOP_BY_HOP = frozenset(
@@ -41,12 +42,18 @@ _STATUSES = range(200, 600)
 NO_HTTP = "it does not speak HTTP"
 _REASONS: tuple[tuple[type[BaseException], str], ...] = (
     (aiohttp.ClientConnectorDNSError, "its name does not resolve"),
+    (aiohttp.ClientHttpProxyError, "the proxy of the network refused it"),
     (aiohttp.ClientSSLError, "a secure connection could not be made"),
     (TimeoutError, "it sent nothing for too long"),
     (aiohttp.ClientConnectorError, "it refused the connection"),
     (aiohttp.ServerDisconnectedError, "it closed the connection without an answer"),
     (aiohttp.ClientResponseError, NO_HTTP),
 )
+
+
+class _ProxyArguments(TypedDict):
+    proxy: URL | None
+    proxy_auth: aiohttp.BasicAuth | None
 
 
 class PassthroughAnswer:
@@ -101,12 +108,14 @@ class Passthrough:
         upstreams = tuple(upstreams)
         self._held = {u.name: _credential(u, environment) for u in upstreams if u.auth == "held"}
         self._timeouts = {u.name: _timeout(u) for u in upstreams}
+        self._proxies = {u.name: _proxy(u, environment) for u in upstreams}
+        self._authorities = authorities(environment)
         self._keyring = keyring or ProxyKeys({})
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
+            connector=aiohttp.TCPConnector(limit=0, ssl=self._authorities),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             trust_env=False,
@@ -146,6 +155,7 @@ class Passthrough:
                 data=_payload(body),
                 allow_redirects=False,
                 timeout=self._timeouts[upstream.name],
+                **self._proxies[upstream.name],
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as cause:
             raise _translated(upstream.name, cause) from cause
@@ -189,6 +199,13 @@ def _credential(upstream: UpstreamPolicy, environment: Mapping[str, str]) -> lis
 def _url(base: str, target: str) -> URL:
     """The target below the base URL, `/v1` not doubled; what the client encoded stays encoded."""
     return URL(base.rstrip("/").removesuffix("/v1") + target, encoded=True)
+
+
+def _proxy(upstream: UpstreamPolicy, environment: Mapping[str, str]) -> _ProxyArguments:
+    """The arguments by which aiohttp goes through the proxy of the network; it takes the credential on its own."""
+    url = URL(proxy_of_the_network(upstream.url, environment) or "")
+    login = aiohttp.BasicAuth(url.user or "", url.password or "") if url.user or url.password else None
+    return {"proxy": url.with_user(None) if url.host else None, "proxy_auth": login}
 
 
 def _timeout(upstream: UpstreamPolicy) -> aiohttp.ClientTimeout:
