@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from time import perf_counter
@@ -235,11 +235,12 @@ class Pipeline:
         """
         body, wire, mode = attempt.body, attempt.wire, attempt.mode
         turn_id = attempt.turn_id if mode is Mode.ON else ""
+        earlier = self._unread_before(attempt)  # one of them may be read, and not be on the disk, when this one is
         read = await self._reader.read(attempt.headers, attempt.named, body, wire, LATE_SECONDS, turn_id)
         if isinstance(read, Passed):
             return _untouched(body, read.note, read.model or await self._model(body))
         reading, speaker, follows = read
-        await self._wait_for_earlier(attempt, follows)
+        await self._wait_for_earlier([*earlier, *self._unread_before(attempt)], follows)
         model = reading.chat.model
         upstream = self._windows.upstream_of(model, wire, attempt.headers)
         window, user_agent = self._windows.of(upstream, model), attempt.named.get("user-agent", "")
@@ -276,18 +277,21 @@ class Pipeline:
         without = functools.partial(self._without, decision, wire, upstream, turn) if out != body else None
         return _prepared(out, decision, turn, note, self._listen(turn, wire), without)
 
-    async def _wait_for_earlier(self, attempt: _Attempt, follows: Follows | None) -> None:
+    def _unread_before(self, attempt: _Attempt) -> list[LateTurn]:
+        """Requests that are still being read, and that this one goes on from."""
+        earlier = takewhile(lambda item: item[0] is not attempt.late, self._late.items())
+        return [late for late, begun in earlier if attempt.body.startswith(begun)]
+
+    async def _wait_for_earlier(self, earlier: Sequence[LateTurn], follows: Follows | None) -> None:
         """
-        Wait until what this request goes on from is on the disk, where it has its answer and is not.
+        Wait until what a request goes on from is on the disk, where it has its answer and is not.
 
         It would be archived behind what stood before that, and with all of its messages once more. The commit of an
         answer comes behind that of its request.
         """
-        earlier = takewhile(lambda item: item[0] is not attempt.late, self._late.items())
-        waited_for = [late.committed for late, begun in earlier if late.committed and attempt.body.startswith(begun)]
-        if follows is not None and (commit := self._archivist.commit_of(follows.turn)) is not None:
-            waited_for.append(commit)
-        if waited_for:
+        commits = {late.committed for late in earlier}
+        commits.add(self._archivist.commit_of(follows.turn) if follows is not None else None)
+        if waited_for := [commit for commit in commits if commit is not None]:
             seconds = COMMIT_SECONDS if self._archivist.room.has_late else LATE_SECONDS
             await asyncio.wait(waited_for, timeout=seconds)
 
