@@ -42,7 +42,9 @@ from palimpsest.tracing import NO_TRACER, TRACEPARENT
 from palimpsest.upstream.routing import needs_model
 from palimpsest.wire.json_body import model_of
 
-COMMIT_SECONDS = 120.0  # for a commit, behind the deadline: twice as long as an archive process may hang
+COMMIT_SECONDS = (
+    600.0  # for a commit, behind the deadline, while there is room to wait in: a process may hang for one minute
+)
 GRACE_SECONDS = 0.03  # behind the deadline: what was looked for too long is left out, and the rest can still be sent
 
 log = structlog.get_logger()
