@@ -34,6 +34,7 @@ from palimpsest.edge.draining import ClosingAnswers, Draining
 from palimpsest.edge.generations import Generation, Generations
 from palimpsest.edge.hangup import on_hangup
 from palimpsest.edge.key_limits import KeyLimits
+from palimpsest.edge.open_turns import OpenTurns
 from palimpsest.edge.provider_state import ProviderState
 from palimpsest.edge.proxy_routes import ProxyRoutes
 from palimpsest.edge.request_id import LabelledAnswers
@@ -128,6 +129,7 @@ class _Proxy:
         self._signals = read_signals(load.read_yaml(load.shipped("clients.yaml")))
         self._metrics = Metrics()
         self._litellm = Apart()
+        self._open_turns = OpenTurns()
         self._memory = MemoryService(
             *(policy, self._secret, self._metrics),
             tracer=tracer,
@@ -248,7 +250,7 @@ class _Proxy:
             limits=KeyLimits(self._signals),
         )
         pages = WebPages(policy.listen, has_keys=keyring.is_required, hostname=socket.gethostname())
-        own = LabelledAnswers(Router(self._own_routes(policy, access)))
+        own = LabelledAnswers(Router(self._own_routes(policy, access, pipeline)))
         mcp = self._mcp(policy, access)
         shared.users += 1
 
@@ -270,14 +272,14 @@ class _Proxy:
         names = [name for name in policy.mcp.tools if policy.facts.is_on or name not in FACT_TOOLS]
         return McpEndpoint(MemoryTools(*parts), facts, names, speakers.of)
 
-    def _own_routes(self, policy: Policy, access: Access) -> list[BaseRoute]:
+    def _own_routes(self, policy: Policy, access: Access, pipeline: Pipeline) -> list[BaseRoute]:
         """The proxy's own endpoints."""
         readying = Readying(self._memory.state, lambda: self._draining.has_begun)
         probes = ProbeRoutes(readying, self._metrics, access, self_description(policy, self._environment))
-        api = LateApplication(partial(self._admin_api, policy, access, readying))
+        api = LateApplication(partial(self._admin_api, policy, access, readying, pipeline))
         return [*probes.routes(), Route("/memory{rest:anything}", api)]
 
-    def _admin_api(self, policy: Policy, access: Access, readying: Readying) -> ASGIApp:
+    def _admin_api(self, policy: Policy, access: Access, readying: Readying, pipeline: Pipeline) -> ASGIApp:
         """The API under /memory."""
         from palimpsest.edge.admin.routes import Parts, admin_api  # late: a start need not wait for it
 
@@ -293,6 +295,8 @@ class _Proxy:
             consolidator=memory.consolidator,
             readying=readying,
             policies=self._reload,
+            preparer=pipeline,
+            open_turns=self._open_turns,
             clock=time.time,
             key_of=partial(tenant_key, self._secret),
             default_tenant=f"static:{policy.tenants.static}" if policy.tenants.static else "",

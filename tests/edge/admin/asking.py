@@ -14,6 +14,7 @@ from palimpsest.edge.access import Access
 from palimpsest.edge.admin.late import LateApplication
 from palimpsest.edge.admin.probe_routes import ProbeRoutes, Readying
 from palimpsest.edge.admin.routes import Parts, admin_api
+from palimpsest.edge.open_turns import OpenTurns
 from palimpsest.memory.consolidation import Consolidator
 from palimpsest.memory.facts import Facts
 from palimpsest.memory.forgetting import Forgetting
@@ -29,6 +30,7 @@ from palimpsest.store.journal import Journal
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from tests.edge.serving import ScriptedPipeline
 from tests.remembered import WordEmbedder
 from tests.talking import NOW, Talk
 
@@ -67,6 +69,7 @@ class House:
         self.reload = PolicyReload(NO_SOURCE, {}, Policy(), self.apply, database, Metrics(), lambda: NOW)
         self.reload.number = 1
         self.policy = Policy()
+        self.preparer = ScriptedPipeline()
         self.retention = RetentionPolicy()
         parts = Parts(
             database=database,
@@ -79,6 +82,8 @@ class House:
             consolidator=Consolidator(database, WordEmbedder(), Metrics(), lambda: NOW + 1),
             readying=Readying(self.state, lambda: self.is_draining),
             policies=self.reload,
+            preparer=self.preparer,
+            open_turns=OpenTurns(),
             clock=lambda: NOW + 1,
             key_of=str.encode,
             default_tenant=default_tenant,

@@ -29,6 +29,7 @@ from palimpsest.edge.admin.key_routes import KeyRoutes
 from palimpsest.edge.admin.memory_routes import MemoryRoutes
 from palimpsest.edge.admin.operation import PREFIX, Operation
 from palimpsest.edge.admin.policy_routes import PolicyRoutes
+from palimpsest.edge.admin.prepare_routes import PrepareRoutes
 from palimpsest.edge.admin.probe_routes import Readying
 from palimpsest.edge.admin.retention_routes import RetentionRoutes
 from palimpsest.edge.admin.retire_routes import RetireRoutes
@@ -38,6 +39,7 @@ from palimpsest.edge.admin.stats_routes import StatsRoutes
 from palimpsest.edge.admin.switch_routes import SwitchRoutes
 from palimpsest.edge.admin.trail_routes import TrailRoutes
 from palimpsest.edge.admin.turn_routes import TurnRoutes
+from palimpsest.edge.open_turns import OpenTurns
 from palimpsest.memory.consolidation import Consolidator
 from palimpsest.memory.facts import Facts
 from palimpsest.memory.forgetting import Forgetting
@@ -46,7 +48,7 @@ from palimpsest.memory.proxy_keys import KeyDesk
 from palimpsest.memory.retention import Sweeper
 from palimpsest.memory.retiring import Retiring
 from palimpsest.memory.switches import Switchboard
-from palimpsest.ports import Clock, Retriever
+from palimpsest.ports import Clock, Preparer, Retriever
 from palimpsest.store.database import Database
 from palimpsest.store.forgotten_facts import KeyOf
 from palimpsest.store.journal import Journal
@@ -70,6 +72,8 @@ class Parts:
     consolidator: Consolidator
     readying: Readying
     policies: PolicyReload
+    preparer: Preparer
+    open_turns: OpenTurns
     clock: Clock
     key_of: KeyOf
     default_tenant: str = ""
@@ -80,6 +84,7 @@ def operations(parts: Parts) -> list[Operation[Any]]:
     table: list[Operation[Any]] = [
         *ConversationRoutes(parts.database).operations(),
         *TurnRoutes(parts.database, parts.journal).operations(),
+        *PrepareRoutes(parts.preparer, parts.open_turns).operations(),
         *MemoryRoutes(parts.database).operations(),
         *SearchRoutes(parts.database, parts.journal, parts.retriever, parts.default_tenant).operations(),
         *TrailRoutes(parts.journal, parts.database, parts.retriever, parts.policies).operations(),

@@ -1,0 +1,96 @@
+"""
+Preparation over HTTP: for gateways that send requests themselves, and only want memory in them.
+
+A request is prepared as one that passes, for the tenant that its headers name; its answer is handed over afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import Field
+
+from palimpsest.core.caller.locality import is_local
+from palimpsest.domain.frozen import frozen
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, Operation, Refused
+from palimpsest.edge.open_turns import OpenTurn, OpenTurns
+from palimpsest.ports import Preparer
+from palimpsest.wire.registry import wire_of
+
+TURN_HEADER = b"x-palimpsest-turn"
+NO_KEY = "an admin token names no tenant: send one of this proxy's keys, or ask from this machine where no token is set"
+NOT_OPEN = "no such turn waits for its answer in this process; the request is archived without it"
+
+
+@dataclass(frozen=True)
+class Preparation:
+    api: Annotated[
+        Literal["chat/completions", "responses", "messages"], Field(description="The API whose request it is.")
+    ]
+    request: Annotated[dict[str, Any], Field(description="Its body.")]
+
+
+@frozen
+class PreparedRequest:
+    """A request with memory."""
+
+    turn: Annotated[str, Field(description="To hand the answer over by; empty: none is wanted.")]
+    request: Annotated[dict[str, Any], Field(description="The body to send.")]
+    headers: Annotated[dict[str, str], Field(description="What the answer's `x-palimpsest-*` headers would say.")]
+
+
+@dataclass(frozen=True)
+class Answer:
+    turn: Annotated[str, Field(description="As the preparation named it.", pattern=NOT_BLANK)]
+    answer: Annotated[dict[str, Any], Field(description="The body of the provider's answer, whole.")]
+
+
+@frozen
+class Taken:
+    """An answer that was taken."""
+
+    turn: Annotated[str, Field(description="The turn that it answers.")]
+
+
+class PrepareRoutes:
+    """The operations that prepare a request, and take its answer."""
+
+    def __init__(self, preparer: Preparer, turns: OpenTurns) -> None:
+        self._preparer = preparer
+        self._turns = turns
+
+    def operations(self) -> tuple[Operation[Any], ...]:
+        return (
+            Operation(
+                *("POST", "/prepare", "Add memory to a request that somebody else sends"),
+                *(self.prepare, Preparation, PreparedRequest),
+                in_turn=False,
+            ),
+            Operation(
+                *("POST", "/turns", "Hand over the answer to a prepared request"),
+                *(self.take, Answer, Taken),
+                statuses={404: "It is not waited for."},
+                in_turn=False,
+            ),
+        )
+
+    async def prepare(self, call: Call[Preparation]) -> PreparedRequest:
+        headers = call.request.scope["headers"]
+        if not call.caller.tenant and not is_local(headers):
+            raise Refused(403, NO_KEY)
+        wire = wire_of("POST", f"/v1/{call.asked.api}")
+        assert wire is not None
+        body = orjson.dumps(call.asked.request)
+        prepared = await self._preparer.prepare(headers, body, wire)
+        turn = next((value.decode() for name, value in prepared.headers if name == TURN_HEADER), "")
+        if turn and prepared.listen is not None:
+            self._turns.add(turn, OpenTurn(prepared, call.caller.tenant))
+        told = {name.decode("latin-1"): value.decode("latin-1") for name, value in prepared.headers}
+        return PreparedRequest(turn, orjson.loads(prepared.body), told)
+
+    async def take(self, call: Call[Answer]) -> Taken:
+        if not await self._turns.answer(call.asked.turn, call.caller.tenant, orjson.dumps(call.asked.answer)):
+            raise Refused(404, NOT_OPEN)
+        return Taken(call.asked.turn)

@@ -1,0 +1,61 @@
+"""
+Open turns: requests that were prepared for somebody else who sends them, until the answer is handed over.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from palimpsest.domain import Ending
+from palimpsest.domain.frozen import frozen
+from palimpsest.ports import Listener, Prepared
+
+MOST = 1_000  # at once; more are answers that nobody will hand over
+
+JSON_HEADERS = ((b"content-type", b"application/json"),)
+OK = 200
+
+
+@frozen
+class OpenTurn:
+    """A prepared request, and the tenant of whoever had it prepared ("": a program on this machine)."""
+
+    prepared: Prepared
+    tenant: str
+
+
+class OpenTurns:
+    """Those of one process."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, OpenTurn] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<OpenTurns [{len(self._open)}]>"
+
+    def add(self, turn: str, opened: OpenTurn) -> None:
+        """Wait for its answer; the oldest is given up where too many wait."""
+        self._open[turn] = opened
+        if len(self._open) > MOST:
+            _, oldest = self._open.popitem(last=False)
+            _end(oldest, b"")
+
+    async def answer(self, turn: str, tenant: str, body: bytes) -> bool:
+        """Take the answer, a JSON body, and wait until it is written; False: no such turn is open for this tenant."""
+        opened = self._open.get(turn)
+        if opened is None or opened.tenant != tenant:
+            return False
+        del self._open[turn]
+        if (listener := _end(opened, body)) is not None:
+            await listener.committed()
+        return True
+
+
+def _end(opened: OpenTurn, body: bytes) -> Listener | None:
+    """Have the turn archived with its answer, or without one."""
+    if opened.prepared.listen is None:
+        return None
+    listener = opened.prepared.listen(OK if body else 0, JSON_HEADERS)
+    listener.feed(body)
+    listener.finish(Ending.COMPLETE if body else Ending.CLIENT_GONE)
+    return listener
