@@ -29,7 +29,7 @@ def test_no_strange_request_is_changed_by_more_than_a_block(tmp_path: Path) -> N
         ["migrate", "--kills", "10"],
         ["soak", "--minutes", "0.1", "--clients", "6", "--think", "0.3"],
         ["reload", "--reloads", "6", "--clients", "4"],
-        ["forget", "--times", "1", "--clients", "3"],
+        ["forget", "--times", "1", "--clients", "3", "--texts", "20"],
         ["rolling", "--restarts", "1", "--between", "0.5", "--clients", "4"],
     ],
     ids=lambda arguments: "-".join(word.strip("-") for word in arguments[:4]),

@@ -1,17 +1,20 @@
 """
 Forgetting under load, over and over, while clients keep sending what was erased.
 
-Each round's clients have told something unique. It is erased by one of the ways there are, and then must be in no
-block, no answer, no search and no byte on the disk, whatever they send; rows of another tenant must be as they were.
+Each round's clients have told something unique, and hundreds of texts besides. It is erased by one of the ways there
+are, and then must be in no block, no answer, no search and no byte on the disk, whatever they send; rows of another
+tenant must be as they were.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import re
 import tempfile
 import time
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 from urllib.parse import quote
 
@@ -28,6 +31,8 @@ from tests.running import Conversation, Proxy, memory_in, request, until, upstre
 TIMES = 50
 WORKERS = 2
 CLIENTS = 8
+TEXTS = 60  # that each of them tells in a round besides
+TEXT_WORDS = (6, 12, 60, 600)
 LOG_CHARS = 5_000  # shown where something failed
 AFTER_SECONDS = 2.0  # of load after each erasure
 WAYS = ("over HTTP", "by command", "by its words", "when retired")
@@ -37,6 +42,7 @@ KEPT = "The lighthouse of Skagen was painted white in 1858, says the plaque."
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--times", type=int, default=TIMES, metavar="N", help=f"erasures ({TIMES})")
     parser.add_argument("--workers", type=int, default=WORKERS, metavar="N", help=f"of the proxy ({WORKERS})")
+    parser.add_argument("--texts", type=int, default=TEXTS, metavar="N", help=f"of each client, besides ({TEXTS})")
     parser.add_argument("--clients", type=int, default=CLIENTS, metavar="N", help=f"({CLIENTS})")
 
 
@@ -56,7 +62,7 @@ def run(given: argparse.Namespace) -> bool:
             stranger = of_tenant(proxy.data, other)
             for number in range(given.times):
                 way = WAYS[number % len(WAYS)]
-                round = _Round(proxy, upstream, number, given.clients, other)
+                round = _Round(proxy, upstream, number, given.clients, given.texts, other)
                 failures = round.failures(way)
                 if of_tenant(proxy.data, other) != stranger:
                     failures.append("rows of another tenant changed")
@@ -74,7 +80,9 @@ def run(given: argparse.Namespace) -> bool:
 class _Round:
     """One unique text, told by all clients and then erased."""
 
-    def __init__(self, proxy: Proxy, upstream: ScriptedUpstream, number: int, clients: int, other: str) -> None:
+    def __init__(
+        self, proxy: Proxy, upstream: ScriptedUpstream, number: int, clients: int, texts: int, other: str
+    ) -> None:
         self._proxy, self._upstream, self._other = proxy, upstream, other
         self._user = f"ann-{number}"
         self._mark = f"zqx{random.Random(number).randrange(16**8):08x}kestrel"
@@ -82,16 +90,22 @@ class _Round:
         self._canary = f"The wire transfer about the {about} is 48,200 euro, reference {self._mark}"
         self._question = f"What is the reference of the wire transfer about the {about}?"
         self._clients = [Client(proxy, "sk-mine", HABITS[at % len(HABITS)], self._user) for at in range(clients)]
+        dice = random.Random(f"texts of {number}")
+        self._marks = {f"{self._mark}{at}-{dice.randrange(10**9):09d}".encode() for at in range(clients * texts)}
+        self._texts = iter([_told(mark.decode(), dice) for mark in sorted(self._marks)])
+        self._per_client = texts
         self.seconds = 0.0
         self.seen: Counter[str] = Counter()
 
     def failures(self, way: str) -> list[str]:
         """What should not have been, in words."""
         for client in self._clients:
+            for text in islice(self._texts, self._per_client):
+                client.talk.messages += [{"role": "user", "content": text}, {"role": "assistant", "content": "I see."}]
             client.begin(self._canary)
         self._proxy.settle(vectors=False)
         failures = []
-        if not files_with(self._proxy, self._mark):
+        if not files_with(self._proxy, self._mark) or self._left() != self._marks:
             failures.append("it was never stored")
         with load(self._clients, self._question):
             until(
@@ -103,6 +117,8 @@ class _Round:
             receipt = self._erase(way)
             self.seconds = time.monotonic() - started
             sent, answered = len(self._upstream.received), [len(client.answers) for client in self._clients]
+            if left := self._left():
+                failures.append(f"{len(left)} of {len(self._marks)} texts are left")
             if files := files_with(self._proxy, self._mark):
                 failures.append(f"it stands in {', '.join(files)}")
             if not receipt.get("check", {}).get("clean"):
@@ -123,6 +139,12 @@ class _Round:
             failures.append(f"it came back into {', '.join(files)}")
         del self._upstream.received[:]
         return failures
+
+    def _left(self) -> set[bytes]:
+        """Marks of the other texts that stand in any file of the data folder."""
+        files = [file for file in self._proxy.data.rglob("*") if file.is_file()]
+        pattern = re.compile(self._mark.encode() + rb"\d+-\d{9}")
+        return self._marks & {mark for file in files for mark in pattern.findall(file.read_bytes())}
 
     def _is_shown(self, body: Json) -> bool:
         return self._mark in memory_in(body)
@@ -155,3 +177,10 @@ class _Round:
         self.seen["searches"] += 1
         held = found.status == 200 and self._mark in found.body.decode().replace(quote(self._mark), "")
         return ["a search finds it"] if held else []
+
+
+def _told(mark: str, dice: random.Random) -> str:
+    """A text with a mark somewhere in it, of a few words or of more than a page of the database."""
+    words = dice.choices(WORDS, k=dice.choice(TEXT_WORDS))
+    words.insert(dice.randrange(len(words) + 1), mark)
+    return " ".join(words)

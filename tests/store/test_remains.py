@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from pathlib import Path
 
 from palimpsest.store.database import Database
-from palimpsest.store.remains import remains, samples, search
+from palimpsest.store.remains import LEAST_STEP_BYTES, SAMPLE_BYTES, remains, samples, search, search_files
 
 OPEN_AND_CLOSE = """
 import sqlite3, sys
@@ -23,6 +24,21 @@ async def test_words_are_found_where_they_stand_and_what_is_stored_explains_them
     assert {wanted[number] for number in searched.found} == set(samples(["a name of sixteen bytes and more"], ()))
     found = await database.ask(lambda ask: remains(searched, wanted, ask))
     assert (found.said_elsewhere, found.left) == (len(searched.found), 0)
+
+
+def test_a_few_words_of_a_text_are_found_wherever_they_come_from_it(tmp_path: Path) -> None:
+    text = " ".join(f"{number * 7919 % 100_003:05d}" for number in range(300))
+    wanted = samples([text], ())
+    place = tmp_path / "a folder" / "left.bin"
+    place.parent.mkdir()
+    for start in range(100, 1700, 97):
+        place.write_bytes(b"\0" * 99 + text[start : start + SAMPLE_BYTES + LEAST_STEP_BYTES].encode() + b"\0" * 99)
+        assert search_files(tmp_path / "palimpsest.db", wanted).found, start
+
+
+def test_a_word_is_found_behind_another_one_that_begins_alike(tmp_path: Path) -> None:
+    (tmp_path / "segment").write_bytes(b"\x08\x063a91c2d4\x04")
+    assert len(search_files(tmp_path / "palimpsest.db", samples([], ["canary7f3a91c2d4"])).found) == 1
 
 
 async def test_another_process_still_sees_that_the_database_is_in_use(database: Database) -> None:

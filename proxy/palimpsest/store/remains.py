@@ -2,7 +2,7 @@
 Erased texts on the disk: bytes of the database's files, searched for samples of what was erased.
 
 A search in the database proves nothing: MATCH finds nothing while the words still stand in the index's segments. So
-the files themselves are read, the database with its log and whatever else lies beside it.
+the files themselves are read, the database with its log and whatever else lies in its folder.
 
 A process of its own reads them (`python -m palimpsest.store.remains`). POSIX takes all locks on a file from a process
 that closes it, by whichever descriptor: one that has the database open would lose SQLite's, and the next process to
@@ -29,11 +29,11 @@ from palimpsest.store.connection import Ask
 from palimpsest.store.holdings import WORDS
 
 SAMPLE_BYTES = 16  # of a text; shorter runs stand everywhere by chance: words, keys of JSON
-WORD_BYTES = 8  # of a word in the full-text index, which keeps them one by one; shorter ones are parts of others
-SAMPLE_STEP_BYTES = 256  # a page of 4 KB holds some of them wherever a text is cut into pages
-MAX_SAMPLES = 200_000  # of one erasure, some 50 MB of text; of more every second, or third, and so on is looked for
+WORD_BYTES = 8  # of a word's end in the full-text index, which leaves out what it begins with like the word before
+LEAST_STEP_BYTES = 8  # between two samples of a text: what SQLite leaves in a page may be a few words of it
+MAX_SAMPLES = 200_000  # of one erasure, some 1.6 MB of text; of more text they stand further apart
 CHUNK_BYTES = 4 << 20
-LONGEST_BYTES = 1024  # of a sample: identifiers may be longer than a run
+OVERLAP_BYTES = max(SAMPLE_BYTES, WORD_BYTES)  # of two chunks of a file, so that no sample is cut
 ROWS_AT_A_TIME = 2_000
 HASH_BITS = 24  # of the table that most places of a file are dismissed by
 MIXER = np.uint64(0x9E3779B97F4A7C15)
@@ -58,22 +58,22 @@ class Remains:
 
 def samples(texts: Iterable[str], words: Iterable[str]) -> list[bytes]:
     """
-    What to look for, each once: runs of `SAMPLE_BYTES` of each text, and words of at least `WORD_BYTES`.
+    What to look for, each once: runs of `SAMPLE_BYTES` of each text, and the ends of words of at least `WORD_BYTES`.
 
     Texts that are shorter than one run are not told from what stands everywhere.
     """
     found: dict[bytes, None] = {}
-    for text in texts:
-        data = text.encode(errors="surrogatepass")
+    encoded = [text.encode(errors="surrogatepass") for text in texts]
+    step = max(LEAST_STEP_BYTES, sum(map(len, encoded)) // MAX_SAMPLES)
+    for data in encoded:
         last = len(data) - SAMPLE_BYTES
         if last >= 0:
-            for start in {*range(0, last, SAMPLE_STEP_BYTES), last}:
+            for start in {*range(0, last, step), last}:
                 found[data[start : start + SAMPLE_BYTES]] = None
     for word in words:
-        if WORD_BYTES <= len(data := word.encode(errors="surrogatepass")) <= LONGEST_BYTES:
-            found[data] = None
-    step = len(found) // MAX_SAMPLES + 1
-    return list(found)[::step]
+        if len(data := word.encode(errors="surrogatepass")) >= WORD_BYTES:
+            found[data[-WORD_BYTES:]] = None
+    return list(found)
 
 
 def known_words(ask: Ask, words: Iterable[str]) -> set[str]:
@@ -83,9 +83,8 @@ def known_words(ask: Ask, words: Iterable[str]) -> set[str]:
 
 
 def files_of(database: Path) -> list[Path]:
-    """The database and what lies beside it under its name or as a log."""
-    beside = database.parent.iterdir()
-    return sorted(f for f in beside if f.is_file() and (f.name.startswith(database.name) or f.suffix == ".log"))
+    """Every file in the folder of the database: it, its log, and whatever else lies there."""
+    return sorted(file for file in database.parent.rglob("*") if file.is_file() and not file.is_symlink())
 
 
 @frozen
@@ -150,35 +149,56 @@ def remains(searched: Searched, wanted: Sequence[bytes], ask: Ask) -> Remains:
 
 class _Finder:
     """
-    Many runs of bytes at once: by a table of hashes of their first 8, then by these, then whole.
+    Many runs of bytes at once; a run that was found is not looked for again.
 
-    A run that was found is not looked for again.
+    Args:
+        wanted: of `WORD_BYTES` at least.
     """
 
     def __init__(self, wanted: Sequence[bytes]) -> None:
+        is_long = [len(run) >= SAMPLE_BYTES for run in wanted]
+        numbers = range(len(wanted))
+        self._parts = [_Runs(wanted, [n for n in numbers if is_long[n] is long], long) for long in (True, False)]
+
+    def found(self, data: bytes) -> set[int]:
+        """Indexes of the runs that stand in these bytes and in none that were searched before."""
+        return {number for part in self._parts for number in part.found(data)}
+
+
+class _Runs:
+    """Runs by a table of hashes of their first 8 or 16 bytes, then by these, then whole."""
+
+    def __init__(self, wanted: Sequence[bytes], numbers: Sequence[int], is_long: bool) -> None:
+        """
+        Args:
+            is_long: they have 16 bytes: the first 8 alone stand in any text with the same words.
+        """
         self._wanted = wanted
-        self._want(range(len(wanted)))
+        self._is_long = is_long
+        self._want(numbers)
 
     def _want(self, numbers: Iterable[int]) -> None:
-        order = sorted(numbers, key=lambda number: self._wanted[number][:8][::-1])  # as little-endian numbers
-        self._numbers = order
-        starts = [int.from_bytes(self._wanted[number][:8], "little") for number in order]
-        self._starts: Words = np.array(starts, np.uint64)
+        listed = list(numbers)
+        size = SAMPLE_BYTES if self._is_long else WORD_BYTES
+        starts = self._keys(np.frombuffer(b"".join(self._wanted[number][:size] for number in listed), "<u8"))
+        starts = starts[:: size // 8]  # of two words that follow each other, every second pair is one run
+        order = np.argsort(starts, kind="stable")
+        self._numbers = [listed[at] for at in order.tolist()]
+        self._starts: Words = starts[order]
         self._table = np.zeros(1 << HASH_BITS, np.bool_)
         self._table[_hashes(self._starts)] = True
 
     def found(self, data: bytes) -> set[int]:
-        """Indexes of the runs that stand in these bytes and in none that were searched before."""
         found: set[int] = set()
         if not self._numbers:
             return found
         for shift in range(8):
             if (count := (len(data) - shift) // 8) <= 0:
                 break
-            words: Words = np.frombuffer(data, "<u8", count, shift)
-            likely = np.flatnonzero(self._table[_hashes(words)])
-            first = np.searchsorted(self._starts, words[likely])
-            last = np.searchsorted(self._starts, words[likely], side="right")
+            keys = self._keys(np.frombuffer(data, "<u8", count, shift))
+            likely = np.flatnonzero(self._table[_hashes(keys)])
+            first = np.searchsorted(self._starts, keys[likely])
+            last = np.searchsorted(self._starts, keys[likely], side="right")
             held = last > first
             for place, low, high in zip(likely[held].tolist(), first[held].tolist(), last[held].tolist(), strict=True):
                 for number in self._numbers[low:high]:
@@ -187,6 +207,13 @@ class _Finder:
         if found:
             self._want(set(self._numbers) - found)
         return found
+
+    def _keys(self, words: Words) -> Words:
+        """One number for each place of 8 bytes, or of two times 8."""
+        if not self._is_long:
+            return words
+        keys: Words = words[:-1] * MIXER + words[1:]
+        return keys
 
 
 def _hashes(words: Words) -> npt.NDArray[np.int64]:
@@ -201,7 +228,7 @@ def _chunks(file: Path) -> Iterator[bytes]:
         with file.open("rb") as stream:
             while data := stream.read(CHUNK_BYTES):
                 yield kept + data
-                kept = data[-LONGEST_BYTES:]
+                kept = (kept + data)[-OVERLAP_BYTES:]
     except FileNotFoundError:  # the log goes when the last connection is closed
         return
 
