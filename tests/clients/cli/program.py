@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
@@ -52,6 +52,8 @@ class Program(ABC):
             url: the base URL of the provider, with /v1.
         """
         self.home, self.url, self.key, self.turns = home, url, key, 0
+        self.through: Sequence[str] = ()  # a command that runs another one, as `palimpsest wrap --` does
+        self.network: Mapping[str, str] = {}  # variables about the way to the provider
         self.work = home / "work"
         self.work.mkdir(parents=True)
         self.path = installed(self.executable)
@@ -91,9 +93,10 @@ class Program(ABC):
             "HTTPS_PROXY": NOBODY,
             "NO_PROXY": "127.0.0.1,localhost",
             **self.env(),
+            **self.network,
         }
         ended = subprocess.run(
-            [self.path, *arguments],
+            [*self.through, self.path, *arguments],
             env=env,
             cwd=self.work,
             input=said,

@@ -4,6 +4,7 @@ The checks behind `palimpsest doctor`, each with what was found and what to do a
     examination     which checks there are, in which order
     disk            folder, secret, database, space
     machine         model, tokenizers, port, admin token
+    claude_code     what Claude Code makes of the proxy's address
     clients         settings of clients
     base_urls       base URLs that lead to nobody
     providers       upstreams, credentials, clock
