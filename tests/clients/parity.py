@@ -20,6 +20,7 @@ OF_THE_CONNECTION = frozenset({"host", "connection", "content-length", "authoriz
 _NEW_EACH_TIME = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"  # UUIDs
     r"|\b(ses|msg|prt|fc|rs|resp)_[0-9A-Za-z-]+"
+    r"|Chunk ID: [0-9a-f]+|Wall time: [\d.]+"  # of a command that Codex runs
     r"|\b1[789]\d{8,11}(\.\d+)?\b|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?"  # times
     r"|\b[0-9a-f]{32,}\b|\bcch=[0-9a-f]+|\b[0-9a-f]{7,10}\b"  # hashes and checksums
 )

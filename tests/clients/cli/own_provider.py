@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 
 import orjson
 
-from tests.clients.cli.aider import Aider
 from tests.clients.cli.claude_code import ClaudeCode
 from tests.clients.cli.cline import Cline
 from tests.clients.cli.codex import Codex
@@ -44,11 +43,6 @@ class OwnOpenCode(OpenCode):
         (folder / "opencode.json").write_bytes(orjson.dumps({"model": "openai/gpt-4o"}))
 
 
-class OwnAider(Aider):
-    def prepare(self) -> None:
-        (self.home / ".aider.conf.yml").write_text("model: openai/gpt-4o\n")
-
-
 class OwnCline(Cline):
     """It asks for an address; the proxy's takes the place of the provider's."""
 
@@ -71,6 +65,5 @@ WRAPPED: dict[str, Callable[..., Program]] = {
     "Claude Code": OwnClaudeCode,
     "Codex": OwnCodex,
     "opencode": OwnOpenCode,
-    "aider": OwnAider,
 }
 ADDRESSED: dict[str, Callable[..., Program]] = {"cline": OwnCline, "Continue": OwnContinue}
