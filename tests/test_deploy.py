@@ -264,10 +264,10 @@ def test_the_chart_and_the_base_run_the_same_container() -> None:
     assert {name: base[name] for name in same} == {name: chart[name] for name in same}
 
 
-def test_a_wheel_takes_every_preset_and_no_manifest() -> None:
+def test_a_wheel_takes_every_preset_the_plugins_and_no_manifest() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     taken = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    assert set(taken) == {f"config/{file.name}" for file in (ROOT / "config").glob("*.yaml")}
+    assert set(taken) == {f"config/{file.name}" for file in (ROOT / "config").glob("*.yaml")} | {"config/plugins"}
 
 
 # In a process of its own: what renders is Helm itself, a Go library with threads and signals of its own.

@@ -84,8 +84,9 @@ KEPT_WITHOUT_WORDS = {  # containers that objects keep: numbers, ids, settings, 
     "embedding": {"PassageProcess._command", "MiniLMEncoder._inputs", "_Graph.constants", "_Graph.nodes"},
     "index": {"ItemKeys._used", "_GrowingTable._columns", "_GrowingTable._ends"},
     "memory": {
-        *("Archivist._taken", "Archivist._unanswered", "Follower._listeners", "KnownKeys._by_digest"),
-        *("ArchiveProcess._trial", "ArchiveProcess._waiting", "_Link._behind", "_Link._gathered", "_Link._open"),
+        *("Archivist._commits", "Archivist._taken", "Archivist._unanswered", "Follower._listeners"),
+        *("KnownKeys._by_digest", "ArchiveProcess._out", "ArchiveProcess._unsent"),
+        *("ArchiveProcess._waiting", "_Link._behind", "_Link._gathered", "_Link._open"),
         *("ArchiveWorker._open", "ArchiveWorker._under_way", "RelayedCounts._calls"),
         *(
             "MemoryService.concerns",
