@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from palimpsest.core.archive.chunking import tags
+from palimpsest.core.archive.chunking import names_something, tags
 from palimpsest.evaluation.datasets import DatasetMessage
 from palimpsest.wire.message import readable
 
@@ -43,10 +43,15 @@ def turn_pairs(messages: Sequence[DatasetMessage]) -> list[TurnPair]:
     return [*turns, _turn(messages, begun)] if begun else turns
 
 
+def hints(text: str) -> frozenset[str]:
+    """What a text names: LANTERN's hints. Our own judgements of texts, which are tags as well, are none of them."""
+    return frozenset(filter(names_something, tags(text)))
+
+
 def _turn(messages: Sequence[DatasetMessage], at: Sequence[int]) -> TurnPair:
     said = [messages[index] for index in at]
     content = "\n".join(readable(message.text, message.calls) for message in said)
-    named = tags(content)
+    named = sorted(hints(content))
     files = tuple(tag for tag in named if "/" in tag)
     tools = tuple(dict.fromkeys(call.name for message in said for call in message.calls))
     parts = [m.text[:SUMMARY_CHARS_OF_MESSAGE] for m in said if m.role in ("user", "assistant") and m.text.strip()]
@@ -54,5 +59,5 @@ def _turn(messages: Sequence[DatasetMessage], at: Sequence[int]) -> TurnPair:
         parts.append("tools: " + ", ".join(tools))
     if files:
         parts.append("files: " + ", ".join(files))
-    hints = frozenset(named) | {tool.lower() for tool in tools}
-    return TurnPair(tuple(at), content, "\n".join(parts)[:SUMMARY_CHARS], hints, tools, files, said[-1].at)
+    hinted = frozenset(named) | {tool.lower() for tool in tools}
+    return TurnPair(tuple(at), content, "\n".join(parts)[:SUMMARY_CHARS], hinted, tools, files, said[-1].at)

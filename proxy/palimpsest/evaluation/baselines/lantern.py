@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
 
-from palimpsest.core.archive.chunking import STOP_WORDS, WINDOW_CHARS, digest, tags
+from palimpsest.core.archive.chunking import STOP_WORDS, WINDOW_CHARS, digest
 from palimpsest.core.recall.ranking import (
     RRF_DAMPING_RANKS,
     Floats,
@@ -34,7 +34,7 @@ from palimpsest.evaluation.datasets import Conversation
 from palimpsest.evaluation.filling import Piece, filled
 from palimpsest.evaluation.nearest import Nearest
 from palimpsest.evaluation.systems import Pack
-from palimpsest.evaluation.turns import TurnPair, turn_pairs
+from palimpsest.evaluation.turns import TurnPair, hints, turn_pairs
 from palimpsest.ports import Embedder
 from palimpsest.wire.message import readable
 
@@ -55,7 +55,7 @@ class Entry:
 
 
 class Lantern:
-    """LANTERN as published."""
+    """Our reading of LANTERN as published."""
 
     name = "lantern"
 
@@ -96,12 +96,21 @@ class _Reader:
     async def pack(self, query: str, budget_chars: int, dropped: int | None = None) -> Pack:
         started = perf_counter()
         lost = self._nearest.lost(dropped)
-        lists = (await self._nearest.cosines(query), self._matches(query), self._overlaps(query), self._importance)
-        scores = sum((_reciprocal_ranks(np.where(lost, values, 0.0)) for values in lists), np.zeros(len(lost)))
+        lists = await self.lists(query)
+        scores = sum((_reciprocal_ranks(np.where(lost, values, 0.0)) for values in lists.values()), np.zeros(len(lost)))
         rows = np.flatnonzero(lost)
         rows = rows[np.argsort(-scores[rows], kind="stable")]
         order = diversified(Ranked(rows, scores[rows], {}), self._nearest.vectors, DIVERSITY).rows
         return filled((self._entries[row].piece for row in order), budget_chars, started)
+
+    async def lists(self, query: str) -> Mapping[str, Floats]:
+        """The four ranked lists: a value for each of n entries, (n,), 0 where an entry is not in the list."""
+        return {
+            "meaning": await self._nearest.cosines(query),
+            "words": self._matches(query),
+            "hints": self._overlaps(query),
+            "importance": self._importance,
+        }
 
     async def stored(self) -> Sequence[str]:
         return self._nearest.texts
@@ -117,7 +126,7 @@ class _Reader:
 
     def _overlaps(self, query: str) -> Floats:
         """(n,): shared terms and hints, of all of both (Jaccard)."""
-        wanted = _words(query) | frozenset(tags(query))
+        wanted = _words(query) | hints(query)
         return np.array([len(wanted & e.hints) / max(len(wanted | e.hints), 1) for e in self._entries])
 
 
@@ -143,7 +152,7 @@ def _chunks(conversation: Conversation, turn: TurnPair) -> list[Entry]:
         whole = readable(said.text, said.calls)
         for chunk in digest(whole, said.role) if len(whole) > WINDOW_CHARS else ():
             piece = Piece(whole[chunk.start : chunk.stop], (at,))
-            entries.append(Entry(piece, "", frozenset(tags(piece.text)), richness, said.at))
+            entries.append(Entry(piece, "", hints(piece.text), richness, said.at))
     return entries
 
 
