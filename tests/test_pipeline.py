@@ -415,6 +415,44 @@ def test_each_wording_of_what_is_asked_of_a_compacted_history_gets_back_what_tha
     assert memory_in(orjson.loads(upstream.received[-1].body)).startswith(block), "it is sent again where it stood"
 
 
+def test_work_that_a_compaction_took_away_is_told_at_every_compaction_and_may_still_be_quoted(
+    proxy: Proxy, upstream: ScriptedUpstream, key: str
+) -> None:
+    """Of what an account mentions a later question still gets the whole line."""
+    upstream.script = lambda body: f"Step {len(upstream.received)} of the repair of the parser is done, on to the next."
+    talk = Conversation(proxy, key)
+    rule = "Always keep the changelog up to date."
+
+    def edit(path: str, number: int) -> None:
+        arguments = orjson.dumps({"file_path": path, "old_string": f"old_{number}", "new_string": f"new_{number}"})
+        call = {"id": f"call_{key}_{number}", "type": "function"}
+        function = {"name": "Edit", "arguments": arguments.decode()}
+        talk.messages.append({"role": "assistant", "content": "", "tool_calls": [{**call, "function": function}]})
+        talk.messages.append({"role": "tool", "tool_call_id": call["id"], "content": f"{path} was updated"})
+
+    def block() -> str:
+        return memory_in(orjson.loads(upstream.received[-1].body))
+
+    talk.say(f"Repair the parser. {rule}")
+    edit("src/parser/grammar_rules.py", 1)
+    talk.say("The secret of the old grammar is that rule_of_three comes before rule_of_two. Go on with that.")
+    for number in range(2, 6):
+        edit("src/lexer/token_stream.py", number)
+        talk.say(f"That was step {number}, and it looks as it should. Do what comes next.")
+    proxy.settle()
+    for number in (10, 20):
+        talk.keep_last(2, "The parser was repaired in many small steps, and the work on it goes on. " * 4)
+        asked = talk.say(f"Then do step {number} now, please, in the way in which you did the others.")
+        assert asked.said("event").startswith("compaction")
+        assert "edited: src/lexer/token_stream.py 4x, src/parser/grammar_rules.py\n" in block()
+        assert f"user: {rule}" in block()
+        for more in range(number, number + 4):
+            talk.say(f"That was another step, number {more}, and it is well done. Do what comes next.")
+        proxy.settle()
+    talk.ask("What was the secret of the old grammar?")
+    assert "rule_of_three comes before rule_of_two" in texts(orjson.loads(upstream.received[-1].body))
+
+
 async def test_failure_beside_the_decisions_stops_no_request(tmp_path: Path) -> None:
     def broken() -> float:
         raise OSError("there is no clock")

@@ -24,6 +24,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from palimpsest.core.block.account_lines import beside_account, with_account
 from palimpsest.core.block.fact_lines import told, with_facts
 from palimpsest.core.block.packing import pack
 from palimpsest.core.block.placement import Replay, place, replay
@@ -209,6 +210,7 @@ def _diagnosed(request: Request, rules: Rules, past: _Past) -> Decision:
         policy,
         replayed.occurrences,
         rules.signals.asides,
+        () if drops_blocks else [stored.block.text for stored in replayed.standing],
     )
     return Decision(reading, past.shape, diagnosis, own_tokens, replayed, drops_blocks)
 
@@ -229,11 +231,14 @@ def _recalled(decision: Decision, rules: Rules) -> Generator[Lookup, Any, Decisi
         return replace(decision, note=_note_of(failure))
     early = Note.INDEXING if recalled.is_too_early else None
     decision = replace(decision, recalled=recalled)
-    if not recalled.admitted:
+    account = recalled.account
+    if not recalled.admitted and account is None:
         return replace(decision, note=early or Note.NOTHING_RELEVANT)
     anchor, role = place(chat, diagnosis.anchor, rules.policy.memory.placement)
-    block, cut = pack(recalled.candidates, budget, kind, query.text)
+    block, cut = pack(recalled.candidates, beside_account(budget, account, query), kind, query.text)
     decision = replace(decision, cut=cut)
+    if account is not None:
+        block = with_account(block, account)
     if block is None:
         return replace(decision, note=early or Note.NOTHING_RELEVANT)
     block = replace(block, role=role, tokens=rules.count(block.text, chat.model))

@@ -51,7 +51,7 @@ from palimpsest.domain.history import (
 )
 from palimpsest.domain.items import Item, SourceMessage, Span
 from palimpsest.domain.keys import ProxyKey
-from palimpsest.domain.memories import Candidate, Memory, Plan, Query, Reach, Recalled, Teller
+from palimpsest.domain.memories import Account, AccountLine, Candidate, Memory, Plan, Query, Reach, Recalled, Teller
 from palimpsest.domain.requests import (
     REQUEST_HEADER,
     Chat,

@@ -39,11 +39,13 @@ class Block:
     role: str = ""  # "": inside the message that carries it; else a message of its own, of this role, in front of it
     # Told in it, with the values that they took the place of: id, and the occurrence that states it, 0 where none does.
     facts: tuple[tuple[str, int], ...] = ()
+    mentions: tuple[int, ...] = ()  # occurrences of which it holds a few words, and whose rest may still be asked for
 
     @property
     def sources(self) -> tuple[int, ...]:
         """All messages that it holds words of: with one of them it goes."""
-        return tuple(dict.fromkeys((*self.occurrences, *(source for _, source in self.facts if source))))
+        facts = (source for _, source in self.facts if source)
+        return tuple(dict.fromkeys((*self.occurrences, *self.mentions, *facts)))
 
 
 @frozen

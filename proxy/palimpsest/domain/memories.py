@@ -58,6 +58,8 @@ class Query:
     `plan` is how it is looked up; None: as it is asked.
     `least_help` is the probability that memory helps, below which nothing comes; `wishes` is how many of the user's
     lasting wishes come with it, asked for or not; `whole_chars` how much may be lost for all of it to come.
+    `account_chars` is how much an account of the work that was lost may say, 0: none is wanted; `seen` are the texts
+    that the model still sees, whose names it leaves out.
     """
 
     tenant: str
@@ -76,6 +78,8 @@ class Query:
     wishes: int = 0
     whole_chars: int = 0
     plan: Plan | None = None
+    account_chars: int = 0
+    seen: tuple[str, ...] = ()
 
 
 @frozen
@@ -111,6 +115,33 @@ class Candidate:
 
 
 @frozen
+class AccountLine:
+    """One line of an account: `label` is a role, or what was done; `occurrences` are the messages that it is from."""
+
+    label: str
+    text: str
+    occurrences: tuple[int, ...]
+
+    @property
+    def chars(self) -> int:
+        """As it is printed."""
+        return len(self.label) + len(self.text) + 3
+
+
+@frozen
+class Account:
+    """What was done in messages that were lost: `lines`, and the `rules` that the user set, which stand last."""
+
+    lines: tuple[AccountLine, ...] = ()
+    rules: tuple[AccountLine, ...] = ()
+
+    @property
+    def chars(self) -> int:
+        """As it is printed."""
+        return sum(line.chars for line in (*self.lines, *self.rules))
+
+
+@frozen
 class Recalled:
     """
     What the indexes answered. `admitted` False: looked, and nothing was relevant.
@@ -127,6 +158,7 @@ class Recalled:
     helps: float = 1.0
     unindexed: int = 0
     eligible: int = 0
+    account: Account | None = None
 
     @property
     def is_too_early(self) -> bool:

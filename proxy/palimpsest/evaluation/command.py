@@ -32,6 +32,7 @@ BENCHMARKS: Mapping[str, str] = {
     "recall": "Evidence of a question in what comes back after everything was lost.",
     "session": "Rank of the session that holds the answer.",
     "restore": "Lost facts that come back after a compaction, before anyone has asked.",
+    "work": "What the rest of a piece of work needs after a compaction in the middle of it.",
     "diagnose": "Whether answers are lost when memory is written, or when it is read.",
     "writing": "The papers' experiments around writers: components, buffers, topic boundaries, calls.",
     "gaps": "Whether what memory's probes say is lost is what questions say.",

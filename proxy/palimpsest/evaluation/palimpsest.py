@@ -23,6 +23,7 @@ from time import perf_counter
 from palimpsest.assist.assistants import ModelAssistants
 from palimpsest.core.archive.chunking import WINDOW_CHARS, digest
 from palimpsest.core.archive.records import record_of
+from palimpsest.core.block.account_lines import beside_account, with_account
 from palimpsest.core.block.packing import pack
 from palimpsest.core.block.pressure import PASSAGE_CHARS
 from palimpsest.core.caller.identity import tenant_key
@@ -223,10 +224,14 @@ class StoreReader:
         """As `pack`, for a query of `core/recall/diagnosis.py`; its texts and names count, its scope is this one."""
         started = perf_counter()
         deadline = asyncio.get_running_loop().time() + self._store.policy.memory.deadline_ms / 1000
+        query = replace(query, account_chars=min(query.account_chars, budget_chars // 2))
         sought = await self._store.controller.planned(self._within(query, dropped), deadline)
         recalled = await self._recall.recall(sought, RECALL_LIMIT)
         recalled = await self._store.selector.selected(sought, recalled, deadline)
-        block = self.block(recalled, query.text, budget_chars)
+        budget = beside_account(Budget(budget_chars, PASSAGE_CHARS), recalled.account, sought)
+        block = pack(recalled.candidates, budget, BlockKind.RESTORE, query.text)[0]
+        if recalled.account is not None:
+            block = with_account(block, recalled.account)
         elapsed_ms = (perf_counter() - started) * 1000
         ranked = self.ranked(recalled.candidates)
         held = set(block.occurrences) if block else set()

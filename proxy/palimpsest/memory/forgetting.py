@@ -24,6 +24,7 @@ from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.history import request_roles
 from palimpsest.core.recall import utterance
 from palimpsest.core.redaction import redaction
+from palimpsest.core.work import names as work_names
 from palimpsest.domain import Json
 from palimpsest.errors import MemoryFault
 from palimpsest.memory.targets import (
@@ -74,6 +75,8 @@ CACHES_OF_WORDS = (
     chunking._terms_of,
     chunking._beginning_of,
     utterance._read,
+    work_names._name,
+    work_names.parts,
     request_roles._first_of_orders,
 )
 """Functions that keep words of messages in memory to save time: emptied in every worker after an erasure."""

@@ -18,10 +18,12 @@ import numpy as np
 import structlog
 
 from palimpsest.core.archive.chunking import (
+    TOOL_ROLES,
     WISHES,
     identifiers,
     names,
     query_terms,
+    tags,
     tells,
     tells_time,
     terms,
@@ -50,7 +52,10 @@ from palimpsest.core.recall.selection import CERTAIN
 from palimpsest.core.recall.similarity import Meanings
 from palimpsest.core.recall.small_loss import small_loss
 from palimpsest.core.recall.utterance import read
-from palimpsest.domain import Candidate, Memory, Query, Recalled
+from palimpsest.core.work.account import Lost, account
+from palimpsest.core.work.names import is_file
+from palimpsest.core.work.names import names as work_names
+from palimpsest.domain import Account, Candidate, Memory, Query, Recalled
 from palimpsest.errors import MemoryFault
 from palimpsest.index.full_text import Found, find
 from palimpsest.index.item_keys import ItemKeys
@@ -60,7 +65,7 @@ from palimpsest.ports import Clock, Embedder, LookupCounts, Vectors
 from palimpsest.store.cleared import cleared_in
 from palimpsest.store.connection import Ask, Row
 from palimpsest.store.database import Database
-from palimpsest.store.passages import passages_of, texts_of
+from palimpsest.store.passages import newest_texts, passages_of, texts_of
 from palimpsest.store.scope import Scope, scope_of
 
 NOTHING_STORED = "nothing is stored that recall may look at"
@@ -71,6 +76,9 @@ JUDGED_PASSAGES = 100  # the best by rank; behind them stands one answer in fift
 REPEATED = 3  # times as many passages are looked at as are wanted, before all are: few messages are said twice
 LEAST_MESSAGE_CHARS = 10  # on average; more lost messages are no small loss, and need not be looked at
 LAST_BITS = 0xFFFF  # of a number, in which 99 of 100 differ from each of a conversation's messages
+# Of lost work, the newest is read for its account, in some 30 ms. More gains nothing: what is older is needed less.
+WORK_FILES = 5  # that a talk names, from which on it is about work, though no tool was called
+READ_CHARS, READ_MESSAGES, MESSAGE_CHARS = 120_000, 400, 8_000
 WISH_ABOVE = (
     0.1  # cosine over the scope's mean: a third of what came to unrelated prompts is below, no wish that counted
 )
@@ -121,6 +129,8 @@ class Recall:
         """Best candidates first, visible and excluded ones left out."""
         started = perf_counter()
         recalled = await self._recall(query, limit)
+        if query.account_chars and query.named is None:
+            recalled = replace(recalled, account=await self._accounted(query))
         elapsed = perf_counter() - started
         self._counts.observe("recall", elapsed)
         return replace(recalled, elapsed_ms=elapsed * 1000)
@@ -171,21 +181,33 @@ class Recall:
         if found is None:
             return Recalled((), False, NOTHING_STORED)
 
-        def choose(ask: Ask) -> tuple[Candidate, ...]:
-            scope, own = found
-            cleared = cleared_in(ask, scope.tenant).get(own, 0) if query.without_cleared else 0
-            rows = [row for row in passages_of(ask, own) if row[1] > cleared]
-            best = _covering(rows, query, named, limit)
+        def choose(ask: Ask) -> tuple[tuple[Candidate, ...], Account | None]:
+            rows = _uncleared(ask, *found, query)
+            told = _account(ask, rows, query)
+            also = frozenset() if told is None else frozenset(tags("\n".join(line.text for line in told.lines)))
+            said = rows if told is None else [row for row in rows if row[3] == "user"]  # the account tells the rest
+            best = _covering(said, query, named | also, limit)
             follows = {after: before for (_, before, *_), (after, *_) in pairwise(rows)}
             memories = _memories(ask, query.tenant, {passage.id: follows.get(passage.id, 0) for passage, _ in best})
-            return tuple(
+            candidates = tuple(
                 Candidate(memories[passage.id], gain, {"coverage": (place, gain)})
                 for place, (passage, gain) in enumerate(best, start=1)
                 if passage.id in memories
             )
+            return candidates, told
 
-        candidates = await self._database.ask(choose)
-        return Recalled(candidates, bool(candidates), "nothing is asked: what the compaction removed, by what it names")
+        candidates, told = await self._database.ask(choose)
+        reason = "nothing is asked: what the compaction removed, by what it names"
+        return Recalled(candidates, bool(candidates), reason, account=told)
+
+    async def _accounted(self, query: Query) -> Account | None:
+        """What was done in what this conversation lost; None where it was a talk, or nothing of it is stored."""
+
+        def told(ask: Ask) -> Account | None:
+            found = scope_of(ask, query)
+            return _account(ask, _uncleared(ask, *found, query), query) if found is not None and found[1] else None
+
+        return await self._database.ask(told)
 
     def _look(
         self, query: Query, questions: Sequence[str], ask: Ask
@@ -341,6 +363,36 @@ def _in_front(certain: Ranked, best: Ranked) -> Ranked:
         for name, values in rest.signals.items()
     }
     return Ranked(np.concatenate([certain.rows, rest.rows]), np.concatenate([certain.scores, rest.scores]), signals)
+
+
+def _uncleared(ask: Ask, scope: Scope, own: int, query: Query) -> list[Row]:
+    """The passages of a conversation (`passages_of`), without what was cleared where the query leaves that out."""
+    cleared = cleared_in(ask, scope.tenant).get(own, 0) if query.without_cleared else 0
+    return [row for row in passages_of(ask, own) if row[1] > cleared]
+
+
+def _account(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
+    """The account of work in the lost messages among these passages (`passages_of`)."""
+    if not query.account_chars or query.lost is None:
+        return None
+    lost = {
+        occurrence: role in TOOL_ROLES
+        for _, occurrence, full, role, *_ in rows
+        if occurrence in query.lost and full not in query.visible_fulls
+    }
+    is_work = any(lost.values())
+    if not is_work and query.named is not None:
+        return None  # of a talk, quotes tell more
+    room = READ_CHARS
+    read: list[Lost] = []
+    for row in reversed(newest_texts(ask, lost.keys(), READ_MESSAGES, MESSAGE_CHARS)):
+        read.append(Lost(*row))
+        room -= len(read[-1].text)
+        if room < 0:
+            break
+    if not is_work and len({name for one in read for name in work_names(one.text) if is_file(name)}) < WORK_FILES:
+        return None
+    return account(read[::-1], query.seen, query.account_chars)
 
 
 def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: int) -> list[tuple[LostPassage, float]]:

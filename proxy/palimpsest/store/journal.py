@@ -357,8 +357,11 @@ def _seen(rows: Sequence[Row], heads: Sequence[Row], blocks: Sequence[Row]) -> S
     for conversation, anchor, text, kind, packed, tokens, role, told in blocks:
         facts = tuple((id, source) for id, source in orjson.loads(told)) if told != "[]" else ()
         of_facts = {source for _, source in facts}
-        quoted = (occurrence for occurrence in orjson.loads(packed) if occurrence not in of_facts)
-        said[conversation].append(StoredBlock(anchor, Block(text, BlockKind(kind), tuple(quoted), tokens, role, facts)))
+        sources = orjson.loads(packed)
+        parted_at = sources.index(0) if 0 in sources else len(sources)
+        quoted = tuple(occurrence for occurrence in sources[:parted_at] if occurrence not in of_facts)
+        block = Block(text, BlockKind(kind), quoted, tokens, role, facts, tuple(sources[parted_at + 1 :]))
+        said[conversation].append(StoredBlock(anchor, block))
     return Seen(links, tuple(head_of(head, tuple(said[head[0]])) for head in heads))
 
 

@@ -22,6 +22,11 @@ JOIN conversation ON conversation.id = memory.conversation
 JOIN occurrence ON occurrence.id = memory.occurrence JOIN content ON content.id = occurrence.content
 WHERE memory.tenant = (SELECT id FROM tenant WHERE name = ?)
 """
+NEWEST_TEXTS = """
+SELECT occurrence.id, occurrence.role, substr(content.text, 1, ?3)
+FROM json_each(?1) AS asked CROSS JOIN occurrence ON occurrence.id = asked.value
+JOIN content ON content.id = occurrence.content ORDER BY occurrence.id DESC LIMIT ?2
+"""
 OF_CONVERSATION = """
 SELECT memory.id, memory.occurrence, occurrence.full, occurrence.role, memory.stop - memory.start, memory.tags
 FROM memory INDEXED BY memory_by_conversation JOIN occurrence ON occurrence.id = memory.occurrence
@@ -136,6 +141,17 @@ def are_any_in(ask: Ask, scope: Scope, memories: Collection[int]) -> bool:
 def passages_of(ask: Ask, conversation: int) -> list[Row]:
     """Rows of id, occurrence, and of the message its fingerprint and role; characters; tags."""
     return ask(OF_CONVERSATION, (conversation,))
+
+
+def newest_texts(ask: Ask, occurrences: Collection[int], messages: int, chars: int) -> list[Row]:
+    """
+    Rows of occurrence, role and text of the newest of these messages, the oldest of them first.
+
+    Args:
+        messages: at most so many.
+        chars: of each text, from its beginning.
+    """
+    return ask(NEWEST_TEXTS, (ids(occurrences), messages, chars))[::-1]
 
 
 def texts_of(ask: Ask, tenant: str, memories: Sequence[int]) -> list[Row]:

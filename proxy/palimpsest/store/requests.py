@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from palimpsest.core.archive.tombstones import Sent, Tombstone, resends
-from palimpsest.domain import HeadFlag, LinkKind, Record, Role, Turn, Whole
+from palimpsest.domain import Block, HeadFlag, LinkKind, Record, Role, Turn, Whole
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.branch_heads import (
     MAX_TAIL_MESSAGES,
@@ -424,13 +424,19 @@ def _listed(occurrence: NewOccurrence) -> Listed | None:
     return None if new.message.is_instruction else (new.print.full, new.print.opening, occurrence.occurrence, new.flags)
 
 
+def _sources(block: Block) -> str:
+    """What a block is from, as JSON; behind a 0, which is no occurrence, the messages that it only mentions."""
+    carried = [occurrence for occurrence in block.sources if occurrence not in block.mentions]
+    return ids([*carried, *([0, *block.mentions] if block.mentions else ())])
+
+
 def _write_blocks(transaction: Transaction, requests: Sequence[_Request]) -> None:
     rows = []
     for r in requests:
         block = r.turn.block
         anchor = r.occurrence_at(r.turn.anchor) if block else None
         if block is not None and anchor is not None:
-            said = (block.kind, block.text, block.role, block.tokens, ids(block.sources), dumps(block.facts))
+            said = (block.kind, block.text, block.role, block.tokens, _sources(block), dumps(block.facts))
             rows.append((anchor, r.conversation, r.number, *said))
     transaction.write(
         "INSERT OR REPLACE INTO block(occurrence, conversation, turn, kind, text, role, tokens, occurrences, facts)"

@@ -101,8 +101,9 @@ def with_facts(block: Block | None, lines: Sequence[str], facts: tuple[tuple[str
     told = "".join(lines)
     if block is None:
         return Block(f"{opened(BlockKind.FACTS, READING_FACTS)}{told}{BLOCK_CLOSE}", BlockKind.FACTS, (), facts=facts)
-    quotes = block.text.removeprefix(opened(block.kind, READING))
-    return replace(block, text=f"{opened(block.kind, READING_BOTH)}{told}{quotes}", facts=facts, tokens=0)
+    _, reading, quotes = block.text.split("\n", 2)
+    head = opened(block.kind, READING_BOTH if reading == READING else reading)
+    return replace(block, text=f"{head}{told}{quotes}", facts=facts, tokens=0)
 
 
 def _head(fact: Fact) -> str:

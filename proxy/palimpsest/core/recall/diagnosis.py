@@ -47,6 +47,7 @@ NO_ASIDES = Asides()
 QUERY_CHARS = 2000  # MiniLM reads some 1,000 characters; the rest still serves full text
 CONTEXT_CHARS = 1500  # of what stands around the question: the last messages, a summary's opening
 WISHES_UNASKED = 24  # lasting wishes that come back where nobody asks: some 2,000 characters of 6,000
+ACCOUNT_CHARS = 2600  # of the work that was lost: with the frame and some quotes, half of what a restore may say
 ANSWER_CHARS = 600  # of a passage that answers a question: some paragraphs (CALMem 6)
 REPLAY_SHARE = 0.04  # of the window, replayed blocks together: about three restores in 128,000 tokens
 MIN_BLOCK_CHARS = 300  # the frame takes half of it; less says nothing
@@ -63,6 +64,7 @@ def diagnose(
     policy: Policy,
     excluded: frozenset[int] = frozenset(),
     asides: Asides = NO_ASIDES,
+    replayed: Sequence[str] = (),
 ) -> Diagnosis:
     """
     Decide before the look-up what to look for and how much may be said.
@@ -73,6 +75,7 @@ def diagnose(
         replayed_tokens: of blocks of before that the model sees: repeated, or held by the provider.
         excluded: occurrences that those blocks carry.
         asides: what clients write in messages of the user's: no question, and nobody speaks there.
+        replayed: what they say.
     """
 
     tells_facts = False
@@ -132,6 +135,8 @@ def diagnose(
         least_help=demand.least_help,
         wishes=demand.wishes if asks else WISHES_UNASKED * bool(demand.wishes),
         whole_chars=demand.whole_chars,
+        account_chars=min(ACCOUNT_CHARS, budget.chars // 2) if restores else 0,
+        seen=_seen(chat, replayed) if restores else (),
     )
     return Diagnosis(
         speaker,
@@ -199,6 +204,11 @@ def _named(chat: Chat, lineage: Lineage) -> frozenset[str]:
     history = chat.history
     new = [history[at] for at in lineage.fresh if at < len(history)]
     return frozenset(tag for message in new for tag in tags(readable(message.text, message.calls)))
+
+
+def _seen(chat: Chat, replayed: Sequence[str]) -> tuple[str, ...]:
+    """All that the model sees: messages with their calls, and blocks of before."""
+    return (*(readable(message.text, message.calls) for message in chat.messages), *replayed)
 
 
 def _question(

@@ -1,0 +1,188 @@
+"""
+The account of work that a compaction took away: what was done and how it ended, then what was named, in few lines.
+
+    plan: [~] cover the parser; 3 of 5 steps done
+    failed: pytest tests/parser: 2 failed; AssertionError: 3 != 4
+    edited: src/parser.py 7x, src/lexer.py
+    ran: pip install lark-parser; git checkout -b parser
+    tool: src/lexer.py: class Lexer(Base) · TOKEN_EOF
+    assistant: calls `next_token` twice
+
+Open things come first, and of each kind the newest. Everything is quoted as it was said; nothing that the model still
+sees is told, and no name twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
+
+from palimpsest.core.work.calls import Act, Call, calls_of, outcome_of, shortened
+from palimpsest.core.work.excerpts import JOINT, Excerpt, chosen, offered
+from palimpsest.core.work.names import names
+from palimpsest.core.work.need import TOOL_ROLES, LostText, mentioned, need, words
+from palimpsest.core.work.rules import rules
+from palimpsest.domain import Account, AccountLine
+from palimpsest.domain.frozen import frozen
+from palimpsest.wire.message import is_aside
+
+NAME_CHARS = 8  # of room that a name takes beside its own letters
+WANTED_NAMES = 200  # the likeliest for their length: a block holds some hundred
+FILES, RUNS, FAILURES = 8, 3, 2  # told of each: what is older seldom matters
+FILES_CHARS = 420
+COMMAND_CHARS = 110
+_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
+_NUMBERED = re.compile(r"^[ \t]*\d{1,6}(?:→|\t|[:-](?=\s*[^\s\d]))", re.MULTILINE)
+_COLOURED = re.compile(r"\x1b?\[\d[\d;]*m")
+_MOVES = re.compile(r"^(?:cd [^&;|]+(?:&&|;)\s*)+")
+_LASTING = re.compile(  # what a command leaves behind, and a later one needs to know of
+    r"\b(?:pip3? install|uv (?:add|pip install)|npm (?:i|install|add)\b|pnpm add|yarn add|apt(?:-get)? install"
+    r"|brew install|cargo add|go get|gem install|docker (?:run|compose)|kubectl apply|export [A-Z]"
+    r"|git (?:checkout|switch|branch|commit|tag|push|merge|rebase|stash))"
+)
+
+
+@frozen
+class Lost:
+    """A message that was lost, as it is stored: what it says, and one line for each call."""
+
+    occurrence: int
+    role: str
+    text: str
+
+
+@frozen
+class _Done:
+    """One call, in which message it stands, and what came back."""
+
+    call: Call
+    at: int
+    result_at: int = -1
+    outcome: str = ""
+    is_failure: bool = False
+
+
+def account(lost: Sequence[Lost], seen: Sequence[str], chars: int) -> Account:
+    """
+    The account of what was lost, in at most so many characters, rules included.
+
+    Args:
+        lost: in the order in which it was said.
+        seen: texts that the model still sees: no name of them is told.
+    """
+    texts, done = _read(lost)
+    visible = "\n".join(seen)
+    holding = rules(
+        ((one.occurrence, one.text) for one in lost if one.role == "user" and not is_aside(one.text)), visible
+    )
+    room = chars - sum(line.chars for line in holding)
+    acts = [*_fitting(_acts(done, texts, visible), room)]
+    room -= sum(line.chars for line in acts)
+    mentions = mentioned(texts)
+    known = words(seen)
+    needs = {name: need(name, mentions[name], len(texts), known) for name in mentions.keys() - names(visible)}
+    likeliest = sorted(needs, key=lambda name: (-needs[name] / (len(name) + NAME_CHARS), name))
+    unseen = (name for name in likeliest if name not in visible)  # nor as a part of a longer name
+    wanted = [*islice(unseen, WANTED_NAMES)]
+    told = "\n".join(line.text for line in (*acts, *holding))
+    offers = offered([one.text for one in texts], {name: mentions[name].messages for name in wanted})
+    taken = chosen(offers, needs, {name: 1.0 for name in wanted if name in told}, room)
+    return Account((*acts, *_excerpt_lines(taken, texts)), holding)
+
+
+def _read(lost: Sequence[Lost]) -> tuple[list[LostText], list[_Done]]:
+    """The messages with their calls apart, and what was done."""
+    texts: list[LostText] = []
+    done: list[_Done] = []
+    waiting: list[int] = []  # calls whose results are to come, as places in `done`
+    for at, message in enumerate(lost):
+        if message.role not in TOOL_ROLES:
+            prose, calls = calls_of(message.text) if message.role == "assistant" else (message.text, ())
+            called = "\n".join(call.text for call in calls)
+            texts.append(LostText(message.occurrence, message.role, _plain(prose), _plain(called)))
+            waiting = [len(done) + place for place in range(len(calls))]
+            done += [_Done(call, at) for call in calls]
+            continue
+        texts.append(LostText(message.occurrence, message.role, _plain(message.text)))
+        if waiting:
+            one = done[place := waiting.pop(0)]
+            is_run = one.call.act is Act.RAN
+            outcome, is_failure = outcome_of(message.text) if is_run else ("", False)
+            done[place] = _Done(one.call, one.at, at, outcome, is_failure)
+    return texts, done
+
+
+def _acts(done: Sequence[_Done], texts: Sequence[LostText], visible: str) -> Iterator[AccountLine]:
+    """What was done, open things first. What the model still sees of it is not told."""
+
+    def line(label: str, text: str, of: Iterable[_Done]) -> AccountLine:
+        places = dict.fromkeys(at for one in of for at in (one.at, one.result_at) if at >= 0)
+        return AccountLine(label, text, tuple(texts[at].occurrence for at in places))
+
+    if plan := next((one for one in reversed(done) if one.call.act is Act.PLANNED), None):
+        yield line("plan", plan.call.what, [plan])
+    runs: dict[str, _Done] = {}
+    for one in done:
+        if one.call.act is Act.RAN and one.result_at >= 0:
+            command = _short(one.call.what)
+            runs.pop(command, None)  # the newest stands last
+            runs[command] = one
+    passed = {_program(command): one.at for command, one in runs.items() if not one.is_failure}
+    failed = [(c, one) for c, one in runs.items() if one.is_failure and passed.get(_program(c), -1) < one.at]
+    for command, one in [*reversed(failed)][:FAILURES]:
+        if command not in visible:
+            yield line("failed", f"{command}: {one.outcome}", [one])
+    changed: dict[tuple[Act, str], list[_Done]] = {}
+    for one in done:
+        if one.call.act in (Act.EDITED, Act.CREATED, Act.DELETED) and one.call.what:
+            acts = [key for key in changed if key[1] == one.call.what]
+            key = (one.call.act if one.call.act is Act.DELETED or not acts else acts[0][0], one.call.what)
+            changed[key] = [*changed.pop(key, []), one]  # the newest stands last
+    for act in (Act.DELETED, Act.CREATED, Act.EDITED):
+        files = [(path, each) for (how, path), each in reversed(changed.items()) if how is act]
+        files = [(path, each) for path, each in files if path not in visible][:FILES]
+        told = ", ".join(f"{path} {len(each)}x" if len(each) > 1 else path for path, each in files)
+        if files and len(told) <= FILES_CHARS:
+            yield line(act.value, told, [each[-1] for _, each in files])
+        elif files:
+            yield line(act.value, shortened(told, FILES_CHARS), [each[-1] for _, each in files])
+    is_open = {command for command, _ in failed}
+    kept = [
+        (c, one) for c, one in reversed(runs.items()) if c not in is_open and c not in visible and not one.is_failure
+    ]
+    lasting = [(c, one) for c, one in kept if _LASTING.search(c)][:RUNS]
+    if lasting:
+        told = "; ".join(f"{command} → {one.outcome}" if one.outcome else command for command, one in lasting)
+        yield line("ran", told, [one for _, one in lasting])
+
+
+def _excerpt_lines(taken: Iterable[Excerpt], texts: Sequence[LostText]) -> Iterator[AccountLine]:
+    """The excerpts, those of one message in one line."""
+    for at, of in groupby(taken, key=lambda excerpt: excerpt.at):
+        yield AccountLine(texts[at].role, JOINT.join(excerpt.text for excerpt in of), (texts[at].occurrence,))
+
+
+def _fitting(lines: Iterable[AccountLine], chars: int) -> Iterator[AccountLine]:
+    """Lines in their order while there is room for them."""
+    room = chars
+    for line in lines:
+        if line.chars <= room:
+            room -= line.chars
+            yield line
+
+
+def _plain(text: str) -> str:
+    """A text without the numbers in front of its lines, as tools print files, and without colours."""
+    return _NUMBERED.sub("", _COLOURED.sub("", text))
+
+
+def _short(command: str) -> str:
+    """A command in one line, without the change of folder in front of it and what it is fed."""
+    fed = _HEREDOC.search(command)
+    return shortened(_MOVES.sub("", command[: fed.end()] if fed else command), COMMAND_CHARS)
+
+
+def _program(command: str) -> str:
+    """What a command runs: its first two words."""
+    return " ".join(command.split()[:2])

@@ -1,0 +1,220 @@
+"""
+Calls of tools, read by the shape of arguments and results: which file, which command, which plan, and how it ended.
+
+Clients name their tools as they like, and those of the Model Context Protocol are named by anybody. What they are for
+is told by their arguments: a path beside old and new text is an edit, a path alone is a look, a list of steps with
+states is a plan. A tool's name decides only where its arguments leave it open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+import orjson
+
+from palimpsest.domain.frozen import frozen
+
+COMMAND_CHARS = 160  # of a command as it is told
+OUTCOME_CHARS = 140  # of how it ended: one line of an error
+RESULT_CHARS = 20_000  # of a result that is looked at, from either end: errors stand there
+PLAN_STEPS = 12  # told of one plan
+STEP_CHARS = 100
+
+PATHS = frozenset(
+    """path file_path filepath file filename target_file notebook_path relative_workspace_path absolute_path
+    uri target source destination old_path new_path""".split()  # noqa: SIM905 - a list is no easier to read
+)
+COMMANDS = frozenset("command cmd commands shell_command script".split())  # noqa: SIM905
+CHANGES = frozenset(
+    """old_string new_string old_str new_str content contents file_text patch diff edits insert_text replacement
+    new_source code_edit changes search replace""".split()  # noqa: SIM905
+)
+PLANS = frozenset("todos plan items tasks steps todo_list".split())  # noqa: SIM905
+STEP = ("content", "step", "title", "text", "description", "task", "name")
+
+_CALL = re.compile(r"^([\w.:/-]{1,80})\((\{.*\})\)$", re.MULTILINE)
+_EDITS = re.compile(r"(?i)edit|replace|patch|insert|update|apply|modif")
+_CREATES = re.compile(r"(?i)write|create|save|new_?file")
+_DELETES = re.compile(r"(?i)delete|remove")
+_SHELL = re.compile(r"(?i)bash|shell|exec|terminal|command|run")
+_READS = re.compile(r"(?i)read|view|open|cat|show|get")
+_PATH = re.compile(r"`?((?:[~.]{0,2}/|[\w.@+-]+/)?(?:[\w.@+ -]+/)*[\w.@+-]+)`?\s*(?:\n|$)")
+_FENCED = re.compile(r"```(?:bash|sh|shell|zsh|console)?\n(.*?)(?:\n```|\Z)|`([^`\n]+)`", re.DOTALL)
+_PATCHED = re.compile(r"^(?:\*\*\* (Update|Add|Delete) File: |\+\+\+ b?/?())(.+)$", re.MULTILINE)
+_STEP = re.compile(r"^\s*(?:[-*]|\d+\.)\s*\[(.)\]\s*(.+)$", re.MULTILINE)
+_EXIT = re.compile(r"(?i)\b(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode)\W{1,3}(\d+)")
+_TESTS = re.compile(r"(?i)\b\d+ (?:tests? )?(?:failed|passed|errors?|failures|passing|failing)\b")
+_ERROR = re.compile(
+    r"^.*?(?:\b\w*(?:Error|Exception)\b|\berror\b[:\[ ]|\bFAIL(?:ED|URE)?\b|\bfatal\b|\bpanic:|\bTraceback"
+    r"|\b[Nn]o such file|\b[Nn]ot found\b|\b[Pp]ermission denied|\bcannot\b|\bundefined:).*$",
+    re.MULTILINE,
+)
+_TRACE = "Traceback"
+_ARGUMENT = re.compile(r"^\w*(?:Error|Exception)\b.*$", re.MULTILINE)
+
+
+class Act(StrEnum):
+    """What a call did."""
+
+    CREATED = "created"
+    EDITED = "edited"
+    DELETED = "deleted"
+    READ = "read"
+    RAN = "ran"
+    PLANNED = "planned"
+    OTHER = "used"
+
+
+@frozen
+class Call:
+    """
+    A call of a tool: `what` is the path, the command or the plan that it is about, one line; "" where none is told.
+
+    `text` is all that it says, escapes of JSON resolved.
+    """
+
+    act: Act
+    what: str
+    text: str
+
+
+def calls_of(readable: str) -> tuple[str, tuple[Call, ...]]:
+    """
+    What a stored message says, and the calls that it makes.
+
+    Args:
+        readable: as it is stored: its text, then one line for each call (`wire.message.readable`).
+    """
+    found = [*_CALL.finditer(readable)] if readable.endswith(")") else []
+    calls: list[Call] = []
+    for call in found:
+        try:
+            arguments = orjson.loads(call[2])
+        except orjson.JSONDecodeError:  # what was redacted in it may have broken it
+            calls.append(Call(Act.OTHER, "", f"{call[1]} {call[2]}"))
+            continue
+        calls += _read(call[1], arguments)
+    return (readable[: found[0].start()].rstrip() if found else readable), tuple(calls)
+
+
+def outcome_of(result: str) -> tuple[str, bool]:
+    """
+    How a command ended, in one line, as far as its result tells, and whether it failed.
+
+    Tests that passed and failed, an exit code other than 0, the first line of an error; "" where nothing went wrong.
+    """
+    looked_at = result if len(result) <= RESULT_CHARS else result[: RESULT_CHARS // 2] + result[-RESULT_CHARS // 2 :]
+    code = next((match[1] for match in _EXIT.finditer(looked_at)), "")
+    tests = [match[0] for match in _TESTS.finditer(looked_at)][-2:]
+    has_failures = any(re.search(r"(?i)^[1-9].*(?:fail|error)", one) for one in tests)
+    error = _ERROR.search(looked_at)
+    if error is not None and _TRACE in error[0]:
+        error = max(_ARGUMENT.finditer(looked_at), key=re.Match.start, default=error)
+    failed = has_failures or (code not in ("", "0")) or (code != "0" and not tests and error is not None)
+    said = [*(f"exit {code}" for _ in [0] if code not in ("", "0")), *tests]
+    if failed and error is not None:
+        said.append(error[0])
+    return shortened("; ".join(said), OUTCOME_CHARS), failed
+
+
+def shortened(text: str, chars: int) -> str:
+    """One line of at most so many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= chars else f"{line[: chars - 1].rstrip()}…"
+
+
+def _read(tool: str, arguments: Any) -> Iterator[Call]:
+    """The calls that one call makes: a patch may change several files."""
+    fields = arguments if isinstance(arguments, Mapping) else {"": arguments}
+    text = "\n".join(_texts(arguments))
+    if (plan := _plan(fields, text)) and not _SHELL.search(tool):
+        yield Call(Act.PLANNED, plan, text)
+        return
+    patched = [(match[1] or "Update", match[3].strip()) for match in _PATCHED.finditer(text)]
+    if patched:
+        acts = {"Add": Act.CREATED, "Delete": Act.DELETED}
+        for at, (how, path) in enumerate(dict.fromkeys(patched)):
+            yield Call(acts.get(how, Act.EDITED), path, text if not at else "")
+        return
+    if command := _command(tool, fields, text):
+        yield Call(Act.RAN, command, text)
+        return
+    path = _path(fields)
+    yield Call(_act(tool, fields, path), path, text)
+
+
+def _act(tool: str, fields: Mapping[str, Any], path: str) -> Act:
+    if not path:
+        return Act.OTHER
+    if _DELETES.search(tool):
+        return Act.DELETED
+    if _EDITS.search(tool) or fields.keys() & {"old_string", "old_str", "diff", "patch", "edits"}:
+        return Act.EDITED
+    if _CREATES.search(tool) or fields.keys() & CHANGES:
+        return Act.CREATED
+    return Act.READ if _READS.search(tool) or len(fields) <= 3 else Act.OTHER  # a path, an offset, a limit
+
+
+def _path(fields: Mapping[str, Any]) -> str:
+    """The path that a call is about: under a name for paths, or where a text begins with nothing else."""
+    for name, value in fields.items():
+        if name in PATHS and isinstance(value, str) and value.strip() and "\n" not in value:
+            return value.strip()
+    for value in fields.values():
+        if isinstance(value, str) and ("/" in value[:200] or "." in value[:200]) and (found := _PATH.match(value)):
+            return found[1]
+    return ""
+
+
+def _command(tool: str, fields: Mapping[str, Any], text: str) -> str:
+    for name in COMMANDS & fields.keys():
+        value = fields[name]
+        if isinstance(value, str) and value.strip():
+            return value.strip()
+        if isinstance(value, Sequence) and value and all(isinstance(part, str) for part in value):
+            return str(value[-1] if len(value) > 1 and value[-2] in ("-c", "-lc") else " ".join(value))
+    if _SHELL.search(tool) and (fenced := _FENCED.search(text)):
+        return (fenced[1] or fenced[2] or "").strip()
+    return ""
+
+
+def _plan(fields: Mapping[str, Any], text: str) -> str:
+    """The steps of a plan with their states, in one line; "" where it is none."""
+    for name in PLANS & fields.keys():
+        steps = fields[name]
+        if isinstance(steps, list) and steps and all(isinstance(step, Mapping) for step in steps):
+            told = [
+                (str(step.get("status", "")), next((str(step[f]) for f in STEP if step.get(f)), "")) for step in steps
+            ]
+            return _steps([(_mark(status), what) for status, what in told if what])
+    boxes = _STEP.findall(text)
+    return _steps([(mark.strip(), what) for mark, what in boxes]) if len(boxes) > 1 else ""
+
+
+def _mark(status: str) -> str:
+    return {"completed": "x", "done": "x", "in_progress": "~", "in-progress": "~"}.get(status.lower(), "")
+
+
+def _steps(steps: Sequence[tuple[str, str]]) -> str:
+    """Open steps first: what is done needs doing no more."""
+    is_done = [mark.lower() in ("x", "✓", "✔") for mark, _ in steps]
+    left = [(mark, what) for (mark, what), done in zip(steps, is_done, strict=True) if not done][:PLAN_STEPS]
+    told = [f"[{'~' if mark else ' '}] {shortened(what, STEP_CHARS)}" for mark, what in left]
+    return "; ".join([*told, f"{sum(is_done)} of {len(steps)} steps done"])
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text and number of a JSON value, in order, without the names of its fields."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)

@@ -1,0 +1,70 @@
+"""
+Names of a text, verbatim: paths, identifiers, versions, numbers, codes, addresses. No plain words.
+
+Unlike the tags of `core/archive/chunking.py` they keep their case, and every number of four digits is one: whoever goes
+on with a piece of work types them again exactly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+LEAST_CHARS, MOST_CHARS = 4, 120  # shorter ones stand everywhere, longer ones are data
+CACHED_TOKENS = 50_000  # a session of a million characters has some ten thousand
+
+_TOKEN = re.compile(r"[\w@][\w./:@-]{3,}")
+_IS_NAME = re.compile(r"[_/@]|\w\.\w|[a-z][A-Z]|\d").search
+_PART = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}")
+_NUMBER = re.compile(r"v?[\d.,:/TZ_+-]+")
+_FILE = re.compile(
+    r"\.(?:c|cc|cfg|conf|cpp|cs|css|csv|env|go|h|html|ini|ipynb|java|js|jsonl?|jsx|kt|lock|log|md|php|proto|py|rb|rs"
+    r"|scss|sh|sql|svelte|swift|toml|tsx?|txt|vue|xml|ya?ml)$"
+)
+_CONTINUES = re.compile(r"[\w]").match
+
+
+@lru_cache(CACHED_TOKENS)
+def _name(token: str) -> str:
+    """The name that a token is, without the signs that close a sentence; "" where it is a plain word or data."""
+    name = token.strip(".:-/")
+    return name if LEAST_CHARS <= len(name) <= MOST_CHARS and _IS_NAME(name) else ""
+
+
+def names(text: str) -> set[str]:
+    """The different names of a text."""
+    found = set(map(_name, set(_TOKEN.findall(text))))
+    found.discard("")
+    return found
+
+
+def standing(wanted: Iterable[str], text: str) -> Iterator[tuple[str, int]]:
+    """Those of some names that stand in a text as names of their own, each with its first place, in characters."""
+    for name in wanted:
+        if (at := place_of(name, text)) >= 0:
+            yield name, at
+
+
+def place_of(name: str, text: str) -> int:
+    """The first place where a name stands, and not only its letters inside a longer word; -1: nowhere."""
+    at = text.find(name)
+    while at >= 0 and ((at and _CONTINUES(text[at - 1])) or _CONTINUES(text[at + len(name) : at + len(name) + 1])):
+        at = text.find(name, at + 1)
+    return at
+
+
+def is_number(name: str) -> bool:
+    """Whether a name is a number, a version, a date or a time, and no identifier."""
+    return _NUMBER.fullmatch(name) is not None
+
+
+def is_file(name: str) -> bool:
+    """Whether a name ends like a file does."""
+    return _FILE.search(name) is not None
+
+
+@lru_cache(CACHED_TOKENS)
+def parts(name: str) -> tuple[str, ...]:
+    """The words that a name is made of, lower case."""
+    return tuple({part.lower() for part in _PART.findall(name)})

@@ -1,0 +1,93 @@
+"""The account of work that a compaction took away."""
+
+import json
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from palimpsest.core.work.account import Lost, account
+from palimpsest.domain import Account
+
+from tests.examples import examples
+
+
+def work(*said: tuple[str, str]) -> list[Lost]:
+    return [Lost(at, role, text) for at, (role, text) in enumerate(said, start=1)]
+
+
+def call(tool: str, **arguments: object) -> str:
+    return f"{tool}({json.dumps(arguments)})"
+
+
+def told(of: Account) -> dict[str, str]:
+    return {line.label: line.text for line in of.lines}
+
+
+EDIT = call("Edit", file_path="src/parser.py", old_string="def old_rule(): ...", new_string="def new_rule(): ...")
+WORK = work(
+    ("user", "Make the parser accept empty lines. Always keep the changelog up to date."),
+    ("assistant", call("Read", file_path="src/lexer.py")),
+    ("tool", "     1\tclass TokenStream(Base):\n     2\t    END_MARK = 'eof'\n"),
+    ("assistant", EDIT),
+    ("tool", "The file src/parser.py has been updated."),
+    ("assistant", EDIT),
+    ("tool", "The file src/parser.py has been updated."),
+    ("assistant", call("Bash", command="pip install lark-parser")),
+    ("tool", "Successfully installed lark-parser-0.12.0"),
+    ("assistant", call("Bash", command="pytest tests/parser")),
+    ("tool", "2 failed, 3 passed\nE   AssertionError: 3 != 4"),
+)
+
+
+def test_what_was_done_is_told_with_how_often_and_how_it_ended() -> None:
+    lines = told(account(WORK, [], 2000))
+    assert lines["edited"] == "src/parser.py 2x"
+    assert lines["failed"] == "pytest tests/parser: 2 failed; 3 passed; E AssertionError: 3 != 4"
+    assert lines["ran"] == "pip install lark-parser"
+
+
+def test_open_things_come_first() -> None:
+    assert [line.label for line in account(WORK, [], 2000).lines][:3] == ["failed", "edited", "ran"]
+
+
+def test_a_failure_that_passed_later_is_not_open() -> None:
+    mended = work(*((one.role, one.text) for one in WORK), ("assistant", call("Bash", command="pytest tests/parser")),
+                  ("tool", "5 passed"))  # fmt: skip
+    assert "failed" not in told(account(mended, [], 2000))
+
+
+def test_names_come_with_words_around_them_and_without_the_numbers_of_lines() -> None:
+    everything = "\n".join(line.text for line in account(WORK, [], 2000).lines)
+    assert "class TokenStream(Base" in everything and "1\t" not in everything
+
+
+def test_rules_of_the_user_stand_apart() -> None:
+    rules = account(WORK, [], 2000).rules
+    assert [(line.label, line.text, line.occurrences) for line in rules] == [
+        ("user", "Always keep the changelog up to date.", (1,))
+    ]
+
+
+def test_what_the_model_still_sees_is_not_told() -> None:
+    seen = account(WORK, ["src/parser.py has new_rule and old_rule; TokenStream; pytest tests/parser"], 2000)
+    everything = "\n".join(line.text for line in seen.lines)
+    for name in ("src/parser.py", "new_rule", "TokenStream", "pytest tests/parser"):
+        assert name not in everything
+
+
+def test_each_line_says_from_which_messages_it_is() -> None:
+    by_label = {line.label: line.occurrences for line in account(WORK, [], 2000).lines}
+    assert by_label["failed"] == (10, 11) and by_label["edited"] == (6, 7)
+
+
+texts = st.text(st.sampled_from("ab_/.\n 19→\t(){}\"'"), max_size=200)
+roles = st.sampled_from(["user", "assistant", "tool"])
+
+
+@settings(max_examples=examples(100))
+@given(st.lists(st.tuples(roles, texts), max_size=12), st.lists(texts, max_size=2), st.integers(0, 600))
+def test_an_account_keeps_to_its_room(said: Sequence[tuple[str, str]], seen: Sequence[str], chars: int) -> None:
+    of = account(work(*said), seen, chars)
+    assert sum(line.chars for line in of.lines) <= chars
+    assert all("\n" not in line.text for line in of.lines)
+    assert of == account(work(*said), seen, chars)

@@ -1,0 +1,68 @@
+"""Calls of tools, read by the shape of their arguments and results."""
+
+import json
+
+import pytest
+from palimpsest.core.work.calls import Act, calls_of, outcome_of
+
+
+def called(tool: str, **arguments: object) -> tuple[Act, str]:
+    said, (call, *_) = calls_of(f"I will.\n{tool}({json.dumps(arguments)})")
+    assert said == "I will."
+    return call.act, call.what
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "act", "what"),
+    [
+        ("Edit", {"file_path": "a/b.py", "old_string": "x", "new_string": "y"}, Act.EDITED, "a/b.py"),
+        ("str_replace_editor", {"path": "a/b.py", "old_str": "x", "new_str": "y"}, Act.EDITED, "a/b.py"),
+        ("mcp__fs__put", {"path": "a/b.py", "content": "x"}, Act.CREATED, "a/b.py"),
+        ("Write", {"file_path": "a/b.py", "content": "x"}, Act.CREATED, "a/b.py"),
+        ("read_file", {"target_file": "a/b.py", "offset": 3}, Act.READ, "a/b.py"),
+        ("delete_file", {"path": "a/b.py"}, Act.DELETED, "a/b.py"),
+        ("Bash", {"command": "pytest -q", "description": "test"}, Act.RAN, "pytest -q"),
+        ("shell", {"command": ["bash", "-lc", "make all"]}, Act.RAN, "make all"),
+        ("Bash", {"input": "Run it\n\n`go test ./...`"}, Act.RAN, "go test ./..."),
+        ("Read", {"input": "`./pkg/x.go`"}, Act.READ, "./pkg/x.go"),
+        ("apply_patch", {"input": "*** Begin Patch\n*** Add File: n.py\n+x\n"}, Act.CREATED, "n.py"),
+        ("search_flights", {"origin": "SFO"}, Act.OTHER, ""),
+    ],
+)
+def test_what_a_call_does_is_told_by_its_arguments(
+    tool: str, arguments: dict[str, object], act: Act, what: str
+) -> None:
+    assert called(tool, **arguments) == (act, what)
+
+
+def test_a_patch_changes_each_of_its_files() -> None:
+    patch = "*** Update File: a.py\n@@\n-x\n+y\n*** Delete File: b.py\n"
+    _, calls = calls_of(f"apply_patch({json.dumps({'input': patch})})")
+    assert [(call.act, call.what) for call in calls] == [(Act.EDITED, "a.py"), (Act.DELETED, "b.py")]
+
+
+def test_a_plan_tells_its_open_steps_first() -> None:
+    steps = [("write it", "completed"), ("test it", "in_progress"), ("ship it", "pending")]
+    todos = [{"content": content, "status": status} for content, status in steps]
+    assert called("TodoWrite", todos=todos) == (Act.PLANNED, "[~] test it; [ ] ship it; 1 of 3 steps done")
+
+
+def test_arguments_that_cannot_be_read_are_kept_as_they_are() -> None:
+    _, (call,) = calls_of('Edit({"path": [redacted:token]})')
+    assert (call.act, call.what) == (Act.OTHER, "") and "redacted" in call.text
+
+
+@pytest.mark.parametrize(
+    ("result", "outcome"),
+    [
+        ("collected 5\n3 passed in 0.1s", ("3 passed", False)),
+        ("1 failed, 3 passed\nE  AssertionError: 1 != 2", ("1 failed; 3 passed; E AssertionError: 1 != 2", True)),
+        ("Traceback (most recent call last):\n  x\nValueError: bad", ("ValueError: bad", True)),
+        ("zsh: command not found: gawk", ("zsh: command not found: gawk", True)),
+        ("Exit code: 2\nboom", ("exit 2", True)),
+        ("ok, exit code 0", ("", False)),
+        ("", ("", False)),
+    ],
+)
+def test_how_a_command_ended_is_told_in_one_line(result: str, outcome: tuple[str, bool]) -> None:
+    assert outcome_of(result) == outcome
