@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 
 import orjson
@@ -130,7 +131,8 @@ def test_with_few_descriptors_silent_connections_starve_nobody_and_what_is_too_m
             for _ in range(HALF_OPEN):
                 await lines.enter_async_context(connected(own_proxy.port))
             assert (await asyncio.to_thread(ask, 0)).status == 200
-        streams = await asyncio.gather(*(asyncio.to_thread(ask, number) for number in range(STREAMS)))
+        with ThreadPoolExecutor(STREAMS) as threads:
+            streams = [*threads.map(ask, range(STREAMS))]
         served = [one for one in streams if one.status == 200]
         assert served and all(b"[DONE]" in one.body for one in served)
         assert {one.json["error"]["code"] for one in streams if one.status != 200} == {"overloaded"}
