@@ -130,10 +130,15 @@ class AccountLine:
 
 @frozen
 class Account:
-    """What was done in messages that were lost: `lines`, and the `rules` that the user set, which stand last."""
+    """
+    What was done in messages that were lost: `lines`, and the `rules` that the user set, which stand last.
+
+    `is_talk` where no tool was called: people and models said all of it.
+    """
 
     lines: tuple[AccountLine, ...] = ()
     rules: tuple[AccountLine, ...] = ()
+    is_talk: bool = False
 
     @property
     def chars(self) -> int:

@@ -77,7 +77,7 @@ REPEATED = 3  # times as many passages are looked at as are wanted, before all a
 LEAST_MESSAGE_CHARS = 10  # on average; more lost messages are no small loss, and need not be looked at
 LAST_BITS = 0xFFFF  # of a number, in which 99 of 100 differ from each of a conversation's messages
 # Of lost work, the newest is read for its account, in some 30 ms. More gains nothing: what is older is needed less.
-WORK_FILES = 5  # that a talk names, from which on it is about work, though no tool was called
+WORK_FILES = 2  # that a talk names, from which on it is about work, though no tool was called
 READ_CHARS, READ_MESSAGES, MESSAGE_CHARS = 120_000, 400, 8_000
 WISH_ABOVE = (
     0.1  # cosine over the scope's mean: a third of what came to unrelated prompts is below, no wish that counted
@@ -185,7 +185,8 @@ class Recall:
             rows = _uncleared(ask, *found, query)
             told = _account(ask, rows, query)
             also = frozenset() if told is None else frozenset(tags("\n".join(line.text for line in told.lines)))
-            said = rows if told is None else [row for row in rows if row[3] == "user"]  # the account tells the rest
+            users = told is not None and not told.is_talk  # what tools were told and returned, the account tells
+            said = [row for row in rows if row[3] == "user"] if users else rows
             best = _covering(said, query, named | also, limit)
             follows = {after: before for (_, before, *_), (after, *_) in pairwise(rows)}
             memories = _memories(ask, query.tenant, {passage.id: follows.get(passage.id, 0) for passage, _ in best})
@@ -380,9 +381,7 @@ def _account(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
         for _, occurrence, full, role, *_ in rows
         if occurrence in query.lost and full not in query.visible_fulls
     }
-    is_work = any(lost.values())
-    if not is_work and query.named is not None:
-        return None  # of a talk, quotes tell more
+    is_talk = not any(lost.values())
     room = READ_CHARS
     read: list[Lost] = []
     for row in reversed(newest_texts(ask, lost.keys(), READ_MESSAGES, MESSAGE_CHARS)):
@@ -390,9 +389,9 @@ def _account(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
         room -= len(read[-1].text)
         if room < 0:
             break
-    if not is_work and len({name for one in read for name in work_names(one.text) if is_file(name)}) < WORK_FILES:
+    if is_talk and len({name for one in read for name in work_names(one.text) if is_file(name)}) < WORK_FILES:
         return None
-    return account(read[::-1], query.seen, query.account_chars)
+    return replace(account(read[::-1], query.seen, query.account_chars), is_talk=is_talk)
 
 
 def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: int) -> list[tuple[LostPassage, float]]:

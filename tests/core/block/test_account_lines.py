@@ -1,5 +1,7 @@
 """The account of work as it stands in a block."""
 
+from dataclasses import replace
+
 from palimpsest.core.block.account_lines import READING_ACCOUNT, beside_account, with_account
 from palimpsest.core.block.fact_lines import with_facts
 from palimpsest.core.block.packing import READING, pack
@@ -52,6 +54,7 @@ def test_an_answer_keeps_its_room_and_quotes_that_nobody_asked_for_are_few() -> 
     unasked = beside_account(BUDGET, ACCOUNT, Query("t", "c", "", named=frozenset()))
     assert asked.chars > 5500 and asked.passage_chars == 1000
     assert unasked.chars < 3000 and unasked.passage_chars < 1000
+    assert beside_account(BUDGET, replace(ACCOUNT, is_talk=True), Query("t", "c", "", named=frozenset())).chars > 5500
     assert beside_account(BUDGET, None, Query("t", "c", "q")) == BUDGET
 
 

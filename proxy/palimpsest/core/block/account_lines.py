@@ -25,12 +25,13 @@ def beside_account(budget: Budget, account: Account | None, query: Query) -> Bud
     """
     What the quotes may take: of a question's answer, all that the account leaves; else a few short ones.
 
-    The account says most of what was lost: where nobody asks, long quotes beside it cost more than they tell.
+    The account says most of what was lost where tools were at work: if nobody asks, long quotes beside it cost more
+    than they tell.
     """
     if account is None:
         return budget
     room = budget.chars - account.chars - FRAME_CHARS
-    if query.named is None:
+    if query.named is None or account.is_talk:
         return replace(budget, chars=room)
     chars = max(MOST_CHARS - account.chars - FRAME_CHARS, LEAST_QUOTES_CHARS)
     return replace(budget, chars=min(room, chars), passage_chars=min(budget.passage_chars, QUOTE_CHARS))

@@ -5,8 +5,8 @@ The account of work that a compaction took away: what was done and how it ended,
     failed: pytest tests/parser: 2 failed; AssertionError: 3 != 4
     edited: src/parser.py 7x, src/lexer.py
     ran: pip install lark-parser; git checkout -b parser
-    tool: src/lexer.py: class Lexer(Base) · TOKEN_EOF
     assistant: calls `next_token` twice
+    tool: class Lexer(Base) · TOKEN_EOF; lark 0.12.0
 
 Open things come first, and of each kind the newest. Everything is quoted as it was said; nothing that the model still
 sees is told, and no name twice.
@@ -27,6 +27,8 @@ from palimpsest.domain import Account, AccountLine
 from palimpsest.domain.frozen import frozen
 from palimpsest.wire.message import is_aside
 
+PARTED = "; "  # between the excerpts of two messages
+LABEL_CHARS = 3  # around the label of a line
 NAME_CHARS = 8  # of room that a name takes beside its own letters
 WANTED_NAMES = 200  # the likeliest for their length: a block holds some hundred
 FILES, RUNS, FAILURES = 8, 3, 2  # told of each: what is older seldom matters
@@ -87,6 +89,7 @@ def account(lost: Sequence[Lost], seen: Sequence[str], chars: int) -> Account:
     wanted = [*islice(unseen, WANTED_NAMES)]
     told = "\n".join(line.text for line in (*acts, *holding))
     offers = offered([one.text for one in texts], {name: mentions[name].messages for name in wanted})
+    room -= sum(len(role) + LABEL_CHARS for role in {one.role for one in texts})
     taken = chosen(offers, needs, {name: 1.0 for name in wanted if name in told}, room)
     return Account((*acts, *_excerpt_lines(taken, texts)), holding)
 
@@ -157,10 +160,15 @@ def _acts(done: Sequence[_Done], texts: Sequence[LostText], visible: str) -> Ite
         yield line("ran", told, [one for _, one in lasting])
 
 
-def _excerpt_lines(taken: Iterable[Excerpt], texts: Sequence[LostText]) -> Iterator[AccountLine]:
-    """The excerpts, those of one message in one line."""
-    for at, of in groupby(taken, key=lambda excerpt: excerpt.at):
-        yield AccountLine(texts[at].role, JOINT.join(excerpt.text for excerpt in of), (texts[at].occurrence,))
+def _excerpt_lines(taken: Sequence[Excerpt], texts: Sequence[LostText]) -> Iterator[AccountLine]:
+    """The excerpts, in one line what each role said: a line for each message would take a tenth of the room."""
+    for role in dict.fromkeys(text.role for text in texts):
+        of_role = [excerpt for excerpt in taken if texts[excerpt.at].role == role]
+        by_message = groupby(of_role, key=lambda excerpt: excerpt.at)
+        said = PARTED.join(JOINT.join(excerpt.text for excerpt in of) for _, of in by_message)
+        if said:
+            places = dict.fromkeys(excerpt.at for excerpt in of_role)
+            yield AccountLine(role, said, tuple(texts[at].occurrence for at in places))
 
 
 def _fitting(lines: Iterable[AccountLine], chars: int) -> Iterator[AccountLine]:

@@ -23,7 +23,6 @@ BARE = 0.6  # of its worth, for a name with fewer words beside it than tell what
 BESIDE = 2  # words that tell it
 LEAST_GAIN = 0.0003  # probability for each character: what adds less is noise
 JOINT = " · "  # between two excerpts of one message
-HEAD_CHARS = 14  # of a line: its role, and what ends it
 
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _TOKEN = re.compile(r"\S+")
@@ -85,12 +84,11 @@ def chosen(
     waiting = [(-gain(offer), at) for at, offer in enumerate(offers)]
     heapify(waiting)
     taken: list[Excerpt] = []
-    opened: set[int] = set()
     room = chars
     while waiting:
         before, at = heappop(waiting)
         offer = offers[at]
-        cost = len(offer.text) + (len(JOINT) if offer.at in opened else HEAD_CHARS)
+        cost = len(offer.text) + len(JOINT)
         if cost > room:
             continue
         now = gain(offer)
@@ -100,7 +98,6 @@ def chosen(
             heappush(waiting, (-now, at))
             continue
         taken.append(offer)
-        opened.add(offer.at)
         room -= cost
         for name, full in offer.held.items():
             worth[name] = max(worth.get(name, 0.0), _worth(name, full))
