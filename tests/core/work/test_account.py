@@ -61,6 +61,12 @@ def test_names_come_with_words_around_them_and_without_the_numbers_of_lines() ->
     assert "class TokenStream(Base" in everything and "1\t" not in everything
 
 
+def test_breaks_of_a_text_that_was_quoted_inside_of_another_are_resolved() -> None:
+    quoted = "\\n".join(f"step_{at} of the plan was taken by worker_{at}" for at in range(8))
+    lines = account(work(("assistant", call("Read", path="log")), ("tool", quoted)), [], 2000).lines
+    assert "\\n" not in "".join(line.text for line in lines)
+
+
 def test_rules_of_the_user_stand_apart() -> None:
     rules = account(WORK, [], 2000).rules
     assert [(line.label, line.text, line.occurrences) for line in rules] == [

@@ -27,6 +27,8 @@ from palimpsest.domain import Account, AccountLine
 from palimpsest.domain.frozen import frozen
 from palimpsest.wire.message import is_aside
 
+QUOTED_BREAK = "\\n"  # of a line, in a text that was quoted as JSON inside of another one
+QUOTED_BREAKS = 5  # from which on it is one, and no path with a backslash
 PARTED = "; "  # between the excerpts of two messages
 LABEL_CHARS = 3  # around the label of a line
 NAME_CHARS = 8  # of room that a name takes beside its own letters
@@ -181,7 +183,9 @@ def _fitting(lines: Iterable[AccountLine], chars: int) -> Iterator[AccountLine]:
 
 
 def _plain(text: str) -> str:
-    """A text without the numbers in front of its lines, as tools print files, and without colours."""
+    """A text without the numbers in front of its lines, as tools print files, without colours, its breaks resolved."""
+    if text.count(QUOTED_BREAK) >= QUOTED_BREAKS:
+        text = text.replace(QUOTED_BREAK, "\n")
     return _NUMBERED.sub("", _COLOURED.sub("", text))
 
 

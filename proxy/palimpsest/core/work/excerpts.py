@@ -58,7 +58,7 @@ def offered(texts: Sequence[str], places: Mapping[str, Sequence[int]]) -> list[E
             for stretch in _stretches(line, start, start + len(name)):
                 if stretch in found or not stretch:
                     continue
-                held = {other: _is_beside(other, stretch) for other in names(stretch) if other in places}
+                held = {other: _is_beside(other, stretch) for other in sorted(names(stretch)) if other in places}
                 if held:
                     found[stretch] = Excerpt(at, stretch, held)
     return [*found.values()]
