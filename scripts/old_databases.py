@@ -46,6 +46,7 @@ COMMITS = {
     11: "d97cd09",
     12: "3ae7a5d",
     13: "e27c44b",
+    14: "35c6e64",
 }
 LEVEL = 19  # of the compression: they are made once and kept for good
 

@@ -126,6 +126,7 @@ CHAINS: Mapping[str, tuple[Run, ...]] = {
         Run(f"gaps --probes 3 --seed 1 --json {HERE} --model {MODEL}", r"write_gap|null", status=0),
         Run(f"check --repair --yes {HERE}", "3 turns, .* messages: fine"),
         Run("bench recall --help", "--limit"),
+        Run("hook --where claude-code", "plugins/claude-code"),
     ),
     "keys and facts": (
         Run(

@@ -8,7 +8,8 @@ from palimpsest.store.connection import Ask, Transaction
 
 # Every row of the first telling once again, its ids moved on. Texts are stored once either way.
 AGAIN = (
-    "INSERT INTO conversation SELECT id + ?1, tenant, public || '/' || ?1, role, parent, user, scope, created_at"
+    "INSERT INTO conversation(id, tenant, public, role, parent, user, scope, created_at)"
+    " SELECT id + ?1, tenant, public || '/' || ?1, role, parent, user, scope, created_at"
     " FROM conversation WHERE id < ?2",
     "INSERT INTO occurrence SELECT id + ?1, conversation + ?1, turn, position, content, abs(random()), opening, flags,"
     " role, created_at FROM occurrence WHERE id < ?2",

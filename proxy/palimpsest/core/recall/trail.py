@@ -82,6 +82,10 @@ class Stage:
 
 NOTES: Mapping[Note, tuple[str, str]] = {
     Note.OFF: ("memory was off for the request", "see memory.mode, memory.clients and memory.models"),
+    Note.UNKNOWN_MODE: (
+        "x-palimpsest-memory held a word that it does not know, so memory was off",
+        "send on, read-only or off",
+    ),
     Note.DISABLED: ("an operator had switched memory off", "switch it on again with palimpsest enable"),
     Note.NO_TENANT: ("the request named no tenant", "see tenants in docs/security.md"),
     Note.SIDE_REQUEST: (
