@@ -3,10 +3,12 @@
 Fit the weights of `proxy/palimpsest/core/recall/weights.py` again, and check them with each group of sets left out.
 
     scripts/fit.py [--everyday FILE ...] [--chat FILE ...] [--questions FILE ...] [--answers FILE]
+                   [--others FILE ...] [--fill CHARS ...]
 
 Each everyday file becomes a conversation a language: facts told in passing between real answers of assistants; each
 chat one with a window of ten messages; each file of questions its conversations, asked their own questions and each
-other's. What answers is labelled by the sets themselves. Everything is ranked twice, with vectors and by words alone.
+other's. What answers is labelled by the sets themselves. Everything is asked alone and behind so many characters of
+other conversations, so that no weight learns the size of an archive, and ranked twice, with vectors and by words alone.
 Printed: the rank of what answers, how often the gate opens to own and to foreign questions, with the group left out (of
 talks whose texts name their speakers: each conversation); then the tables, to be put into the file by hand. Run it with
 the environment's Python; it takes some minutes.
@@ -19,22 +21,25 @@ import asyncio
 import functools
 import json
 import random
+import shutil
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
-from itertools import cycle
+from itertools import chain, cycle, zip_longest
 from operator import attrgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
-from palimpsest.core.archive.chunking import query_terms
 from palimpsest.core.recall.ranking import rank
 from palimpsest.core.recall.relevance import help_signals, is_talk, passage_signals
-from palimpsest.domain import Query
+from palimpsest.domain import Query, Reach
 from palimpsest.evaluation import palimpsest, vectors
 from palimpsest.evaluation.datasets import Conversation, DatasetMessage, read
 from palimpsest.evaluation.palimpsest import Store
 from palimpsest.memory import recall as recalling
+from palimpsest.ports import Embedder
 from scipy.optimize import minimize
 
 OWN = Path(__file__).parents[1] / "tests" / "everyday"
@@ -46,15 +51,16 @@ FOREIGN_EVERY = 4  # of each other's questions: enough, and not more than own on
 RIDGE, RIDGE_OF_HELP = 3e-4, 1e-3
 OTHER_LANGUAGES = 2  # weight of unrelated prompts in them: the English model finds many of their passages alike
 ANSWERED = 0.41  # of questions in talks of speakers; so their probabilities are worth as much room as all others
-NEAR = {"cosine", "above", "deviation", "behind", "meaning", "by_cosine", "middle", "personal_above"} | {
-    "other_cosine",
-    "other_deviation",
-}  # signals that need vectors
-ONE_USER = {"user", "user_tells", "answers", "by_covered", "by_cosine", "personal_above"} | {
-    *("other", "other_cosine", "other_deviation", "other_words", "other_covered")
+NEAR = {"cosine", "ahead", "meaning", "by_cosine", "personal_cosine", "other_cosine"}  # signals that need vectors
+ONE_USER = {"user", "user_tells", "answers", "by_covered", "by_cosine", "personal_cosine"} | {
+    *("other", "other_cosine", "other_words", "other_covered")
 }  # signals that say nothing in talks of speakers, or that LoCoMo alone cannot tell
-OF_SIZE = {"log_passages"}  # five talks of speakers have five sizes: the gate would learn which of them it sees
+OTHERS_CHARS, OTHERS_MESSAGES = 2000, 150  # of a message, and of a conversation, that is stored before
+LEAST_ROWS = 40  # a group of fewer questions counts less
 NO_WISH = 0.3  # weight of questions whose answer is a lasting wish: they are found by another way, too
+
+
+Opener = Callable[[], AbstractAsyncContextManager[Store]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +75,21 @@ class Row:
     signals: dict[str, np.ndarray]
     answers: np.ndarray
     help: dict[str, float]
+    fill_chars: int = 0
 
 
 async def ask(
     store: Store, group: str, kind: str, conversation: Conversation, text: str, lost: int | None, gold: set[int]
 ) -> list[Row]:
     """One question as recall would see it, with vectors and without."""
-    reader = store.reader(conversation)
+    reader = store.reader(conversation, Reach.TENANT)
     memory = reader._recall  # the same look-up, a step at a time
     query = reader._within(Query("", "", text), lost)
-    looked = await memory._database.ask(functools.partial(memory._look, query, query_terms(text)))
+    looked = await memory._database.ask(functools.partial(memory._look, query, (text,)))
     if looked is None:
         return []
-    own, table, words = looked
-    known = recalling._asked(text, memory._clock(), table, await memory._vectors(text), words)
-    eligible = recalling._eligible(table, query, own)
+    _, table, eligible, _, (known,) = looked
+    known = recalling._compared(known, table, await memory._vectors(text))
     occurrences = store.occurrences(conversation)
     rows = []
     for asked in (known, replace(known, cosines=None, about=None)) if eligible.any() else ():
@@ -91,8 +97,8 @@ async def ask(
         ranked = ranked.part(recalling._first_of_equals(table, ranked.rows, JUDGED)).part(slice(JUDGED))
         if len(ranked.rows):
             answers = np.isin(table.occurrences[ranked.rows], [occurrences[at] for at in gold]).astype(float)
-            signals = passage_signals(table, asked, eligible, ranked)
-            help = help_signals(table, asked, ranked, signals, np.full(len(answers), 0.01))
+            signals = passage_signals(table, asked, ranked)
+            help = help_signals(asked, signals, np.full(len(answers), 0.01))
             of_speakers = is_talk(table, ranked)
             seen = {name: float(value[0]) for name, value in help.items()}
             by_words = asked.cosines is None
@@ -109,7 +115,37 @@ def talk(name: str, turns: Sequence[tuple[str, str]]) -> Conversation:
     return Conversation(name, tuple(messages), (), 1)
 
 
-async def everyday(store_of: functools.partial, file: Path, answers: list[str]) -> AsyncIterator[Row]:
+class Archive:
+    """What a person has stored before: other conversations, ever more of them."""
+
+    def __init__(self, embedder: Embedder, folder: Path, others: Iterator[Conversation]) -> None:
+        self._embedder, self._folder, self._others, self._chars = embedder, folder, others, 0
+
+    async def grow(self, chars: int) -> None:
+        """Store other conversations until they have so many characters, or there are no more."""
+        more = []
+        while self._chars < chars and (conversation := next(self._others, None)) is not None:
+            said = [m for m in conversation.messages if m.role in ("user", "assistant") and m.content]
+            cut = tuple(
+                replace(m, content=m.content[:OTHERS_CHARS], raw={"role": m.role, "content": m.content[:OTHERS_CHARS]})
+                for m in said[:OTHERS_MESSAGES]
+            )
+            if cut:
+                more.append(replace(conversation, id=f"other-{conversation.id}", messages=cut, questions=()))
+                self._chars += sum(len(message.content) for message in cut)
+        async with palimpsest.opened(self._embedder, folder=self._folder) as store:
+            await store.write(more)
+
+    @asynccontextmanager
+    async def copied(self) -> AsyncIterator[Store]:
+        """A store that holds them, to be written to."""
+        with TemporaryDirectory(prefix="palimpsest-fit-") as folder:
+            await asyncio.to_thread(shutil.copytree, self._folder, folder, dirs_exist_ok=True)
+            async with palimpsest.opened(self._embedder, folder=Path(folder)) as store:
+                yield store
+
+
+async def everyday(store_of: Opener, file: Path, answers: list[str]) -> AsyncIterator[Row]:
     for code, part in json.loads(await asyncio.to_thread(file.read_text, "utf-8"))["sets"].items():
         facts = random.Random(3).sample(part["facts"], len(part["facts"]))
         said = cycle(answers)
@@ -133,7 +169,7 @@ async def everyday(store_of: functools.partial, file: Path, answers: list[str]) 
                     yield row
 
 
-async def chat(store_of: functools.partial, file: Path, answers: list[str]) -> AsyncIterator[Row]:
+async def chat(store_of: Opener, file: Path, answers: list[str]) -> AsyncIterator[Row]:
     told = json.loads(await asyncio.to_thread(file.read_text, "utf-8"))
     order, said = random.Random(7), cycle(answers)
     turns: list[tuple[str, str, str]] = []
@@ -162,7 +198,7 @@ async def chat(store_of: functools.partial, file: Path, answers: list[str]) -> A
                     yield row
 
 
-async def questions(store_of: functools.partial, file: Path) -> AsyncIterator[Row]:
+async def questions(store_of: Opener, file: Path) -> AsyncIterator[Row]:
     conversations = read(file)
     for conversation in conversations:
         async with store_of() as store:
@@ -226,9 +262,11 @@ class Fit:
         """The signals of the gate, those filled in that follow from the passages' probabilities."""
         worth = self.worth(row)
         best = int(worth.argmax())
-        kept = min(max(float(worth[best]), 1e-5), 1 - 1e-5)
-        found = row.help | {"best": np.log(kept / (1 - kept)), "together": np.log(min(worth.sum(), 20.0) + 1e-4)}
-        found |= {name: row.signals[name][best] for name in ("above", "covered", "user", "tells", "asks", "absent")}
+        kept = np.clip(np.sort(np.r_[worth, 0.0])[::-1][:2], 1e-5, 1 - 1e-5)
+        surest, second = np.log(kept / (1 - kept))
+        found = row.help | {"best": surest, "second": second, "personal_best": row.help["personal"] * surest / 5}
+        found |= {name: row.signals[name][best] for name in ("covered", "user", "tells", "asks", "absent")}
+        found |= {name: row.signals[name][best] for name in ("cosine", "ahead")}
         return np.array([float(found[name]) for name in self.help_names])
 
     def tables(self) -> dict[str, dict[str, float]]:
@@ -250,8 +288,7 @@ def fitted(rows: Sequence[Row], *, by_words: bool, of_speakers: bool) -> Fit:
     rows = [row for row in rows if row.by_words == by_words and (row.of_speakers or not of_speakers)]
     leave = (NEAR if by_words else set()) | (ONE_USER if of_speakers else set())
     names = [name for name in rows[0].signals if name not in leave]
-    unseen = (NEAR if by_words else set()) | (OF_SIZE if of_speakers else set())
-    help_names = [name for name in rows[0].help if name not in unseen]
+    help_names = [name for name in rows[0].help if not by_words or name not in NEAR]
     fit = Fit(names, np.empty(0), help_names, np.empty(0), of_speakers)
     answered = [row for row in rows if row.answers.any()] if of_speakers else rows
     each = [np.full(len(row.answers), weight) for row, weight in zip(answered, shares(answered), strict=True)]
@@ -267,10 +304,13 @@ def fitted(rows: Sequence[Row], *, by_words: bool, of_speakers: bool) -> Fit:
 
 def shares(rows: Sequence[Row]) -> list[float]:
     """What each row counts: every group the same in all, wishes less, what is unrelated in other languages more."""
-    of_group = Counter(row.group for row in rows)
+    of_group = Counter((row.group, row.fill_chars) for row in rows)
     more = {"instruction": NO_WISH, "foreign others": OTHER_LANGUAGES}
     kinds = (f"foreign {row.group.split()[-1]}" if row.kind == "foreign" else row.kind for row in rows)
-    return [more.get(kind, 1) / of_group[row.group] for row, kind in zip(rows, kinds, strict=True)]
+    return [
+        more.get(kind, 1) / max(of_group[row.group, row.fill_chars], LEAST_ROWS)
+        for row, kind in zip(rows, kinds, strict=True)
+    ]
 
 
 def report(group: str, rows: Sequence[Row], fit: Fit) -> str:
@@ -292,20 +332,26 @@ async def main() -> None:
     parser.add_argument("--everyday", type=Path, nargs="*", default=[OWN / "english.json", OWN / "languages.json"])
     parser.add_argument("--chat", type=Path, nargs="*", default=sorted(OWN.glob("chat_*.json")))
     parser.add_argument("--questions", type=Path, nargs="*", default=[])
+    parser.add_argument("--others", type=Path, nargs="*", default=[], help="conversations that are stored before")
+    parser.add_argument("--fill", type=int, nargs="*", default=[], help="characters of them, each size in turn")
     parser.add_argument("--answers", type=Path, help="conversations whose answers stand between what is told")
     given = parser.parse_args()
     spoken = read(given.answers) if given.answers else []
     answers = [m.content[:500] for c in spoken for m in c.messages if m.role == "assistant" and len(m.content) > 120]
     answers = answers or ["That is a good question, and there are several answers to it. " * 5]
     rows: list[Row] = []
+    others = list(chain.from_iterable(zip_longest(*(read(file) for file in given.others))))
     async with vectors.opened() as embedder:
-        store_of = functools.partial(palimpsest.opened, embedder)
-        for made in (
-            *(everyday(store_of, file, answers) for file in given.everyday),
-            *(chat(store_of, file, answers) for file in given.chat),
-            *(questions(store_of, file) for file in given.questions),
-        ):
-            rows += [row async for row in made]
+        with TemporaryDirectory(prefix="palimpsest-fit-") as folder:
+            archive = Archive(embedder, Path(folder), iter([one for one in others if one is not None]))
+            for fill_chars in sorted({0, *given.fill}):
+                await archive.grow(fill_chars)
+                for made in (
+                    *(everyday(archive.copied, file, answers) for file in given.everyday),
+                    *(chat(archive.copied, file, answers) for file in given.chat),
+                    *(questions(archive.copied, file) for file in given.questions),
+                ):
+                    rows += [replace(row, fill_chars=fill_chars) async for row in made]
     talks = [row for row in rows if row.of_speakers]
     for by_words in (False, True):
         for of_speakers, some in ((False, [row for row in rows if not row.of_speakers]), (True, talks)):

@@ -48,7 +48,6 @@ from palimpsest.core.recall.ranking import (
     ranks,
 )
 from palimpsest.core.recall.relevance import Relevance, relevance
-from palimpsest.core.recall.selection import CERTAIN
 from palimpsest.core.recall.similarity import Meanings
 from palimpsest.core.recall.small_loss import small_loss
 from palimpsest.core.recall.utterance import read
@@ -273,7 +272,7 @@ class Recall:
         """Passages in their order, each message once, and what they are worth; None: there is nothing to rank."""
         ranked = rank(table, asked, eligible, self._clock(), self._recipe)
         once = ranked.part(_first_of_equals(table, ranked.rows, max(limit, JUDGED_PASSAGES)))
-        return (once, relevance(table, asked, eligible, once)) if len(once.rows) else (None, None)
+        return (once, relevance(table, asked, once)) if len(once.rows) else (None, None)
 
     def _lifted(
         self, ask: Ask, scope: Scope, table: PassageTable, asked: Asked, vectors: Vectors | None
@@ -302,7 +301,7 @@ class Recall:
 
 
 def _candidates(ask: Ask, tenant: str, table: PassageTable, best: Ranked) -> tuple[Candidate, ...]:
-    """The best passages with their texts, and what each signal said of them."""
+    """The best passages with their texts, and what each signal said of them; thanks and greetings tell nothing."""
     ids, before = table.ids[best.rows].tolist(), table.before[best.rows]
     follows = np.where(before >= 0, table.occurrences[before], 0).tolist()
     memories = _memories(ask, tenant, dict(zip(ids, follows, strict=True)))
@@ -312,7 +311,7 @@ def _candidates(ask: Ask, tenant: str, table: PassageTable, best: Ranked) -> tup
     return tuple(
         Candidate(memories[id], score, dict(zip(signals, said, strict=True)), probability)
         for id, score, said, probability in rows
-        if id in memories and not (probability == CERTAIN and read(memories[id].text).is_small_talk)
+        if id in memories and not read(memories[id].text).is_small_talk
     )
 
 
@@ -389,9 +388,16 @@ def _account(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
         room -= len(read[-1].text)
         if room < 0:
             break
-    if is_talk and len({name for one in read for name in work_names(one.text) if is_file(name)}) < WORK_FILES:
+    if is_talk and not _names_files(read):
         return None
     return replace(account(read[::-1], query.seen, query.account_chars), is_talk=is_talk)
+
+
+def _names_files(lost: Sequence[Lost]) -> bool:
+    """Whether a talk is about files: it names several, and its user one of them. Answers may be full of examples."""
+    of_role = [(one.role, {name for name in work_names(one.text) if is_file(name)}) for one in lost]
+    of_users = any(files for role, files in of_role if role == "user")
+    return of_users and len(set[str]().union(*(files for _, files in of_role))) >= WORK_FILES
 
 
 def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: int) -> list[tuple[LostPassage, float]]:

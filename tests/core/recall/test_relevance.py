@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ def judged(text: str, nearest: int | None) -> tuple[Ranked, np.ndarray, float]:
     question = asked(text, on, nearest)
     eligible = np.ones(len(on), np.bool_)
     ranked = rank(on, question, eligible, NOW, Recipe(candidates=50))
-    found = relevance(on, question, eligible, ranked)
+    found = relevance(on, question, ranked)
     return ranked, found.passages, found.helps
 
 
@@ -56,7 +57,7 @@ def test_who_asks_what_anybody_could_needs_memory_less() -> None:
     assert own > general
 
 
-def test_what_stands_out_from_its_scope_is_more_probable_than_what_is_like_all_others() -> None:
+def test_what_is_ahead_of_all_others_is_more_probable_than_what_is_like_them() -> None:
     on = shelf(SAID, users=range(len(SAID)))
     eligible = np.ones(len(on), np.bool_)
     clear = asked("Who is she?", on, 0)
@@ -64,7 +65,7 @@ def test_what_stands_out_from_its_scope_is_more_probable_than_what_is_like_all_o
     first = []
     for question in (clear, vague):
         ranked = rank(on, question, eligible, NOW, Recipe(candidates=50))
-        worth = relevance(on, question, eligible, ranked).passages
+        worth = relevance(on, question, ranked).passages
         first.append(worth[ranked.rows == 0][0])
     assert first[0] > first[1]
 
@@ -75,11 +76,11 @@ def test_every_weight_has_its_signal() -> None:
     question = asked("Who is my manager?", on, 0)
     eligible = np.ones(len(on), np.bool_)
     ranked = rank(on, question, eligible, NOW, Recipe(candidates=50))
-    signals = passage_signals(on, question, eligible, ranked)
+    signals = passage_signals(on, question, ranked)
     assert {*PLAIN.passage} == {*signals, "bias"}
     for tables in (PLAIN_BY_WORDS, OF_SPEAKERS, OF_SPEAKERS_BY_WORDS):
         assert {*tables.passage} <= {*PLAIN.passage}
-    helping = help_signals(on, question, ranked, signals, np.full(len(ranked.rows), 0.1))
+    helping = help_signals(question, signals, np.full(len(ranked.rows), 0.1))
     assert {*PLAIN.help} == {*helping, "bias"}
     for tables in (PLAIN_BY_WORDS, OF_SPEAKERS, OF_SPEAKERS_BY_WORDS):
         assert {*tables.help} <= {*PLAIN.help}
@@ -98,7 +99,7 @@ def test_talks_whose_texts_name_their_speakers_and_rankings_without_vectors_have
 
 
 def test_without_vectors_no_weight_is_of_a_nearness() -> None:
-    near = {"cosine", "above", "deviation", "behind", "meaning", "middle", "by_cosine"}
+    near = {"cosine", "ahead", "personal_cosine", "meaning", "by_cosine", "other_cosine"}
     for tables in (PLAIN_BY_WORDS, OF_SPEAKERS_BY_WORDS):
         assert near.isdisjoint(tables.passage) and near.isdisjoint(tables.help)
 
@@ -112,7 +113,7 @@ def talk_with(other: int, names_speakers: bool) -> tuple[Tables, float]:
     question = asked("Which port did I pick for the metrics exporter?", on, 3)
     eligible = np.ones(len(on), np.bool_)
     ranked = rank(on, question, eligible, NOW, Recipe(candidates=200))
-    return tables_for(on, question, ranked), relevance(on, question, eligible, ranked).helps
+    return tables_for(on, question, ranked), relevance(on, question, ranked).helps
 
 
 def test_a_talk_is_not_judged_more_strictly_because_it_is_long() -> None:
@@ -121,3 +122,62 @@ def test_a_talk_is_not_judged_more_strictly_because_it_is_long() -> None:
 
 def test_a_flood_of_other_texts_does_not_hide_that_the_best_ones_are_of_a_talk() -> None:
     assert talk_with(200, False)[0] is OF_SPEAKERS
+
+
+SENTENCES = (
+    "The {} committee of the {} region met again to talk about the {} budget.",
+    "How do I keep a {} from drying out beside a {}? The {} looks pale.",
+    "You can compare the {} with the {} and choose what suits the {}.",
+    "Our {} went to the {} with a {} and came home late.",
+)
+NOUNS = ("harbour", "library", "tractor", "violin", "glacier", "market", "orchard", "museum", "saddle", "lantern")
+
+TIMES = (10, 100, pytest.param(1000, marks=pytest.mark.slow))
+
+
+def elsewhere(at: int) -> str:
+    """A text of another conversation, another one for each number."""
+    nouns = (NOUNS[at // len(NOUNS) ** place % len(NOUNS)] for place in range(3))
+    return SENTENCES[at % len(SENTENCES)].format(*nouns)
+
+
+def behind(times: int, text: str, nearest: int | None) -> tuple[float, float]:
+    """How probably memory helps, and its first passage answers, in an archive of so many times as many other texts."""
+    texts = (*SAID, *(elsewhere(at) for at in range(times * len(SAID))))
+    own = np.arange(len(texts)) < len(SAID)
+    on = shelf(
+        texts, conversations=np.where(own, 1, 2 + np.arange(len(texts)) // 20).tolist(), users=range(0, len(texts), 2)
+    )
+    held = {term: np.flatnonzero([term in said for said in words_of(texts)]) for term in query_terms(text)}
+    chance = np.random.default_rng(1)
+    cosines = np.minimum(chance.normal(0.05, 0.07, len(texts)), 0.35)  # as MiniLM has them for texts of other subjects
+    if nearest is not None:
+        cosines[nearest] = 0.6
+    question = Asked(
+        cosines,
+        {term: rows for term, rows in held.items() if len(rows)},
+        text,
+        absent=tuple(term for term, rows in held.items() if not len(rows)),
+    )
+    ranked = rank(on, question, np.ones(len(on), np.bool_), NOW)
+    found = relevance(on, question, ranked.part(slice(100)))
+    return found.helps, float(found.passages.max())
+
+
+@lru_cache(4)
+def words_of(texts: tuple[str, ...]) -> list[frozenset[str]]:
+    return [frozenset(terms(text)) for text in texts]
+
+
+@pytest.mark.parametrize("times", TIMES)
+@pytest.mark.parametrize(
+    ("text", "nearest"),
+    [("Which port did I pick for the metrics exporter?", 3), ("Who is my new manager at work?", 0)],
+)
+def test_what_answers_is_as_probable_however_much_else_is_stored(times: int, text: str, nearest: int) -> None:
+    assert behind(times, text, nearest) == pytest.approx(behind(1, text, nearest), abs=0.1)
+
+
+@pytest.mark.parametrize("times", TIMES)
+def test_a_question_that_nothing_answers_stays_without_memory_however_much_is_stored(times: int) -> None:
+    assert behind(times, "What is the best way to boil an egg?", None)[0] < 0.2

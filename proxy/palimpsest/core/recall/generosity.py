@@ -33,7 +33,7 @@ DEMANDS: Mapping[Generosity, Mapping[BlockKind, Demand]] = {
     },
     Generosity.BALANCED: {
         BlockKind.RECALL: Demand(0.4, 0.012, 0, 1500),
-        BlockKind.RESTORE: Demand(0.0, 0.0035, 3, 1500),
+        BlockKind.RESTORE: Demand(0.0, 0.002, 3, 1500),
     },
     Generosity.GENEROUS: {
         BlockKind.RECALL: Demand(0.2, 0.005, 0, 3000),

@@ -1,13 +1,15 @@
 """
 The probability that a passage answers a question, and that memory helps with it at all.
 
-Two logistic regressions over signals that mean the same in every scope and language: how far a passage stands out from
-its scope for this question, how much of the question it covers, and how people ask who refer to something they told.
+Two logistic regressions over signals of the question, of a passage, and of how far it is ahead of the next best: how
+near it is, how much of the question it covers, and how people ask who refer to something they told. None of them is of
+the scope as a whole, its size or its average: whoever has a large archive asks no other questions for that.
 Rank lists always have a first place; relevance does not. Who packs a block takes a passage in while its probability is
 worth its length, so that size follows confidence, and says nothing where no passage is.
 
-The weights (`weights.py`) were fitted over eleven sets at once and checked by leaving whole sets out, or conversations
-of the one set whose texts name their speakers: see docs/benchmarks.md, and `scripts/fit.py` for how to do it again.
+The weights (`weights.py`) were fitted over several sets at once, each asked alone and behind other people's
+conversations of up to millions of characters, and checked by leaving whole sets out: see docs/benchmarks.md, and
+`scripts/fit.py` for how to do it again.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from palimpsest.core.recall.ranking import Asked, Bools, Floats, PassageTable, Ranked, holds
+from palimpsest.core.recall.ranking import Asked, Floats, PassageTable, Ranked, holds
 from palimpsest.core.recall.utterance import ENGLISH, PERSONAL, asking, personal, read
 from palimpsest.core.recall.weights import (
     OF_SPEAKERS,
@@ -28,8 +30,6 @@ from palimpsest.core.recall.weights import (
 )
 from palimpsest.domain.frozen import frozen
 
-LEAST_SPREAD = 0.03  # cosine: in a scope of alike texts every deviation looks large
-MOST_DEVIATION = 8.0  # standard deviations; what stands out more is no surer
 MOST_TERMS = 4  # of a question in one passage; more are no surer
 SHORT_CHARS = 20  # shorter passages are all alike
 USUAL_CHARS = 200
@@ -59,18 +59,17 @@ class Relevance:
         return worth
 
 
-def relevance(shelf: PassageTable, asked: Asked, eligible: Bools, ranked: Ranked) -> Relevance:
+def relevance(shelf: PassageTable, asked: Asked, ranked: Ranked) -> Relevance:
     """
     Judge what was ranked.
 
     Args:
-        eligible: (n,), which passages of the shelf may come; they are the background that others stand out from.
-        ranked: m of them, best first, at least one.
+        ranked: m passages of the shelf, best first, at least one.
     """
     tables = tables_for(shelf, asked, ranked)
-    signals = passage_signals(shelf, asked, eligible, ranked)
+    signals = passage_signals(shelf, asked, ranked)
     passages = 1 / (1 + np.exp(-_log_odds(signals, tables.passage)))
-    help = _log_odds(help_signals(shelf, asked, ranked, signals, passages), tables.help)
+    help = _log_odds(help_signals(asked, signals, passages), tables.help)
     helps = float(1 / (1 + np.exp(-help[0])))
     return Relevance(passages * max(helps, LEAST_HELP) ** 0.5, helps)
 
@@ -87,17 +86,13 @@ def is_talk(shelf: PassageTable, ranked: Ranked) -> bool:
     return bool((shelf.speakers[ranked.rows[:BEST_PASSAGES]] > 0).mean() > MOST_SPEAKERS)
 
 
-def passage_signals(shelf: PassageTable, asked: Asked, eligible: Bools, ranked: Ranked) -> dict[str, Floats]:
+def passage_signals(shelf: PassageTable, asked: Asked, ranked: Ranked) -> dict[str, Floats]:
     """What tells whether each of m ranked passages answers the question: name to values, (m,)."""
     rows, given = ranked.rows, ranked.signals
     ones = np.ones(len(rows))
     question, form = read(asked.text), dict(zip(PERSONAL, asking(asked.text), strict=False))  # all but the constant
     own = personal(asked.text)
-    cosines = np.zeros(len(shelf)) if asked.cosines is None else asked.cosines
-    background = cosines[eligible]
-    middle, spread = float(background.mean()), max(float(background.std()), LEAST_SPREAD)
-    cosine = cosines[rows]
-    deviation = np.minimum((cosine - middle) / spread, MOST_DEVIATION) / 4
+    cosine = np.zeros(len(rows)) if asked.cosines is None else asked.cosines[rows]
     held = holds(asked.found, rows)
     weights = [_weight(len(holding), len(shelf)) for holding in asked.found.values()]
     covered = np.array(weights) @ held
@@ -111,9 +106,8 @@ def passage_signals(shelf: PassageTable, asked: Asked, eligible: Bools, ranked: 
     other = float(question.language != ENGLISH)
     return {
         "cosine": cosine,
-        "above": cosine - middle,
-        "deviation": deviation,
-        "behind": cosine - float(background.max()),
+        "ahead": _ahead(cosine),
+        "personal_cosine": own * cosine,
         "meaning": given["meaning"],
         "words": words,
         "covered": covered / max(whole, 1e-6),
@@ -128,14 +122,13 @@ def passage_signals(shelf: PassageTable, asked: Asked, eligible: Bools, ranked: 
         "user_tells": shelf.tells[rows] * given["user"],
         "length": np.log(np.maximum(shelf.lengths[rows], SHORT_CHARS) / USUAL_CHARS),
         "score": scores,
+        "score_ahead": _ahead(scores),
         "by_score": np.log1p(_places(ranked.scores)),
         "by_cosine": np.log1p(_places(cosine)),
         "by_covered": np.log1p(_places(covered + 1e-6 * cosine)),
         "absent": ones * len(asked.absent) / max(len(asked.absent) + len(asked.found), 1),
         "strangers": ones * asked.strangers * form["name"],
-        "middle": ones * middle,
         "personal": ones * own,
-        "personal_above": own * (cosine - middle),
         "function": ones * form["function"],
         "log_words": ones * form["log_words"],
         "long": ones * form["long"],
@@ -143,22 +136,28 @@ def passage_signals(shelf: PassageTable, asked: Asked, eligible: Bools, ranked: 
         "small_talk": ones * form["small_talk"],
         "other": ones * other,
         "other_cosine": other * cosine,
-        "other_deviation": other * deviation,
         "other_words": other * words,
         "other_covered": other * covered / max(whole, 1e-6),
     }
 
 
-def help_signals(
-    shelf: PassageTable, asked: Asked, ranked: Ranked, signals: Mapping[str, Floats], passages: Floats
-) -> dict[str, Floats]:
-    """What tells whether any of the m ranked passages helps: name to one value, (1,)."""
+def help_signals(asked: Asked, signals: Mapping[str, Floats], passages: Floats) -> dict[str, Floats]:
+    """
+    What tells whether any of the m ranked passages helps: name to one value, (1,).
+
+    Args:
+        signals: of the passages, as `passage_signals` says.
+        passages: (m,), the probability of each that it answers.
+    """
     best = int(passages.argmax())
+    surest = _logit(float(passages[best]))
+    own = personal(asked.text)
     form = dict(zip(PERSONAL, asking(asked.text), strict=False))  # all but the constant
     found = {
-        "best": _logit(float(passages[best])),
-        "together": float(np.log(min(float(passages.sum()), 20.0) + 1e-4)),
-        "personal": personal(asked.text),
+        "best": surest,
+        "second": _logit(float(np.partition(passages, -2)[-2])) if len(passages) > 1 else _logit(0.0),
+        "personal": own,
+        "personal_best": own * surest / 5,
         "own": min(form["own"], 1.0),
         "back": form["back"],
         "particular": form["particular"],
@@ -171,14 +170,13 @@ def help_signals(
         "acquainted": form["name"] * (1 - asked.strangers),
         "strangers": form["name"] * asked.strangers,
         "other": float(read(asked.text).language != ENGLISH),
-        "deviation": float(signals["deviation"].max()),
-        "above": float(signals["above"][best]),
+        "cosine": float(signals["cosine"][best]),
+        "ahead": float(signals["ahead"][best]),
         "covered": float(signals["covered"][best]),
         "user": float(signals["user"][best]),
         "tells": float(signals["tells"][best]),
         "asks": float(signals["asks"][best]),
         "absent": float(signals["absent"][best]),
-        "log_passages": float(np.log(max(len(shelf), 1))) / 5,
     }
     return {name: np.array([value]) for name, value in found.items()}
 
@@ -192,6 +190,17 @@ def _log_odds(signals: Mapping[str, Floats], weights: Weights) -> Floats:
 def _weight(holding: int, passages: int) -> float:
     """Inverse document frequency that is never negative (Robertson and Spärck Jones; Lucene's form)."""
     return float(np.log1p((passages - holding + 0.5) / (holding + 0.5)))
+
+
+def _ahead(values: Floats) -> Floats:
+    """(m,): how far each value is ahead of the best of the others; 0 where there is no other."""
+    if len(values) < 2:
+        return np.zeros(len(values))
+    best = int(values.argmax())
+    others = np.full(len(values), values[best])
+    others[best] = np.partition(values, -2)[-2]
+    ahead: Floats = values - others
+    return ahead
 
 
 def _places(values: Floats) -> Floats:
