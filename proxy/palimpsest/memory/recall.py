@@ -381,6 +381,8 @@ def _account(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
         if occurrence in query.lost and full not in query.visible_fulls
     }
     is_talk = not any(lost.values())
+    if is_talk and query.named is None:
+        return None  # who asks something in a talk wants that: 2,500 characters more held no answer more
     room = READ_CHARS
     read: list[Lost] = []
     for row in reversed(newest_texts(ask, lost.keys(), READ_MESSAGES, MESSAGE_CHARS)):
