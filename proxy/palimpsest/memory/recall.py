@@ -390,16 +390,9 @@ def _account(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
         room -= len(read[-1].text)
         if room < 0:
             break
-    if is_talk and not _names_files(read):
+    if is_talk and len({name for one in read for name in work_names(one.text) if is_file(name)}) < WORK_FILES:
         return None
     return replace(account(read[::-1], query.seen, query.account_chars), is_talk=is_talk)
-
-
-def _names_files(lost: Sequence[Lost]) -> bool:
-    """Whether a talk is about files: it names several, and its user one of them. Answers may be full of examples."""
-    of_role = [(one.role, {name for name in work_names(one.text) if is_file(name)}) for one in lost]
-    of_users = any(files for role, files in of_role if role == "user")
-    return of_users and len(set[str]().union(*(files for _, files in of_role))) >= WORK_FILES
 
 
 def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: int) -> list[tuple[LostPassage, float]]:
