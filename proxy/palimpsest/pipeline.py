@@ -12,7 +12,7 @@ import asyncio
 import functools
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 from time import perf_counter
 
@@ -42,9 +42,7 @@ from palimpsest.tracing import NO_TRACER, TRACEPARENT
 from palimpsest.upstream.routing import needs_model
 from palimpsest.wire.json_body import model_of
 
-COMMIT_SECONDS = (
-    600.0  # for a commit, behind the deadline, while there is room to wait in: a process may hang for one minute
-)
+COMMIT_SECONDS = 600.0  # for a commit, behind the deadline, while there is room: a process may hang for a minute
 GRACE_SECONDS = 0.03  # behind the deadline: what was looked for too long is left out, and the rest can still be sent
 
 log = structlog.get_logger()
@@ -67,6 +65,13 @@ class _Attempt:
     late: LateTurn | None = None  # and this takes its turn, when that has been read
     traceparent: str = ""  # of the request, if it is traced
     decision: Decision | None = None  # once there is one
+    decided: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    # or known to be so late that nobody should wait for it
+
+    def end_wait(self, _done: object = None) -> None:
+        """Let the request go, with what memory has for it, or without."""
+        if not self.decided.done():
+            self.decided.set_result(None)
 
 
 class Pipeline:
@@ -174,8 +179,9 @@ class Pipeline:
         running.add_done_callback(self._running.discard)
         self._traffic.begin()
         running.add_done_callback(self._traffic.end)
+        running.add_done_callback(attempt.end_wait)
         try:
-            await await_for(running, attempt.deadline + GRACE_SECONDS - now)
+            await await_for(attempt.decided, attempt.deadline + GRACE_SECONDS - now)
         except asyncio.CancelledError:  # nobody will send it
             running.cancel()
             raise
@@ -203,14 +209,16 @@ class Pipeline:
         except asyncio.CancelledError:  # nobody will send it
             running.cancel()
             raise
+        is_at_risk = attempt.mode is Mode.ON and (attempt.late is None or self._archivist.is_failing)
+        note = Note.FAULT if is_at_risk else Note.DEADLINE
         if attempt.late is None:  # not to be archived, or no room to wait in
             running.cancel()
-            return _untouched(attempt.body, Note.FAULT if attempt.mode is Mode.ON else Note.DEADLINE, model)
+            return _untouched(attempt.body, note, model)
         if not running.done():
             self._late[attempt.late] = memoryview(attempt.body)[: len(attempt.body) // 2]
         listen = functools.partial(self._archivist.listen, attempt.late, attempt.wire)
-        fields: LogFields = {"turn": attempt.turn_id, "note": Note.DEADLINE.value}
-        return Prepared(attempt.body, undecided_headers(Note.DEADLINE, attempt.turn_id), model, listen, fields)
+        fields: LogFields = {"turn": attempt.turn_id, "note": note.value}
+        return Prepared(attempt.body, undecided_headers(note, attempt.turn_id), model, listen, fields)
 
     async def _guarded(self, attempt: _Attempt) -> Prepared:
         """What to forward; never raises, whatever memory does."""
@@ -242,7 +250,7 @@ class Pipeline:
         if isinstance(read, Passed):
             return _untouched(body, read.note, read.model or await self._model(body))
         reading, speaker, follows = read
-        await self._wait_for_earlier([*earlier, *self._unread_before(attempt)], follows)
+        await self._wait_for_earlier(attempt, [*earlier, *self._unread_before(attempt)], follows)
         model = reading.chat.model
         upstream = self._windows.upstream_of(model, wire, attempt.headers)
         window, user_agent = self._windows.of(upstream, model), attempt.named.get("user-agent", "")
@@ -284,16 +292,20 @@ class Pipeline:
         earlier = takewhile(lambda item: item[0] is not attempt.late, self._late.items())
         return [late for late, begun in earlier if attempt.body.startswith(begun)]
 
-    async def _wait_for_earlier(self, earlier: Sequence[LateTurn], follows: Follows | None) -> None:
+    async def _wait_for_earlier(
+        self, attempt: _Attempt, earlier: Sequence[LateTurn], follows: Follows | None
+    ) -> None:
         """
         Wait until what a request goes on from is on the disk, where it has its answer and is not.
 
         It would be archived behind what stood before that, and with all of its messages once more. The commit of an
-        answer comes behind that of its request.
+        answer comes behind that of its request. While the store fails, the request itself waits for none of this.
         """
         commits = {late.committed for late in earlier}
         commits.add(self._archivist.commit_of(follows.turn) if follows is not None else None)
         if waited_for := [commit for commit in commits if commit is not None]:
+            if self._archivist.is_failing:
+                attempt.end_wait()
             seconds = COMMIT_SECONDS if self._archivist.room.has_late else LATE_SECONDS
             await asyncio.wait(waited_for, timeout=seconds)
 

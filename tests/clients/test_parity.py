@@ -80,18 +80,19 @@ def lead(program: Program, network: OwnAddresses, proxy: Proxy | None) -> Progra
 
 def ten_requests(program: Program, upstream: ScriptedUpstream) -> list[Received]:
     """The first ten requests of a conversation: eight tool calls in its first turn, if the client has tools."""
-    (program.work / "notes.txt").write_text("The staging cluster has four nodes.")
-    call = program.reading("notes.txt")
-    left = list(range(9 if not program.continues else 8))
+    files = [f"notes-{number}.txt" for number in range(8 if program.continues else 9)]  # one that repeats itself ends
+    for file in files:
+        (program.work / file).write_text("The staging cluster has four nodes.")
+    calls = [program.reading(file) for file in files]
+    left = [replace(call, id=f"call_{number}") for number, call in enumerate(calls) if call]
+    has_tools = bool(left)
 
     def script(body: Json) -> Reply | str:
-        if call and left and body.get("tools"):
-            return Reply(calls=(replace(call, id=f"call_{left.pop()}"),))
-        return "Noted."
+        return Reply(calls=(left.pop(),)) if left and body.get("tools") else "Noted."
 
     upstream.received.clear()
     upstream.script = script
-    for turn in range(10 if not call else 2 if program.continues else 1):
+    for turn in range(10 if not has_tools else 2 if program.continues else 1):
         program.say(f"Please look at the notes, part {turn}.")
     return main_requests(upstream.received)
 
