@@ -302,3 +302,9 @@ def memory_in(body: Json) -> str:
     """What stands inside the memory blocks of a request; "" without one."""
     pieces = texts(body).split(BLOCK_OPENS)[1:]
     return "\n".join(piece.partition(BLOCK_CLOSES)[0] for piece in pieces)
+
+
+def own_texts(body: Json) -> str:
+    """All the text of a request but its memory blocks: what the client sent."""
+    first, *pieces = texts(body).split(BLOCK_OPENS)
+    return first + "".join(piece.partition(BLOCK_CLOSES)[2] for piece in pieces)

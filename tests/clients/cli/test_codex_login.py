@@ -13,7 +13,7 @@ from palimpsest.scripted.reply import Received
 
 from tests.clients.cli.codex import CodexWithLogin
 from tests.clients.conftest import FACT, QUESTION, TALK, answers, newest
-from tests.running import Proxy, memory_in, rows, texts, upstream_on_a_thread
+from tests.running import Proxy, memory_in, own_texts, rows, upstream_on_a_thread
 
 pytestmark = pytest.mark.slow
 
@@ -72,7 +72,7 @@ def test_a_session_with_its_compaction_goes_to_chatgpt_and_what_was_dropped_come
     assert any(r.json["input"][-1].get("type") == "compaction_trigger" for r in reached), "codex did not compact"
     assert f"{BASE}/models" in {r.endpoint for r in chatgpt.received}
     asked = next(r.json for r in reversed(reached) if QUESTION in newest(r.json))
-    assert FACT not in texts(asked).replace(memory_in(asked), "")
+    assert FACT not in own_texts(asked)
     assert FACT in memory_in(asked)
 
 
