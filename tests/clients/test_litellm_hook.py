@@ -31,6 +31,16 @@ def hook_at(url: str, key: str = "") -> Any:
     return module.PalimpsestHook(url, key, PATIENCE_SECONDS)
 
 
+@pytest.fixture(autouse=True)
+def callbacks() -> Iterator[None]:
+    """LiteLLM without the callbacks of an earlier test, which it keeps in several lists."""
+    yield
+    for kept in (litellm.callbacks, litellm.success_callback, litellm.failure_callback):
+        kept.clear()
+    litellm._async_success_callback.clear()
+    litellm._async_failure_callback.clear()
+
+
 @pytest.fixture
 def keyed(upstream: ScriptedUpstream, tmp_path: Path) -> Iterator[Proxy]:
     """A proxy for several gateways, each with a key."""
@@ -57,18 +67,15 @@ async def complete(hook: Any, upstream: ScriptedUpstream, messages: list[Any], s
 async def test_what_the_application_dropped_comes_back(keyed: Proxy, upstream: ScriptedUpstream, stream: bool) -> None:
     hook = hook_at(keyed.url.removesuffix("/v1"), "acme-key")
     litellm.callbacks = [hook]
-    try:
-        messages: list[Any] = []
-        for said, answer in TALK:
-            messages.append({"role": "user", "content": said})
-            assert await complete(hook, upstream, messages, stream) == answer
-            messages.append({"role": "assistant", "content": answer})
-            count = len(messages) // 2
-            await asyncio.to_thread(until, lambda: _answers(keyed) == count, "the answer to be archived")  # noqa: B023
-        await asyncio.to_thread(keyed.settle)
-        await complete(hook, upstream, [*messages[-WINDOW:], {"role": "user", "content": QUESTION}], stream)
-    finally:
-        litellm.callbacks = []
+    messages: list[Any] = []
+    for said, answer in TALK:
+        messages.append({"role": "user", "content": said})
+        assert await complete(hook, upstream, messages, stream) == answer
+        messages.append({"role": "assistant", "content": answer})
+        count = len(messages) // 2
+        await asyncio.to_thread(until, lambda: _answers(keyed) == count, "the answer to be archived")  # noqa: B023
+    await asyncio.to_thread(keyed.settle)
+    await complete(hook, upstream, [*messages[-WINDOW:], {"role": "user", "content": QUESTION}], stream)
     reached = upstream.received[-1].json
     assert FACT in memory_in(reached)
     assert FACT not in own_texts(reached)
@@ -83,6 +90,6 @@ def _answers(proxy: Proxy) -> int:
 
 async def test_where_we_are_away_or_refuse_the_request_goes_on_as_it_came(keyed: Proxy) -> None:
     given = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hello"}], "metadata": {"theirs": 1}}
-    for hook in (hook_at(f"http://127.0.0.1:{free_port()}"), hook_at(keyed.url.removesuffix("/v1"), "no key")):
+    for hook in (hook_at(f"http://127.0.0.1:{free_port()}"), hook_at(keyed.url.removesuffix("/v1"), "plm_none")):
         assert await hook.async_pre_call_hook(BY, None, given, "acompletion") is given
         assert await hook.async_pre_call_hook(BY, None, given, "embeddings") is given

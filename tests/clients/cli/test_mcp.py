@@ -83,4 +83,4 @@ def test_a_client_calls_a_memory_tool_and_reads_what_it_quotes(
     assert done[-1].endswith(TOOL)
     quoted = texts(upstream.received[-1].json).rpartition("<palimpsest-memory")[2]
     assert "9417" in quoted
-    assert "probability" in quoted  # of the tool's result: a block of the proxy's has none
+    assert "fetch_memory" in quoted  # of the tool's result: a block of the proxy's names no tool
