@@ -292,9 +292,7 @@ class Pipeline:
         earlier = takewhile(lambda item: item[0] is not attempt.late, self._late.items())
         return [late for late, begun in earlier if attempt.body.startswith(begun)]
 
-    async def _wait_for_earlier(
-        self, attempt: _Attempt, earlier: Sequence[LateTurn], follows: Follows | None
-    ) -> None:
+    async def _wait_for_earlier(self, attempt: _Attempt, earlier: Sequence[LateTurn], follows: Follows | None) -> None:
         """
         Wait until what a request goes on from is on the disk, where it has its answer and is not.
 
