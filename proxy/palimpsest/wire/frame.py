@@ -12,6 +12,8 @@ The frame of a block: what sets quoted messages apart from all that is ours, and
 A message begins behind its role, and each further line of it behind `> `: at the start of a line only the frame speaks,
 and no message can write a day, a role or the end of the block. The tag's name inside a quote is escaped however it is
 spelt, and so are the marks by which models tell the turns of a conversation apart: many servers obey them anywhere.
+Twelve forms of lines, days and openings gave a small model as many right answers, within chance (70 questions): this is
+the shortest that prevents all that. Only more messages in a block did worse.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 The packing of a block: passages chosen by worth within the budget, in the order in which they were said.
 
 The whole rendered block counts, frame and dates included. The median message of a long talk is 127 characters, so what
-stands around each (`frame.py`) must be tiny: one heading per day, and the role.
+stands around each (`frame.py`) must be tiny: one heading per day, and the role. No sentences are left out to save
+room: keeping 80 % of the words gained half a point on LoCoMo, and took the one that answers in 13 of 264 cases.
 """
 
 from __future__ import annotations
