@@ -7,6 +7,7 @@ import re
 from tests.running import ROOT
 
 ADDRESS = "http://127.0.0.1:8484"
+ENVIRONMENTS = {"LlamaIndex": "llama-index", "AutoGen": "autogen"}  # of libraries; others run in that of the tests
 DOCUMENTS = {name: (ROOT / name).read_text() for name in ("docs/clients.md", "docs/mcp.md", "README.md")}
 
 

@@ -24,7 +24,7 @@ from tests.clients.cli.own_provider import ADDRESSED, WRAPPED
 from tests.clients.cli.program import Program, installed
 from tests.clients.many_tools import FLAGS, TOOLS
 from tests.clients.parity import betas_of, differences, main_requests, tools
-from tests.clients.recipes import DOCUMENTS, at, recipes
+from tests.clients.recipes import DOCUMENTS, ENVIRONMENTS, at, recipes
 from tests.own_addresses import OwnAddresses, own_addresses
 from tests.running import ROOT, Proxy
 
@@ -36,9 +36,11 @@ HEADING = "## What differs behind the proxy"
 ADDRESS_ARGUMENT = re.compile(r'(, )?\b(base_url|api_base)="[^"]*"(, )?')
 LIBRARIES = {  # by row of the table: the heading of its recipe; of LangChain's two it is the second
     **{name: name for name in ("OpenAI SDK", "Anthropic SDK", "openai-agents", "LlamaIndex", "pydantic-ai")},
+    **{name: name for name in ("LangGraph", "AutoGen")},
     "LangChain, Anthropic's models": "LangChain",
 }
 PYTHON = {row: dict(recipes("docs/clients.md", "python"))[heading] for row, heading in LIBRARIES.items()}
+PYTHON["LangChain, OpenAI's models"] = dict(reversed(recipes("docs/clients.md", "python")))["LangChain"]
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ def test_a_client_with_our_address_asks_as_it_asks_its_provider(
 def test_a_library_with_our_address_asks_as_it_asks_its_provider(
     client: str, network: OwnAddresses, proxy_before_providers: Proxy, upstream: ScriptedUpstream, tmp_path: Path
 ) -> None:
-    python = installed("llama-index/bin/python") if client == "LlamaIndex" else sys.executable
+    python = installed(f"{ENVIRONMENTS[client]}/bin/python") if client in ENVIRONMENTS else sys.executable
     env = os.environ | network.variables | {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY, "NO_PROXY": "127.0.0.1"}
     env |= {"OPENAI_AGENTS_DISABLE_TRACING": "1"}
     received = []

@@ -11,13 +11,12 @@ import pytest
 from palimpsest.scripted import ScriptedUpstream
 
 from tests.clients.cli.program import installed
-from tests.clients.recipes import DOCUMENTS, at, recipe, recipes
+from tests.clients.recipes import DOCUMENTS, ENVIRONMENTS, at, recipe, recipes
 from tests.running import Proxy
 
 pytestmark = pytest.mark.slow
 
 BY_HAND = ("crewAI",)  # it takes a gigabyte to install
-ENVIRONMENTS = {"LlamaIndex": "llama-index", "AutoGen": "autogen"}  # others run in that of the tests
 PYTHON = [
     (document, *found) for document in DOCUMENTS for found in recipes(document, "python") if found[0] not in BY_HAND
 ]

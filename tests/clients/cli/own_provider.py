@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import orjson
+from palimpsest.domain import ToolCall
 
 from tests.clients.cli.claude_code import ClaudeCode
 from tests.clients.cli.cline import Cline
@@ -61,9 +62,33 @@ class OwnContinue(Continue):
             config.write_text("".join(line for line in lines if "apiBase:" not in line))
 
 
+class Llm(Program):
+    """`llm`, told by the environment; `-c` goes on with the conversation."""
+
+    executable = "llm/bin/llm"
+    full_tokens = 0  # it sends all of it
+
+    def prepare(self) -> None:
+        """There is nothing to write."""
+
+    def env(self) -> Mapping[str, str]:
+        address = {"OPENAI_BASE_URL": self.url} if self.url else {}
+        return {"OPENAI_API_KEY": self.key, "LLM_USER_PATH": str(self.home), **address}
+
+    def ask(self, text: str) -> str:
+        return self.run(*(["-c"] if self.turns else ["-m", "gpt-4o"]), text)
+
+    def reading(self, name: str) -> ToolCall | None:
+        return None
+
+
 WRAPPED: dict[str, Callable[..., Program]] = {
     "Claude Code": OwnClaudeCode,
     "Codex": OwnCodex,
     "opencode": OwnOpenCode,
 }
-ADDRESSED: dict[str, Callable[..., Program]] = {"cline": OwnCline, "Continue": OwnContinue}
+ADDRESSED: dict[str, Callable[..., Program]] = {
+    "cline": OwnCline,
+    "Continue": OwnContinue,
+    "llm": Llm,
+}
