@@ -71,10 +71,7 @@ def configure(policy: LogPolicy, stream: TextIO = sys.stderr) -> None:
     logging.captureWarnings(True)
     for name in HEARD_FROM_INFO:
         logging.getLogger(name).setLevel(max(level, logging.INFO))
-        for mine in (
-            name,
-            name.partition(".")[0],
-        ):  # handlers that uvicorn set up would write around ours, words and all
+        for mine in (name, name.partition(".")[0]):  # uvicorn's own handlers would write each line a second time
             logging.getLogger(mine).handlers.clear()
             logging.getLogger(mine).propagate = True
     # Not by way of `logging`, which doubles the price of a line, and each request writes one. Loggers are not cached:

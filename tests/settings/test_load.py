@@ -1,8 +1,9 @@
 import os
 import re
 from collections.abc import Mapping
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from palimpsest.domain import Mode, Reach
@@ -79,6 +80,8 @@ OTHERWISE = {
     "model.folder": Path("/x"),
     "model.cache": Path("/x"),
     "model.name": "BAAI/bge-small-en-v1.5",
+    "retention.max_store_bytes": "9GB",
+    "consolidation.when": "03:00",
 }
 AS_TEXT = {
     "listen.allowed_origins": "http://a, http://b",
@@ -98,14 +101,35 @@ def value_at(policy: Any, path: str) -> Any:
     return policy
 
 
+def other_than(default: Any, path: str) -> tuple[str, Any]:
+    """A value that a setting may have and does not have by default, as text and as it is read."""
+    if path in OTHERWISE:
+        return AS_TEXT.get(path, str(OTHERWISE[path])), OTHERWISE[path]
+    match default:
+        case bool():
+            return str(not default).lower(), not default
+        case Enum():
+            other = next(value for value in type(default) if value is not default)
+            return str(other.value), other
+        case int() | float():
+            return str(default + 1), default + 1
+        case Path():
+            return "/x", Path("/x")
+        case dict():
+            return "{a: 1}", {"a": 1}
+        case tuple() | None:
+            return "a, b", ("a", "b")
+        case _:
+            choices = get_args(settings_by_path()[path].annotation) or ("9d",)  # else it is a period
+            other = next(choice for choice in choices if choice != default)
+            return other, other
+
+
 @pytest.mark.parametrize("path", [p for p in settings_by_path() if p not in ("upstreams", "tenants.keys")])
 def test_every_plain_setting_can_be_set_by_environment(path: str) -> None:
     default = value_at(load(None, {}, {}), path)
-    if isinstance(default, tuple | dict) or default is None:
-        text = AS_TEXT.get(path, "{a: 1}" if isinstance(default, dict) else "a, b")
-        expected = OTHERWISE.get(path, {"a": 1} if isinstance(default, dict) else ("a", "b"))
-    else:
-        text, expected = str(default), default
+    text, expected = other_than(default, path)
+    assert expected != default
     variable = "PALIMPSEST_" + path.upper().replace(".", "__")
     assert value_at(load(None, {variable: text}, {}), path) == expected
 

@@ -43,7 +43,7 @@ def messages_of(prompt: Prompt) -> list[Json]:
 
 
 def again(messages: list[Json], said: str, fault: str) -> list[Json]:
-    """The same question after an answer that was none."""
+    """The messages that ask once more, after an invalid answer."""
     request = f"This is not valid: {fault}. Answer again, with one JSON object that satisfies the schema."
     heard = [{"role": "assistant", "content": said}] if said else []
     return [*messages, *heard, {"role": "user", "content": request}]

@@ -34,7 +34,7 @@ Work = Callable[["Commands"], Coroutine[Any, Any, int]]
 
 def add_command(command: Command) -> None:
     """Add it to the command line."""
-    parser = command("facts", _list, "List facts that messages state and programs told; tell, pin or forget one.")
+    parser = command("facts", _list, "List facts that messages state or programs added; add, pin or forget one.")
     _whose(parser)
     parser.add_argument("--conversation", default="", metavar="ID", help="only those that its messages state")
     parser.add_argument("--category", choices=[*FactCategory], help="only this kind")
@@ -45,14 +45,14 @@ def add_command(command: Command) -> None:
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     policy_flags(parser)
     action = action_of(parser, is_required=False)
-    remember = action("remember", _remember, "Tell a fact; it takes the place of what the slot held before.")
+    remember = action("remember", _remember, "Add a fact; it supersedes the slot's former value.")
     remember.add_argument("subject", metavar="SUBJECT", help="what it is about: user, project, a name")
     remember.add_argument("slot", metavar="SLOT", help="which of its properties: port, 'home town'")
     remember.add_argument("value", metavar="VALUE", help="what that is")
     _whose(remember)
     remember.add_argument("--category", choices=[*FactCategory], default=FactCategory.NOTE, help="its kind (note)")
     remember.add_argument("--until", metavar="DAY", help="until when it holds: 2026-12-24, or with a time")
-    remember.add_argument("--pin", action="store_true", help="put it in front of the others")
+    remember.add_argument("--pin", action="store_true", help="list it before all others")
 
     def of_one(name: str, run: object, about: str) -> argparse.ArgumentParser:
         added = action(name, run, about)
@@ -62,9 +62,9 @@ def add_command(command: Command) -> None:
 
     forget = of_one("forget", _forget, "Forget a fact for good: no message states it again, though the messages stay.")
     yes_flag(forget)
-    of_one("pin", _pin, "Put a fact in front of the others.")
-    of_one("unpin", _unpin, "Put a fact in its place again.")
-    action("rebuild", _rebuild, "Extract the facts of all messages anew; told ones stay.")
+    of_one("pin", _pin, "List a fact before all others.")
+    of_one("unpin", _unpin, "Undo a pin.")
+    action("rebuild", _rebuild, "Extract the facts of all messages anew; those that were added by hand stay.")
 
 
 def _whose(parser: argparse.ArgumentParser) -> None:

@@ -62,7 +62,7 @@ class Access:
         if self.token is not None:
             return Refusal(401, "send the admin token as authorization: Bearer")
         if any(map(self.keys.is_ours, shown)):
-            return Refusal(401, "this key is revoked, has expired, or is none of this proxy's")
+            return Refusal(401, "this key was revoked, has expired, or was not made by this proxy")
         if not self.is_loopback:
             return Refusal(403, "no admin token is set, so only 127.0.0.1 gets an answer: set PALIMPSEST_ADMIN_TOKEN")
         if not is_local(headers):

@@ -24,8 +24,8 @@ class Generation:
     ) -> None:
         """
         Args:
-            give_up: ends what goes on behind the requests; called at the end of the proxy.
-            close: waits for that, and closes what only this generation uses; called behind the last request.
+            give_up: cancels background work; called when the proxy stops.
+            close: waits for that work to end, and closes what only this generation uses; called after its last request.
         """
         self.app = app
         self.give_up = give_up

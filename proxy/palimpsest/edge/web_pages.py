@@ -95,9 +95,7 @@ class WebPages:
     def _may_ask(self, origin: str, host: str) -> bool:
         scheme, _, place = origin.partition("://")
         if origin != "null" and scheme not in ("http", "https"):
-            return (
-                True  # of an installed program (app://, vscode-webview://, chrome-extension://): no site has such a one
-            )
+            return True  # app://, vscode-webview://, chrome-extension://: an installed program, never a web site
         return (
             _without_port(place) in LOCAL_NAMES
             or (bool(place) and place == host and self._is_ours(host))

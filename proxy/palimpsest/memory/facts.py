@@ -131,7 +131,7 @@ class Facts:
         """
         Forget a fact for good, wherever it was stated: no message states it again. Statements that went; 0: none.
 
-        The messages stay; forgetting those is another thing.
+        The messages stay: `forgetting` erases those.
         """
         key = tenant_key(self._secret, tenant)
         step = functools.partial(told_facts.forget, tenant=tenant, id=id, reach=self._reach, key=key, now=self._clock())

@@ -299,7 +299,7 @@ def _tenants(transaction: Transaction, turns: Sequence[Turn]) -> Tenants:
 
 
 def _conversations(transaction: Transaction, turns: Sequence[Turn], tenants: Tenants) -> Conversations:
-    """A conversation that began with a side request gets its true role, and a user who names himself late his name."""
+    """Row ids of conversations; a role, user or scope that only a later request makes known is written now."""
     asked = orjson.dumps([[tenants[turn.tenant], turn.conversation] for turn in turns]).decode()
     known = {(tenant, public): of for tenant, public, *of in transaction.read(CONVERSATIONS, (asked,))}
 

@@ -22,7 +22,7 @@ from palimpsest.transfer.json_elements import elements
 from palimpsest.transfer.portable_turn import ForgottenFact, PortableTurn
 from palimpsest.transfer.trees import Tree, turns_of
 
-LOOKED_AT_LINES = 100  # before a file of lines is none that we know: sessions begin with titles and snapshots
+LOOKED_AT_LINES = 100  # for a known format; then the file is refused: sessions begin with titles and snapshots
 LOOKED_AT_BYTES = 16 << 20  # likewise: a few bytes that are compressed may be gigabytes without a line feed
 GLANCE_BYTES = 4096
 BLANK = b"\xef\xbb\xbf \t\r\n"

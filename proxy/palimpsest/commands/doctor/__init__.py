@@ -9,7 +9,7 @@ The checks behind `palimpsest doctor`, each with what was found and what to do a
     base_urls       base URLs that lead to nobody
     providers       upstreams, credentials, clock
     report          how findings look, in a terminal and to a program
-    finding         the word that all of them speak in
+    finding         the value that every check returns
 
 Nothing is made, changed or sent but what the proxy does at its start, and a list of models asked for.
 """

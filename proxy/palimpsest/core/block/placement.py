@@ -31,7 +31,7 @@ class Replay:
 
     @property
     def standing_tokens(self) -> int:
-        """Of all that the model sees."""
+        """Tokens of all blocks that the model sees."""
         return self.tokens + sum(stored.block.tokens for stored in self.held)
 
     @property

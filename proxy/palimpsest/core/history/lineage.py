@@ -206,7 +206,7 @@ def _newcomer(speaker: Speaker, links: Sequence[Link]) -> tuple[Role, str, tuple
 
 
 def _is_handed_out(head: Head, prints: Sequence[Fingerprint], kept: Sequence[int], links: Sequence[Link]) -> bool:
-    """A sub-agent may share the id of the conversation that it serves, and a preamble; nothing that was said there."""
+    """Whether a request begins a sub-agent: its task comes from this conversation, none of its messages does."""
     is_shared = any(index >= 0 and head.fulls[index] == prints[at].full for at, index in enumerate(kept))
     return not is_shared and any(link.kind is LinkKind.TASK for link in links)
 

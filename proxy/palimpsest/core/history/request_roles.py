@@ -180,7 +180,12 @@ def _first(patterns: Sequence[re.Pattern[str]], text: str) -> str:
 
 
 def _is_template(last: Message, asking: str, hits: Sequence[str], about: bool, form: str) -> bool:
-    """It asks about the conversation in a line that shall be gone on from, at length and twice, or as programs do."""
+    """
+    Whether a program wrote the request.
+
+    It asks about the conversation, in a line that ends with a colon for the model to continue, in a form that only
+    programs use, or at length and with two hits.
+    """
     if last.media:
         return False
     *_, line = asking.strip().lower().splitlines()
@@ -190,7 +195,7 @@ def _is_template(last: Message, asking: str, hits: Sequence[str], about: bool, f
 
 
 def _is_put_together(text: str) -> bool:
-    """A line is typed; what is long, or quotes something behind a label, was put together."""
+    """Whether a program composed the text: it is long, or quotes something after a label. People type lines."""
     return len(text) >= LONG_ASK_CHARS or _LABELLED.search(text) is not None
 
 

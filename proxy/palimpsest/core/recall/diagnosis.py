@@ -253,7 +253,7 @@ def newest_human(chat: Chat) -> int:
 
 
 def _begins_compacted(chat: Chat) -> bool:
-    """The provider reads nothing that we could put in front of what it compacted."""
+    """Whether the provider compacted the beginning: it ignores whatever stands in front of that."""
     return bool(chat.history and chat.history[0].opaque)
 
 
