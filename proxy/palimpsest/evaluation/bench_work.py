@@ -94,12 +94,12 @@ def report(rows: Mapping[str, Sequence[tuple[float, float, int]]], sessions: int
 
 def cuts(conversation: Conversation) -> Iterator[Cut]:
     """The compactions of a session that count."""
-    said = [one for one in conversation.messages if one.role not in ("system", "developer") and _text(one)]
-    total, places = sum(len(_text(one)) for one in said), []
+    said = [one for one in conversation.messages if one.role not in ("system", "developer") and text_of(one)]
+    total, places = sum(len(text_of(one)) for one in said), []
     for share in SHARES:
         read_chars = 0
         for at, one in enumerate(said, start=1):
-            read_chars += len(_text(one))
+            read_chars += len(text_of(one))
             if read_chars >= share * total:
                 places.append(_turn_at(said, at))
                 break
@@ -107,14 +107,14 @@ def cuts(conversation: Conversation) -> Iterator[Cut]:
         start = max(0, at - KEPT_MESSAGES)
         while start > 0 and said[start].role == "tool":
             start -= 1
-        asked = [_text(one) for one in said[:at] if one.role == "user"]
+        asked = [text_of(one) for one in said[:at] if one.role == "user"]
         if at >= len(said) - 5 or not start or not asked:
             continue
         summary = _SUMMARY.format(first=asked[0][:QUOTED_CHARS], last=asked[-1][:QUOTED_CHARS])
-        visible = "\n".join([summary, *map(_text, said[start:at])])
+        visible = "\n".join([summary, *map(text_of, said[start:at])])
         needed = names_needed(said[:start], visible, said[at : at + AHEAD_MESSAGES])
         if len(needed) >= MIN_NEEDED:
-            query = "\n".join(_text(one)[:2000] for one in said[at - 2 : at])
+            query = "\n".join(text_of(one)[:2000] for one in said[at - 2 : at])
             yield Cut(conversation.id, tuple(said[:start]), visible, query, needed)
 
 
@@ -126,10 +126,10 @@ def names_of(text: str) -> set[str]:
 
 def names_needed(lost: Sequence[DatasetMessage], visible: str, ahead: Sequence[DatasetMessage]) -> frozenset[str]:
     """Names of what was lost that the assistant or the user writes before anything shows them again."""
-    left = {name for one in lost for name in names_of(_text(one)) if name not in visible}
+    left = {name for one in lost for name in names_of(text_of(one)) if name not in visible}
     needed: set[str] = set()
     for one in ahead:
-        here = names_of(_text(one))
+        here = names_of(text_of(one))
         if one.role in ("assistant", "user"):
             needed |= here & left
         left -= here
@@ -145,7 +145,7 @@ def said_beside(cut: Cut) -> Mapping[str, list[set[str]]]:
     """Of each needed name the words around it, for each line in which it was said."""
     said: dict[str, list[set[str]]] = {name: [] for name in cut.needed}
     for one in cut.lost:
-        for line in _text(one).split("\n"):
+        for line in text_of(one).split("\n"):
             for name in cut.needed:
                 if (at := line.find(name)) >= 0:
                     said[name].append(_around(line, at, name, NEAR_CHARS))
@@ -165,14 +165,14 @@ def held_in_context(told: str, said: Mapping[str, Sequence[set[str]]]) -> float:
 
 def ours(cut: Cut, chars: int) -> str:
     """The account of work."""
-    lost = [Lost(at, one.role, _text(one)[:MESSAGE_CHARS]) for at, one in enumerate(cut.lost, start=1)]
+    lost = [Lost(at, one.role, text_of(one)[:MESSAGE_CHARS]) for at, one in enumerate(cut.lost, start=1)]
     told = account(lost, [cut.visible], chars)
     return "\n".join(f"{line.label}: {line.text}" for line in (*told.lines, *told.rules))
 
 
 def frequent(cut: Cut, chars: int) -> str:
     """The lost names that most messages hold, and nothing else."""
-    counted = Counter(name for one in cut.lost for name in names_of(_text(one)) if name not in cut.visible)
+    counted = Counter(name for one in cut.lost for name in names_of(text_of(one)) if name not in cut.visible)
     return _filled([name for name, _ in counted.most_common()], " ", chars)
 
 
@@ -212,7 +212,8 @@ SYSTEMS: Mapping[str, Callable[[Cut, int], str]] = {
 }
 
 
-def _text(one: DatasetMessage) -> str:
+def text_of(one: DatasetMessage) -> str:
+    """What a message says and does."""
     return readable(one.text, one.calls)
 
 
@@ -224,7 +225,7 @@ def _turn_at(said: Sequence[DatasetMessage], at: int) -> int:
 
 
 def _passages(cut: Cut) -> list[str]:
-    texts = map(_text, cut.lost)
+    texts = map(text_of, cut.lost)
     return [text[at : at + PASSAGE_CHARS] for text in texts for at in range(0, len(text), PASSAGE_CHARS)]
 
 

@@ -61,6 +61,18 @@ def test_names_come_with_words_around_them_and_without_the_numbers_of_lines() ->
     assert "class TokenStream(Base" in everything and "1\t" not in everything
 
 
+def test_names_stand_under_the_file_that_they_are_from() -> None:
+    files = [line.text for line in account(WORK, [], 2000).lines if line.label == "file"]
+    assert files[0].startswith("src/lexer.py: ") and "TokenStream" in files[0] and "END_MARK" in files[0]
+    assert files[1].startswith("src/parser.py: ") and "new_rule" in files[1]
+
+
+def test_names_of_one_line_say_what_they_are_about() -> None:
+    line = "    if (session := load_session(user_token)) is None or not is_current(session, at=now()): pass"
+    texts = [line.text for line in account(work(("tool", line)), [], 60).lines]
+    assert texts == ["load_session user_token is_current"]
+
+
 def test_breaks_of_a_text_that_was_quoted_inside_of_another_are_resolved() -> None:
     quoted = "\\n".join(f"step_{at} of the plan was taken by worker_{at}" for at in range(8))
     lines = account(work(("assistant", call("Read", path="log")), ("tool", quoted)), [], 2000).lines

@@ -31,8 +31,12 @@ QUOTED_BREAK = "\\n"  # of a line, in a text that was quoted as JSON inside of a
 QUOTED_BREAKS = 5  # from which on it is one, and no path with a backslash
 PARTED = "; "  # between the excerpts of two messages
 LABEL_CHARS = 3  # around the label of a line
+FILE = "file"  # the label of what is from one
+HEAD_CHARS = len(FILE) + LABEL_CHARS + 2  # around its path
+PATH_CHARS = 160  # of a file's name
+FILE_ACTS = (Act.READ, Act.EDITED, Act.CREATED)
 NAME_CHARS = 8  # of room that a name takes beside its own letters
-WANTED_NAMES = 200  # the likeliest for their length: a block holds some hundred
+WANTED_NAMES = 300  # the likeliest for their length: a block holds some hundred
 FILES, RUNS, FAILURES = 8, 3, 2  # told of each: what is older seldom matters
 FILES_CHARS = 420
 COMMAND_CHARS = 110
@@ -75,7 +79,7 @@ def account(lost: Sequence[Lost], seen: Sequence[str], chars: int) -> Account:
         lost: in the order in which it was said.
         seen: texts that the model still sees: no name of them is told.
     """
-    texts, done = _read(lost)
+    texts, done = sorted_calls(lost)
     visible = "\n".join(seen)
     holding = rules(
         ((one.occurrence, one.text) for one in lost if one.role == "user" and not is_aside(one.text)), visible
@@ -85,19 +89,30 @@ def account(lost: Sequence[Lost], seen: Sequence[str], chars: int) -> Account:
     room -= sum(line.chars for line in acts)
     mentions = mentioned(texts)
     known = words(seen)
-    needs = {name: need(name, mentions[name], len(texts), known) for name in mentions.keys() - names(visible)}
-    likeliest = sorted(needs, key=lambda name: (-needs[name] / (len(name) + NAME_CHARS), name))
+    found = {name: need(name, mentions[name], len(texts), known) for name in mentions.keys() - names(visible)}
+    likeliest = sorted(found, key=lambda name: (-found[name] / (len(name) + NAME_CHARS), name))
     unseen = (name for name in likeliest if name not in visible)  # nor as a part of a longer name
-    wanted = [*islice(unseen, WANTED_NAMES)]
+    needs = {name: found[name] for name in islice(unseen, WANTED_NAMES)}
     told = "\n".join(line.text for line in (*acts, *holding))
-    offers = offered([one.text for one in texts], {name: mentions[name].messages for name in wanted})
+    offers = offered([one.text for one in texts], needs.keys(), _heads(done, texts))
     room -= sum(len(role) + LABEL_CHARS for role in {one.role for one in texts})
-    taken = chosen(offers, needs, {name: 1.0 for name in wanted if name in told}, room)
+    taken = chosen(offers, needs, {name: 1.0 for name in needs if name in told}, room, HEAD_CHARS)
     return Account((*acts, *_excerpt_lines(taken, texts)), holding)
 
 
-def _read(lost: Sequence[Lost]) -> tuple[list[LostText], list[_Done]]:
-    """The messages with their calls apart, and what was done."""
+def _heads(done: Sequence[_Done], texts: Sequence[LostText]) -> list[str]:
+    """Of each message the file that a tool looked at or changed there, "" for all others."""
+    heads = [""] * len(texts)
+    for one in done:
+        if one.call.act in FILE_ACTS and 0 < len(one.call.what) <= PATH_CHARS:
+            heads[one.result_at if one.result_at >= 0 else one.at] = one.call.what
+            if not texts[one.at].prose:
+                heads[one.at] = one.call.what
+    return heads
+
+
+def sorted_calls(lost: Sequence[Lost]) -> tuple[list[LostText], list[_Done]]:
+    """The messages with what their calls say apart, and what was done."""
     texts: list[LostText] = []
     done: list[_Done] = []
     waiting: list[int] = []  # calls whose results are to come, as places in `done`
@@ -163,14 +178,16 @@ def _acts(done: Sequence[_Done], texts: Sequence[LostText], visible: str) -> Ite
 
 
 def _excerpt_lines(taken: Sequence[Excerpt], texts: Sequence[LostText]) -> Iterator[AccountLine]:
-    """The excerpts, in one line what each role said: a line for each message would take a tenth of the room."""
-    for role in dict.fromkeys(text.role for text in texts):
-        of_role = [excerpt for excerpt in taken if texts[excerpt.at].role == role]
-        by_message = groupby(of_role, key=lambda excerpt: excerpt.at)
-        said = PARTED.join(JOINT.join(excerpt.text for excerpt in of) for _, of in by_message)
-        if said:
-            places = dict.fromkeys(excerpt.at for excerpt in of_role)
-            yield AccountLine(role, said, tuple(texts[at].occurrence for at in places))
+    """The excerpts: a line for each file, then one for what each role said."""
+    groups: dict[tuple[str, str], list[Excerpt]] = {}
+    for excerpt in taken:
+        groups.setdefault((excerpt.head, "" if excerpt.head else texts[excerpt.at].role), []).append(excerpt)
+    for (head, role), of in sorted(groups.items(), key=lambda group: not group[0][0]):
+        by_message = groupby(of, key=lambda excerpt: excerpt.at)
+        said = PARTED.join(JOINT.join(excerpt.text for excerpt in each) for _, each in by_message)
+        places = dict.fromkeys(excerpt.at for excerpt in of)
+        occurrences = tuple(texts[at].occurrence for at in places)
+        yield AccountLine(FILE, f"{head}: {said}", occurrences) if head else AccountLine(role, said, occurrences)
 
 
 def _fitting(lines: Iterable[AccountLine], chars: int) -> Iterator[AccountLine]:
@@ -185,7 +202,7 @@ def _fitting(lines: Iterable[AccountLine], chars: int) -> Iterator[AccountLine]:
 def _plain(text: str) -> str:
     """A text without the numbers in front of its lines, as tools print files, without colours, its breaks resolved."""
     if text.count(QUOTED_BREAK) >= QUOTED_BREAKS:
-        text = text.replace(QUOTED_BREAK, "\n")
+        text = text.replace(QUOTED_BREAK, "\n").replace("\\t", "\t")
     return _NUMBERED.sub("", _COLOURED.sub("", text))
 
 

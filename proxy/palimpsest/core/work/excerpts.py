@@ -1,28 +1,31 @@
 """
 Excerpts: short stretches of what was lost, which together hold most of the names that the work will probably need.
 
-A name alone tells little, a whole line too much. So each stretch is a name with the few words around it, or a short
-line whole, and stretches are chosen one by one by what they add for their length: coverage under a budget (Lin and
-Bilmes, ACL 2011; greedy by gain per cost), weighed by the probability that each name is needed.
+A name alone tells little, a whole line too much. So a stretch is a name with the few words around it, a short line
+whole, or names of one line that say with each other what they are about. Stretches are chosen one by one by what they
+add for their length: coverage under a budget (Lin and Bilmes, ACL 2011; greedy by gain per cost), weighed by the
+probability that each name is needed. They stand under the file that they are from, which takes room once.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
 from heapq import heapify, heappop, heappush
-from itertools import chain
+from itertools import chain, pairwise
 
-from palimpsest.core.work.names import is_number, names, place_of
+from palimpsest.core.work.names import is_number, names, placed
 from palimpsest.domain.frozen import frozen
 
 LINE_CHARS = 110  # a line up to this is offered whole
 LOOKED_CHARS = 400  # of a longer line, around the name
-PLACES = 1  # of each name are looked at beside the one that first said it: its newest
+ROW_NAMES = 12  # the first of a line, told without what stands between them
+DENSE_LINES = 2  # of each name, those with most other wanted names, beside its newest and its first one
 BARE = 0.6  # of its worth, for a name with fewer words beside it than tell what it is about
 BESIDE = 2  # words that tell it
 LEAST_GAIN = 0.0003  # probability for each character: what adds less is noise
-JOINT = " · "  # between two excerpts of one message
+JOINT = ", "  # between two excerpts of one message
 
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _TOKEN = re.compile(r"\S+")
@@ -32,40 +35,46 @@ _EDGES = "`\"'(),;{}[]*|<> "
 
 @frozen
 class Excerpt:
-    """A stretch of message `at`, one line; `held` says of each name in it whether enough words stand beside it."""
+    """
+    A stretch of message `at`, from character `place` on, in one line.
+
+    `held` says of each wanted name in it whether enough words stand beside it. `head` is the file that it is from; "":
+    what the message's role says.
+    """
 
     at: int
+    place: int
     text: str
     held: Mapping[str, bool]
+    head: str = ""
 
 
-def offered(texts: Sequence[str], places: Mapping[str, Sequence[int]]) -> list[Excerpt]:
+def offered(texts: Sequence[str], wanted: Set[str], heads: Sequence[str]) -> list[Excerpt]:
     """
     The stretches that may be told.
 
     Args:
         texts: all that each message says.
-        places: of each wanted name the messages that hold it, rising.
+        wanted: names.
+        heads: of each message the file that it is from, or "".
     """
+    inside = {name: [other for other in wanted if other in name] for name in wanted}
+    lines = {at: _lines_of(text, wanted) for at, text in enumerate(texts)}
     found: dict[str, Excerpt] = {}
-    for name, messages in places.items():
-        looked_at = dict.fromkeys((*messages[-PLACES:], messages[0]))
-        for at in looked_at:
-            place = place_of(name, texts[at])
-            if place < 0:
+    for at, start in sorted(_told_lines(lines), reverse=True):
+        text, here = texts[at], lines[at][start]
+        for stretch, place in _stretches_of(text, start, here):
+            if stretch in found or not stretch:
                 continue
-            line, start = _line_around(texts[at], place)
-            for stretch in _stretches(line, start, start + len(name)):
-                if stretch in found or not stretch:
-                    continue
-                held = {other: _is_beside(other, stretch) for other in sorted(names(stretch)) if other in places}
-                if held:
-                    found[stretch] = Excerpt(at, stretch, held)
+            standing = {part for name in names(stretch) for part in inside.get(name, ())}
+            held = {name: _is_beside(name, stretch) for name in sorted(standing)}
+            if held:
+                found[stretch] = Excerpt(at, place, stretch, held, heads[at])
     return [*found.values()]
 
 
 def chosen(
-    offers: Sequence[Excerpt], needs: Mapping[str, float], told: Mapping[str, float], chars: int
+    offers: Sequence[Excerpt], needs: Mapping[str, float], told: Mapping[str, float], chars: int, head_chars: int
 ) -> list[Excerpt]:
     """
     The excerpts that add most for their room, in the order of their messages.
@@ -74,22 +83,35 @@ def chosen(
         needs: probability by name.
         told: how much of a name's worth is told already, 0..1, by name.
         chars: of all of them with what joins them.
+        head_chars: around each head.
     """
     worth = dict(told)
+    opened = {""}
+    under: dict[str, list[int]] = defaultdict(list)
+    for at, offer in enumerate(offers):
+        under[offer.head].append(at)
+
+    def cost(offer: Excerpt) -> int:
+        head = 0 if offer.head in opened else len(offer.head) + head_chars
+        return len(offer.text) + len(JOINT) + head
+
+    headed = {head: [name for name in needs if name in head] for head in under}
+
+    def held(offer: Excerpt) -> Mapping[str, bool]:
+        return offer.held if offer.head in opened else {**dict.fromkeys(headed[offer.head], False), **offer.held}
 
     def gain(offer: Excerpt) -> float:
-        new = (needs[n] * (_worth(n, full) - worth.get(n, 0.0)) for n, full in offer.held.items())
-        return sum(g for g in new if g > 0) / (len(offer.text) + len(JOINT))
+        new = (needs[n] * (_worth(n, full) - worth.get(n, 0.0)) for n, full in held(offer).items())
+        return sum(g for g in new if g > 0) / cost(offer)
 
     waiting = [(-gain(offer), at) for at, offer in enumerate(offers)]
     heapify(waiting)
-    taken: list[Excerpt] = []
+    taken: dict[int, Excerpt] = {}
     room = chars
     while waiting:
         before, at = heappop(waiting)
         offer = offers[at]
-        cost = len(offer.text) + len(JOINT)
-        if cost > room:
+        if at in taken or cost(offer) > room:
             continue
         now = gain(offer)
         if now < LEAST_GAIN:
@@ -97,11 +119,15 @@ def chosen(
         if now < -before and waiting and now < -waiting[0][0]:
             heappush(waiting, (-now, at))
             continue
-        taken.append(offer)
-        room -= cost
-        for name, full in offer.held.items():
+        room -= cost(offer)
+        taken[at] = offer
+        for name, full in held(offer).items():
             worth[name] = max(worth.get(name, 0.0), _worth(name, full))
-    return sorted(taken, key=lambda offer: offer.at)
+        if offer.head not in opened:
+            opened.add(offer.head)
+            for other in under[offer.head]:  # which are cheaper now
+                heappush(waiting, (-gain(offers[other]), other))
+    return sorted(taken.values(), key=lambda offer: (offer.at, offer.place))
 
 
 def _worth(name: str, full: bool) -> float:
@@ -109,11 +135,43 @@ def _worth(name: str, full: bool) -> float:
     return 1.0 if full else 0.0 if is_number(name) else BARE
 
 
-def _line_around(text: str, place: int) -> tuple[str, int]:
-    """The line that holds a place, of a long one the stretch around it, as one line; and the place in it."""
-    start = max(text.rfind("\n", 0, place) + 1, place - LOOKED_CHARS)
-    stop = text.find("\n", place)
-    return text[start : min(len(text) if stop < 0 else stop, place + LOOKED_CHARS)], place - start
+def _lines_of(text: str, wanted: Set[str]) -> dict[int, list[tuple[str, int]]]:
+    """Of each line of a text that holds wanted names, where it starts, and these with their places."""
+    found: dict[int, list[tuple[str, int]]] = {}
+    for name, place in placed(text):
+        if name in wanted:
+            found.setdefault(text.rfind("\n", 0, place) + 1, []).append((name, place))
+    return found
+
+
+def _told_lines(lines: Mapping[int, Mapping[int, Sequence[tuple[str, int]]]]) -> set[tuple[int, int]]:
+    """The lines that are looked at, by message and start: of each name the newest, the first, and the richest ones."""
+    of: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    for at, starts in lines.items():
+        for start, here in starts.items():
+            held = {name for name, _ in here}
+            for name in held:
+                of[name].append((len(held), at, start))
+    taken: set[tuple[int, int]] = set()
+    for places in of.values():
+        richest = sorted(places, reverse=True)[:DENSE_LINES]
+        taken.update((at, start) for _, at, start in (places[0], places[-1], *richest))
+    return taken
+
+
+def _stretches_of(text: str, start: int, here: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+    """Stretches of a line that holds names, each with its place."""
+    row = [*dict(here).items()]
+    rows = (row[:ROW_NAMES], *pairwise(row), *zip(row, row[1:], row[2:], strict=False)) if len(row) > 1 else ()
+    for part in rows:
+        yield " ".join(name for name, _ in part), part[0][1]
+    stop = text.find("\n", start)
+    stop = len(text) if stop < 0 else stop
+    for name, place in row:
+        first = max(start, place - LOOKED_CHARS)
+        line = text[first : min(stop, place + LOOKED_CHARS)]
+        for stretch in _stretches(line, place - first, place - first + len(name)):
+            yield stretch, place
 
 
 def _stretches(line: str, start: int, stop: int) -> Iterator[str]:

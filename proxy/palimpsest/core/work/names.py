@@ -8,7 +8,7 @@ on with a piece of work types them again exactly.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 
 LEAST_CHARS, MOST_CHARS = 4, 120  # shorter ones stand everywhere, longer ones are data
@@ -18,11 +18,11 @@ _TOKEN = re.compile(r"[\w@][\w./:@-]{3,}")
 _IS_NAME = re.compile(r"[_/@]|\w\.\w|[a-z][A-Z]|\d").search
 _PART = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}")
 _NUMBER = re.compile(r"v?[\d.,:/TZ_+-]+")
+_TIME = re.compile(r"\d\d:\d\d|\d{4}-\d\d-\d\d")
 _FILE = re.compile(
     r"\.(?:c|cc|cfg|conf|cpp|cs|css|csv|env|go|h|html|ini|ipynb|java|js|jsonl?|jsx|kt|lock|log|md|php|proto|py|rb|rs"
     r"|scss|sh|sql|svelte|swift|toml|tsx?|txt|vue|xml|ya?ml)$"
 )
-_CONTINUES = re.compile(r"[\w]").match
 
 
 @lru_cache(CACHED_TOKENS)
@@ -39,24 +39,21 @@ def names(text: str) -> set[str]:
     return found
 
 
-def standing(wanted: Iterable[str], text: str) -> Iterator[tuple[str, int]]:
-    """Those of some names that stand in a text as names of their own, each with its first place, in characters."""
-    for name in wanted:
-        if (at := place_of(name, text)) >= 0:
-            yield name, at
-
-
-def place_of(name: str, text: str) -> int:
-    """The first place where a name stands, and not only its letters inside a longer word; -1: nowhere."""
-    at = text.find(name)
-    while at >= 0 and ((at and _CONTINUES(text[at - 1])) or _CONTINUES(text[at + len(name) : at + len(name) + 1])):
-        at = text.find(name, at + 1)
-    return at
+def placed(text: str) -> Iterator[tuple[str, int]]:
+    """Every name of a text in its order, each with its place, in characters."""
+    for token in _TOKEN.finditer(text):
+        if name := _name(token[0]):
+            yield name, token.start() + token[0].find(name)
 
 
 def is_number(name: str) -> bool:
     """Whether a name is a number, a version, a date or a time, and no identifier."""
     return _NUMBER.fullmatch(name) is not None
+
+
+def is_time(name: str) -> bool:
+    """Whether a name holds a date or a time of day, as logs do."""
+    return _TIME.search(name) is not None
 
 
 def is_file(name: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import exp, log, log1p
 from operator import mul
 
-from palimpsest.core.work.names import is_file, names, parts
+from palimpsest.core.work.names import is_file, is_time, names, parts
 
 TOOL_ROLES = ("tool", "function")
 _NONE: frozenset[str] = frozenset()
@@ -24,9 +24,9 @@ _DEFINED = re.compile(
 
 # Log-odds for each unit of a signal, in the order of `signals`; "bias" is the constant.
 WEIGHTS: Mapping[str, float] = {
-    **{"messages": 1.66, "results": -1.17, "said": -0.04, "called": 0.5, "only_results": -0.55, "defined": 0.77},
-    **{"distance": -0.64, "span": -0.43, "first": -1.38, "known": 0.75, "file": 0.83, "slash": 0.38, "length": -0.59},
-    "bias": 0.64,
+    **{"messages": 1.31, "results": -0.85, "said": 0.06, "called": 0.46, "only_results": -0.68, "defined": 0.51},
+    **{"distance": -0.64, "span": -0.27, "first": -1.33, "known": 0.6, "file": 0.71, "slash": 0.17, "length": -0.49},
+    **{"time": -0.74, "bias": 0.51},
 }
 
 
@@ -108,6 +108,7 @@ def signals(name: str, one: Mentions, count: int, known: Set[str]) -> tuple[floa
         float(is_file(name)),
         float("/" in name),
         log(len(name)),
+        float(is_time(name)),
     )
 
 
