@@ -114,9 +114,3 @@ def damage(data: Path) -> list[str]:
 def is_written(data: Path, turn: str) -> bool:
     """Whether a turn has its answer in the journal."""
     return rows(data, f"SELECT ending FROM turn WHERE key = '{turn}'") == [("complete",)]
-
-
-def version_of(data: Path) -> int:
-    """The version of the schema."""
-    ((version,),) = rows(data, "PRAGMA user_version")
-    return int(version)

@@ -67,7 +67,7 @@ class Past:
     async def say(self, *texts: str, tenant: str = "acme", conversation: str = "c-1", **more: Any) -> tuple[int, ...]:
         """One request: texts of a user and an assistant in turn. Returns their occurrences."""
         messages: list[Json] = [(user, assistant)[at % 2](text) for at, text in enumerate(texts)]
-        before = (await self.database.read("SELECT ifnull(max(id), 0) FROM occurrence"))[0][0]
+        before = (await self.database.read("SELECT coalesce(max(id), 0) FROM occurrence"))[0][0]
         await self.journal.write([record(messages, tenant=tenant, conversation=conversation, **more)])
         rows = await self.database.read("SELECT id FROM occurrence WHERE id > ? ORDER BY id", (before,))
         return tuple(row[0] for row in rows)

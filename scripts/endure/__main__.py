@@ -6,9 +6,9 @@ import argparse
 import sys
 
 from scripts import endure
-from scripts.endure import forget, kill, migrate, reload, rolling, soak
+from scripts.endure import forget, kill, reload, rolling, soak
 
-RUNS = (forget, kill, migrate, rolling, reload, soak)
+RUNS = (forget, kill, rolling, reload, soak)
 
 
 def main() -> int:

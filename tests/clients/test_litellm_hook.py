@@ -80,7 +80,7 @@ async def test_what_the_application_dropped_comes_back(keyed: Proxy, upstream: S
     assert FACT in memory_in(reached)
     assert FACT not in own_texts(reached)
     assert {r.headers["Authorization"] for r in upstream.received} == {"Bearer sk-provider"}
-    assert rows(keyed.data, "SELECT DISTINCT user FROM conversation") == [("ann",)]
+    assert rows(keyed.data, "SELECT DISTINCT user_id FROM conversation") == [("ann",)]
 
 
 def _answers(proxy: Proxy) -> int:

@@ -147,7 +147,7 @@ def test_what_one_erases_the_other_says_no_more(two: Two, sent: list[Json]) -> N
     talk_of(other, "tomas").say(question)
     assert "19-77-03" in memory_in(sent[-1])
     (tenant,) = rows(
-        one.data, "SELECT tenant.name FROM tenant JOIN conversation ON tenant = tenant.id AND user = 'tomas'"
+        one.data, "SELECT tenant.name FROM tenant JOIN conversation ON tenant = tenant.id AND user_id = 'tomas'"
     )[0]
     answered = request(one.port, "DELETE", f"/memory/v1/users/tomas?tenant={tenant}")
     assert answered.status == 200 and answered.json["check"]["clean"], answered.body

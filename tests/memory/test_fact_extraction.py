@@ -125,7 +125,7 @@ async def test_another_extractor_makes_the_facts_of_messages_again(house: House)
 
 async def test_a_worker_that_dies_in_a_batch_leaves_it_to_the_next(house: House) -> None:
     await house.past.say("one")
-    await house.database.transact(lambda t: store.begin(t, 1, str.encode))
+    await house.database.transact(lambda t: store.begin(t, 1))
     claim = functools.partial(store.claim, now_ms=int(NOW * 1000) - 60_000, until_ms=int(NOW * 1000) - 30_000)
     assert await house.database.transact(claim)
     await house.extracted(house.worker())

@@ -327,7 +327,7 @@ async def test_a_request_that_was_on_its_way_is_written_without_a_word_and_so_is
     await journal.write([late])
     await journal.write(answers=[heard(late, f"You said {CANARY}")])
     assert await texts(database) == {""}
-    assert await database.read("SELECT user FROM conversation") == [("",)]
+    assert await database.read("SELECT user_id FROM conversation") == [("",)]
     assert not is_on_disk(database)
     after = said_by("acme", record([user("I am back")], user="ann", conversation="c-9", created_at=LATER))
     await journal.write([after])

@@ -32,7 +32,7 @@ INDEX = (
     "SELECT id, flags FROM occurrence ORDER BY id",
     "SELECT turn, listing FROM head ORDER BY turn",
     "SELECT occurrence, retired FROM block ORDER BY occurrence",
-    "SELECT * FROM erased ORDER BY full",
+    "SELECT * FROM erased ORDER BY fingerprint",
 )
 
 

@@ -11,7 +11,6 @@ from palimpsest.errors import PolicyError
 from palimpsest.settings.describe import settings_by_path
 from palimpsest.settings.load import admin_token, hand_over, handed_over, load, proxy_keys, shipped
 from palimpsest.settings.policy import AssistantPolicy, Policy, RetentionPeriods
-from palimpsest.settings.removed import REMOVED
 
 HOME = str(Path.home())
 
@@ -213,8 +212,6 @@ def test_home_is_filled_in() -> None:
         ),
         ("listen: 8484", "listen: 8484 is not allowed; allowed: mapping with host, port, workers"),
         ("tenants: {keys: [{name: a}]}", "tenants.keys.0.key_env: must be set; allowed: text, not empty"),
-        ("pressure: {warm: 0.5}", "pressure.warm: no longer a setting: recall blocks shrink at 60, 70 and 80 % of"),
-        ("recall: {placement: system}", "recall.placement: no longer a setting: it is memory.placement now; delete"),
         ("listen: {prot: 1}", "listen.prot: no such setting; did you mean listen.port?"),
         ("prot: 1", "prot: no such setting; did you mean listen.port?"),
         ("deadline_ms: 1", "deadline_ms: no such setting; did you mean memory.deadline_ms?"),
@@ -224,28 +221,6 @@ def test_home_is_filled_in() -> None:
 )
 def test_a_refusal_names_file_key_value_and_what_is_allowed(tmp_path: Path, text: str, words: str) -> None:
     assert refusal(tmp_path, text).startswith(f"{tmp_path / 'mine.yaml'}: {words}")
-
-
-@pytest.mark.parametrize("path", REMOVED)
-def test_a_setting_of_an_earlier_version_is_answered_by_what_holds_instead(tmp_path: Path, path: str) -> None:
-    assert path not in settings_by_path()
-    section, name = path.split(".")
-    told = refusal(tmp_path, f"{section}: {{{name}: 1}}")
-    assert told == f"{tmp_path / 'mine.yaml'}: {path}: no longer a setting: {REMOVED[path]}; delete the line"
-    variable = f"PALIMPSEST_{section}__{name}".upper()
-    with pytest.raises(PolicyError) as refused:
-        load(None, {variable: "1"}, {})
-    assert str(refused.value).startswith(f"environment: {variable}: no longer a setting: ")
-    assert str(refused.value).endswith("; unset the variable")
-
-
-def test_every_setting_of_earlier_versions_is_named_at_once(tmp_path: Path) -> None:
-    told = refusal(tmp_path, "restore: {chars: 1, passage_chars: 2}\nlimits: {memory_messages: 3, body_bytes: 4}")
-    assert [line.split(": ")[1] for line in told.splitlines()] == [
-        "restore.chars",
-        "restore.passage_chars",
-        "limits.memory_messages",
-    ]
 
 
 def test_every_mistake_is_named_at_once(tmp_path: Path) -> None:

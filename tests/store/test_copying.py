@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from palimpsest.errors import MemoryFault
-from palimpsest.store import copying
 from palimpsest.store.copying import copy, examined, is_in_use
 from palimpsest.store.database import Database
+from palimpsest.store.schema import APPLICATION_ID
 
 from tests.remembered import Past
 
@@ -55,16 +55,18 @@ async def test_a_copy_is_examined(past: Past, database: Database, tmp_path: Path
         examined(tmp_path / "copy.db")
 
 
-def test_what_is_no_database_of_ours_or_too_new_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_database_of_ours_or_of_another_version_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "other.db")) as db:
         db.execute("CREATE TABLE t(x)")
     with pytest.raises(MemoryFault, match="no database of palimpsest"):
         examined(tmp_path / "other.db")
     with closing(sqlite3.connect(tmp_path / "new.db")) as db:
-        db.execute(f"PRAGMA application_id = {copying.APPLICATION_ID}")
-        db.execute("PRAGMA user_version = 999")
-    with pytest.raises(MemoryFault, match="a newer palimpsest wrote it"):
-        examined(tmp_path / "new.db")
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    for version, words in ((999, "a newer palimpsest wrote it"), (15, "`palimpsest export` of that build")):
+        with closing(sqlite3.connect(tmp_path / "new.db")) as db:
+            db.execute(f"PRAGMA user_version = {version}")
+        with pytest.raises(MemoryFault, match=words):
+            examined(tmp_path / "new.db")
     with pytest.raises(MemoryFault, match="unable to open"):
         copy(tmp_path / "gone.db", tmp_path / "copy.db")
 

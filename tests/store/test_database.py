@@ -20,7 +20,7 @@ from palimpsest.settings.policy import MemoryPolicy
 from palimpsest.store import database as module
 from palimpsest.store.connection import Ask, Transaction
 from palimpsest.store.database import READERS, Database
-from palimpsest.store.schema import MIGRATIONS
+from palimpsest.store.schema import APPLICATION_ID, VERSION
 
 FOREVER = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
@@ -297,12 +297,26 @@ async def test_newer_version_is_refused_by_name(database: Database) -> None:
     await database.open()
     await database.close()
     with closing(sqlite3.connect(database.path)) as other:
-        other.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
-    with pytest.raises(MemoryFault, match=f"version {len(MIGRATIONS) + 1}, known {len(MIGRATIONS)}"):
+        other.execute(f"PRAGMA user_version = {VERSION + 1}")
+    with pytest.raises(MemoryFault, match=rf"newer palimpsest wrote it \(version {VERSION + 1}, known {VERSION}\)"):
         await database.open()
 
 
-def test_processes_that_migrate_at_once_agree(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", range(1, VERSION))
+async def test_database_of_a_build_before_the_release_is_refused_untouched(database: Database, version: int) -> None:
+    database.path.parent.mkdir()
+    with closing(sqlite3.connect(database.path)) as other:
+        other.execute("CREATE TABLE tenant(id INTEGER PRIMARY KEY, name TEXT)")
+        other.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        other.execute(f"PRAGMA user_version = {version}")
+    before = database.path.read_bytes()
+    with pytest.raises(MemoryFault, match=rf"version {version}.*`palimpsest export` of .*`palimpsest import` of this"):
+        await database.open()
+    await database.close()
+    assert database.path.read_bytes() == before
+
+
+def test_processes_that_make_the_tables_at_once_agree(tmp_path: Path) -> None:
     program = (
         "import asyncio, pathlib, sys\n"
         "from palimpsest.store.database import Database\n"
@@ -318,7 +332,7 @@ def test_processes_that_migrate_at_once_agree(tmp_path: Path) -> None:
     assert [process.wait() for process in running] == [0] * 4
     with closing(sqlite3.connect(tmp_path / "journal.db")) as db:
         assert db.execute("SELECT count(*) FROM tenant").fetchone() == (4,)
-        assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+        assert db.execute("PRAGMA user_version").fetchone() == (VERSION,)
 
 
 @pytest.fixture

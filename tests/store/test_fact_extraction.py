@@ -10,7 +10,7 @@ from palimpsest.store.database import Database
 from palimpsest.store.erasure import Erased, erase_messages
 
 from tests.remembered import Past
-from tests.store.test_facts import NOW, extracted, held, key_of, proposal, saved, tell_all, told
+from tests.store.test_facts import NOW, extracted, held, key_of, proposal, saved
 
 MINUTE_MS = 60_000
 
@@ -55,12 +55,12 @@ async def test_what_is_begun_anew_meanwhile_is_not_skipped(past: Past) -> None:
 
 
 async def test_another_version_of_the_extractor_makes_all_again_and_the_same_one_does_not(past: Past) -> None:
-    assert not await past.database.transact(lambda t: extraction.begin(t, 1, key_of))
+    assert not await past.database.transact(lambda t: extraction.begin(t, 1))
     await past.say("city = Rome")
     await extracted(past.database)
-    assert not await past.database.transact(lambda t: extraction.begin(t, 1, key_of))
+    assert not await past.database.transact(lambda t: extraction.begin(t, 1))
     assert not await past.database.ask(extraction.waiting)
-    assert await past.database.transact(lambda t: extraction.begin(t, 2, key_of))
+    assert await past.database.transact(lambda t: extraction.begin(t, 2))
     assert await past.database.ask(extraction.waiting) == NOW
 
 
@@ -74,12 +74,3 @@ async def test_only_people_and_tools_state_facts(past: Past) -> None:
     assert claimed
     read = await past.database.ask(lambda ask: extraction.sources(ask, claimed))
     assert [source.text for source in read if source.may_state] == ["city = Rome"]
-
-
-async def test_facts_that_an_earlier_version_was_told_are_current_and_get_their_place(past: Past) -> None:
-    await tell_all(past.database, told("5432"), told("6432", said_at=NOW + 1))
-    await past.database.write([("UPDATE fact SET place = NULL", [()])])
-    assert await held(past.database) == ["port=6432"]
-    await past.database.transact(lambda t: extraction.begin(t, 2, key_of))
-    assert await held(past.database) == ["port=6432"]
-    assert await past.database.read("SELECT superseded, place IS NULL FROM fact ORDER BY id") == [(1, 0), (0, 0)]

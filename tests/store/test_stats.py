@@ -28,7 +28,7 @@ async def test_facts_are_counted_where_they_are_kept(tmp_path: Path) -> None:
     await database.open()
     journal = Journal(database)
     assert (await journal.stats())["facts"] is None
-    await database.transact(lambda t: begin(t, 1, str.encode))
+    await database.transact(lambda t: begin(t, 1))
     assert (await journal.stats())["facts"] == 0
     await database.close()
 

@@ -150,5 +150,5 @@ def _key(own: Sequence[Conversation], noise: Sequence[Conversation], seed: int |
     """Another one where the data, or what becomes of it, is another."""
     cut = [digest(said.text, said.role) for conversation in own for said in conversation.messages]
     texts = (said.text for conversation in (*own, *noise) for said in conversation.messages)
-    told = "\0".join((f"{len(schema.MIGRATIONS)} {PART_MESSAGES} {seed} {cut}", *texts))
+    told = "\0".join((f"{schema.VERSION} {PART_MESSAGES} {seed} {cut}", *texts))
     return hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

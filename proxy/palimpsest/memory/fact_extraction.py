@@ -132,9 +132,7 @@ class FactExtraction:
     async def _begin(self) -> None:
         """Once in a process: another version that runs beside this one is not to start over and over again."""
         if not self._has_begun:
-            if await self._database.transact(
-                functools.partial(store.begin, version=self._version, key_of=self._key_of)
-            ):
+            if await self._database.transact(functools.partial(store.begin, version=self._version)):
                 log.info("facts are made again by another version of the extractor", version=self._version)
             self._has_begun = True
 

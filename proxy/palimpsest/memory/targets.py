@@ -129,12 +129,12 @@ class Selection:
     async def as_stored(self, target: Target) -> Target:
         """With the names of user and project as they are stored: without credentials, unless redaction was off."""
 
-        async def stored(column: Literal["user", "scope"], name: str) -> str:
+        async def stored(column: Literal["user_id", "scope"], name: str) -> str:
             if not name or await self._database.ask(lambda ask: is_stored_name(ask, column, name)):
                 return name
             return redaction.redacted_name(name, self._secret)
 
-        return replace(target, user=await stored("user", target.user), scope=await stored("scope", target.scope))
+        return replace(target, user=await stored("user_id", target.user), scope=await stored("scope", target.scope))
 
     async def plans(self, target: Target, until: float) -> list[Plan]:
         """

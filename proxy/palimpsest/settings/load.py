@@ -25,7 +25,6 @@ from palimpsest.settings.embedding_models import embedding_model, mistaken
 from palimpsest.settings.policy import ENVIRON, KeyPolicy, Policy
 from palimpsest.settings.prices import price_of
 from palimpsest.settings.providers import providers
-from palimpsest.settings.removed import REMOVED, removed_in
 
 PREFIX = "PALIMPSEST_"
 PRESETS = ("default", "personal")  # that somebody who serves may name
@@ -108,7 +107,6 @@ def load(
         PolicyError: a setting is wrong, or a variable that holds a key is not set.
     """
     layers = [_within(_file_layer(file), sections) for file in files_named(files, environment)]
-    _refuse_removed(layers)
     named = _variables_named(layers)
     layers += [_within(layer, sections) for layer in _environment_layers(environment, named)]
     given = {name: value for name, value in flags.items() if value is not None}
@@ -290,13 +288,10 @@ def _variables_named(layers: Sequence[_Layer]) -> frozenset[str]:
 def _environment_layers(environment: Mapping[str, str], named: frozenset[str]) -> list[_Layer]:
     paths = {_variable(path): path for path in settings_by_path()}
     paths |= {PREFIX + name.upper(): path for name, path in SHORT.items()}
-    removed = {_variable(path): path for path in REMOVED}
     layers = []
     for variable, text in sorted(environment.items()):
         if not variable.startswith(PREFIX) or variable in NOT_SETTINGS | named | {PREFIX + UPSTREAM.upper()}:
             continue
-        if variable in removed:
-            raise PolicyError(f"environment: {variable}: {_no_longer(removed[variable])}; unset the variable")
         if variable not in paths:
             near = get_close_matches(variable, [*paths, *NOT_SETTINGS], 1)
             hint = f"did you mean {near[0]}?" if near else "palimpsest settings lists them all"
@@ -361,21 +356,6 @@ def _validated(tree: Tree, layers: Sequence[_Layer]) -> Policy:
         # A list whose only item is wrong also counts as too short; once is enough.
         problems = [p for p in error.errors() if not (p["type"] == "too_short" and p["input"])]
         raise PolicyError("\n".join(_explained(problem, layers) for problem in problems)) from error
-
-
-def _refuse_removed(layers: Sequence[_Layer]) -> None:
-    """Refuse settings of earlier versions, and say what took their place."""
-    told = [
-        f"{layer.origin}: {path}: {_no_longer(path)}; delete the line"
-        for layer in layers
-        for path in removed_in(layer.tree)
-    ]
-    if told:
-        raise PolicyError("\n".join(told))
-
-
-def _no_longer(path: str) -> str:
-    return f"no longer a setting: {REMOVED[path]}"
 
 
 def _explained(problem: Any, layers: Sequence[_Layer]) -> str:

@@ -60,7 +60,7 @@ def write_answers(
     keys = orjson.dumps([heard.answer.turn_id for heard in answers]).decode()
     rows = transaction.read(
         "SELECT turn.key, turn.id, turn.conversation, conversation.tenant, turn.parent, turn.messages,"
-        " turn.explain = ?, ifnull((SELECT max(retirement) FROM occurrence"
+        " turn.explain = ?, coalesce((SELECT max(retirement) FROM occurrence"
         " JOIN retired ON retired.occurrence = occurrence.id"
         " WHERE occurrence.turn = turn.id), 0) FROM json_each(?) AS asked JOIN turn ON turn.key = asked.value"
         " JOIN conversation ON conversation.id = turn.conversation"
@@ -96,7 +96,7 @@ def write_answers(
     }
     transaction.write(
         "UPDATE head SET listing = CAST(listing || ? AS BLOB),"
-        " state = json_set(state, '$.tokens', ifnull(?, json_extract(state, '$.tokens')) + ?) WHERE turn = ?",
+        " state = json_set(state, '$.tokens', coalesce(?, json_extract(state, '$.tokens')) + ?) WHERE turn = ?",
         [
             (
                 listed.get(turn.number, b""),
@@ -157,7 +157,8 @@ def _write_bare(transaction: Transaction, bare: Sequence[tuple[_Open, Bare]]) ->
         [(turn.number, turn.conversation) for turn, _ in bare],
     )
     transaction.write(  # what was looked for may have been erased meanwhile
-        "UPDATE turn SET explain = iif(json_extract(explain, '$.query') IS NULL, ?, ?) WHERE id = ? AND explain <> ?",
+        "UPDATE turn SET explain = CASE WHEN json_extract(explain, '$.query') IS NULL THEN ? ELSE ? END"
+        " WHERE id = ? AND explain <> ?",
         [
             (dumps(without_query(sent.explain, ())), dumps(sent.explain), turn.number, ERASED_TURN)
             for turn, sent in bare

@@ -31,11 +31,11 @@ SELECT turn.key, tenant.name, turn.ending = 'open' FROM json_each(?) AS asked JO
 JOIN conversation ON conversation.id = turn.conversation JOIN tenant ON tenant.id = conversation.tenant
 """
 HEAD_OF = """
-SELECT turn.id, ifnull(json_extract(head.state, '$.compactions'), 0)
+SELECT turn.id, coalesce(json_extract(head.state, '$.compactions'), 0)
 FROM turn LEFT JOIN head ON head.turn = turn.id WHERE turn.key = ?
 """
 PRINTS = """
-SELECT occurrence.id, full, opening, flags, occurrence.role IN ('system', 'developer')
+SELECT occurrence.id, fingerprint, opening, flags, occurrence.role IN ('system', 'developer')
 FROM json_each(?) AS asked CROSS JOIN occurrence ON occurrence.id = asked.value
 """
 

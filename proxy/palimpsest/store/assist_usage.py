@@ -15,7 +15,7 @@ KEPT_DAYS = 90  # a quarter's bill
 
 ADD = """
 INSERT INTO assist_usage(day, role, tenant, calls, failures, prompt_tokens, completion_tokens, dollars)
-VALUES (?, ?, ifnull((SELECT id FROM tenant WHERE name = ?), 0), ?, ?, ?, ?, ?)
+VALUES (?, ?, coalesce((SELECT id FROM tenant WHERE name = ?), 0), ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET calls = calls + excluded.calls, failures = failures + excluded.failures,
     prompt_tokens = prompt_tokens + excluded.prompt_tokens,
     completion_tokens = completion_tokens + excluded.completion_tokens, dollars = dollars + excluded.dollars

@@ -28,7 +28,7 @@ COMPACTED = """
 SELECT conversation.public, head.turn, head.state, head.lost, listing.rows, head.listing
 FROM (SELECT id, public FROM conversation
     WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND role = 'main' AND (?2 = '' OR public = ?2)
-        AND (?3 = '' OR user = ?3) AND (?4 = '' OR scope = ?4)
+        AND (?3 = '' OR user_id = ?3) AND (?4 = '' OR scope = ?4)
     ORDER BY id DESC LIMIT ?5) AS conversation
 JOIN head ON head.conversation = conversation.id AND length(head.lost) > 0
     AND head.turn = (SELECT max(turn) FROM head AS newest WHERE newest.conversation = conversation.id)
@@ -43,7 +43,7 @@ JOIN head ON head.conversation = turn.conversation AND head.turn > turn.id
 WHERE turn.id = ? AND turn.role <> 'side' ORDER BY head.turn LIMIT 1
 """
 LISTED = """
-SELECT full, opening, occurrence.id, flags, occurrence.turn, position
+SELECT fingerprint, opening, occurrence.id, flags, occurrence.turn, position
 FROM json_each(?) AS asked CROSS JOIN occurrence ON occurrence.id = asked.value ORDER BY asked.key
 """
 

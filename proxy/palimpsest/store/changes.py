@@ -18,8 +18,8 @@ ITEMS = "items"  # of mid-term memory, or the relations between them
 
 COUNTERS = f"""
 SELECT name, number FROM change
-UNION ALL SELECT '{ERASURES}', ifnull(max(id), 0) FROM erasure
-UNION ALL SELECT '{POLICY}', ifnull(max(generation), 0) FROM policy
+UNION ALL SELECT '{ERASURES}', coalesce(max(id), 0) FROM erasure
+UNION ALL SELECT '{POLICY}', coalesce(max(generation), 0) FROM policy
 """
 COUNT = "INSERT INTO change(name, number) VALUES (?, 1) ON CONFLICT DO UPDATE SET number = number + 1"
 

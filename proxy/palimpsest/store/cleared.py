@@ -13,11 +13,11 @@ from palimpsest.store.connection import Ask, Transaction
 
 NAMED = """
 SELECT DISTINCT conversation.id, conversation.public FROM link JOIN conversation ON conversation.id = link.conversation
-WHERE link.tenant = ? AND link.print = ? AND link.kind = ?
+WHERE link.tenant = ? AND link.fingerprint = ? AND link.kind = ?
 """
 SERVING = "SELECT id, public FROM conversation WHERE tenant = ? AND parent = ?"
 MARK = """
-UPDATE conversation SET cleared = ifnull((SELECT max(id) FROM occurrence WHERE conversation = conversation.id), 0)
+UPDATE conversation SET cleared = coalesce((SELECT max(id) FROM occurrence WHERE conversation = conversation.id), 0)
 WHERE id = ?
 """
 UNMARK = "UPDATE conversation SET cleared = 0 WHERE id = ?"

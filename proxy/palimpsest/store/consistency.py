@@ -20,14 +20,14 @@ from palimpsest.core.archive.chunking import SCOPE_MARK, digest, scope_terms
 from palimpsest.core.archive.records import is_findable
 from palimpsest.domain import HeadFlag, Role, Shape
 from palimpsest.domain.frozen import frozen
-from palimpsest.errors import MemoryFault, faults
+from palimpsest.errors import faults
 from palimpsest.store.branch_heads import LISTED, WIDTH, int64_of, to_listing
 from palimpsest.store.connection import Ask, Transaction
 from palimpsest.store.derived import REBUILD
 from palimpsest.store.diffs import decode_kept, message_list
 from palimpsest.store.fact_consistency import wrong_facts
 from palimpsest.store.messages import ids
-from palimpsest.store.schema import APPLICATION_ID, MIGRATIONS
+from palimpsest.store.schema import known_version
 
 ROWS_AT_A_TIME = 5_000
 KEPT_LISTINGS = 2_000  # of turns that others may go on from
@@ -152,9 +152,7 @@ def examination(path: Path, report: Callable[[str], None] = lambda doing: None) 
         database.execute("PRAGMA query_only = ON")
         database.execute("BEGIN")
         try:
-            ((application, version),) = ask("SELECT * FROM pragma_application_id, pragma_user_version")
-            if (application, version) != (APPLICATION_ID, len(MIGRATIONS)):
-                raise MemoryFault(f"examining {path}: its version is {version}, and {len(MIGRATIONS)} is known")
+            known_version(database, f"examining {path}")
             report("the file")
             damages = [str(row[0]) for row in ask(f"PRAGMA integrity_check({MOST_DAMAGES})") if row[0] != "ok"]
         except sqlite3.DatabaseError as cause:

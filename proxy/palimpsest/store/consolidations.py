@@ -16,7 +16,7 @@ from palimpsest.store.item_erasure import forget_items
 Change = Literal["merged", "superseded", "evicted", "related"]
 
 RUNS = """
-SELECT consolidation.key, ifnull(tenant.name, ''), consolidation.at, consolidation.undone_at,
+SELECT consolidation.key, coalesce(tenant.name, ''), consolidation.at, consolidation.undone_at,
     sum(what = 'merged'), sum(what = 'superseded'), sum(what = 'evicted'), sum(what = 'related')
 FROM consolidation JOIN consolidation_step ON consolidation_step.run = consolidation.id
 LEFT JOIN tenant ON tenant.id = consolidation.tenant

@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 from palimpsest.errors import MemoryFault, faults
-from palimpsest.store.schema import APPLICATION_ID, MIGRATIONS
+from palimpsest.store.schema import known_version
 
 STEP_PAGES = 2_048  # 8 MB: some 10 ms of the disk
 STEP_PAUSE_SECONDS = 0.002  # between them, for others who read and write
@@ -57,33 +57,19 @@ def examined(path: Path) -> tuple[int, Mapping[str, int]]:
     The version of a database, and how many rows its tables have.
 
     Raises:
-        MemoryFault: it is damaged, another program's, or of a newer version.
+        MemoryFault: it is damaged, another program's, or of another version.
     """
     with (
         faults(sqlite3.Error, f"examining {path}"),
         closing(_opened(path, BUSY_SECONDS)) as database,
     ):
-        (application,) = database.execute("PRAGMA application_id").fetchone()
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-        if application != APPLICATION_ID:
-            raise MemoryFault(f"examining {path}: it is no database of palimpsest")
-        if version > len(MIGRATIONS):
-            raise MemoryFault(
-                f"examining {path}: a newer palimpsest wrote it (version {version}, known {len(MIGRATIONS)}): install "
-                "that one"
-            )
+        version = known_version(database, f"examining {path}")
         (found,) = database.execute("PRAGMA integrity_check(1)").fetchone()
         if found != "ok":
             raise MemoryFault(f"examining {path}: it is damaged: {found}")
         if broken := database.execute("PRAGMA foreign_key_check").fetchone():
             raise MemoryFault(f"examining {path}: it is damaged: rows of {broken[0]} belong to nothing")
-        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        counts = {
-            table: database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-            for table in COUNTED
-            if table in tables
-        }
-        return version, counts
+        return version, {table: database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in COUNTED}
 
 
 def is_in_use(path: Path) -> bool:

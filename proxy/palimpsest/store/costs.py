@@ -40,8 +40,8 @@ SUMS = ", ".join(
         "count(cost.cache_read_tokens)",
         "count(*) - count(cost.rebuild)",
         *(f"sum(cost.{name})" for name in TOKENS),
-        *(f"ifnull(sum(cost.rebuild = '{cause}'), 0)" for cause in REBUILDS),
-        *(f"ifnull(sum(cost.rebuilt_tokens) FILTER (WHERE cost.rebuild = '{cause}'), 0)" for cause in REBUILDS),
+        *(f"coalesce(sum(cost.rebuild = '{cause}'), 0)" for cause in REBUILDS),
+        *(f"coalesce(sum(cost.rebuilt_tokens) FILTER (WHERE cost.rebuild = '{cause}'), 0)" for cause in REBUILDS),
     )
 )
 

@@ -32,7 +32,7 @@ from palimpsest.store.connection import (
 )
 from palimpsest.store.data_dir import FOLDER_MODE, refuse_network_file_system
 from palimpsest.store.failures import ADVICE, LOCKED, REOPEN_AFTER, code_of, is_of_the_data
-from palimpsest.store.schema import APPLICATION_ID, MIGRATIONS
+from palimpsest.store.schema import APPLICATION_ID, SCHEMA, VERSION, refusal_of, statements
 
 T = TypeVar("T")
 
@@ -101,7 +101,7 @@ class Database:
 
     async def open(self) -> None:
         """
-        Open, create or migrate the file; does nothing when it is open.
+        Open or create the file; does nothing when it is open.
 
         Raises:
             MemoryFault: it cannot be used now; a later attempt may succeed.
@@ -287,6 +287,7 @@ class Database:
     async def _prepare(self, writer: Connection) -> None:
         if await self._ask(writer, IS_FOREIGN):
             raise MemoryFault(f"opening {self.path}: it is another program's database: choose another data folder")
+        version = await self._version(writer)
         await writer.rows("PRAGMA auto_vacuum = INCREMENTAL")  # counts only where there is nothing yet
         mode = await self._ask(writer, "PRAGMA journal_mode = WAL")
         if mode != "wal":
@@ -297,29 +298,24 @@ class Database:
         await writer.rows("PRAGMA foreign_keys = ON")
         await writer.rows("PRAGMA temp_store = MEMORY")
         await writer.rows("PRAGMA secure_delete = ON")  # overwrite what is deleted: not every build does
-        await self._migrate(writer)
+        if not version:
+            await self._make_tables(writer)
 
-    async def _migrate(self, writer: Connection) -> None:
+    async def _make_tables(self, writer: Connection) -> None:
         """Safe for processes that start together: whoever comes second finds the work done."""
-        if await self._version(writer) == len(MIGRATIONS):
-            return
         await writer.rows("BEGIN IMMEDIATE")
-        before = await self._version(writer)
-        for number, migrate in list(enumerate(MIGRATIONS, start=1))[before:]:
-            await migrate(writer.rows)
-            await writer.rows(f"PRAGMA user_version = {number}")
-        await writer.rows(f"PRAGMA application_id = {APPLICATION_ID}")
+        if not await self._version(writer):
+            for statement in statements(SCHEMA):
+                await writer.rows(statement)
+            await writer.rows(f"PRAGMA user_version = {VERSION}")
+            await writer.rows(f"PRAGMA application_id = {APPLICATION_ID}")
         await writer.rows("COMMIT")
-        if 0 < before < len(MIGRATIONS):  # else it was made just now, or another process did it meanwhile
-            log.info("migrated the database", file=str(self.path), from_version=before, to_version=len(MIGRATIONS))
 
     async def _version(self, writer: Connection) -> int:
+        """`VERSION`, or 0 of a file without tables."""
         version: int = await self._ask(writer, "PRAGMA user_version")
-        if version > len(MIGRATIONS):
-            raise MemoryFault(
-                f"opening {self.path}: a newer palimpsest wrote it (version {version}, known {len(MIGRATIONS)}): "
-                "install that one, or choose another data folder"
-            )
+        if version and (refusal := refusal_of(version)):
+            raise MemoryFault(f"opening {self.path}: {refusal}")
         return version
 
     async def _ask(self, connection: Connection, sql: str) -> Any:

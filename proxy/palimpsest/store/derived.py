@@ -58,13 +58,13 @@ JOIN content ON content.id = occurrence.content ORDER BY memory.id DESC
 # The message's fingerprint, a keyed hash, tells it from others.
 SET_ASIDE = """
 INSERT INTO quarantine(turn, part, reason, chars, digest, created_at)
-SELECT turn.key, 'passage', ?, memory.stop - memory.start, CAST(occurrence.full AS BLOB), ?
+SELECT turn.key, 'passage', ?, memory.stop - memory.start, CAST(occurrence.fingerprint AS BLOB), ?
 FROM memory JOIN occurrence ON occurrence.id = memory.occurrence JOIN turn ON turn.id = occurrence.turn
 WHERE memory.id = ?
 """
 SET_ASIDE_MESSAGE = """
 INSERT INTO quarantine(turn, part, reason, chars, digest, created_at)
-SELECT turn.key, 'message', ?, length(content.text), CAST(occurrence.full AS BLOB), ?
+SELECT turn.key, 'message', ?, length(content.text), CAST(occurrence.fingerprint AS BLOB), ?
 FROM occurrence JOIN turn ON turn.id = occurrence.turn JOIN content ON content.id = occurrence.content
 WHERE occurrence.id = ?
 """
@@ -135,7 +135,7 @@ class Derived:
                 *((f"DELETE FROM {table}", [()]) for table in ("unindexed", "vector", "memory", "term")),
                 ("DROP TABLE memory_text", [()]),
                 (MEMORY_TEXT, [()]),
-                ("INSERT OR REPLACE INTO task SELECT ?, 0, ifnull(max(id), 0) FROM occurrence", [(REBUILD,)]),
+                ("INSERT OR REPLACE INTO task SELECT ?, 0, coalesce(max(id), 0) FROM occurrence", [(REBUILD,)]),
             )
         )
 

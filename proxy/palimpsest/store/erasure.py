@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from palimpsest.core.archive.chunking import SCOPE_MARK, terms
-from palimpsest.domain import HeadFlag, Reach
+from palimpsest.domain import HeadFlag
 from palimpsest.store.branch_heads import WIDTH, int64_of
 from palimpsest.store.connection import Ask, Transaction
 from palimpsest.store.item_erasure import (
@@ -41,15 +41,15 @@ ON CONFLICT DO UPDATE SET opening = excluded.opening, at = excluded.at, retireme
 WHERE excluded.retirement = 0 OR erased.retirement <> 0
 """
 MARK = f"""
-INSERT INTO erased(full, after, conversation, opening, at, retirement)
-SELECT full, before, ?1, opening, ?2, ?5 FROM (
-    SELECT id, full, opening, lag(full, 1, 0) OVER (ORDER BY id) AS before FROM occurrence
+INSERT INTO erased(fingerprint, after, conversation, opening, at, retirement)
+SELECT fingerprint, before, ?1, opening, ?2, ?5 FROM (
+    SELECT id, fingerprint, opening, lag(fingerprint, 1, 0) OVER (ORDER BY id) AS before FROM occurrence
     WHERE conversation = ?3 AND role NOT IN ('system', 'developer'))
 WHERE ?4 = '' OR id IN (SELECT value FROM json_each(?4))
 {NEWER}"""
 MARK_INSTRUCTIONS = f"""
-INSERT INTO erased(full, after, conversation, opening, at, retirement)
-SELECT full, 0, ?1, opening, ?2, ?5 FROM occurrence
+INSERT INTO erased(fingerprint, after, conversation, opening, at, retirement)
+SELECT fingerprint, 0, ?1, opening, ?2, ?5 FROM occurrence
 WHERE conversation = ?3 AND role IN ('system', 'developer') AND (?4 = '' OR id IN (SELECT value FROM json_each(?4)))
 {NEWER}"""
 SAID_SINCE = f"""
@@ -77,7 +77,7 @@ def mark_scopes(transaction: Transaction, prints: Sequence[int], at: float) -> N
     transaction.write("INSERT INTO erasure(at) VALUES (?)", [(at,)])
     transaction.write("INSERT OR REPLACE INTO task(name, next, stop) VALUES (?, 0, 0)", [(UNFINISHED,)])
     transaction.write(
-        "INSERT INTO erased_scope(print, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
+        "INSERT INTO erased_scope(fingerprint, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
         [(print, at) for print in prints],
     )
 
@@ -188,9 +188,8 @@ def erase_conversation(transaction: Transaction, conversation: int, at: float, e
     """Remove a conversation whose messages were erased, unless something was said in it since it was looked at."""
     if transaction.read(SAID_SINCE, (conversation, at)) != [(0,)]:
         return
-    rows = transaction.read("SELECT tenant, public, user, scope FROM conversation WHERE id = ?", (conversation,))
-    for tenant, public, user, scope in rows:
-        mine = [(conversation,)]
+    mine = [(conversation,)]
+    if transaction.read("SELECT 1 FROM conversation WHERE id = ?", mine[0]):
         erased.take("blocks", transaction.read("SELECT text FROM block WHERE conversation = ?", (conversation,)))
         transaction.write(
             "UPDATE turn SET parent = NULL WHERE conversation <> ?1 AND parent IN"
@@ -208,10 +207,8 @@ def erase_conversation(transaction: Transaction, conversation: int, at: float, e
         ((turns,),) = transaction.read("SELECT count(*) FROM turn WHERE conversation = ?", mine[0])
         transaction.write("DELETE FROM turn WHERE conversation = ?", mine)
         transaction.write("DELETE FROM conversation WHERE id = ?", mine)
-        _erase_rounds(transaction, tenant, Reach.CONVERSATION, public)
         erased.counts["conversations"] += 1
         erased.counts["turns"] += turns
-        _erase_person(transaction, tenant, user, scope)
 
 
 def erase_tenant_if_empty(transaction: Transaction, tenant: int) -> None:
@@ -219,7 +216,7 @@ def erase_tenant_if_empty(transaction: Transaction, tenant: int) -> None:
     for table in ("conversation", "fact"):
         if transaction.read(f"SELECT 1 FROM {table} WHERE tenant = ? LIMIT 1", (tenant,)):
             return
-    for table in ("term", "round", "reinforced", "node", "content"):
+    for table in ("term", "node", "content"):
         transaction.write(f"DELETE FROM {table} WHERE tenant = ?", [(tenant,)])
     transaction.write("DELETE FROM tenant WHERE id = ?", [(tenant,)])
 
@@ -264,7 +261,7 @@ def _overwrite(transaction: Transaction, which: str) -> None:
     for table, columns, where, held in places_that_go(transaction.read, items) if items != "[]" else ():
         put_zeros(transaction, table, columns, where, held)
     put_zeros(transaction, "block", ("text",), "occurrence IN (SELECT value FROM json_each(?1))", which)
-    words = ("subject", "slot", "value", "user", "scope")
+    words = ("subject", "slot", "value", "user_id", "scope")
     put_zeros(transaction, "fact", words, "occurrence IN (SELECT value FROM json_each(?1))", which)
     put_zeros(transaction, "content", ("text", "rest"), HELD_ALONE, which)
 
@@ -336,21 +333,6 @@ def _erase_queries(transaction: Transaction, turns: str, args: Sequence[object],
 def _more(old: str, new: str) -> int:
     """How many bytes the old text is longer."""
     return max(len(old.encode(errors="surrogatepass")) - len(new.encode(errors="surrogatepass")), 0)
-
-
-def _erase_person(transaction: Transaction, tenant: int, user: str, scope: str) -> None:
-    """What is counted for a user goes with the last conversation of theirs."""
-    if not user or transaction.read(
-        "SELECT 1 FROM conversation WHERE tenant = ? AND user = ? AND scope = ? LIMIT 1", (tenant, user, scope)
-    ):
-        return
-    _erase_rounds(transaction, tenant, Reach.USER, user, scope)
-
-
-def _erase_rounds(transaction: Transaction, tenant: int, *scope: str) -> None:
-    """What a version that counted recalls (`reinforcement.enabled`, gone since) kept by names of this scope."""
-    for table in ("round", "reinforced"):
-        transaction.write(f"DELETE FROM {table} WHERE tenant = ? AND scope = ?", [(tenant, "\0".join(scope))])
 
 
 def numbers_of(listed: str) -> list[int]:

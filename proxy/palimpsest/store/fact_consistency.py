@@ -43,14 +43,14 @@ GOES = {
 """Rows of facts that a repair removes; those that messages state are extracted again."""
 
 OWNED = f"""
-(SELECT user FROM conversation WHERE id = fact.conversation),
+(SELECT user_id FROM conversation WHERE id = fact.conversation),
 (SELECT scope FROM conversation WHERE id = fact.conversation),
 (SELECT (flags & {HeadFlag.RETIRED}) <> 0 FROM occurrence WHERE id = fact.occurrence)
 """
-OF_OTHERS = f"SELECT id FROM fact WHERE occurrence IS NOT NULL AND (user, scope, retirement) IS NOT ({OWNED})"
+OF_OTHERS = f"SELECT id FROM fact WHERE occurrence IS NOT NULL AND (user_id, scope, retirement) IS NOT ({OWNED})"
 NEWER = """
 (retirement = 0 AND valid_from IS NULL AND valid_until IS NULL AND EXISTS (
-    SELECT 1 FROM fact AS newer WHERE newer.tenant = fact.tenant AND newer.user = fact.user
+    SELECT 1 FROM fact AS newer WHERE newer.tenant = fact.tenant AND newer.user_id = fact.user_id
         AND newer.scope = fact.scope AND newer.place = fact.place AND newer.retirement = 0
         AND newer.valid_from IS NULL AND newer.valid_until IS NULL
         AND newer.said_at >= fact.said_at AND (newer.said_at, newer.id) > (fact.said_at, fact.id)))
@@ -60,14 +60,14 @@ WRONGLY_STANDING = f"SELECT id FROM fact WHERE superseded <> {NEWER}"
 TELLING_NOTHING = f"""
 SELECT DISTINCT block.occurrence FROM block JOIN conversation ON conversation.id = block.conversation
 CROSS JOIN json_each(block.facts) AS told
-WHERE block.facts <> '[]' AND iif(json_extract(told.value, '$[1]') <> 0,
-    EXISTS (SELECT 1 FROM occurrence WHERE id = json_extract(told.value, '$[1]') AND flags & {HeadFlag.ERASED} <> 0),
-    NOT EXISTS (SELECT 1 FROM fact
-        WHERE fact.tenant = conversation.tenant AND public = json_extract(told.value, '$[0]')))
+WHERE block.facts <> '[]' AND CASE WHEN json_extract(told.value, '$[1]') <> 0 THEN
+    EXISTS (SELECT 1 FROM occurrence WHERE id = json_extract(told.value, '$[1]') AND flags & {HeadFlag.ERASED} <> 0)
+ELSE NOT EXISTS (SELECT 1 FROM fact
+    WHERE fact.tenant = conversation.tenant AND public = json_extract(told.value, '$[0]')) END
 """
 AHEAD = f"""
 SELECT 1 FROM task WHERE name = '{EXTRACTION}'
-    AND next > ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'occurrence'), 0)
+    AND next > coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'occurrence'), 0)
 """
 WRONG = GOES | {
     "facts are kept for another user or project than their messages, or hidden": OF_OTHERS,
@@ -88,7 +88,7 @@ def repair_facts(transaction: Transaction) -> None:
     rows = {row[0] for sql in GOES.values() for row in transaction.read(sql)}
     remove(transaction, sorted(rows))
     transaction.write(
-        f"UPDATE fact SET (user, scope, retirement) = ({OWNED}) WHERE id = ?",
+        f"UPDATE fact SET (user_id, scope, retirement) = ({OWNED}) WHERE id = ?",
         transaction.read(OF_OTHERS),
     )
     transaction.write("UPDATE fact SET superseded = 1 - superseded WHERE id = ?", transaction.read(WRONGLY_STANDING))

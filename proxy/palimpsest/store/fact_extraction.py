@@ -26,9 +26,10 @@ VERSION = "facts version"  # ... and of which extractor they are
 BATCH_MESSAGES = 50  # read and extracted at a time, some 20 ms; a tool's answer may be a megabyte
 
 SOURCES = """
-SELECT occurrence.id, conversation.id, conversation.public, conversation.user, conversation.scope, tenant.id,
-    tenant.name, turn.role, occurrence.role, occurrence.flags, occurrence.full, occurrence.created_at, turn.key,
-    occurrence.position, iif(occurrence.role IN ('user', 'tool', 'function'), content.text, '')
+SELECT occurrence.id, conversation.id, conversation.public, conversation.user_id, conversation.scope, tenant.id,
+    tenant.name, turn.role, occurrence.role, occurrence.flags, occurrence.fingerprint, occurrence.created_at, turn.key,
+    occurrence.position,
+    CASE WHEN occurrence.role IN ('user', 'tool', 'function') THEN content.text ELSE '' END
 FROM occurrence JOIN turn ON turn.id = occurrence.turn JOIN conversation ON conversation.id = occurrence.conversation
 JOIN tenant ON tenant.id = conversation.tenant JOIN content ON content.id = occurrence.content
 WHERE {} ORDER BY occurrence.id
@@ -37,26 +38,22 @@ NEXT = SOURCES.format("occurrence.id > ? AND occurrence.id <= ?")
 LAST = "SELECT max(id) FROM (SELECT id FROM occurrence WHERE id > ? ORDER BY id LIMIT ?)"
 WAITING = f"""
 SELECT occurrence.id, occurrence.created_at FROM occurrence
-WHERE occurrence.id > ifnull((SELECT next FROM task WHERE name = '{EXTRACTION}'), 0) ORDER BY occurrence.id LIMIT 1
+WHERE occurrence.id > coalesce((SELECT next FROM task WHERE name = '{EXTRACTION}'), 0) ORDER BY occurrence.id LIMIT 1
 """
 STORE = f"""
 INSERT INTO fact(public, start, stop, extractor, subject, slot, value, category, single, confidence, pinned, place,
-    tenant, conversation, user, scope, occurrence, said_at, retirement)
-SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, conversation.tenant, conversation.id, user, scope, occurrence.id,
+    tenant, conversation, user_id, scope, occurrence, said_at, retirement)
+SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, conversation.tenant, conversation.id, user_id, scope, occurrence.id,
     occurrence.created_at, (flags & {HeadFlag.RETIRED}) <> 0
 FROM occurrence JOIN conversation ON conversation.id = occurrence.conversation WHERE occurrence.id = ?
 """
 SET_ASIDE = """
 INSERT INTO quarantine(turn, part, reason, chars, digest, created_at)
-SELECT turn.key, 'facts', ?, length(content.text), CAST(occurrence.full AS BLOB), ?
+SELECT turn.key, 'facts', ?, length(content.text), CAST(occurrence.fingerprint AS BLOB), ?
 FROM occurrence JOIN turn ON turn.id = occurrence.turn JOIN content ON content.id = occurrence.content
 WHERE occurrence.id = ? AND NOT EXISTS (SELECT 1 FROM quarantine WHERE part = 'facts' AND quarantine.turn = turn.key
-    AND quarantine.digest = CAST(occurrence.full AS BLOB))
+    AND quarantine.digest = CAST(occurrence.fingerprint AS BLOB))
 """
-WITHOUT_PLACE = """
-SELECT fact.id, tenant.name, subject, slot, value, single FROM fact JOIN tenant ON tenant.id = fact.tenant
-WHERE occurrence IS NULL AND place IS NULL
-"""  # told to an earlier version; those of messages are made again
 IN_RANGE = "occurrence > ?1 AND occurrence <= ?2"
 
 
@@ -98,13 +95,8 @@ class Claim:
     until_ms: int
 
 
-def begin(transaction: Transaction, version: int, key_of: Callable[[str], bytes]) -> bool:
+def begin(transaction: Transaction, version: int) -> bool:
     """Note that facts are extracted by this version; True: they were by another, and are all made again."""
-    placed = [
-        (place_print(key_of(tenant), subject, slot, value, bool(single)), id)
-        for id, tenant, subject, slot, value, single in transaction.read(WITHOUT_PLACE)
-    ]
-    transaction.write("UPDATE fact SET place = ? WHERE id = ?", placed)
     known = transaction.read("SELECT next FROM task WHERE name = ?", (VERSION,))
     if known == [(version,)]:
         return False

@@ -24,23 +24,27 @@ MOST = 200  # facts of one answer, unless more are asked for
 PAGE = 250  # rows of `current` that are read at a time: nearly all of them are current
 
 FACTS = """
-SELECT fact.id, fact.tenant, fact.public, fact.user, fact.scope, ifnull(conversation.public, '') AS conversation,
-    ifnull(fact.occurrence, 0) AS occurrence, start, stop, tool, who, subject, slot, value, category, single,
+SELECT fact.id, fact.tenant, fact.public, fact.user_id, fact.scope, coalesce(conversation.public, '') AS conversation,
+    coalesce(fact.occurrence, 0) AS occurrence, start, stop, tool, who, subject, slot, value, category, single,
     confidence, said_at, valid_from, valid_until, pinned, place
 FROM fact LEFT JOIN conversation ON conversation.id = fact.conversation WHERE fact.retirement = 0
 """
 
 # Those who are not named are told apart by their conversation, unless they share one memory.
-OWNER = {Reach.TENANT: "''", Reach.USER: "iif(user = '', conversation, '')", Reach.CONVERSATION: "conversation"}
+OWNER = {
+    Reach.TENANT: "''",
+    Reach.USER: "CASE WHEN user_id = '' THEN conversation ELSE '' END",
+    Reach.CONVERSATION: "conversation",
+}
 
 STATED = """
-SELECT id, tenant, public, user, scope, {owner}, subject, slot, lower(value), single,
-    ifnull(valid_from <= :now, 1) AND ifnull(valid_until > :now, 1), pinned, said_at, {wanted},
+SELECT id, tenant, public, user_id, scope, {owner}, subject, slot, lower(value), single,
+    coalesce(valid_from <= :now, 1) AND coalesce(valid_until > :now, 1), pinned, said_at, {wanted},
     value, category, confidence, valid_from, valid_until, conversation, occurrence, start, stop, tool, who, place
 FROM ({facts}) AS told ORDER BY said_at DESC, id DESC
 """
 DETAILS = """
-SELECT fact.id, tenant.name, ifnull(turn.key, ''), ifnull(occurrence.role, '')
+SELECT fact.id, tenant.name, coalesce(turn.key, ''), coalesce(occurrence.role, '')
 FROM json_each(?) AS asked JOIN fact ON fact.id = asked.value JOIN tenant ON tenant.id = fact.tenant
 LEFT JOIN occurrence ON occurrence.id = fact.occurrence LEFT JOIN turn ON turn.id = occurrence.turn
 """
@@ -57,7 +61,7 @@ SELECT DISTINCT scope, place FROM fact INDEXED BY fact_pinned
 WHERE pinned AND {OF_TENANT} AND {{own}} AND retirement = 0
 """
 
-# The newest statement of each place, and what has none: rows of earlier versions.
+# The newest statement of each place.
 STANDING_IN_CONVERSATION = f"""
 fact.id IN (
     WITH RECURSIVE held(place) AS (
@@ -66,8 +70,7 @@ fact.id IN (
         SELECT (SELECT min(place) FROM fact WHERE {OF_CONVERSATION} AND place > held.place) FROM held
         WHERE place IS NOT NULL)
     SELECT (SELECT id FROM fact WHERE {OF_CONVERSATION} AND place = held.place AND retirement = 0
-        ORDER BY said_at DESC, id DESC LIMIT 1) FROM held
-    UNION ALL SELECT id FROM fact WHERE {OF_CONVERSATION} AND place IS NULL)
+        ORDER BY said_at DESC, id DESC LIMIT 1) FROM held)
 """
 
 
@@ -113,7 +116,7 @@ def current(
     conditions, args = _conditions(category, pattern)
     args |= {**view.args, "now": now}
     stated = STATED.format(owner=OWNER[view.reach], wanted=" AND ".join(conditions), facts=f"{FACTS} AND {{}}")
-    pinned = {(scope, place) for scope, place in ask(PINNED.format(own=view.own), args) if place is not None}
+    pinned = {(scope, place) for scope, place in ask(PINNED.format(own=view.own), args)}
     args["places"] = ids(place for _, place in pinned)
     first = ask(stated.format(view.in_places), args) if pinned else []
     found: list[_Judged] = []
@@ -206,7 +209,7 @@ def visible_to(whose: FactScope) -> View | None:
         return View(
             OF_CONVERSATION, STANDING_IN_CONVERSATION, f"{OF_CONVERSATION} AND {IN_PLACES}", Reach.CONVERSATION, args
         )
-    own = f"{OF_TENANT} AND fact.user = :user" + ("" if whose.scope is None else " AND fact.scope = :scope")
+    own = f"{OF_TENANT} AND fact.user_id = :user" + ("" if whose.scope is None else " AND fact.scope = :scope")
     in_places = (
         f"{own} AND NOT superseded AND {IN_PLACES}"  # in other words, or SQLite takes the index of all that stand
     )
@@ -219,9 +222,9 @@ def _meant_by(wanted: FactFilter) -> tuple[str, dict[str, object]]:
     asked: dict[str, tuple[str, object]] = {}
     if wanted.tenant:
         asked["tenant"] = (OF_TENANT, wanted.tenant)
-    for name in ("user", "scope"):
+    for name, column in (("user", "user_id"), ("scope", "scope")):
         if (value := getattr(wanted, name)) is not None:
-            asked[name] = (f"fact.{name} = :{name}", value)
+            asked[name] = (f"fact.{column} = :{name}", value)
     if wanted.conversation:
         asked["conversation"] = ("conversation.public = :conversation", wanted.conversation)
     conditions = (condition for condition, _ in asked.values())

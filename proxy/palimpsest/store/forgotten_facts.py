@@ -28,7 +28,7 @@ BATCH_MESSAGES = 200  # of which the facts are extracted at a time, some 50 ms o
 LAST = "SELECT max(id) FROM (SELECT id FROM occurrence WHERE id > ? ORDER BY id LIMIT ?)"
 SELECTED = SOURCES.format(
     "occurrence.id > ?1 AND occurrence.id <= ?2 AND (?3 = '' OR tenant.name = ?3)"
-    " AND (?4 = '' OR conversation.public = ?4) AND (?5 = '' OR conversation.user = ?5)"
+    " AND (?4 = '' OR conversation.public = ?4) AND (?5 = '' OR conversation.user_id = ?5)"
     " AND (?6 = '' OR conversation.scope = ?6)"
 )
 AT = SOURCES.format("turn.key = ? AND occurrence.position = ?")

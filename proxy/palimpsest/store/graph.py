@@ -34,7 +34,7 @@ WHERE {THESE}
 """
 EVIDENCE = f"""
 SELECT edge.id, edge.relation, a.kind, a.name, b.kind, b.name,
-    json_group_array(json_array(conversation.user, conversation.id, item.said_at))
+    json_group_array(json_array(conversation.user_id, conversation.id, item.said_at))
 FROM edge JOIN node AS a ON a.id = edge.source JOIN node AS b ON b.id = edge.target
 JOIN edge_evidence ON edge_evidence.edge = edge.id JOIN item ON item.id = edge_evidence.item
 JOIN conversation ON conversation.id = item.conversation
@@ -51,7 +51,7 @@ UNUSED_NODES = """
 DELETE FROM node WHERE tenant = ? AND NOT EXISTS (SELECT 1 FROM edge WHERE source = node.id)
     AND NOT EXISTS (SELECT 1 FROM edge WHERE target = node.id)
 """
-PEOPLE = "SELECT DISTINCT user FROM conversation WHERE tenant = ? AND user <> ''"
+PEOPLE = "SELECT DISTINCT user_id FROM conversation WHERE tenant = ? AND user_id <> ''"
 SPEAKERS = "SELECT DISTINCT tags FROM memory WHERE tenant = ? AND (tags LIKE '%: %' OR tags LIKE '%:')"
 
 

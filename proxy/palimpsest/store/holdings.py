@@ -16,17 +16,15 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "memory": ("tags",),
     "memory_text": ("tokens",),  # a view on its shadow tables: the index itself is read as bytes
     "term": ("term",),
-    "conversation": ("user", "scope"),
+    "conversation": ("user_id", "scope"),
     "head": ("state",),  # names of tools and of the client; its listing holds fingerprints
     "tenant": ("name",),  # a keyed hash, or a name that the operator chose
-    "round": ("scope",),
-    "reinforced": ("scope",),
     "item": ("text", "question", "topic"),
     "node": ("name",),
     "consolidation_step": ("why",),  # the slot whose value was superseded
     "proxy_key": ("name", "tenant", "users", "scopes"),  # what the operator wrote; it stays until the key is deleted
     "switch": ("tenant", "reason"),  # the same
-    "fact": ("user", "scope", "who", "subject", "slot", "value"),
+    "fact": ("user_id", "scope", "who", "subject", "slot", "value"),
 }
 """Tables with words of a conversation or names of its people, and the columns that hold them."""
 

@@ -17,8 +17,8 @@ WHERE item.tenant = ? AND item.state IN ('current', 'merged') AND NOT {HIDDEN.fo
 ORDER BY item.id, memory.id
 """
 STATE = """
-SELECT ifnull((SELECT number FROM change WHERE name = ?), 0), (SELECT count(*) FROM retired),
-    (SELECT ifnull(max(id), 0) FROM erasure)
+SELECT coalesce((SELECT number FROM change WHERE name = ?), 0), (SELECT count(*) FROM retired),
+    (SELECT coalesce(max(id), 0) FROM erasure)
 """
 
 

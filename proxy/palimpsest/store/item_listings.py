@@ -14,12 +14,12 @@ from palimpsest.store.connection import Ask
 from palimpsest.store.items import HIDDEN, IN_USE
 
 ITEMS = f"""
-SELECT item.id, tenant.name, conversation.public, conversation.user, conversation.scope, item.writer, item.text,
+SELECT item.id, tenant.name, conversation.public, conversation.user_id, conversation.scope, item.writer, item.text,
     item.question, item.topic, item.said_at, item.uses,
     CASE WHEN {HIDDEN.format(item="item.id")} THEN 'hidden' WHEN {IN_USE} THEN 'current' ELSE item.state END, item.heir,
     (SELECT json_group_array(json_array(occurrence, start, stop)) FROM item_source WHERE item = item.id)
 FROM item JOIN conversation ON conversation.id = item.conversation JOIN tenant ON tenant.id = item.tenant
-WHERE (?1 = '' OR tenant.name = ?1) AND (?2 = '' OR conversation.public = ?2) AND (?3 = '' OR conversation.user = ?3)
+WHERE (?1 = '' OR tenant.name = ?1) AND (?2 = '' OR conversation.public = ?2) AND (?3 = '' OR conversation.user_id = ?3)
     AND (?4 = '' OR conversation.scope = ?4) AND (?5 = 0 OR item.id < ?5)
 ORDER BY item.id DESC LIMIT ?6
 """

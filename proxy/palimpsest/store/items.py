@@ -29,9 +29,9 @@ WAITING = f"""
 SELECT conversation.id, tenant.id, tenant.name, max(occurrence.created_at), sum(length(content.text))
 FROM conversation JOIN tenant ON tenant.id = conversation.tenant
 LEFT JOIN item_progress ON item_progress.conversation = conversation.id
-JOIN occurrence ON occurrence.conversation = conversation.id AND occurrence.id > ifnull(item_progress.through, 0)
+JOIN occurrence ON occurrence.conversation = conversation.id AND occurrence.id > coalesce(item_progress.through, 0)
 JOIN content ON content.id = occurrence.content
-WHERE occurrence.flags & {NOT_FOUND} = 0 AND ifnull(item_progress.leased_until, 0) <= ?1
+WHERE occurrence.flags & {NOT_FOUND} = 0 AND coalesce(item_progress.leased_until, 0) <= ?1
     AND EXISTS (SELECT 1 FROM memory WHERE memory.occurrence = occurrence.id)
 GROUP BY conversation.id ORDER BY conversation.id
 """
@@ -43,7 +43,7 @@ UNREAD = f"""
 SELECT occurrence.id, occurrence.role, content.text, occurrence.created_at
 FROM occurrence JOIN content ON content.id = occurrence.content
 LEFT JOIN item_progress ON item_progress.conversation = occurrence.conversation
-WHERE occurrence.conversation = ? AND occurrence.id > ifnull(item_progress.through, 0)
+WHERE occurrence.conversation = ? AND occurrence.id > coalesce(item_progress.through, 0)
     AND occurrence.flags & {NOT_FOUND} = 0
     AND EXISTS (SELECT 1 FROM memory WHERE memory.occurrence = occurrence.id)
 ORDER BY occurrence.id LIMIT ?
@@ -67,14 +67,14 @@ SELECT item.id, item.text, item.question, item.topic, item.said_at, item.used_at
 FROM conversation CROSS JOIN item ON item.conversation = conversation.id
 CROSS JOIN occurrence ON occurrence.id =
     (SELECT max(item_source.occurrence) FROM item_source WHERE item_source.item = item.id)
-WHERE conversation.tenant = ?1 AND conversation.user = ?2 AND (?2 <> '' OR conversation.id = ?3)
+WHERE conversation.tenant = ?1 AND conversation.user_id = ?2 AND (?2 <> '' OR conversation.id = ?3)
     AND (?2 = '' OR conversation.scope = ?4) AND {IN_USE}
 ORDER BY item.said_at, item.id
 """
 GROUPS = """
-SELECT DISTINCT tenant.id, tenant.name, conversation.user,
-    CASE WHEN conversation.user = '' THEN conversation.id ELSE 0 END,
-    CASE WHEN conversation.user = '' THEN '' ELSE conversation.scope END
+SELECT DISTINCT tenant.id, tenant.name, conversation.user_id,
+    CASE WHEN conversation.user_id = '' THEN conversation.id ELSE 0 END,
+    CASE WHEN conversation.user_id = '' THEN '' ELSE conversation.scope END
 FROM item JOIN conversation ON conversation.id = item.conversation JOIN tenant ON tenant.id = conversation.tenant
 ORDER BY 1, 3, 5, 4
 """

@@ -54,17 +54,18 @@ MAX_LINKS_OF_PRINT = 32  # newest conversations first; what stands in more of th
 LINKS = """
 WITH owner AS MATERIALIZED (SELECT id FROM tenant WHERE name = ?2),
 asked AS MATERIALIZED (
-    SELECT value AS print, ifnull((
-        SELECT conversation FROM link WHERE tenant = owner.id AND print = value
+    SELECT value AS fingerprint, coalesce((
+        SELECT conversation FROM link WHERE tenant = owner.id AND fingerprint = value
         ORDER BY conversation DESC LIMIT 1 OFFSET ?3), 0) AS since
     FROM owner CROSS JOIN json_each(?1))
-SELECT link.kind, link.print, conversation.id, conversation.public, turn.role, max(link.turn)
+SELECT link.kind, link.fingerprint, conversation.id, conversation.public, turn.role, max(link.turn)
 FROM owner CROSS JOIN asked
-CROSS JOIN link ON link.tenant = owner.id AND link.print = asked.print AND link.conversation >= asked.since
+CROSS JOIN link ON link.tenant = owner.id AND link.fingerprint = asked.fingerprint AND link.conversation >= asked.since
 CROSS JOIN turn ON turn.id = link.turn
 CROSS JOIN conversation ON conversation.id = link.conversation
-    AND (conversation.user = ?4 OR NOT ?5 AND '' IN (?4, conversation.user)) AND (?6 IS NULL OR conversation.scope = ?6)
-GROUP BY link.kind, link.print, link.conversation, turn.role
+    AND (conversation.user_id = ?4 OR NOT ?5 AND '' IN (?4, conversation.user_id))
+    AND (?6 IS NULL OR conversation.scope = ?6)
+GROUP BY link.kind, link.fingerprint, link.conversation, turn.role
 """
 HEADS = """
 SELECT conversation.public, head.turn, head.state, head.lost, listing.rows, head.listing
@@ -87,9 +88,9 @@ WHERE turn.key = ?1 AND conversation.tenant = (SELECT id FROM tenant WHERE name 
 ORDER BY head.turn DESC LIMIT ?3
 """
 LINKS_OF = f"""
-SELECT link.kind, link.print, conversation.id, conversation.public, turn.role, link.turn
+SELECT link.kind, link.fingerprint, conversation.id, conversation.public, turn.role, link.turn
 FROM link JOIN turn ON turn.id = link.turn JOIN conversation ON conversation.id = link.conversation
-WHERE link.tenant = ?1 AND link.print = ?2 AND link.kind IN ('{LinkKind.ANSWER}', '{LinkKind.MESSAGE}')
+WHERE link.tenant = ?1 AND link.fingerprint = ?2 AND link.kind IN ('{LinkKind.ANSWER}', '{LinkKind.MESSAGE}')
 LIMIT {MAX_LINKS_OF_PRINT}
 """
 BLOCKS = """
@@ -104,14 +105,14 @@ ANSWERS = """
 WITH owner AS MATERIALIZED (SELECT id FROM tenant WHERE name = ?2)
 SELECT DISTINCT content.text, content.rest
 FROM owner CROSS JOIN json_each(?1) AS asked
-CROSS JOIN link ON link.tenant = owner.id AND link.print = asked.value AND link.kind = ?3
+CROSS JOIN link ON link.tenant = owner.id AND link.fingerprint = asked.value AND link.kind = ?3
 CROSS JOIN turn ON turn.id = link.turn
 CROSS JOIN occurrence ON occurrence.turn = turn.id AND occurrence.position >= turn.messages
 CROSS JOIN content ON content.id = occurrence.content
 """
 TURN = """
 SELECT conversation.public, tenant.name, turn.id, turn.role, turn.event, turn.ending, turn.model, turn.messages,
-    turn.prompt_tokens, turn.created_at, turn.explain, conversation.user, conversation.scope, conversation.parent,
+    turn.prompt_tokens, turn.created_at, turn.explain, conversation.user_id, conversation.scope, conversation.parent,
     turn.key,
     (SELECT count(*) FROM turn AS other WHERE other.conversation = turn.conversation),
     (SELECT count(*) FROM turn AS other WHERE other.conversation = turn.conversation AND other.id <= turn.id)
@@ -197,10 +198,10 @@ class Journal:
     async def handed_out(self, tenant: str, prints: Collection[int], user: str, scope: str) -> frozenset[int]:
         """Those of these links of kind `REPLY` that an answer to this user, in this project, of this tenant left."""
         rows = await self._database.read(
-            "SELECT DISTINCT link.print FROM json_each(?1) AS asked"
+            "SELECT DISTINCT link.fingerprint FROM json_each(?1) AS asked"
             " CROSS JOIN link ON link.tenant = (SELECT id FROM tenant WHERE name = ?2)"
-            " AND link.print = asked.value AND link.kind = ?3"
-            " JOIN conversation ON conversation.id = link.conversation AND user = ?4 AND scope = ?5",
+            " AND link.fingerprint = asked.value AND link.kind = ?3"
+            " JOIN conversation ON conversation.id = link.conversation AND user_id = ?4 AND scope = ?5",
             (ids(list(prints)), tenant, LinkKind.REPLY, user, scope),
         )
         return frozenset(row[0] for row in rows)

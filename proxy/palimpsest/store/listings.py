@@ -29,7 +29,7 @@ _ASIDE = re.compile(r"\s*<([\w-]{1,64})(?: [^<>]{0,400})?>.*?</\1>", re.S)  # as
 
 # A turn's times and decision stand behind one another in its row, so they are read for the rows of a page only.
 CONVERSATIONS = """
-SELECT conversation.id, conversation.public, tenant.name, conversation.role, conversation.parent, conversation.user,
+SELECT conversation.id, conversation.public, tenant.name, conversation.role, conversation.parent, conversation.user_id,
     conversation.scope, conversation.created_at,
     (SELECT created_at FROM turn WHERE turn.conversation = conversation.id ORDER BY id DESC LIMIT 1) AS last_at
 FROM conversation JOIN tenant ON tenant.id = conversation.tenant
@@ -106,7 +106,7 @@ OF_TENANT = "conversation.tenant = (SELECT id FROM tenant WHERE name = ?)"
 OF_CONVERSATION = {
     "tenant": OF_TENANT,
     "conversation": "conversation.public = ?",
-    "user": "conversation.user = ?",
+    "user": "conversation.user_id = ?",
     "scope": "conversation.scope = ?",
 }
 CONVERSATION_FILTERS = OF_CONVERSATION | {

@@ -88,7 +88,7 @@ def around(ask: Ask, tenant: str, said: Said, count: int) -> list[Said]:
 def messages_of(ask: Ask, tenant: str, conversation: str) -> list[tuple[int, int]]:
     """Occurrence and fingerprint of each message of a conversation, by its public id, in the order of their coming."""
     rows: list[Row] = ask(
-        "SELECT occurrence.id, full FROM occurrence JOIN conversation ON conversation.id = conversation"
+        "SELECT occurrence.id, fingerprint FROM occurrence JOIN conversation ON conversation.id = conversation"
         " WHERE public = ? AND tenant = (SELECT id FROM tenant WHERE name = ?) ORDER BY occurrence.id",
         (conversation, tenant),
     )
@@ -102,7 +102,8 @@ def write_occurrences(transaction: Transaction, occurrences: Sequence[NewOccurre
         [(s.tenant, s.entry.digest, s.entry.text, s.entry.rest) for s in occurrences],
     )
     transaction.write(
-        "INSERT INTO occurrence(id, conversation, turn, position, content, full, opening, flags, role, created_at)"
+        "INSERT INTO occurrence"
+        "(id, conversation, turn, position, content, fingerprint, opening, flags, role, created_at)"
         " VALUES (?, ?, ?, ?, (SELECT id FROM content WHERE tenant = ? AND digest = ?), ?, ?, ?, ?, ?)",
         [
             (
@@ -223,8 +224,7 @@ def forget_passages(transaction: Transaction, which: str) -> None:
 
 def forget_blocks(transaction: Transaction, which: str) -> None:
     """Remove the blocks that stand in these occurrences (a JSON list)."""
-    for table in ("block", "reinforced"):
-        transaction.write(f"DELETE FROM {table} WHERE occurrence IN (SELECT value FROM json_each(?))", [(which,)])
+    transaction.write("DELETE FROM block WHERE occurrence IN (SELECT value FROM json_each(?))", [(which,)])
 
 
 def memories_of(transaction: Transaction, which: str) -> str:

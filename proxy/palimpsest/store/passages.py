@@ -28,7 +28,7 @@ FROM json_each(?1) AS asked CROSS JOIN occurrence ON occurrence.id = asked.value
 JOIN content ON content.id = occurrence.content ORDER BY occurrence.id DESC LIMIT ?2
 """
 OF_CONVERSATION = """
-SELECT memory.id, memory.occurrence, occurrence.full, occurrence.role, memory.stop - memory.start, memory.tags
+SELECT memory.id, memory.occurrence, occurrence.fingerprint, occurrence.role, memory.stop - memory.start, memory.tags
 FROM memory INDEXED BY memory_by_conversation JOIN occurrence ON occurrence.id = memory.occurrence
 WHERE memory.conversation = ? ORDER BY memory.id
 """
@@ -49,7 +49,7 @@ def passages_after(ask: Ask, scope: Scope, last_id: int, limit: int) -> list[Row
     condition, args = scope.condition
     return ask(
         "SELECT memory.id, memory.occurrence, memory.conversation, memory.stop - memory.start, memory.tags,"
-        " occurrence.full, occurrence.flags, occurrence.created_at"
+        " occurrence.fingerprint, occurrence.flags, occurrence.created_at"
         f" FROM memory INDEXED BY {_index_of(scope)} JOIN occurrence ON occurrence.id = memory.occurrence"
         f" WHERE {condition} AND memory.id > ? ORDER BY memory.id LIMIT ?",
         (*args, last_id, limit),
@@ -108,7 +108,7 @@ def passage_before(ask: Ask, scope: Scope, newest: int) -> int:
 
 def last_passage(ask: Ask) -> int:
     """The id of the newest passage of all; 0 where there is none."""
-    return int(ask("SELECT ifnull(max(id), 0) FROM memory")[0][0])
+    return int(ask("SELECT coalesce(max(id), 0) FROM memory")[0][0])
 
 
 def trim_changes(transaction: Transaction) -> None:
@@ -118,7 +118,7 @@ def trim_changes(transaction: Transaction) -> None:
 
 def last_change(ask: Ask) -> int:
     """The number of the newest change to passages that had been read; see `changes_after`."""
-    return int(ask("SELECT ifnull(max(seq), 0) FROM forgotten")[0][0])
+    return int(ask("SELECT coalesce(max(seq), 0) FROM forgotten")[0][0])
 
 
 def changes_after(ask: Ask, number: int) -> list[Row]:

@@ -14,7 +14,7 @@ KEPT = 200  # probes that make an estimate: its 95 % interval is then 7 points t
 # What a person or a tool said, that is neither out of use nor said in a request beside its conversation; nor what tools
 # quote of memory, which memory leaves alone.
 NEWEST = f"""
-SELECT occurrence.id, occurrence.role, conversation.id, conversation.public, conversation.user, conversation.scope,
+SELECT occurrence.id, occurrence.role, conversation.id, conversation.public, conversation.user_id, conversation.scope,
     tenant.id, tenant.name, occurrence.created_at
 FROM occurrence JOIN conversation ON conversation.id = occurrence.conversation
 JOIN tenant ON tenant.id = conversation.tenant JOIN turn ON turn.id = occurrence.turn

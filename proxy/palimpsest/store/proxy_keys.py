@@ -28,7 +28,7 @@ def add(transaction: Transaction, key: ProxyKey, digest: bytes) -> None:
 
 def revoke(transaction: Transaction, id: str, at: float) -> ProxyKey | None:
     """Let a key open nothing any more, for good. None: there is no such key."""
-    transaction.write("UPDATE proxy_key SET revoked_at = ifnull(revoked_at, ?) WHERE id = ?", [(at, id)])
+    transaction.write("UPDATE proxy_key SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?", [(at, id)])
     count(transaction, KEYS)
     found = transaction.read(f"SELECT {COLUMNS} FROM proxy_key WHERE id = ?", (id,))
     return _key(found[0]) if found else None

@@ -25,16 +25,16 @@ KeyOf = Callable[[str], bytes]
 """The key of a tenant, by its name."""
 
 IS_THERE = "SELECT count(*) FROM sqlite_master WHERE name = ?"
-SCOPES = "SELECT print, at FROM erased_scope"
-RETIRED_SCOPES = "SELECT print, at FROM retired_scope"
+SCOPES = "SELECT fingerprint, at FROM erased_scope"
+RETIRED_SCOPES = "SELECT fingerprint, at FROM retired_scope"
 FACTS = "SELECT mark, at FROM fact_forgotten"
-STONES = "SELECT full, after, conversation, opening, at FROM erased"
+STONES = "SELECT fingerprint, after, conversation, opening, at FROM erased"
 CONVERSATIONS = """
-SELECT conversation.id, tenant.id, tenant.name, public, parent, user, scope
+SELECT conversation.id, tenant.id, tenant.name, public, parent, user_id, scope
 FROM conversation JOIN tenant ON tenant.id = conversation.tenant ORDER BY conversation.id
 """
 MESSAGES = f"""
-SELECT id, full, created_at FROM occurrence WHERE conversation = ? AND flags & {HeadFlag.ERASED} = 0 ORDER BY id
+SELECT id, fingerprint, created_at FROM occurrence WHERE conversation = ? AND flags & {HeadFlag.ERASED} = 0 ORDER BY id
 """
 
 
@@ -76,12 +76,12 @@ def recorded_in(path: Path) -> Erasures:
 def record(transaction: Transaction, erasures: Erasures, at: float) -> None:
     """Have these erasures recorded here too, so that nothing of them comes back with a request or an import."""
     transaction.write(
-        "INSERT INTO erased(full, after, conversation, opening, at) VALUES (?, ?, ?, ?, ?)"
+        "INSERT INTO erased(fingerprint, after, conversation, opening, at) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET at = max(at, excluded.at), retirement = 0",
         erasures.stones,
     )
     transaction.write(
-        "INSERT INTO erased_scope(print, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
+        "INSERT INTO erased_scope(fingerprint, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
         erasures.scopes,
     )
     transaction.write(

@@ -8,8 +8,8 @@ from palimpsest.store.connection import Ask, Transaction
 
 # Every row of the first telling once again, its ids moved on. Texts are stored once either way.
 AGAIN = (
-    "INSERT INTO conversation(id, tenant, public, role, parent, user, scope, created_at)"
-    " SELECT id + ?1, tenant, public || '/' || ?1, role, parent, user, scope, created_at"
+    "INSERT INTO conversation(id, tenant, public, role, parent, user_id, scope, created_at)"
+    " SELECT id + ?1, tenant, public || '/' || ?1, role, parent, user_id, scope, created_at"
     " FROM conversation WHERE id < ?2",
     "INSERT INTO occurrence SELECT id + ?1, conversation + ?1, turn, position, content, abs(random()), opening, flags,"
     " role, created_at FROM occurrence WHERE id < ?2",
@@ -44,6 +44,6 @@ def count_terms_again(transaction: Transaction, tellings: int) -> None:
 def passages_without_vector(ask: Ask, limit: int) -> list[int]:
     """Ids of the next passages behind the last one that has a vector."""
     rows = ask(
-        "SELECT id FROM memory WHERE id > (SELECT ifnull(max(memory), 0) FROM vector) ORDER BY id LIMIT ?", (limit,)
+        "SELECT id FROM memory WHERE id > (SELECT coalesce(max(memory), 0) FROM vector) ORDER BY id LIMIT ?", (limit,)
     )
     return [id for (id,) in rows]

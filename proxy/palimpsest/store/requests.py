@@ -46,7 +46,7 @@ from palimpsest.wire.values import dumps
 MAX_HEADS = 16  # of one conversation: parallel branches, and the states before compactions, newest first
 
 CONVERSATIONS = """
-SELECT tenant, public, id, role, user, scope FROM conversation
+SELECT tenant, public, id, role, user_id, scope FROM conversation
 WHERE (tenant, public) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))
 """
 
@@ -279,9 +279,9 @@ def write_links(transaction: Transaction, links: Sequence[tuple[int, int, LinkKi
     for tenant, print, kind, conversation, turn in links:
         prints[tenant, kind, conversation, turn].append(print)
     transaction.write(
-        "INSERT INTO link(tenant, print, kind, conversation, turn)"
+        "INSERT INTO link(tenant, fingerprint, kind, conversation, turn)"
         " SELECT ?1, value, ?2, ?3, ?4 FROM json_each(?5) WHERE NOT EXISTS ("
-        " SELECT 1 FROM link JOIN turn ON turn.id = link.turn WHERE link.tenant = ?1 AND link.print = value"
+        " SELECT 1 FROM link JOIN turn ON turn.id = link.turn WHERE link.tenant = ?1 AND link.fingerprint = value"
         " AND link.kind = ?2 AND link.conversation = ?3 AND turn.ending <> 'open') ON CONFLICT DO NOTHING",
         [(*of, ids(listed)) for of, listed in prints.items()],
     )
@@ -322,10 +322,12 @@ def _conversations(transaction: Transaction, turns: Sequence[Turn], tenants: Ten
         "INSERT INTO forgotten(memory) SELECT id FROM memory WHERE conversation = ?", [(id,) for id in sorted(late)]
     )
     transaction.write(
-        "INSERT INTO conversation(tenant, public, role, parent, user, scope, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT DO UPDATE SET role = iif(role = 'side', excluded.role, role),"
-        " user = iif(user = '', excluded.user, user), scope = iif(scope = '', excluded.scope, scope)"
-        " WHERE (role = 'side' AND excluded.role <> 'side') OR (user = '' AND excluded.user <> '')"
+        "INSERT INTO conversation(tenant, public, role, parent, user_id, scope, created_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+        " role = CASE WHEN role = 'side' THEN excluded.role ELSE role END,"
+        " user_id = CASE WHEN user_id = '' THEN excluded.user_id ELSE user_id END,"
+        " scope = CASE WHEN scope = '' THEN excluded.scope ELSE scope END"
+        " WHERE (role = 'side' AND excluded.role <> 'side') OR (user_id = '' AND excluded.user_id <> '')"
         " OR (scope = '' AND excluded.scope <> '')",
         [
             (tenants[t.tenant], t.conversation, t.role, t.parent_conversation, t.user, t.scope, t.created_at)
@@ -349,8 +351,9 @@ def _loose(
     if not wanted:
         return {}
     rows = transaction.read(
-        "SELECT conversation.tenant, full, opening, occurrence.id, flags, occurrence.role IN ('system', 'developer')"
-        " FROM json_each(?) AS asked JOIN occurrence ON occurrence.id = asked.value"
+        "SELECT conversation.tenant, fingerprint, opening, occurrence.id, flags,"
+        " occurrence.role IN ('system', 'developer') FROM json_each(?) AS asked"
+        " JOIN occurrence ON occurrence.id = asked.value"
         " JOIN conversation ON conversation.id = occurrence.conversation",
         (ids(wanted),),
     )

@@ -20,7 +20,7 @@ from palimpsest.store.erasure import conversations_of, mark_heads, numbers_of, o
 from palimpsest.store.messages import OccurrencePassages, forget_passages, forget_terms, ids, last_ids, write_passages
 
 LISTED = """
-SELECT retirement.key, ifnull(tenant.name, ''), retirement.at, retirement.until,
+SELECT retirement.key, coalesce(tenant.name, ''), retirement.at, retirement.until,
     (SELECT count(*) FROM retired WHERE retired.retirement = retirement.id)
 FROM retirement LEFT JOIN tenant ON tenant.id = retirement.tenant
 WHERE (?1 = '' OR tenant.name = ?1) AND retirement.until > ?2 ORDER BY retirement.id DESC
@@ -61,7 +61,7 @@ def begin(transaction: Transaction, key: str, tenant: int, at: float, until: flo
 def retire_scopes(transaction: Transaction, prints: Sequence[int], at: float, retirement: int) -> None:
     """From now on, what came before `at` and belongs to one of these is retired, whenever it is written."""
     transaction.write(
-        "INSERT OR REPLACE INTO retired_scope(print, retirement, at) VALUES (?, ?, ?)",
+        "INSERT OR REPLACE INTO retired_scope(fingerprint, retirement, at) VALUES (?, ?, ?)",
         [(print, retirement, at) for print in prints],
     )
 
@@ -80,7 +80,7 @@ def retire_messages(transaction: Transaction, tenant: int, occurrences: Sequence
     which = ids(occurrences)
     transaction.write(
         "INSERT OR IGNORE INTO retired(occurrence, retirement, memory)"
-        " SELECT value, ?, ifnull((SELECT min(id) FROM memory WHERE occurrence = value), 0) FROM json_each(?)",
+        " SELECT value, ?, coalesce((SELECT min(id) FROM memory WHERE occurrence = value), 0) FROM json_each(?)",
         [(retirement, which)],
     )
     forget_terms(transaction, tenant, which)
@@ -92,7 +92,7 @@ def retire_messages(transaction: Transaction, tenant: int, occurrences: Sequence
 def retirement_named(ask: Ask, key: str) -> tuple[int, str, float] | None:
     """The row of a retirement, the name of its tenant ("": several), and until when it may be taken back."""
     sql = (
-        "SELECT retirement.id, ifnull(tenant.name, ''), until FROM retirement"
+        "SELECT retirement.id, coalesce(tenant.name, ''), until FROM retirement"
         " LEFT JOIN tenant ON tenant.id = retirement.tenant WHERE key = ?"
     )
     return next(((row[0], row[1], row[2]) for row in ask(sql, (key,))), None)
@@ -160,7 +160,7 @@ def end(transaction: Transaction, retirement: int) -> None:
     rows = transaction.read("SELECT occurrence, occurrences FROM block WHERE retired = ?", (retirement,))
     for anchor, quoted in rows:
         ((other,),) = transaction.read(
-            "SELECT ifnull(max(retirement), 0) FROM retired WHERE occurrence IN (SELECT value FROM json_each(?))",
+            "SELECT coalesce(max(retirement), 0) FROM retired WHERE occurrence IN (SELECT value FROM json_each(?))",
             (ids(numbers_of(quoted)),),
         )
         transaction.write("UPDATE block SET retired = ? WHERE occurrence = ?", [(other, anchor)])

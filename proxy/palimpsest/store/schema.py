@@ -1,22 +1,23 @@
 """
-The tables, and how they came about: numbered migrations, to which one may be appended and none changed.
+The tables.
 
-The journal (`tenant` to `block`) is lossless. The rest (`memory` to `forgotten`, and `item` to `edge_evidence`) is
-derived from it and can be made again.
+The journal (`tenant` to `block`, and `cost`) is lossless. What is derived from it can be made again: passages (`memory`
+to `term`), items and the graph (`item` to `edge_evidence`), and the facts that messages state.
 No id is ever given twice (AUTOINCREMENT): a late reader of a removed row finds nothing, never somebody else's.
+No column has a name that SQL reserves.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 
-Run = Callable[[str], Awaitable[object]]
-"""Runs one SQL statement inside the migrating transaction."""
+from palimpsest.errors import MemoryFault
 
 APPLICATION_ID = 0x50414C49  # "PALI", in the header of the file: tells our databases from others
+VERSION = 16  # of these tables, in `PRAGMA user_version`: rises with every change of them
 
-M001 = r"""
+JOURNAL = r"""
 CREATE TABLE tenant (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL UNIQUE
@@ -27,12 +28,14 @@ CREATE TABLE conversation (
     public TEXT NOT NULL,                    -- what x-palimpsest-conversation shows; unique inside its tenant only
     role TEXT NOT NULL,
     parent TEXT NOT NULL DEFAULT '',         -- public id of the conversation it serves
-    user TEXT NOT NULL DEFAULT '',
+    user_id TEXT NOT NULL DEFAULT '',
     scope TEXT NOT NULL DEFAULT '',
     created_at REAL NOT NULL,
+    cleared INTEGER NOT NULL DEFAULT 0,      -- its last occurrence when its user cleared it
     UNIQUE (tenant, public)
 );
-CREATE INDEX conversation_by_user ON conversation(tenant, user, scope);
+CREATE INDEX conversation_by_user ON conversation(tenant, user_id, scope);
+CREATE INDEX conversation_cleared ON conversation(tenant) WHERE cleared > 0;
 CREATE TABLE content (                       -- each message once per tenant, whatever it occurs in
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant INTEGER NOT NULL REFERENCES tenant(id),
@@ -64,8 +67,8 @@ CREATE TABLE occurrence (                    -- one message standing in one plac
     turn INTEGER NOT NULL REFERENCES turn(id),
     position INTEGER NOT NULL,               -- in the request's whole message list; the answer comes after the last
     content INTEGER NOT NULL REFERENCES content(id),
-    full INTEGER NOT NULL,
-    opening INTEGER NOT NULL,
+    fingerprint INTEGER NOT NULL,            -- of the message: wire/fingerprint.py
+    opening INTEGER NOT NULL,                -- the same of how it begins
     flags INTEGER NOT NULL,
     role TEXT NOT NULL,
     created_at REAL NOT NULL
@@ -79,16 +82,27 @@ CREATE TABLE head (                          -- newest state of each branch
     replaces INTEGER NOT NULL,               -- the turn whose head goes when this one has its answer; 0 none
     state TEXT NOT NULL,                     -- JSON: what else `Head` says
     lost BLOB NOT NULL,                      -- int64 occurrences
-    listing BLOB NOT NULL                    -- n x 4 int64: full, opening, occurrence, flags; the answer is appended
+    base INTEGER NOT NULL DEFAULT 0,         -- `listing.turn` of its beginning; 0 it has none
+    listing BLOB NOT NULL                    -- n x 4 int64: fingerprint, opening, occurrence, flags; then the answer's
 );
 CREATE INDEX head_by_conversation ON head(conversation, turn);
+CREATE TABLE listing (                       -- how the listings of heads begin, shared by those of one branch
+    turn INTEGER PRIMARY KEY,                -- whose head it was written for
+    conversation INTEGER NOT NULL,
+    rows BLOB NOT NULL                       -- as `head.listing`, which goes on behind it
+);
+CREATE INDEX listing_by_conversation ON listing(conversation);
+CREATE TRIGGER listing_unused AFTER DELETE ON head WHEN old.base <> 0 AND NOT EXISTS (
+    SELECT 1 FROM head WHERE conversation = old.conversation AND base = old.base) BEGIN
+    DELETE FROM listing WHERE turn = old.base;
+END;
 CREATE TABLE link (                          -- what leads a later request back here
     tenant INTEGER NOT NULL,
-    print INTEGER NOT NULL,
+    fingerprint INTEGER NOT NULL,
     kind TEXT NOT NULL,
     conversation INTEGER NOT NULL REFERENCES conversation(id),
     turn INTEGER NOT NULL REFERENCES turn(id),
-    PRIMARY KEY (tenant, print, conversation, kind, turn)
+    PRIMARY KEY (tenant, fingerprint, conversation, kind, turn)
 ) WITHOUT ROWID;
 CREATE INDEX link_by_turn ON link(turn);
 CREATE INDEX link_by_conversation ON link(conversation);
@@ -101,7 +115,9 @@ CREATE TABLE block (                         -- what we said, anchored to what i
     role TEXT NOT NULL,                      -- of a message of its own; '' inside the one that carries it
     tokens INTEGER NOT NULL,
     occurrences TEXT NOT NULL,               -- JSON: the memories it carries
-    shed INTEGER NOT NULL DEFAULT 0          -- the turn since which it is no longer replayed; 0 it is
+    shed INTEGER NOT NULL DEFAULT 0,         -- the turn since which it is no longer replayed; 0 it is
+    retired INTEGER NOT NULL DEFAULT 0,      -- quotes what this one retired: not replayed; 0 it is
+    facts TEXT NOT NULL DEFAULT '[]'         -- JSON: told in it, [id, message that states it or 0]
 );
 CREATE INDEX block_by_conversation ON block(conversation);
 CREATE INDEX block_by_turn ON block(turn);
@@ -148,37 +164,22 @@ CREATE TABLE task (                          -- work that outlives a process: wh
     next INTEGER NOT NULL,
     stop INTEGER NOT NULL
 ) WITHOUT ROWID;
-"""
-
-# Tokens are what core/archive/chunking.py made, split at spaces only: signs that join an identifier do not part it. A
-# row ends with the two tokens of `digest.scope_terms`.
-MEMORY_TEXT = r"""
-CREATE VIRTUAL TABLE memory_text USING fts5(tokens, tokenize = "ascii tokenchars '_./:@\#+-'")
-"""
-
-M002 = r"""
-CREATE TABLE round (                         -- one block that was said
-    tenant INTEGER NOT NULL REFERENCES tenant(id),
-    scope TEXT NOT NULL,                     -- how far it looked, and the ids of that
-    number INTEGER NOT NULL,                 -- from 1, inside its scope
-    newest INTEGER NOT NULL,                 -- occurrence; later ones took no part
-    PRIMARY KEY (tenant, scope, number)
-) WITHOUT ROWID;
-CREATE TABLE reinforced (                    -- how a message stood after the round that recalled it last
-    tenant INTEGER NOT NULL REFERENCES tenant(id),
-    scope TEXT NOT NULL,
-    occurrence INTEGER NOT NULL REFERENCES occurrence(id),
-    number INTEGER NOT NULL,
-    confidence REAL NOT NULL,
-    success REAL NOT NULL,
-    accesses INTEGER NOT NULL,
-    PRIMARY KEY (tenant, scope, occurrence)
-) WITHOUT ROWID;
-CREATE INDEX reinforced_by_occurrence ON reinforced(occurrence);
-"""
-
-
-M003 = r"""
+CREATE TABLE cost (                          -- of one request, written with its answer; goes with its turn
+    turn INTEGER PRIMARY KEY REFERENCES turn(id) ON DELETE CASCADE,
+    conversation INTEGER NOT NULL REFERENCES conversation(id),
+    at REAL NOT NULL,                        -- of the request: `turn.created_at`, which stands behind long columns
+    own_tokens INTEGER NOT NULL,             -- that the client itself sent, by our count, as are the next two
+    added_tokens INTEGER NOT NULL,
+    repeated_tokens INTEGER NOT NULL,        -- of those: blocks of before
+    input_tokens INTEGER,                    -- as the provider counts, as do the next three; NULL: it does not say
+    output_tokens INTEGER,
+    cache_read_tokens INTEGER,
+    cache_write_tokens INTEGER,
+    rebuild TEXT,                            -- see domain/costs.py; NULL: it cannot be told
+    rebuilt_tokens INTEGER
+);
+CREATE INDEX cost_by_conversation ON cost(conversation, at);
+CREATE INDEX cost_by_time ON cost(at);
 CREATE TABLE quarantine (                    -- what could not be stored, without a word of it, nor whose it was
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     turn TEXT NOT NULL,                      -- its key; in `turn` only where it was the answer that was set aside
@@ -190,27 +191,32 @@ CREATE TABLE quarantine (                    -- what could not be stored, withou
 );
 """
 
-M004 = r"""
+# Tokens are what core/archive/chunking.py made, split at spaces only: signs that join an identifier do not part it. A
+# row ends with the two tokens of `digest.scope_terms`.
+MEMORY_TEXT = r"""
+CREATE VIRTUAL TABLE memory_text USING fts5(tokens, tokenize = "ascii tokenchars '_./:@\#+-'");
+"""
+
+# What is left of what was erased, and what is retired and may be taken back.
+ERASURE = r"""
 CREATE TABLE erased (                        -- fingerprints of what was erased: a resend is not kept again
-    full INTEGER NOT NULL,
-    after INTEGER NOT NULL,                  -- `full` of the message in front of it; 0 none
+    fingerprint INTEGER NOT NULL,
+    after INTEGER NOT NULL,                  -- fingerprint of the message in front of it; 0 none
     conversation INTEGER NOT NULL,           -- keyed hash: core/archive/tombstones.scope_print
     opening INTEGER NOT NULL,
     at REAL NOT NULL,
-    PRIMARY KEY (full, after, conversation)
+    retirement INTEGER NOT NULL DEFAULT 0,   -- 0: erased; else only retired, by this one
+    PRIMARY KEY (fingerprint, after, conversation)
 ) WITHOUT ROWID;
 CREATE INDEX erased_by_opening ON erased(opening);
 CREATE TABLE erased_scope (                  -- whose past was erased: requests that came before it leave no text either
-    print INTEGER PRIMARY KEY,               -- keyed hash, as above
+    fingerprint INTEGER PRIMARY KEY,         -- keyed hash, as above
     at REAL NOT NULL
 );
 CREATE TABLE erasure (                       -- one row for each; caches in every worker read on from here
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     at REAL NOT NULL
 );
-"""
-
-M005 = r"""
 CREATE TABLE retirement (                    -- what is out of use and may be taken back into it until a day
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     key TEXT NOT NULL UNIQUE,                -- id of the receipt
@@ -225,16 +231,14 @@ CREATE TABLE retired (                       -- messages that are stored, but ne
 );
 CREATE INDEX retired_by_retirement ON retired(retirement);
 CREATE TABLE retired_scope (                 -- whose past was retired: requests that came before it are, too
-    print INTEGER PRIMARY KEY,               -- keyed hash, as in `erased_scope`
+    fingerprint INTEGER PRIMARY KEY,         -- keyed hash, as in `erased_scope`
     retirement INTEGER NOT NULL REFERENCES retirement(id),
     at REAL NOT NULL
 );
-ALTER TABLE erased ADD COLUMN retirement INTEGER NOT NULL DEFAULT 0;  -- 0: erased; else only retired, by this one
-ALTER TABLE block ADD COLUMN retired INTEGER NOT NULL DEFAULT 0;  -- quotes what this one retired: not replayed; 0 it is
 """
 
-
-M006 = r"""
+# What an operator changes while processes run, what tells them so, and what is counted.
+OPERATION = r"""
 CREATE TABLE change (                        -- counters that every process follows: see store/changes.py
     name TEXT PRIMARY KEY,
     number INTEGER NOT NULL
@@ -262,25 +266,6 @@ CREATE TABLE policy (                        -- the policies that were in force,
     digest TEXT NOT NULL,
     at REAL NOT NULL
 );
-"""
-
-
-M007 = r"""
-CREATE TABLE listing (                       -- how the listings of heads begin, shared by those of one branch
-    turn INTEGER PRIMARY KEY,                -- whose head it was written for
-    conversation INTEGER NOT NULL,
-    rows BLOB NOT NULL                       -- as `head.listing`, which goes on behind it
-);
-CREATE INDEX listing_by_conversation ON listing(conversation);
-ALTER TABLE head ADD COLUMN base INTEGER NOT NULL DEFAULT 0;  -- `listing.turn` of its beginning; 0 it has none
-CREATE TRIGGER listing_unused AFTER DELETE ON head WHEN old.base <> 0 AND NOT EXISTS (
-    SELECT 1 FROM head WHERE conversation = old.conversation AND base = old.base) BEGIN
-    DELETE FROM listing WHERE turn = old.base;
-END;
-"""
-
-
-M008 = r"""
 CREATE TABLE assist_usage (                  -- what language models used in each role of memory, by day
     day TEXT NOT NULL,                       -- UTC, as 2026-11-22
     role TEXT NOT NULL,
@@ -292,9 +277,6 @@ CREATE TABLE assist_usage (                  -- what language models used in eac
     dollars REAL NOT NULL,
     PRIMARY KEY (day, role, tenant)
 ) WITHOUT ROWID;
-"""
-
-M009 = r"""
 CREATE TABLE probe (                         -- questions that memory asked itself, the newest ones
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     at REAL NOT NULL,
@@ -302,7 +284,8 @@ CREATE TABLE probe (                         -- questions that memory asked itse
 );
 """
 
-M010 = r"""
+# What writers keep of conversations, what became of it, and the relations that follow from it.
+ITEMS = r"""
 CREATE TABLE item (                          -- what a writer keeps of a conversation: mid-term memory
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant INTEGER NOT NULL REFERENCES tenant(id),
@@ -384,7 +367,8 @@ CREATE TABLE edge_evidence (                 -- the items that an edge follows f
 CREATE INDEX edge_evidence_by_item ON edge_evidence(item);
 """
 
-M011 = r"""
+# Facts that messages state and tools were told.
+FACTS = r"""
 CREATE TABLE fact (                          -- what a message states, or a tool was told; never superseded here
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant INTEGER NOT NULL REFERENCES tenant(id),
@@ -394,7 +378,7 @@ CREATE TABLE fact (                          -- what a message states, or a tool
     start INTEGER NOT NULL DEFAULT 0,        -- characters into content.text
     stop INTEGER NOT NULL DEFAULT 0,
     extractor INTEGER NOT NULL DEFAULT 0,    -- its version
-    user TEXT NOT NULL DEFAULT '',           -- of one that was told; others are their conversation's
+    user_id TEXT NOT NULL DEFAULT '',        -- of one that was told; others are their conversation's
     scope TEXT NOT NULL DEFAULT '',          -- likewise
     tool TEXT NOT NULL DEFAULT '',           -- that it was told with
     who TEXT NOT NULL DEFAULT '',            -- the program that did
@@ -408,25 +392,26 @@ CREATE TABLE fact (                          -- what a message states, or a tool
     valid_from REAL,                         -- NULL: since ever
     valid_until REAL,                        -- NULL: until further notice
     pinned INTEGER NOT NULL DEFAULT 0,
-    retirement INTEGER NOT NULL DEFAULT 0    -- that took one out of use that was told; 0 none
+    retirement INTEGER NOT NULL DEFAULT 0,   -- that took it out of use, 1 with its message; 0 none
+    place INTEGER NOT NULL,                  -- keyed hash: core/facts/marks.py
+    superseded INTEGER NOT NULL DEFAULT 0    -- a newer one stands in its place
 );
-CREATE INDEX fact_by_conversation ON fact(conversation);
+CREATE INDEX fact_by_conversation ON fact(conversation, place, said_at);
 CREATE INDEX fact_by_occurrence ON fact(occurrence);
-CREATE INDEX fact_by_person ON fact(tenant, user, scope) WHERE occurrence IS NULL;
+CREATE INDEX fact_by_person ON fact(tenant, user_id, scope) WHERE occurrence IS NULL;
 CREATE INDEX fact_by_public ON fact(tenant, public);
+CREATE INDEX fact_in_place ON fact(tenant, user_id, scope, place, said_at);
+CREATE INDEX fact_standing ON fact(tenant, user_id, scope, said_at) WHERE superseded = 0 AND retirement = 0;
+CREATE INDEX fact_pinned ON fact(tenant, user_id, scope) WHERE pinned;
+CREATE INDEX fact_beginning ON fact(tenant, valid_from) WHERE valid_from IS NOT NULL;
 CREATE TABLE fact_forgotten (                -- facts that no message states any more: see core/facts/marks.py
     mark INTEGER PRIMARY KEY,                -- keyed hash
     at REAL NOT NULL
 );
 """
 
-
-M012 = r"""
-ALTER TABLE block ADD COLUMN facts TEXT NOT NULL DEFAULT '[]';  -- JSON: told in it, [id, message that states it or 0]
-"""
-
 SAME_PLACE = """
-tenant = {0}.tenant AND user = {0}.user AND scope = {0}.scope AND place = {0}.place
+tenant = {0}.tenant AND user_id = {0}.user_id AND scope = {0}.scope AND place = {0}.place
     AND retirement = 0 AND valid_from IS NULL AND valid_until IS NULL ORDER BY said_at DESC, id DESC LIMIT 1
 """
 NEWEST = f"(SELECT id FROM fact WHERE {SAME_PLACE})"
@@ -435,19 +420,7 @@ NEXT_NEWEST = f"(SELECT id FROM fact WHERE {SAME_PLACE} OFFSET 1)"
 # `superseded` follows from what is there, whoever writes or removes it. It is set only where a newer statement holds at
 # any time, and never of what has times of its own: what is not marked is judged by who reads it. 512 is
 # `HeadFlag.RETIRED`; facts of such messages have a `retirement`, as told ones that are retired.
-M013 = f"""
-ALTER TABLE fact ADD COLUMN place INTEGER;   -- keyed hash: core/facts/marks.py; NULL in rows of earlier versions
-ALTER TABLE fact ADD COLUMN superseded INTEGER NOT NULL DEFAULT 0;  -- a newer one stands in its place
-UPDATE fact SET user = ifnull((SELECT user FROM conversation WHERE id = fact.conversation), ''),
-    scope = ifnull((SELECT scope FROM conversation WHERE id = fact.conversation), ''),
-    retirement = ifnull((SELECT (flags & 512) <> 0 FROM occurrence WHERE id = fact.occurrence), 0)
-WHERE occurrence IS NOT NULL;
-DROP INDEX fact_by_conversation;
-CREATE INDEX fact_by_conversation ON fact(conversation, place, said_at);
-CREATE INDEX fact_in_place ON fact(tenant, user, scope, place, said_at);
-CREATE INDEX fact_standing ON fact(tenant, user, scope, said_at) WHERE superseded = 0 AND retirement = 0;
-CREATE INDEX fact_pinned ON fact(tenant, user, scope) WHERE pinned;
-CREATE INDEX fact_beginning ON fact(tenant, valid_from) WHERE valid_from IS NOT NULL;
+SUPERSEDED = f"""
 CREATE TRIGGER fact_comes AFTER INSERT ON fact BEGIN
     UPDATE fact SET superseded = 1 WHERE id = new.id AND valid_from IS NULL AND valid_until IS NULL
         AND retirement = 0 AND id <> {NEWEST.format("new")};
@@ -456,15 +429,15 @@ END;
 CREATE TRIGGER fact_goes AFTER DELETE ON fact WHEN old.superseded = 0 BEGIN
     UPDATE fact SET superseded = 0 WHERE id = {NEWEST.format("old")} AND superseded = 1;
 END;
-CREATE TRIGGER fact_moves AFTER UPDATE OF user, scope, place, said_at, retirement ON fact BEGIN
+CREATE TRIGGER fact_moves AFTER UPDATE OF user_id, scope, place, said_at, retirement ON fact BEGIN
     UPDATE fact SET superseded = 0 WHERE id = {NEWEST.format("old")} AND superseded = 1;
-    UPDATE fact SET superseded = ifnull(id <> {NEWEST.format("new")}, 0) AND retirement = 0
+    UPDATE fact SET superseded = coalesce(id <> {NEWEST.format("new")}, 0) AND retirement = 0
         AND valid_from IS NULL AND valid_until IS NULL WHERE id = new.id;
     UPDATE fact SET superseded = 1 WHERE id = {NEXT_NEWEST.format("new")} AND superseded = 0;
 END;
-CREATE TRIGGER fact_renamed AFTER UPDATE OF user, scope ON conversation
-WHEN old.user <> new.user OR old.scope <> new.scope BEGIN
-    UPDATE fact SET user = new.user, scope = new.scope WHERE conversation = new.id;
+CREATE TRIGGER fact_renamed AFTER UPDATE OF user_id, scope ON conversation
+WHEN old.user_id <> new.user_id OR old.scope <> new.scope BEGIN
+    UPDATE fact SET user_id = new.user_id, scope = new.scope WHERE conversation = new.id;
 END;
 CREATE TRIGGER fact_retired AFTER UPDATE OF flags ON occurrence
 WHEN (old.flags & 512) <> (new.flags & 512) BEGIN
@@ -472,140 +445,35 @@ WHEN (old.flags & 512) <> (new.flags & 512) BEGIN
 END;
 """
 
-M014 = r"""
-CREATE TABLE cost (                          -- of one request, written with its answer; goes with its turn
-    turn INTEGER PRIMARY KEY REFERENCES turn(id) ON DELETE CASCADE,
-    conversation INTEGER NOT NULL REFERENCES conversation(id),
-    at REAL NOT NULL,                        -- of the request: `turn.created_at`, which stands behind long columns
-    own_tokens INTEGER NOT NULL,             -- that the client itself sent, by our count, as are the next two
-    added_tokens INTEGER NOT NULL,
-    repeated_tokens INTEGER NOT NULL,        -- of those: blocks of before
-    input_tokens INTEGER,                    -- as the provider counts, as do the next three; NULL: it does not say
-    output_tokens INTEGER,
-    cache_read_tokens INTEGER,
-    cache_write_tokens INTEGER,
-    rebuild TEXT,                            -- see domain/costs.py; NULL: it cannot be told
-    rebuilt_tokens INTEGER
-);
-CREATE INDEX cost_by_conversation ON cost(conversation, at);
-CREATE INDEX cost_by_time ON cost(at);
-"""
-
-M015 = """
-ALTER TABLE conversation ADD COLUMN cleared INTEGER NOT NULL DEFAULT 0; -- its last occurrence when its user cleared it
-CREATE INDEX conversation_cleared ON conversation(tenant) WHERE cleared > 0;
-"""
+SCHEMA = JOURNAL + MEMORY_TEXT + ERASURE + OPERATION + ITEMS + FACTS + SUPERSEDED
 
 
-async def m001_journal(run: Run) -> None:
-    """The first form."""
-    for statement in statements(M001):
-        await run(statement)
-    await run(MEMORY_TEXT)
+def refusal_of(version: int) -> str:
+    """Why a database of this version is not used, and what to do about it; "": it is."""
+    if version > VERSION:
+        return f"a newer palimpsest wrote it (version {version}, known {VERSION}): install that one"
+    if version < VERSION:
+        return (
+            f"a build before the first release wrote it (version {version}, known {VERSION}): run `palimpsest export` "
+            "of that build, and `palimpsest import` of this one into another data folder"
+        )
+    return ""
 
 
-async def m002_rounds(run: Run) -> None:
-    """What an option of earlier versions counted, off by default; nothing writes or reads it any more."""
-    for statement in statements(M002):
-        await run(statement)
+def known_version(database: sqlite3.Connection, doing: str) -> int:
+    """
+    The version of a database of ours, which is `VERSION`.
 
-
-async def m003_quarantine(run: Run) -> None:
-    """Where the archive says what it could not store."""
-    for statement in statements(M003):
-        await run(statement)
-
-
-async def m004_erasures(run: Run) -> None:
-    """What is left of what was erased."""
-    for statement in statements(M004):
-        await run(statement)
-
-
-async def m005_retirements(run: Run) -> None:
-    """What is retired, and may be taken back."""
-    for statement in statements(M005):
-        await run(statement)
-
-
-async def m006_operation(run: Run) -> None:
-    """What an operator changes while processes run, and what tells them so."""
-    for statement in statements(M006):
-        await run(statement)
-
-
-async def m007_listings(run: Run) -> None:
-    """Beginnings of long histories, so that a turn writes only what it adds."""
-    for statement in statements(M007):
-        await run(statement)
-
-
-async def m008_assist_usage(run: Run) -> None:
-    """Daily counters of language models that help memory."""
-    for statement in statements(M008):
-        await run(statement)
-
-
-async def m009_probes(run: Run) -> None:
-    """How many answers get lost in writing and in recall, by questions that memory asks itself."""
-    for statement in statements(M009):
-        await run(statement)
-
-
-async def m010_items(run: Run) -> None:
-    """What writers keep of conversations, what became of it, and the relations that follow from it."""
-    for statement in statements(M010):
-        await run(statement)
-
-
-async def m011_facts(run: Run) -> None:
-    """Facts that messages state and tools were told."""
-    for statement in statements(M011):
-        await run(statement)
-
-
-async def m012_facts_of_blocks(run: Run) -> None:
-    """Which facts a block tells, so that it goes with them."""
-    for statement in statements(M012):
-        await run(statement)
-
-
-async def m013_standing_facts(run: Run) -> None:
-    """What stands in each place, so that whoever looks for it reads nothing else."""
-    for statement in statements(M013):
-        await run(statement)
-
-
-async def m014_costs(run: Run) -> None:
-    """What requests cost, and what became of the provider's prefix cache."""
-    for statement in statements(M014):
-        await run(statement)
-
-
-async def m015_cleared_conversations(run: Run) -> None:
-    """How far a conversation was dropped by its user on purpose."""
-    for statement in statements(M015):
-        await run(statement)
-
-
-MIGRATIONS: tuple[Callable[[Run], Awaitable[None]], ...] = (
-    m001_journal,
-    m002_rounds,
-    m003_quarantine,
-    m004_erasures,
-    m005_retirements,
-    m006_operation,
-    m007_listings,
-    m008_assist_usage,
-    m009_probes,
-    m010_items,
-    m011_facts,
-    m012_facts_of_blocks,
-    m013_standing_facts,
-    m014_costs,
-    m015_cleared_conversations,
-)
-"""In order; the number of those applied stands in `PRAGMA user_version`."""
+    Raises:
+        MemoryFault: it is another program's, or of another version; it begins with `doing`.
+    """
+    (application,) = database.execute("PRAGMA application_id").fetchone()
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION_ID:
+        raise MemoryFault(f"{doing}: it is no database of palimpsest")
+    if refusal := refusal_of(version):
+        raise MemoryFault(f"{doing}: {refusal}")
+    return int(version)
 
 
 def statements(script: str) -> Iterator[str]:

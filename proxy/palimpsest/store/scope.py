@@ -36,7 +36,7 @@ class Scope:
         conversations = "SELECT id FROM conversation WHERE tenant = ?"
         args: list[object] = [self.tenant, self.tenant]
         if self.reach is Reach.USER:
-            conversations, args = f"{conversations} AND user = ?", [*args, self.user]
+            conversations, args = f"{conversations} AND user_id = ?", [*args, self.user]
         if self.project:
             conversations, args = f"{conversations} AND scope = ?", [*args, self.project]
         return f"memory.tenant = ? AND memory.conversation IN ({conversations})", tuple(args)
@@ -45,7 +45,7 @@ class Scope:
 def scope_of(ask: Ask, query: Query) -> tuple[Scope, int] | None:
     """The scope of a question and the row id of its conversation, 0 where that is not stored; None: nothing can be."""
     rows = ask(
-        "SELECT tenant.id, ifnull(conversation.id, 0) FROM tenant LEFT JOIN conversation"
+        "SELECT tenant.id, coalesce(conversation.id, 0) FROM tenant LEFT JOIN conversation"
         " ON conversation.tenant = tenant.id AND conversation.public = ? WHERE tenant.name = ?",
         (query.conversation, query.tenant),
     )

@@ -21,7 +21,7 @@ CONTENTS_AT_A_TIME = 5_000  # read and searched between two looks at whether som
 CONVERSATIONS = """
 WITH RECURSIVE meant(id, public) AS (
     SELECT id, public FROM conversation WHERE tenant = ?1
-        AND (?2 = '' OR public = ?2) AND (?3 = '' OR user = ?3) AND (?4 = '' OR scope = ?4)
+        AND (?2 = '' OR public = ?2) AND (?3 = '' OR user_id = ?3) AND (?4 = '' OR scope = ?4)
     UNION
     SELECT conversation.id, conversation.public FROM meant
     JOIN conversation ON conversation.tenant = ?1 AND conversation.parent = meant.public
@@ -89,10 +89,10 @@ def plans(ask: Ask, target: Target, until: float, without: int = HeadFlag.ERASED
 
 def last_occurrence(ask: Ask) -> int:
     """The newest message of all."""
-    return int(ask("SELECT ifnull(max(id), 0) FROM occurrence")[0][0])
+    return int(ask("SELECT coalesce(max(id), 0) FROM occurrence")[0][0])
 
 
-def is_stored_name(ask: Ask, column: Literal["user", "scope"], name: str) -> bool:
+def is_stored_name(ask: Ask, column: Literal["user_id", "scope"], name: str) -> bool:
     """Whether a conversation has this user or project."""
     return bool(ask(f"SELECT 1 FROM conversation WHERE {column} = ? LIMIT 1", (name,)))
 
@@ -113,7 +113,7 @@ def resent(
         "SELECT tenant.id, tenant.name, conversation.id, conversation.public, occurrence.id FROM occurrence"
         " JOIN conversation ON conversation.id = occurrence.conversation JOIN tenant ON tenant.id = conversation.tenant"
         f" WHERE occurrence.id > ? AND occurrence.created_at <= ? AND occurrence.flags & {without} = 0"
-        " AND occurrence.full IN (SELECT full FROM erased WHERE at = ?)",
+        " AND occurrence.fingerprint IN (SELECT fingerprint FROM erased WHERE at = ?)",
         (after, until, at),
     )
     found: dict[str, Plan] = {}
@@ -137,7 +137,7 @@ def counts(ask: Ask, plan: Plan) -> dict[str, int]:
         (which,),
     )
     ((texts, elsewhere),) = ask(
-        "SELECT count(*), ifnull(sum(EXISTS (SELECT 1 FROM occurrence WHERE content = content.id"
+        "SELECT count(*), coalesce(sum(EXISTS (SELECT 1 FROM occurrence WHERE content = content.id"
         f" AND id NOT IN ({said}))), 0) FROM content WHERE id IN (SELECT content FROM occurrence WHERE id IN ({said}))",
         (which,),
     )
@@ -225,10 +225,11 @@ def _of_turn(ask: Ask, tenant: int, turn: int, publics: dict[int, str], without:
     rows = ask(
         "SELECT same.conversation, same.id FROM occurrence AS mine"
         " JOIN turn ON turn.id = mine.turn JOIN conversation ON conversation.id = turn.conversation"
-        " JOIN occurrence AS same ON same.conversation = mine.conversation AND same.full = mine.full"
+        " JOIN occurrence AS same ON same.conversation = mine.conversation AND same.fingerprint = mine.fingerprint"
         f" WHERE mine.turn = ? AND conversation.tenant = ? AND same.flags & {without} = 0"
         " AND NOT (mine.role IN ('system', 'developer') AND EXISTS (SELECT 1 FROM occurrence AS other"
-        "  WHERE other.conversation = mine.conversation AND other.full = mine.full AND other.turn <> mine.turn))",
+        "  WHERE other.conversation = mine.conversation AND other.fingerprint = mine.fingerprint"
+        "  AND other.turn <> mine.turn))",
         (turn, tenant),
     )
     return [(conversation, occurrence) for conversation, occurrence in dict.fromkeys(rows) if conversation in publics]

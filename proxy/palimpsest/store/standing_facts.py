@@ -19,14 +19,14 @@ MOST = 200  # facts; some fifteen fit into a request
 MOST_STATED = 20  # statements of a place, the newest: a request that carries an older one alone may hear it again
 
 STATED = f"""
-SELECT fact.place, public, fact.value, ifnull(fact.occurrence, 0), ifnull(full, 0)
+SELECT fact.place, public, fact.value, coalesce(fact.occurrence, 0), coalesce(fingerprint, 0)
 FROM json_each(:places) AS asked CROSS JOIN fact ON fact.id IN (
     SELECT id FROM fact WHERE {{own}} AND place = asked.value AND retirement = 0
     ORDER BY said_at DESC, id DESC LIMIT {MOST_STATED})
 LEFT JOIN occurrence ON occurrence.id = fact.occurrence ORDER BY said_at DESC, fact.id DESC
 """
 OVER = f"""
-SELECT public, subject, slot, value, single, category, ifnull(occurrence, 0), said_at, valid_from, valid_until
+SELECT public, subject, slot, value, single, category, coalesce(occurrence, 0), said_at, valid_from, valid_until
 FROM fact INDEXED BY fact_by_public WHERE {OF_TENANT} AND public IN (SELECT value FROM json_each(:told)) AND {{own}}
     AND retirement = 0 AND valid_until <= :now
 """

@@ -179,7 +179,7 @@ def lease(transaction: Transaction, name: str, mine: int, now_ms: int, until_ms:
     Args:
         mine: when the lease ends that the caller has; 0 none.
     """
-    ((stop,),) = transaction.read("SELECT ifnull(max(stop), 0) FROM task WHERE name = ?", (name,))
+    ((stop,),) = transaction.read("SELECT coalesce(max(stop), 0) FROM task WHERE name = ?", (name,))
     # an end that lies further than any lease was written while the clock was wrong
     if stop not in (0, mine) and now_ms < stop <= now_ms + 10 * (until_ms - now_ms):
         return False

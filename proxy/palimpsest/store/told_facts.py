@@ -25,43 +25,45 @@ KeyOf = Callable[[str], bytes]
 PAGE = 500  # of an export, some 100 KB
 THESE = "id IN (SELECT value FROM json_each(?))"
 WORDS = ("subject", "slot", "value")
-NAMES = ("user", "scope", "who")
+NAMES = ("user_id", "scope", "who")
 
 STORE = """
-INSERT INTO fact(tenant, public, user, scope, tool, who, subject, slot, value, category, single, confidence, said_at,
+INSERT INTO fact(tenant, public, user_id, scope, tool, who, subject, slot, value, category, single, confidence, said_at,
     valid_from, valid_until, pinned, place)
 SELECT tenant.id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1.0, ?, ?, ?, ?, ? FROM tenant WHERE tenant.name = ?
 """
 AGAIN = """
 SELECT fact.id, public FROM fact JOIN tenant ON tenant.id = fact.tenant
-WHERE occurrence IS NULL AND retirement = 0 AND tenant.name = ? AND user = ? AND scope = ? AND place = ?
+WHERE occurrence IS NULL AND retirement = 0 AND tenant.name = ? AND user_id = ? AND scope = ? AND place = ?
     AND subject = ? AND slot = ? AND value = ? AND category = ? AND valid_from IS ? AND valid_until IS ? AND single = ?
 LIMIT 1
 """
 TOLD = """
-SELECT fact.id, public, tenant.name, user, scope, subject, slot, value, category, said_at, tool, who, single, pinned,
+SELECT fact.id, public, tenant.name, user_id, scope, subject, slot, value, category, said_at, tool, who, single, pinned,
     valid_from, valid_until
 FROM fact JOIN tenant ON tenant.id = fact.tenant
 WHERE fact.id > ?1 AND occurrence IS NULL AND retirement = 0 AND (?2 = '' OR tenant.name = ?2)
-    AND (?3 = '' OR user = ?3) AND (?4 = '' OR scope = ?4) ORDER BY fact.id LIMIT ?5
+    AND (?3 = '' OR user_id = ?3) AND (?4 = '' OR scope = ?4) ORDER BY fact.id LIMIT ?5
 """
 # All that says the same for the same person, retired sources too; with `same_value` 0 whatever the slot holds.
 SAME = """
 WITH stated AS (
-    SELECT fact.id, fact.tenant, fact.public, fact.user, fact.scope, ifnull(conversation.public, '') AS conversation,
-        fact.subject, fact.slot, fact.value, fact.single, ifnull(occurrence.full, 0) AS full, fact.occurrence
-    FROM fact AS one JOIN fact USING (tenant, user, scope) LEFT JOIN conversation ON conversation.id = fact.conversation
+    SELECT fact.id, fact.tenant, fact.public, fact.user_id, fact.scope,
+        coalesce(conversation.public, '') AS conversation, fact.subject, fact.slot, fact.value, fact.single,
+        coalesce(occurrence.fingerprint, 0) AS fingerprint, fact.occurrence
+    FROM fact AS one JOIN fact USING (tenant, user_id, scope)
+    LEFT JOIN conversation ON conversation.id = fact.conversation
     LEFT JOIN occurrence ON occurrence.id = fact.occurrence
     WHERE one.tenant = (SELECT id FROM tenant WHERE name = :tenant) AND one.public = :id AND fact.place IS one.place
 ), owned AS (SELECT *, {owner} AS owner FROM stated), named AS (SELECT * FROM owned WHERE public = :id)
-SELECT DISTINCT owned.id, owned.public, owned.user, owned.scope, owned.conversation, owned.subject, owned.slot,
-    owned.value, owned.single, owned.full, owned.occurrence
-FROM named JOIN owned USING (user, scope, owner, subject, slot, single)
+SELECT DISTINCT owned.id, owned.public, owned.user_id, owned.scope, owned.conversation, owned.subject, owned.slot,
+    owned.value, owned.single, owned.fingerprint, owned.occurrence
+FROM named JOIN owned USING (user_id, scope, owner, subject, slot, single)
 WHERE :same_value = 0 OR lower(owned.value) = lower(named.value)
 """
 OF_TOOLS = """
-SELECT fact.id FROM fact WHERE occurrence IS NULL AND tenant = ?1 AND (?2 = '' OR user = ?2) AND (?3 = '' OR scope = ?3)
-    AND said_at <= ?4 AND (?5 OR retirement = 0) ORDER BY id
+SELECT fact.id FROM fact WHERE occurrence IS NULL AND tenant = ?1 AND (?2 = '' OR user_id = ?2)
+    AND (?3 = '' OR scope = ?3) AND said_at <= ?4 AND (?5 OR retirement = 0) ORDER BY id
 """
 
 
@@ -72,8 +74,9 @@ WHERE conversation.tenant = ? AND block.facts <> '[]'
     AND json_extract(told.value, '$[0]') IN (SELECT value FROM json_each(?))
 """
 STATED = """
-SELECT fact.id, fact.public, ifnull(conversation.user, fact.user), ifnull(conversation.scope, fact.scope),
-    ifnull(conversation.public, ''), ifnull(occurrence.full, 0), fact.occurrence, said_at, subject, slot, value, single
+SELECT fact.id, fact.public, coalesce(conversation.user_id, fact.user_id), coalesce(conversation.scope, fact.scope),
+    coalesce(conversation.public, ''), coalesce(occurrence.fingerprint, 0), fact.occurrence, said_at, subject, slot,
+    value, single
 FROM fact LEFT JOIN conversation ON conversation.id = fact.conversation
 LEFT JOIN occurrence ON occurrence.id = fact.occurrence WHERE fact.tenant = ?
 """

@@ -23,12 +23,14 @@ ERASED_TURN = '{"erased":true}'  # `turn.explain` of an open turn whose answer i
 ERASED_REASON = "erased"  # why a gate opened may name words
 
 STONES = """
-SELECT full, opening, after, conversation, at, retirement FROM erased WHERE full IN (SELECT value FROM json_each(?1))
+SELECT fingerprint, opening, after, conversation, at, retirement
+FROM erased WHERE fingerprint IN (SELECT value FROM json_each(?1))
 UNION
-SELECT full, opening, after, conversation, at, retirement FROM erased WHERE opening IN (SELECT value FROM json_each(?2))
+SELECT fingerprint, opening, after, conversation, at, retirement
+FROM erased WHERE opening IN (SELECT value FROM json_each(?2))
 """
-COVERED = "SELECT EXISTS (SELECT 1 FROM erased_scope WHERE print IN (SELECT value FROM json_each(?)) AND at >= ?)"
-RETIRED = "SELECT max(retirement) FROM retired_scope WHERE print IN (SELECT value FROM json_each(?)) AND at >= ?"
+COVERED = "SELECT EXISTS (SELECT 1 FROM erased_scope WHERE fingerprint IN (SELECT value FROM json_each(?)) AND at >= ?)"
+RETIRED = "SELECT max(retirement) FROM retired_scope WHERE fingerprint IN (SELECT value FROM json_each(?)) AND at >= ?"
 
 
 def has_erasures(ask: Ask) -> bool:

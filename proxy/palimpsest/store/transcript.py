@@ -26,13 +26,13 @@ KEPT_LISTINGS = 1_000  # of turns that others may go on from, a few kilobytes ea
 GONE = HeadFlag.ERASED | HeadFlag.RETIRED  # what is out of use goes nowhere else
 
 TURNS = f"""
-SELECT turn.id, turn.key, conversation.public, tenant.name, conversation.user, conversation.scope, conversation.parent,
-    turn.parent, turn.role, turn.event, turn.kept, turn.messages, turn.ending, turn.model, turn.prompt_tokens,
-    turn.created_at
+SELECT turn.id, turn.key, conversation.public, tenant.name, conversation.user_id, conversation.scope,
+    conversation.parent, turn.parent, turn.role, turn.event, turn.kept, turn.messages, turn.ending, turn.model,
+    turn.prompt_tokens, turn.created_at
 FROM turn JOIN conversation ON conversation.id = turn.conversation JOIN tenant ON tenant.id = conversation.tenant
 WHERE turn.id > ?1 AND turn.id <= ?2 AND turn.ending <> '{Ending.REFUSED}'
     AND (?3 = '' OR tenant.name = ?3) AND (?4 = '' OR conversation.public = ?4)
-    AND (?5 = '' OR conversation.user = ?5) AND (?6 = '' OR conversation.scope = ?6)
+    AND (?5 = '' OR conversation.user_id = ?5) AND (?6 = '' OR conversation.scope = ?6)
 ORDER BY turn.id LIMIT {PAGE_TURNS}
 """
 BROUGHT = """
@@ -75,7 +75,7 @@ class Transcript:
     def page(self, ask: Ask) -> list[PortableTurn]:
         """The next turns; none when all were read."""
         if self.until is None:
-            self.until = int(ask("SELECT ifnull(max(id), 0) FROM turn")[0][0])
+            self.until = int(ask("SELECT coalesce(max(id), 0) FROM turn")[0][0])
         chosen = self.selection
         named = (chosen.tenant, chosen.conversation, chosen.user, chosen.scope)
         rows = ask(TURNS, (self.last, self.until, *named))

@@ -111,7 +111,7 @@ async def test_a_database_that_others_could_read_is_said(data: Path) -> None:
     assert (await disk.store(policy(data))).state is State.OK
 
 
-async def test_a_damaged_a_foreign_and_a_newer_database_fail(data: Path) -> None:
+async def test_a_damaged_a_foreign_a_newer_and_an_older_database_fail(data: Path) -> None:
     file = data / "palimpsest.db"
     file.write_bytes(b"no database at all" * 1000)
     found = await disk.store(policy(data))
@@ -119,6 +119,7 @@ async def test_a_damaged_a_foreign_and_a_newer_database_fail(data: Path) -> None
     for sql, words in (
         ("CREATE TABLE theirs (x)", "another program's database"),
         ("PRAGMA application_id = 1346456649; PRAGMA user_version = 999", "a newer palimpsest wrote it"),
+        ("PRAGMA application_id = 1346456649; PRAGMA user_version = 15", "`palimpsest export` of that build"),
     ):
         file.unlink()
         with closing(sqlite3.connect(file)) as db:

@@ -16,7 +16,7 @@ from palimpsest.errors import MemoryFault, PolicyError
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import DATABASE_FILE, FOLDER_MODE, refuse_network_file_system
 from palimpsest.store.database import Database
-from palimpsest.store.schema import MIGRATIONS
+from palimpsest.store.schema import VERSION
 from palimpsest.store.secret import FILE_NAME, SECRET_ENV, load_secret
 from palimpsest.store.stats import count
 from palimpsest.store.switches import EVERYBODY, switched_off
@@ -99,7 +99,7 @@ async def store(policy: Policy) -> Finding:
         reasons = "; ".join(one.reason for one in off if one.reason)
         found = f"memory is switched off for {whose}" + (f": {reasons}" if reasons else "")
         return warning("store", found, f"palimpsest enable{'' if off[0].tenant == EVERYBODY else ' --tenant NAME'}")
-    found = f"version {len(MIGRATIONS)}, {conversations:,} conversations, {turns:,} turns, {size:,.1f} MB"
+    found = f"version {VERSION}, {conversations:,} conversations, {turns:,} turns, {size:,.1f} MB"
     return ok("store", found)
 
 
