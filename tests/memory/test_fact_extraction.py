@@ -159,3 +159,11 @@ async def test_credentials_that_were_redacted_are_no_values(house: House) -> Non
     await house.past.journal.write([record([{"role": "tool", "tool_call_id": "1", "content": content}])])
     await house.extracted(house.worker(proposals))
     assert await house.values() == ["5432"]
+
+
+async def test_who_plays_a_part_is_nobody_and_what_is_decided_there_counts(house: House) -> None:
+    await house.past.say("Let's roleplay, you are my doctor.", "Fine.", conversation="c-1", user="ann")
+    await house.past.say("My name is Hannah. The port is 8080.", conversation="c-1", user="ann")
+    await house.past.say("My name is Ann.", conversation="c-2", user="ann")
+    await house.extracted(house.worker(proposals))
+    assert sorted(await house.values()) == ["8080", "Ann"]

@@ -26,9 +26,11 @@ ANN = FactScope("acme", "ann", "shop")
 
 
 def proposal(text: str) -> list[FactProposal]:
-    """`slot = value` is a slot of one value, `slot + value` one of many."""
+    """`slot = value` is a slot of one value, `slot + value` one of many; `_` in a slot is a blank."""
     slot, sign, value = text.split(" ", 2)
-    return [FactProposal("user", slot, value, FactCategory.PREFERENCE, 0, len(text), sign == "=", 0.9)]
+    return [
+        FactProposal("user", slot.replace("_", " "), value, FactCategory.PREFERENCE, 0, len(text), sign == "=", 0.9)
+    ]
 
 
 async def extracted(database: Database) -> None:
@@ -297,3 +299,33 @@ async def test_whatever_happens_what_is_current_is_what_follows_from_all_that_is
         found = await past.database.ask(functools.partial(current, whose=whose, now=later))
         expected = sorted(all_that_hold, key=lambda fact: not fact.is_pinned)
         assert [replace(fact, repeats=1) for fact in found] == [replace(fact, repeats=1) for fact in expected]
+
+
+async def test_a_denial_ends_what_it_denies_and_is_no_fact_itself(past: Past) -> None:
+    await say(past, "home = Rome", "likes + tea", at=NOW)
+    await say(past, "no_longer_home + Rome", at=NOW + 1)
+    assert await held(past.database) == ["likes=tea"]
+    assert {
+        (one.slot, one.is_current, bool(one.superseded_by)) for one in await stored(past.database, has_history=True)
+    } == {
+        ("home", False, True),
+        ("likes", True, False),
+        ("no longer home", False, False),
+    }
+    await say(past, "home = Rome", at=NOW + 2)
+    assert await held(past.database) == ["home=Rome", "likes=tea"]
+
+
+async def test_what_was_denied_holds_again_without_its_denial(past: Past) -> None:
+    await say(past, "likes + tea", conversation="c-1")
+    await say(past, "no_longer_likes + tea", conversation="c-2", at=NOW + 1)
+    assert await held(past.database) == []
+    await past.database.write([("DELETE FROM fact WHERE slot = 'no longer likes'", [()])])
+    assert await held(past.database) == ["likes=tea"]
+
+
+async def test_a_pinned_fact_holds_whatever_is_denied(past: Past) -> None:
+    await say(past, "home = Rome", at=NOW)
+    await past.database.write([("UPDATE fact SET pinned = 1", [()])])
+    await say(past, "no_longer_home + Rome", at=NOW + 1)
+    assert await held(past.database) == ["home=Rome"]

@@ -88,3 +88,14 @@ def test_the_script_says_how_look_ups_grow(tmp_path: Path) -> None:
         "       60 statements, each another fact  begins",
         "       60 statements, of 50 slots        begins",
     ]
+
+
+async def test_fact_that_was_told_and_denied_comes_as_over(past: Past) -> None:
+    await say(past, "home = Rome", at=NOW - 2 * LAG_SECONDS)
+    ((id,),) = await past.database.read("SELECT public FROM fact")
+    (since,) = await past.say("good morning now", user="ann", scope="shop", created_at=NOW - 1.5 * LAG_SECONDS)
+    await say(past, "no_longer_home + Rome", at=NOW, conversation="c-2")
+    found = await looked_up(past.database, FactQuery(ANN, since, (id,)))
+    assert [(fact.slot, fact.value) for fact in found.ended] == [("home", "Rome")]
+    assert "Rome" not in [one.fact.value for one in found.facts]
+    assert (await looked_up(past.database, FactQuery(ANN, since))).ended == ()

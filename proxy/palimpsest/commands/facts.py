@@ -19,6 +19,7 @@ from rich.table import Table
 from palimpsest import terminal
 from palimpsest.commands.arguments import DONE, FAILED, Command, action_of, policy_flags, quiet_policy
 from palimpsest.commands.confirmation import is_confirmed, yes_flag
+from palimpsest.core.facts.endings import is_denial
 from palimpsest.domain import Fact, FactCategory
 from palimpsest.errors import PolicyError
 
@@ -238,7 +239,7 @@ def _state(fact: Fact) -> str:
         *([f"told by {fact.source.who or fact.source.tool}"] if fact.source.tool else []),
         *([f"until {_day(fact.valid_until - 1)}"] if fact.valid_until is not None else []),
         *([f"now {fact.superseded_by}"] if fact.superseded_by else []),
-        *(["not valid"] if not (fact.is_current or fact.superseded_by) else []),
+        *(["not valid"] if not (fact.is_current or fact.superseded_by or is_denial(fact.slot)) else []),
     ]
     return ", ".join(told)
 

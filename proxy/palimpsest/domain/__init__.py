@@ -23,6 +23,8 @@ from palimpsest.domain.blocks import BLOCK_CLOSE, BLOCK_OPEN, Added, Block, Bloc
 from palimpsest.domain.costs import Cost, Rebuild, Usage
 from palimpsest.domain.decisions import Diagnosis, Generosity, Mode, Note, Pressure, Tier
 from palimpsest.domain.facts import (
+    NO_LONGER,
+    NO_LONGER_ANY,
     PROJECT_SUBJECT,
     USER_SUBJECT,
     Fact,

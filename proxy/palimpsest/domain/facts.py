@@ -11,6 +11,8 @@ from palimpsest.domain.memories import Reach
 
 USER_SUBJECT = "user"  # of what users say of themselves
 PROJECT_SUBJECT = "project"  # of decisions, instructions, notes and settings
+NO_LONGER = "no longer "  # begins the slot of what ends a value: "no longer home"
+NO_LONGER_ANY = "no longer any "  # ... of what ends the newest value, whatever it is
 
 
 class FactCategory(StrEnum):

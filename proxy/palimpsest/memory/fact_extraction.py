@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from time import perf_counter
 
@@ -18,6 +18,8 @@ import structlog
 
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.facts.extraction import TOOL_ROLES, VERSION, proposals
+from palimpsest.core.facts.form import OWN
+from palimpsest.core.facts.sentences import is_played
 from palimpsest.domain import BLOCK_OPEN, FactProposal
 from palimpsest.errors import MemoryFault
 from palimpsest.ports import Clock, Counts
@@ -111,6 +113,7 @@ class FactExtraction:
         started = perf_counter()
         read = await self._database.ask(functools.partial(store.sources, claimed=claimed))
         found, broken = await asyncio.to_thread(self._extracted, read)
+        found |= await self._without_parts(read, found)
         for reason in broken.values():
             self.has_set_aside = True
             self._counts.fault("quarantine")
@@ -128,6 +131,18 @@ class FactExtraction:
         await self._database.transact(save)
         self._counts.observe("facts", perf_counter() - started)
         return True
+
+    async def _without_parts(
+        self, read: Sequence[Source], found: Mapping[int, Sequence[FactProposal]]
+    ) -> dict[int, Sequence[FactProposal]]:
+        """Of messages that speak of their author: nothing about who plays a part in a conversation that is played."""
+        told: dict[int, Sequence[FactProposal]] = {}
+        for source in read:
+            if any(one.category in OWN for one in found.get(source.occurrence, ())):
+                texts = functools.partial(store.earlier_texts, source=source)
+                if is_played(await self._database.ask(texts)):
+                    told[source.occurrence] = [one for one in found[source.occurrence] if one.category not in OWN]
+        return told
 
     async def _begin(self) -> None:
         """Once in a process: another version that runs beside this one is not to start over and over again."""

@@ -25,6 +25,9 @@ LEASE = "facts run"  # ... and who works on it
 VERSION = "facts version"  # ... and of which extractor they are
 BATCH_MESSAGES = 50  # read and extracted at a time, some 20 ms; a tool's answer may be a megabyte
 
+EARLIER_MESSAGES = 400  # of a conversation that are looked at, before one that states something
+EARLIER_CHARS = 2_000  # of each
+
 SOURCES = """
 SELECT occurrence.id, conversation.id, conversation.public, conversation.user_id, conversation.scope, tenant.id,
     tenant.name, turn.role, occurrence.role, occurrence.flags, occurrence.fingerprint, occurrence.created_at, turn.key,
@@ -35,6 +38,11 @@ JOIN tenant ON tenant.id = conversation.tenant JOIN content ON content.id = occu
 WHERE {} ORDER BY occurrence.id
 """
 NEXT = SOURCES.format("occurrence.id > ? AND occurrence.id <= ?")
+EARLIER = f"""
+SELECT substr(content.text, 1, {{chars}}) FROM occurrence JOIN content ON content.id = occurrence.content
+WHERE occurrence.conversation = ? AND occurrence.id < ? AND occurrence.role IN ('user', 'system', 'developer')
+    AND occurrence.flags & {HeadFlag.ERASED} = 0 ORDER BY occurrence.id DESC LIMIT {{messages}}
+""".format(chars=EARLIER_CHARS, messages=EARLIER_MESSAGES)
 LAST = "SELECT max(id) FROM (SELECT id FROM occurrence WHERE id > ? ORDER BY id LIMIT ?)"
 WAITING = f"""
 SELECT occurrence.id, occurrence.created_at FROM occurrence
@@ -127,6 +135,11 @@ def claim(transaction: Transaction, now_ms: int, until_ms: int) -> Claim | None:
 def sources(ask: Ask, claimed: Claim) -> list[Source]:
     """The messages of a claim; texts may be long, and who writes meanwhile does not wait for their reading."""
     return [Source(*row) for row in ask(NEXT, (claimed.after, claimed.last))]
+
+
+def earlier_texts(ask: Ask, source: Source) -> list[str]:
+    """What people and instructions said in the conversation of a message before it, the newest first."""
+    return [text for (text,) in ask(EARLIER, (source.conversation, source.occurrence))]
 
 
 def save(

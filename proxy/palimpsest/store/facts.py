@@ -1,8 +1,9 @@
 """
 Facts as they are read: what is current in a scope, and what was said before.
 
-A slot of one value holds what was said last: that is computed from what is stored, so that an older value stands again
-when the newer one is erased, retired or no longer valid. What was said several times is one fact. What is current is
+A slot of one value holds what was said last, and denials end what they deny (`core/facts/endings.py`): both are
+computed from what is stored, so that an older value stands again when the newer statement is erased, retired or no
+longer valid. What was said several times is one fact. What is current is
 read without what it superseded: time grows with the facts that are asked for, not with how often they were said.
 """
 
@@ -14,12 +15,13 @@ from math import inf
 
 import orjson
 
+from palimpsest.core.facts.endings import Claim, Endings
 from palimpsest.domain import Fact, FactCategory, FactOrigin, FactScope, FactSource, Reach
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.connection import Ask, Row
 from palimpsest.store.messages import ids
 
-SCOPE, SAID_AT = 4, 12  # columns of `STATED`
+SCOPE, SAID_AT, VALUE = 4, 12, 14  # columns of `STATED`
 MOST = 200  # facts of one answer, unless more are asked for
 PAGE = 250  # rows of `current` that are read at a time: nearly all of them are current
 
@@ -104,15 +106,22 @@ def current(
     category: FactCategory | None = None,
 ) -> list[Fact]:
     """
-    The facts that hold now in a scope, pinned ones first, then the newest.
+    The facts that hold now in a scope, pinned ones first, then the newest. A pin holds whatever is said later.
 
     Args:
         now: Unix seconds.
         pattern, category: that they must have; as of `FactFilter`.
     """
+    return current_and_ended(ask, whose, now, limit, pattern, category)[0]
+
+
+def current_and_ended(
+    ask: Ask, whose: FactScope, now: float, limit: int, pattern: str = "", category: FactCategory | None = None
+) -> tuple[list[Fact], frozenset[int]]:
+    """As `current`; and the places of what was ended by something said later in other words."""
     view = visible_to(whose)
     if view is None:
-        return []
+        return [], frozenset()
     conditions, args = _conditions(category, pattern)
     args |= {**view.args, "now": now}
     stated = STATED.format(owner=OWNER[view.reach], wanted=" AND ".join(conditions), facts=f"{FACTS} AND {{}}")
@@ -120,6 +129,7 @@ def current(
     args["places"] = ids(place for _, place in pinned)
     first = ask(stated.format(view.in_places), args) if pinned else []
     found: list[_Judged] = []
+    ended: set[int] = set()
     for is_pinned, rows in ((True, first), (False, _pages(ask, stated.format(view.standing + BEHIND), args))):
         judging = _Judging()
         for row in rows:
@@ -129,7 +139,8 @@ def current(
             if one is not None and one.is_current and one.is_wanted and is_pinned == ((row[SCOPE], row[-1]) in pinned):
                 one.is_pinned = is_pinned
                 found.append(one)
-    return _facts(ask, found)
+        ended.update(one.row[-1] for one in judging.ended if (one.row[SCOPE], one.row[-1]) not in pinned)
+    return _facts(ask, found), frozenset(ended)
 
 
 def listed(ask: Ask, wanted: FactFilter, now: float, limit: int, after: tuple[int, int] = (0, 0)) -> list[Fact]:
@@ -260,6 +271,8 @@ class _Judging:
     _once: dict[tuple[_Place, str, int], _Judged] = field(default_factory=dict)
     _newest: dict[_Place, str] = field(default_factory=dict)
     _pinned: set[_Place] = field(default_factory=set)
+    _endings: dict[_Place, Endings] = field(default_factory=dict)
+    ended: list[_Judged] = field(default_factory=list)  # by what was said later, in other words
 
     def take(self, row: Row) -> _Judged | None:
         """The fact that this row states, if it is the newest statement of it."""
@@ -271,9 +284,14 @@ class _Judging:
             known.repeats += 1
             return None
         newer = self._newest.setdefault(place, public) if single and valid else public
-        is_current = bool(valid) and newer == public
+        claim = Claim(subject, slot, row[VALUE], bool(single))
+        if valid and newer == public:
+            newer = self._endings.setdefault(place[:4], Endings()).take(claim, public) or public
+        is_current = bool(valid) and newer == public and not claim.is_denial
         judged = _Judged(row, bool(is_wanted), is_current, "" if newer == public else newer)
         self._once[place, value, valid] = judged
+        if newer != public:
+            self.ended.append(judged)
         return judged
 
     def facts(self) -> list[_Judged]:

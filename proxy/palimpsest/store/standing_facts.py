@@ -12,7 +12,7 @@ import orjson
 from palimpsest.core.facts.standing import LAG_SECONDS
 from palimpsest.domain import Fact, FactCategory, FactOrigin, FactQuery, FactSource, StandingFact, StandingFacts, Stated
 from palimpsest.store.connection import Ask, Row
-from palimpsest.store.facts import OF_TENANT, View, current, visible_to
+from palimpsest.store.facts import OF_TENANT, View, current_and_ended, visible_to
 from palimpsest.store.messages import ids
 
 MOST = 200  # facts; some fifteen fit into a request
@@ -28,7 +28,7 @@ LEFT JOIN occurrence ON occurrence.id = fact.occurrence ORDER BY said_at DESC, f
 OVER = f"""
 SELECT public, subject, slot, value, single, category, coalesce(occurrence, 0), said_at, valid_from, valid_until
 FROM fact INDEXED BY fact_by_public WHERE {OF_TENANT} AND public IN (SELECT value FROM json_each(:told)) AND {{own}}
-    AND retirement = 0 AND valid_until <= :now
+    AND retirement = 0 AND (valid_until <= :now OR place IN (SELECT value FROM json_each(:ended)))
 """
 NEWS = f"""
 SELECT 1 WHERE EXISTS (SELECT 1 FROM fact WHERE {{standing}} AND retirement = 0 AND said_at >= :news)
@@ -51,10 +51,11 @@ def standing_facts(ask: Ask, query: FactQuery, now: float) -> StandingFacts:
         return StandingFacts()
     since = max((at for (at,) in ask(SINCE, (query.since,))), default=0.0) if query.since else 0.0
     asked = {"news": since - LAG_SECONDS, "since": since, "now": now, "told": orjson.dumps(query.told).decode()}
-    args = {**view.args, **asked}
+    args = {**view.args, **asked, "ended": "[]"}
     if query.since and not ask(NEWS.format(own=view.own, standing=view.standing), args):
         return StandingFacts(since=since)
-    facts = current(ask, query.whose, now, MOST)
+    facts, over = current_and_ended(ask, query.whose, now, MOST)
+    args["ended"] = ids(over)
     by_place = _stated(ask, view, facts)
     found = []
     for fact in facts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from palimpsest.core.facts.sentences import sentences
+from palimpsest.core.facts.sentences import is_played, sentences
 
 
 def read(text: str) -> list[str]:
@@ -63,3 +63,26 @@ def test_a_joke_and_a_long_text_say_nothing() -> None:
 def test_only_the_beginning_of_a_long_sentence_is_read() -> None:
     (one,) = sentences("word " * 100 + "right?")
     assert len(one.text) == 400 and one.is_cut and one.is_question
+
+
+def test_what_stands_behind_a_task_in_its_sentence_is_left_out() -> None:
+    assert read("Hello, let's role-play: I live in Ghent.") == ["Hello, let's"]
+    assert read("Write a letter that begins: I live in Ghent.")[0].endswith("letter that")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Let's roleplay. You are a doctor and I come to see you.",
+        "I want you to act as my landlord.",
+        "Stay in character, whatever I say.",
+        "We do a mock interview: you ask, I answer.",
+    ],
+)
+def test_a_play_is_known_by_what_opens_it(text: str) -> None:
+    assert is_played(["Good morning.", text])
+
+
+@pytest.mark.parametrize("text", ["I play the violin.", "What role does sleep play?", "My character flaws are many."])
+def test_talk_of_plays_is_none(text: str) -> None:
+    assert not is_played([text])

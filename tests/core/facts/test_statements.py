@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from palimpsest.core.facts.endings import is_denial
 from palimpsest.core.facts.statements import stated
 
 Facts = list[tuple[str, str, str]]
 
 
 def taken(text: str) -> Facts:
-    return [(one.subject, one.slot, one.value) for one in stated(text)]
+    """The facts; ends of others are the subject of test_endings."""
+    return [(one.subject, one.slot, one.value) for one in stated(text) if not is_denial(one.slot)]
 
 
 def user(slot: str, value: str) -> Facts:

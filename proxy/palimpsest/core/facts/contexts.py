@@ -15,14 +15,16 @@ _MAY_LEAD = re.compile(
     r"(?:(?:and|but|so|also|plus|well|ok|okay|yes|yeah|no|nope|actually|because|since|as|though|although|while|btw|fyi"
     r"|by the way|for the record|just so you know|hi|hello|hey|hi there|hello there|hey there|oh|anyway|now|currently"
     r"|right now|thanks|especially|considering|given|given that|now that|remember that|note that|today"
-    r"|as of [\w ,]{4,20})[,!]?\s+){0,3}$|\b(?:and|but|so|because|since|considering|given that|now that|the fact that"
-    r"|although|that's why|remember that)\s+$",
+    r"|(?:it )?turn(?:s|ed) out(?: that)?|as it turns out|on second thoughts?|(?:quick )?update|good news"
+    r"|forgot to (?:say|mention)|since \w+(?: \d{4})?|change of plans?|correction"
+    r"|as of [\w ,]{4,20})[,!:]?\s+){0,3}$|\b(?:and|but|so|because|since|considering|given that|now that|the fact that"
+    r"|although|that's why|remember that)\s+(?:now\s+)?$",
     re.IGNORECASE,
 )
 _PRESUPPOSING = re.compile(r"\b(?:because|since|considering|given(?: that)?|now that|although|the fact that)\s+$", re.I)
 # A decision may stand behind it without a comma.
 _OPENED = re.compile(r"^\s*(?:after|in|for|at|on|last|this|yesterday|today)\b[\w' -]{0,60}\s$", re.IGNORECASE)
-_ABOUT = re.compile(r"\s*(?P<about>(?:for|in|on) [\w' -]{2,60}),?\s$", re.IGNORECASE)
+_ABOUT = re.compile(r"\s*(?P<about>(?:for|in|on) (?!second thought)[\w' -]{2,60}),?\s$", re.IGNORECASE)
 # A task: what shall always hold there, holds for what is made.
 _MAKING = re.compile(
     r"\s*[-*\u2022]?\s*(?:please |now |then |also |can you |could you |let's |I want you to |I need you to )*"
@@ -35,7 +37,8 @@ _ADDED = re.compile(r"\b(?:and|but|because|since|as|that)\s+$", re.IGNORECASE)
 _PARTED = re.compile(r"[;:]|\b(?:but|so|because|since|though|although|while|plus|also|by the way|btw)\b", re.IGNORECASE)
 _SUPPOSED = re.compile(  # holds for the whole sentence
     r"\b(?:if|suppose|supposing|imagine|pretend|assume|assuming|unless|whether|hypothetically|let's say|say that"
-    r"|in case|said|says|told|claims?|claimed|wrote|asked|thinks|thought|believes|e\.g|for example|for instance"
+    r"|in case|said|says|told|claims?|claimed|wrote|asked|thinks|(?<!second )thought|believes|e\.g|for example"
+    r"|for instance"
     r"|such as|like when|as if|as though|once said|dream(?:ed|t)?|quote)\b",
     re.IGNORECASE,
 )

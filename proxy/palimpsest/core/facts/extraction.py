@@ -14,7 +14,7 @@ from palimpsest.core.facts.statements import stated
 from palimpsest.core.redaction.redaction import redact
 from palimpsest.domain import FactProposal
 
-VERSION = 5  # of the patterns and of what is stored beside a fact; facts of another version are made again
+VERSION = 6  # of the patterns and of what is stored beside a fact; facts of another version are made again
 
 TOOL_ROLES = frozenset({"tool", "function"})
 

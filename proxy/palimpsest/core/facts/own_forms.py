@@ -12,6 +12,7 @@ from palimpsest.core.facts.vocabulary import (
     CLAUSE_END,
     DATE,
     DEAR,
+    DIET,
     END,
     KIN,
     MAIL,
@@ -106,7 +107,7 @@ OF_MY = (
     ),
     one(
         *(PREFERENCE, ""),
-        rf"[Mm]y (?:(?:all[- ]time|absolute|current|personal) )?(?P<slot>{_FAVOURITE})"
+        rf"[Mm]y (?:(?:all[- ]time|absolute|current|personal|new) )?(?P<slot>{_FAVOURITE})"
         rf" (?:is|are|has always been|is still|is probably) (?:definitely |obviously |actually )?{CLAUSE}",
     ),
 )
@@ -172,8 +173,9 @@ OF_I = (
     many(PREFERENCE, "allergic to", rf"I have an? (?:[\w-]+ )?allergy to {CLAUSE}"),
     one(
         *(PREFERENCE, "diet"),
-        rf"{_AM} (?:also |now |currently )?(?:an? )?(?P<value>(?:(?:strict|lifelong) )?(?:vegetarian|vegan|pescatarian)"
-        r"|(?:lactose|gluten)[- ]intolerant|coeliac|celiac|diabetic|teetotal)\b(?! \w+(?<!\bnow)(?<!\band)(?<!\bso))",
+        rf"{_AM} (?:also |now |currently )?(?:an? )?(?P<value>{DIET})(?: since [\w ]{{3,20}}?)?\b"
+        rf"(?: and (?:{VERY} )?allergic to (?P<allergic_to>[\w' -]{{3,60}}?){CLAUSE_END}"
+        r"|(?! \w+(?<!\bnow)(?<!\band)(?<!\bso)))",
     ),
     many(PREFERENCE, "does not take", rf"I (?:do not|don't|never|can't|cannot) (?:eat|drink) {CLAUSE}"),
     many(PREFERENCE, "prefers", rf"I {OFTEN}prefer (?!(?:if|when|that|not)\b){CLAUSE}"),

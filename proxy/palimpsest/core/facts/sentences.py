@@ -5,7 +5,7 @@ Sentences of a user's own prose: without what is quoted, fenced, pasted or someb
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from palimpsest.domain.frozen import frozen
 
@@ -39,7 +39,8 @@ _OWN_LABELS = frozenset(
 # What follows is a text to work on, and says nothing of its user.
 # In lower case, which a search reads faster than either case.
 _TASK = re.compile(
-    r"\b(?:translat(?:e|ing|ion)|re-?write|rephrase|paraphrase|proofread|reword|summari[sz]e|grammar|role-?play|pretend"
+    r"\b(?:translat(?:e|ing|ion)|re-?write|rephrase|paraphrase|proofread|reword|summari[sz]e|grammar|role-?play"
+    r"|pretend"
     r"|act as|acting as|persona|fictional|hypothetical(?:ly)?|character named|in the voice of|first[- ]person"
     r"|the following|imagine|suppose|lyrics|word problem)\b"
     r"|\b(?:check|fix|review|edit|polish|shorten|correct|improve|classify|reply to|respond to|answer|explain"
@@ -50,9 +51,19 @@ _TASK = re.compile(
 _HEADING = re.compile(
     r"\b(?:(?:here(?:'s| is| are)|this is) (?:the|my|an?|what|some)\b[^.:\n]{0,80}|text|sentence|paragraph"
     r"|e-?mail|letter|essay|draft|message|prompt|bio|transcript|log|output|error|says|said|like this|as follows"
-    r"|example)\s{0,3}:"
+    r"|example|(?:begin|start|say|read|go)s(?: with)?)\s{0,3}:"
 )
-_JOKES = ("kidding", "joking", "sarcas", " jk", " /s")
+# What makes all that follows a play: who says "I" there is somebody else.
+_PLAY = re.compile(
+    r"\b(?:role-?play(?:ing)?|(?:stay|remain|speak|answer) in character|text adventure|dungeon master"
+    r"|pretend (?:to be|that|you|we|i)\b|let's (?:pretend|act|improvise|play out)|you(?:'ll| will| are to)? (?:now )?"
+    r"(?:play|act as|pretend to be) (?:a|an|the|my|me)\b|(?:i want|i'd like|i need) you to (?:play|act|be)"
+    r" (?:as |like )?"
+    r"(?:a|an|the|my)\b|i(?:'ll| will|'m going to) (?:play|act as) (?:a|an|the|your|my)\b|(?:mock|practi[cs]e"
+    r"|simulated?)"
+    r" (?:a |an |the |my )?(?:\w+ )?(?:interview|conversation|dialogue|phone call|negotiation))",
+)
+_JOKE = re.compile(r"kidding|joking|sarcas| jk\b| /s(?!\S)")
 
 
 @frozen
@@ -81,7 +92,7 @@ def sentences(text: str) -> Iterator[Sentence]:
     prose = text.translate(_STRAIGHT)
     prose = _FOREIGN_LINE.sub(_blank, _FENCED.sub(_blank, prose) if "```" in prose else prose)
     lower = prose.lower()
-    if len(prose) - prose.count("\0") > MOST_PROSE_CHARS or any(joke in lower for joke in _JOKES):
+    if len(prose) - prose.count("\0") > MOST_PROSE_CHARS or _JOKE.search(lower):
         return
     materials = (_TASK.search(lower), _HEADING.search(lower) if ":" in lower else None)
     limit = min((found.start() for found in materials if found is not None), default=len(prose))
@@ -96,9 +107,14 @@ def sentences(text: str) -> Iterator[Sentence]:
         if "\0" not in piece and not _is_of_another(piece):
             quoted = tuple(one.span() for one in _QUOTED.finditer(piece)) if _MARK.search(piece) else ()
             is_question = piece.rstrip(" )*_\"'").endswith("?")
-            read = piece[:MOST_SENTENCE_CHARS]
+            read = piece[: min(MOST_SENTENCE_CHARS, limit - start)]
             yield Sentence(read, start, is_question, quoted, len(read) < len(piece))
         start = -1
+
+
+def is_played(earlier: Iterable[str]) -> bool:
+    """Whether these texts of people and instructions make what follows them a role play."""
+    return any(_PLAY.search(text.translate(_STRAIGHT).lower()) for text in earlier)
 
 
 def _is_of_another(line: str) -> bool:

@@ -8,19 +8,20 @@ question, a supposition, somebody else's words or a part of another clause.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from palimpsest.core.facts.contexts import beginning, is_presupposed, is_supposed, is_taken_back, opening
 from palimpsest.core.facts.form import CONFIDENCE, Form
-from palimpsest.core.facts.forms import FORMS
+from palimpsest.core.facts.forms import FORMS, OPENERS
 from palimpsest.core.facts.sentences import Sentence, sentences
 from palimpsest.core.facts.vocabulary import DAY_OR_MONTH
-from palimpsest.domain import USER_SUBJECT, FactCategory, FactProposal
+from palimpsest.domain import NO_LONGER, NO_LONGER_ANY, USER_SUBJECT, FactCategory, FactProposal
 
 MOST_VALUE_CHARS = 170  # a longer clause says more than one thing
 LEAST_VALUE_CHARS = 2
 
 _GROUPS = frozenset({"subject", "slot", "value"})  # of a form; others are slots themselves
+_MANY = frozenset({"allergic to"})  # slots among them that hold several values
 _SENTENCES = frozenset({FactCategory.INSTRUCTION, FactCategory.NOTE})  # whole ones, in whatever words
 _HEAD = re.compile(rf"(?<![\w'/.-])(?:{'|'.join(sorted(FORMS, key=len, reverse=True))})(?![\w'/])", re.IGNORECASE)
 _ASKED_FOR = re.compile(r"(?:can|could) you\b", re.IGNORECASE)
@@ -73,11 +74,13 @@ _ELLIPTICAL = re.compile(  # of what, was said before
 _NAMING = re.compile(  # a decision says of what it is: by a name, a version, what is left for it, or whose it is
     rf"(?!(?:{DAY_OR_MONTH}|AM|PM|I)\b)\b[\w-]*[A-Z]|[`\"_]|\d\.\d|\bmy\b|\b(?:over|rather than|instead of) "
     r"|^(?:switch|mov|migrat)\w+ (?:\S+ ){0,3}?from |^(?:decided|agreed) that "
-    r"|^(?:decided|agreed) (?:the|our) (?:[\w-]+ ){1,3}(?:listens|runs|uses|stays|goes|lives|is|are|will|should|must)\b"
+    r"|^(?:decided|agreed) (?:the|our) (?:[\w-]+ ){1,3}(?:listens|runs|uses|stays|goes|lives|is|are|will|should"
+    r"|must)\b"
 )
 _CURRENT = re.compile(r"^(?:current|new|actual|present) ")
 _TOO = re.compile(
-    r",? (?:and|even|for sure|lol|haha|ha|personally|too|as well|though|again|anyway|right now|you know|now)$"
+    r",? (?:and|even|for sure|lol|haha|ha|personally|too|as well|though|again|anyway|right now|you know|now"
+    r"|these days|nowadays)$"
 )
 _PAIRS = {'"': '"', "'": "'", "`": "`", "*": "*", "_": "_", "\u201c": "\u201d", "\u2018": "\u2019"}
 
@@ -86,16 +89,23 @@ def stated(text: str) -> Iterator[FactProposal]:
     """The facts that a user's text states; those of one statement share its place."""
     for sentence in sentences(text):
         stop = 0
-        for head in _HEAD.finditer(sentence.text):
-            if head.start() < stop:
+        for at, forms in _heads(sentence.text):
+            if at < stop:
                 continue
-            for form in FORMS[head[0].lower()]:
-                match = form.pattern.match(sentence.text, head.start())
-                if match is not None and _begins(sentence, head.start(), form) and _holds(sentence, match, form):
+            for form in forms:
+                match = form.pattern.match(sentence.text, at)
+                if match is not None and _begins(sentence, at, form) and _holds(sentence, match, form):
                     inner = [*_inner(text, sentence, match)] if form.category is FactCategory.NOTE else []
                     yield from inner or _facts(text, sentence, match, form)
                     stop = match.end()
                     break
+
+
+def _heads(text: str) -> Iterator[tuple[int, Sequence[Form]]]:
+    """Where a statement may begin in a sentence, and its forms: with the sentence, or at a head."""
+    yield len(text) - len(text.lstrip()), OPENERS
+    for head in _HEAD.finditer(text):
+        yield head.start(), FORMS[head[0].lower()]
 
 
 def _begins(sentence: Sentence, at: int, form: Form) -> bool:
@@ -119,7 +129,7 @@ def _inner(text: str, sentence: Sentence, match: re.Match[str]) -> Iterator[Fact
 
 def _holds(sentence: Sentence, match: re.Match[str], form: Form) -> bool:
     """Whether a match is a statement, for what stands behind it, and its value names something."""
-    value, trailing = match["value"].strip(" ,.;:'\"*_`"), sentence.text[match.end() :]
+    value, trailing = _TOO.sub("", match["value"].strip(" ,.;:'\"*_`")), sentence.text[match.end() :]
     if _CUT.search(value) or value.count("(") != value.count(")") or (sentence.is_cut and not trailing):
         return False
     if len(value) < LEAST_VALUE_CHARS or _REMOVED.search(value) or _CREDENTIAL.search(match[0]):
@@ -147,7 +157,7 @@ def _holds(sentence: Sentence, match: re.Match[str], form: Form) -> bool:
 
 def _facts(text: str, sentence: Sentence, match: re.Match[str], form: Form) -> Iterator[FactProposal]:
     subject = form.subject or _named(match["subject"])
-    slot = form.slot or _named(match["slot"])
+    slot = form.slot if form.slot.strip() and form.slot != NO_LONGER else f"{form.slot}{_named(match['slot'])}"
     about = opening(sentence.text[: match.start()]) if form.category is FactCategory.DECISION else None
     for group, said in match.groupdict().items():
         if said is not None and (group == "value" or group not in _GROUPS):
@@ -156,14 +166,25 @@ def _facts(text: str, sentence: Sentence, match: re.Match[str], form: Form) -> I
             is_of_named = group == "age" and subject != USER_SUBJECT  # a user has several friends, of several ages
             yield FactProposal(
                 subject=f"{subject} {match['value']}" if is_of_named else subject,
-                slot=slot if group == "value" else group.replace("_", " "),
+                slot=slot if group == "value" else _slot_of(group, slot),
                 value=_trimmed(text[sentence.start + first : sentence.start + last]),
                 category=form.category,
                 start=sentence.start + min(match.start(), first),
                 stop=sentence.start + match.end(),
-                is_single=form.is_single or group != "value",
+                is_single=form.is_single if group == "value" else not _is_many(group),
                 confidence=CONFIDENCE[form.category],
             )
+
+
+def _slot_of(group: str, slot: str) -> str:
+    """The slot of a further group; `no_longer` and `no_longer_any` end a value of the form's own."""
+    name = group.replace("_", " ")
+    return f"{name} {slot}" if f"{name} " in (NO_LONGER, NO_LONGER_ANY) else name
+
+
+def _is_many(group: str) -> bool:
+    name = group.replace("_", " ")
+    return name in _MANY or name.startswith(NO_LONGER.strip())
 
 
 def _named(words: str) -> str:

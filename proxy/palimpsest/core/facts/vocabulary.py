@@ -37,7 +37,12 @@ _STOPS = (  # a stop that is no part of a word, or another clause
     r"|, the (?:\w+ ){1,4}(?:is|are|was|sounds|seems|looks|has)\b"
 )
 NEXT_CLAUSE = rf", {_NEXT}\b"
-END = rf"(?=\s*(?:{_STOPS}|,? (?:and|who|when|while|as|if|unless|or|for|with|at|where)\b|,))"  # of a name or number
+_LATELY = (
+    r"(?: (?:now|these days|nowadays|instead|btw|by the way|since \w+(?: \d{4})?"
+    r"|(?:last|this) (?:week|weekend|month|summer|year)))"
+)
+END = rf"(?={_LATELY}?\s*(?:{_STOPS}|,? (?:and|who|when|while|as|if|unless|or|for|with|at|where|in|on)\b|,))"
+"""Behind a name or a number."""
 CLAUSE_END = rf"(?=\s*(?:{_STOPS}))"
 CLAUSE = rf"(?P<value>\S.{{1,170}}?){CLAUSE_END}"
 SENTENCE_END = r"(?=[.!]*\s*$)"
@@ -51,13 +56,22 @@ _NO_NAME = any_of(  # though they have a capital
     But, The, My, We, In, On, At, If, Is, American, British, Canadian, Indian, German, French, Chinese, European,
     African, Asian, English, Google, AI, IT, HR, PT, TV, PR"""
 )
-CAPITALISED = rf"(?!{_NO_NAME}\b)[A-Z\u00c0-\u00de][\w'-]*\w"
-NAME = rf"{CAPITALISED}(?: (?:de |van |von |der |of )?{CAPITALISED}){{0,3}}"
+CAPITALISED = rf"(?!{_NO_NAME}\b)[A-Z\u00c0-\u00de](?:[\w'-]*\w|&[A-Z]\b)"
+NAME = rf"{CAPITALISED}(?: (?:de |van |von |der |of |& )?{CAPITALISED}){{0,3}}"
 PERSON_NAME = rf"(?:(?:Dr|Prof)\.? )?{CAPITALISED}(?<!'s)(?: {CAPITALISED}(?<!'s))?"
 PLACE = rf"{CAPITALISED}(?:,? (?:de |del |of |the |la |and )?{CAPITALISED}){{0,4}}"
 NO_PERSON = any_of(
     "South, North, East, West, New, Native, Latin, Puerto, Costa, Saudi, Sri, Roman, Type, Team, Gen, Level"
 )
+_NO_PLACE = any_of(  # what else people move to
+    """Linux, Ubuntu, Debian, Windows, Mac, MacOS, Android, Apple, Google, Microsoft, Amazon, Firefox, Chrome, Safari,
+    Python, Rust, Go, Java, Kotlin, Swift, Ruby, Kubernetes, Docker, Podman, Terraform, Postgres, Redis, Mongo, Kafka,
+    Jenkins, Outlook, Gmail, Slack, Teams, Zoom, Discord, Notion, Obsidian, Vim, Neovim, Helix, Emacs, Azure, Heroku,
+    Netlify, React, Vue, Svelte, Angular, Django, Flask, Excel, Figma, GitHub, GitLab, Gitea, Claude, ChatGPT, Senior,
+    Junior, Management, Marketing, Sales, Support, Design, Product, Engineering, Plan, Step, Section, Chapter,
+    Version, Phase"""
+)
+TOWN = rf"(?!{_NO_PLACE}\b){PLACE}"
 _MONTH = any_of(
     """Jan(?:uary)?, Feb(?:ruary)?, Mar(?:ch)?, Apr(?:il)?, May, June?, July?, Aug(?:ust)?, Sep(?:t(?:ember)?)?,
     Oct(?:ober)?, Nov(?:ember)?, Dec(?:ember)?"""
@@ -77,7 +91,8 @@ WHEN = (
 SUM = r"[$\u20ac\u00a3]?\d+(?:[.,]\d+)*k?(?: ?(?:dollars|euros?|pounds|EUR|USD|GBP|bucks|francs)\b)?"
 TOKEN = r"(?=[^\s]*[\d/.:_@])[\w.@+/:~#%\u20ac$-]*[\w/]"  # of a machine: a number, path, host or address
 ADDRESS = (  # under which a program is reached
-    r"(?:(?:port )?\d{4,5}|port \d{2,3}|host [\w.-]+|[\w.-]+:\d{2,5}|https?://[^\s,]+[\w/]|\d+\.\d+\.\d+\.\d+(?::\d+)?)"
+    r"(?:(?:port )?\d{4,5}|port \d{2,3}|host [\w.-]+|[\w.-]+:\d{2,5}|https?://[^\s,]+[\w/]"
+    r"|\d+\.\d+\.\d+\.\d+(?::\d+)?)"
 )
 PATH = r"(?:~|\.{0,2})/[\w./~+-]*\w/?"
 VERSIONED = r"[A-Z][\w.+#-]*(?: [A-Z][\w.+#-]*){0,2} v?\d+(?:\.\d+)+\w*"
@@ -94,6 +109,7 @@ KIN = r"(?:(?:older|younger|big|elder|eldest|oldest|youngest|twin|step|half|thes
     flatmate, neighbou?r, mentor, therapist, dentist, supervisor, advisor, coach, tutor, attorney, lawyer, accountant,
     landlord, landlady"""
 )
+PARTNER = "partner"
 PET = any_of("dog, cat, puppy, kitten, horse, pony, parrot, rabbit, hamster, turtle, guinea pig")
 ANYBODY = f"(?:{KIN}|{PET})"
 _PROFESSION = r"(?:(?!(?:and|or|an?|the|of|who|with|at|for|in|to|as)\b)[a-z][\w/-]* ){0,3}" + any_of(
@@ -133,6 +149,16 @@ ORDER = any_of(
     recommend, refer, reference, relate, remind, remove, reply, report, respond, return, round, run, say, send, set,
     share, show, sign, simplify, skip, sort, speak, specify, start, state, stick, stop, store, suggest, summari[sz]e,
     take, talk, tell, test, track, translate, treat, try, update, use, validate, verify, warn, wrap, write"""
+)
+LANGUAGE = r"(?:British |American |plain |simple )?" + any_of(
+    """Arabic, Bengali, Bulgarian, Catalan, Chinese, Croatian, Czech, Danish, Dutch, English, Estonian, Finnish, French,
+    German, Greek, Hebrew, Hindi, Hungarian, Indonesian, Irish, Italian, Japanese, Korean, Latvian, Lithuanian, Malay,
+    Mandarin, Norwegian, Persian, Polish, Portuguese, Romanian, Russian, Serbian, Slovak, Slovene, Spanish, Swahili,
+    Swedish, Tagalog, Tamil, Thai, Turkish, Ukrainian, Urdu, Vietnamese, Welsh"""
+)
+DIET = (
+    r"(?:(?:strict|lifelong) )?(?:vegetarian|vegan|pescatarian|(?:lactose|gluten)[- ]intolerant|coeliac|celiac"
+    r"|diabetic|teetotal)"
 )
 _HOW_MUCH = any_of(
     "really, also, still, always, usually, generally, much, strongly, personally, typically, definitely, actually, just"
