@@ -23,6 +23,7 @@ CONFIGURATIONS = [
     for block in re.findall(r"```yaml\n(.*?)```", text, re.S)
     if "upstreams:" in block  # else it configures a client
 ]
+MOST_FILES = 12  # of a walk: as many as somebody keeps in mind
 README_LINES = 160  # a page to read in five minutes; everything else has a page of its own
 
 
@@ -86,6 +87,18 @@ def test_every_file_that_is_named_exists(document: str) -> None:
 def test_the_walk_visits_every_layer_that_a_request_passes() -> None:
     visited = {path.split("/")[2] for path in re.findall(r"`(proxy/[\w/]+\.py)`", WALK)}
     assert visited >= {"edge", "pipeline.py", "memory", "core", "wire", "store", "index", "tokens", "upstream"}
+
+
+@pytest.mark.parametrize("walk", ["A turn", "An erasure"])
+def test_each_walk_goes_one_way_through_few_files(walk: str) -> None:
+    section = WALK.partition(f"## {walk}, from ")[2].partition("\n## ")[0]
+    files = re.findall(r"^\d+\. `proxy/([\w/]+)\.py`", section, re.M)
+    assert 5 < len(files) <= MOST_FILES
+    modules = [file.replace("/", ".") for file in files]
+    for number, file in enumerate(files):
+        source = (ROOT / "proxy" / f"{file}.py").read_text()
+        imported = set(re.findall(r"^\s*(?:from|import) ([\w.]+)", source, re.M))
+        assert imported.isdisjoint(modules[:number]), file
 
 
 def test_the_map_shows_exactly_what_is_there() -> None:
