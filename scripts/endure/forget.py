@@ -103,10 +103,10 @@ class _Round:
             for text in islice(self._texts, self._per_client):
                 client.talk.messages += [{"role": "user", "content": text}, {"role": "assistant", "content": "I see."}]
             client.begin(self._canary)
-        self._proxy.settle(vectors=False)
-        failures = []
-        if not files_with(self._proxy, self._mark) or self._left() != self._marks:
-            failures.append("it was never stored")
+        until(  # not by the metrics: each worker has its own
+            lambda: files_with(self._proxy, self._mark) and self._left() == self._marks, "all texts to be stored"
+        )
+        failures: list[str] = []
         with load(self._clients, self._question):
             until(
                 lambda: any(self._is_shown(got.json) for got in list(self._upstream.received)), "a block that quotes it"
