@@ -13,7 +13,7 @@ from palimpsest.domain import BlockKind, Generosity, Plan, Query, Reach, Recalle
 from palimpsest.errors import MemoryFault
 from palimpsest.index.passage_tables import PassageTables
 from palimpsest.memory import recall as module
-from palimpsest.memory.recall import Recall
+from palimpsest.memory.recall import CLEARED_SECONDS, Recall
 from palimpsest.store.cleared import mark_cleared
 from palimpsest.store.connection import Ask
 from palimpsest.store.database import Database
@@ -485,10 +485,8 @@ async def test_what_its_user_cleared_does_not_come_by_itself_and_is_found_by_who
     by_itself = ask(FESTIVAL, lost, without_cleared=True)
     nobody_asks = replace(by_itself, named=frozenset())
     assert (await recall.recall(by_itself, 10)).admitted and (await recall.recall(nobody_asks, 10)).admitted
-    (conversation,) = (await past.database.ask(lambda look: look("SELECT id FROM conversation WHERE public = 'c-1'")))[
-        0
-    ]
-    await past.database.transact(lambda transaction: mark_cleared(transaction, [conversation], True))
+    ((conversation,),) = await past.database.ask(lambda look: look("SELECT id FROM conversation WHERE public = 'c-1'"))
+    await past.database.transact(lambda transaction: mark_cleared(transaction, [conversation], True, NOW))
     assert not (await recall.recall(by_itself, 10)).admitted
     assert not (await recall.recall(nobody_asks, 10)).admitted
     assert (await recall.recall(ask(FESTIVAL, lost), 10)).admitted
@@ -496,5 +494,17 @@ async def test_what_its_user_cleared_does_not_come_by_itself_and_is_found_by_who
     await past.index()
     found = await recall.recall(replace(by_itself, lost=lost | frozenset(later)), 10)
     assert texts(found) == ["The harvest festival in Lisbon begins a week later this year."]
-    await past.database.transact(lambda transaction: mark_cleared(transaction, [conversation], False))
+    await past.database.transact(lambda transaction: mark_cleared(transaction, [conversation], False, NOW))
     assert texts(await recall.recall(by_itself, 10))[0] == TALK[0]
+
+
+@pytest.mark.parametrize(("seconds_ago", "comes"), [(CLEARED_SECONDS - 1, False), (CLEARED_SECONDS + 1, True)])
+async def test_what_was_cleared_stays_out_of_other_conversations_for_an_hour(
+    recall: Recall, past: Past, lost: frozenset[int], seconds_ago: float, comes: bool
+) -> None:
+    ((conversation,),) = await past.database.ask(lambda look: look("SELECT id FROM conversation WHERE public = 'c-1'"))
+    cleared_at = NOW - seconds_ago
+    await past.database.transact(lambda transaction: mark_cleared(transaction, [conversation], True, cleared_at))
+    elsewhere = ask(FESTIVAL, conversation="c-2", reach=Reach.TENANT, without_cleared=True)
+    assert (TALK[0] in texts(await recall.recall(elsewhere, 10))) is comes
+    assert not (await recall.recall(ask(FESTIVAL, lost, without_cleared=True), 10)).admitted

@@ -49,8 +49,8 @@ class Query:
     """
     What to look for, where, and what must not come.
 
-    `without_cleared` leaves out what users dropped on purpose (`/clear`): who looks for it finds it, but it does
-    not come by itself.
+    `without_cleared` leaves out what users dropped on purpose (`/clear`): who looks for it finds it, but it does not
+    come by itself, in other conversations for a while.
     `lost` are the occurrences of this conversation that may come back: what its compactions took away, and nothing else
     of it; None: all of it.
     `named` is there where nobody asks for anything: tags of what the new messages say. What was lost comes by what else

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import math
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -74,6 +75,7 @@ NAMED_CHARS = 120
 JUDGED_PASSAGES = 100  # the best by rank; behind them stands one answer in fifty, and judging takes its time
 REPEATED = 3  # times as many passages are looked at as are wanted, before all are: few messages are said twice
 LEAST_MESSAGE_CHARS = 10  # on average; more lost messages are no small loss, and need not be looked at
+CLEARED_SECONDS = 3600.0  # that a cleared conversation stays out of others: the task that it was cleared for
 LAST_BITS = 0xFFFF  # of a number, in which 99 of 100 differ from each of a conversation's messages
 # Of lost work, the newest is read for its account, in some 30 ms. More gains nothing: what is older is needed less.
 WORK_FILES = 2  # that a talk names, from which on it is about work, though no tool was called
@@ -223,7 +225,8 @@ class Recall:
         table = self._tables.table(ask, scope)
         now = self._clock()
         asked = [_asked(text, now, find(ask, scope, table, query_terms(text))) for text in questions]
-        kept = _not_cleared(table, cleared_in(ask, scope.tenant)) if query.without_cleared else None
+        cleared = cleared_in(ask, scope.tenant, own, now - CLEARED_SECONDS) if query.without_cleared else {}
+        kept = _not_cleared(table, cleared)
         eligible, lost = _eligible(table, query, own), _lost(table, query, own)
         return scope, table, *((eligible, lost) if kept is None else (eligible & kept, lost & kept)), asked
 
@@ -367,7 +370,7 @@ def _in_front(certain: Ranked, best: Ranked) -> Ranked:
 
 def _uncleared(ask: Ask, scope: Scope, own: int, query: Query) -> list[Row]:
     """The passages of a conversation (`passages_of`), without what was cleared where the query leaves that out."""
-    cleared = cleared_in(ask, scope.tenant).get(own, 0) if query.without_cleared else 0
+    cleared = cleared_in(ask, scope.tenant, own, math.inf).get(own, 0) if query.without_cleared else 0
     return [row for row in passages_of(ask, own) if row[1] > cleared]
 
 

@@ -1,7 +1,8 @@
 """
-Cleared conversations: what their users dropped on purpose, and how far.
+Cleared conversations: what their users dropped on purpose, how far, and when.
 
-What stands in one up to the mark is stored and found by whoever looks for it, but does not come back by itself.
+What stands in one up to the mark is stored and found by whoever looks for it, but does not come back into it by itself,
+nor for a while into another.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ WHERE link.tenant = ? AND link.fingerprint = ? AND link.kind = ?
 """
 SERVING = "SELECT id, public FROM conversation WHERE tenant = ? AND parent = ?"
 MARK = """
-UPDATE conversation SET cleared = coalesce((SELECT max(id) FROM occurrence WHERE conversation = conversation.id), 0)
+UPDATE conversation SET
+    cleared = coalesce((SELECT max(id) FROM occurrence WHERE conversation = conversation.id), 0), cleared_at = ?
 WHERE id = ?
 """
-UNMARK = "UPDATE conversation SET cleared = 0 WHERE id = ?"
+UNMARK = "UPDATE conversation SET cleared = 0, cleared_at = ? WHERE id = ?"
 
 
 def named_by_client(ask: Ask, print_of: Callable[[str], int], tenant: str = "") -> Sequence[tuple[int, str]]:
@@ -40,11 +42,23 @@ def named_by_client(ask: Ask, print_of: Callable[[str], int], tenant: str = "") 
     return [*found.items()]
 
 
-def mark_cleared(transaction: Transaction, conversations: Sequence[int], cleared: bool) -> None:
-    """Mark all that stands in these conversations now as dropped on purpose, or none of it."""
-    transaction.write(MARK if cleared else UNMARK, [(conversation,) for conversation in conversations])
+def mark_cleared(transaction: Transaction, conversations: Sequence[int], cleared: bool, now: float) -> None:
+    """
+    Mark all that stands in these conversations now as dropped on purpose, or none of it.
+
+    Args:
+        now: Unix seconds.
+    """
+    transaction.write(MARK if cleared else UNMARK, [(now, conversation) for conversation in conversations])
 
 
-def cleared_in(ask: Ask, tenant: int) -> Mapping[int, int]:
-    """The last occurrence that was dropped on purpose, by conversation; row ids."""
-    return dict(ask("SELECT id, cleared FROM conversation WHERE tenant = ? AND cleared > 0", (tenant,)))
+def cleared_in(ask: Ask, tenant: int, own: int, since: float) -> Mapping[int, int]:
+    """
+    The last occurrence that was dropped on purpose, by conversation; row ids.
+
+    Args:
+        own: the conversation that is to be looked at however long ago it was cleared.
+        since: Unix seconds; of all others those that were cleared later.
+    """
+    sql = "SELECT id, cleared FROM conversation WHERE tenant = ? AND cleared > 0 AND (id = ? OR cleared_at > ?)"
+    return dict(ask(sql, (tenant, own, since)))

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from palimpsest.errors import MemoryFault
 
 APPLICATION_ID = 0x50414C49  # "PALI", in the header of the file: tells our databases from others
-VERSION = 16  # of these tables, in `PRAGMA user_version`: rises with every change of them
+VERSION = 17  # of these tables, in `PRAGMA user_version`: rises with every change of them
 
 JOURNAL = r"""
 CREATE TABLE tenant (
@@ -32,6 +32,7 @@ CREATE TABLE conversation (
     scope TEXT NOT NULL DEFAULT '',
     created_at REAL NOT NULL,
     cleared INTEGER NOT NULL DEFAULT 0,      -- its last occurrence when its user cleared it
+    cleared_at REAL NOT NULL DEFAULT 0,      -- Unix seconds
     UNIQUE (tenant, public)
 );
 CREATE INDEX conversation_by_user ON conversation(tenant, user_id, scope);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 from palimpsest.core.history.link_keys import id_print
 from palimpsest.store.cleared import cleared_in
@@ -41,9 +43,9 @@ async def test_a_cleared_session_is_marked_up_to_where_it_stands_and_a_resumed_o
             )
         )
     )[0]
-    assert list((await database.ask(lambda ask: cleared_in(ask, 1))).values()) == [last]
+    assert list((await database.ask(lambda ask: cleared_in(ask, 1, 0, -inf))).values()) == [last]
     await house.send("POST", "sessions", TOLD | {"event": "resumed"}, ACME)
-    assert await database.ask(lambda ask: cleared_in(ask, 1)) == {}
+    assert await database.ask(lambda ask: cleared_in(ask, 1, 0, -inf)) == {}
 
 
 async def test_the_operator_marks_it_in_every_tenant(house: House) -> None:

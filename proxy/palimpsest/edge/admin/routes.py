@@ -97,7 +97,7 @@ def operations(parts: Parts) -> list[Operation[Any]]:
         *PolicyRoutes(parts.policies).operations(),
         *KeyRoutes(KeyDesk(parts.database, parts.clock)).operations(),
         *SwitchRoutes(Switchboard(parts.database, parts.clock)).operations(),
-        *SessionRoutes(parts.database, parts.key_of).operations(),
+        *SessionRoutes(parts.database, parts.key_of, parts.clock).operations(),
         *StatsRoutes(parts.journal).operations(),
         *CostRoutes(parts.database).operations(),
         *GapRoutes(parts.database).operations(),

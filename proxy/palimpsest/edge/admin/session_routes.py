@@ -16,6 +16,7 @@ from pydantic import Field
 from palimpsest.core.history.link_keys import id_print
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation
+from palimpsest.ports import Clock
 from palimpsest.store.cleared import mark_cleared, named_by_client
 from palimpsest.store.connection import Transaction
 from palimpsest.store.database import Database
@@ -30,7 +31,7 @@ class SessionEvent(OfTenant):
     session: Annotated[str, Field(description="Id of the session, as its requests carry it.", pattern=NOT_BLANK)]
     event: Annotated[
         Literal["cleared", "resumed"],
-        Field(description="cleared: what came before does not come back by itself. resumed: it may again."),
+        Field(description="cleared: what was said does not return by itself, to others for an hour. resumed: it may."),
     ]
 
 
@@ -44,9 +45,10 @@ class Marked:
 class SessionRoutes:
     """The operation that takes a session's events."""
 
-    def __init__(self, database: Database, key_of: KeyOf) -> None:
+    def __init__(self, database: Database, key_of: KeyOf, clock: Clock) -> None:
         self._database = database
         self._key_of = key_of
+        self._clock = clock
 
     def operations(self) -> tuple[Operation[Any], ...]:
         about = "Tell that a client's user cleared a session, or resumed it"
@@ -60,5 +62,5 @@ class SessionRoutes:
             return id_print(self._key_of(tenant), "client", f"{told.client}:{told.session}")
 
         found: Mapping[int, str] = dict(named_by_client(transaction.read, print_of, told.tenant))
-        mark_cleared(transaction, [*found], told.event == "cleared")
+        mark_cleared(transaction, [*found], told.event == "cleared", self._clock())
         return sorted(found.values())
