@@ -100,13 +100,12 @@ class Turn:
 
 @frozen
 class Passage:
-    """One findable piece of a stored text: character offsets, full-text terms (repeats kept), tags, kind."""
+    """One findable piece of a stored text: character offsets, full-text terms (repeats kept), tags."""
 
     start: int
     stop: int
     terms: tuple[str, ...]
     tags: tuple[str, ...] = ()
-    kind: str = "episodic"  # or "semantic", "procedural"
 
 
 @frozen

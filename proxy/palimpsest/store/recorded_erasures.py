@@ -18,13 +18,14 @@ from palimpsest.domain import HeadFlag
 from palimpsest.domain.frozen import frozen
 from palimpsest.errors import faults
 from palimpsest.store.connection import Ask, Row, Transaction
+from palimpsest.store.schema import known_version
 from palimpsest.store.selection import Plan
 from palimpsest.store.told_facts import covered_facts
 
 KeyOf = Callable[[str], bytes]
 """The key of a tenant, by its name."""
 
-IS_THERE = "SELECT count(*) FROM sqlite_master WHERE name = ?"
+TABLES = "SELECT count(*) FROM sqlite_master"
 SCOPES = "SELECT fingerprint, at FROM erased_scope"
 RETIRED_SCOPES = "SELECT fingerprint, at FROM retired_scope"
 FACTS = "SELECT mark, at FROM fact_forgotten"
@@ -55,22 +56,21 @@ class Erasures:
 
 def recorded_in(path: Path) -> Erasures:
     """
-    What a database has recorded, of any version.
+    What a database has recorded; nothing of a file without tables, as a start that failed leaves it.
 
     Raises:
-        MemoryFault: it cannot be read.
+        MemoryFault: it cannot be read, or is of another version.
     """
+    doing = f"reading the erasures of {path}"
     with (
-        faults(sqlite3.Error, f"reading the erasures of {path}"),
+        faults(sqlite3.Error, doing),
         closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)) as database,
     ):
-
-        def rows(table: str, sql: str) -> tuple[Row, ...]:
-            ((is_there,),) = database.execute(IS_THERE, (table,))
-            return tuple(database.execute(sql)) if is_there else ()
-
-        scopes = rows("erased_scope", SCOPES) + rows("retired_scope", RETIRED_SCOPES)
-        return Erasures(rows("erased", STONES), scopes, rows("fact_forgotten", FACTS))
+        if database.execute(TABLES).fetchone() == (0,):
+            return Erasures()
+        known_version(database, doing)
+        stones, *scopes, facts = (tuple(database.execute(sql)) for sql in (STONES, SCOPES, RETIRED_SCOPES, FACTS))
+        return Erasures(stones, sum(scopes, ()), facts)
 
 
 def record(transaction: Transaction, erasures: Erasures, at: float) -> None:
