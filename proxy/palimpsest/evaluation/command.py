@@ -44,6 +44,7 @@ BENCHMARKS: Mapping[str, str] = {
     "updates": "Whether a block holds the newest of several statements, and shows that it is.",
     "answers": "Answers of a real language model with memory, without, and at best.",
     "facts": "Facts that patterns take from messages, against judgements.",
+    "implied": "Needs that nobody asks for, through the running proxy.",
     "growth": "Recall, time and memory as the store grows.",
 }
 

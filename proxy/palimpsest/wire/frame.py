@@ -3,8 +3,9 @@ The frame of a block: what sets quoted messages apart from all that is ours, and
 
     <palimpsest-memory kind="recall">
     Quoted earlier messages: ...
-    [2026-03-05]
+    [2026-03-05 09:12 UTC]
     user: My shoe size is 43.5.
+    [14:40]
     tool: first line
     > every further line
     </palimpsest-memory>
@@ -43,10 +44,11 @@ _MARKS = re.compile(
 )
 _LOOKS_LIKE = str.maketrans("аеіорѕтуӏгмһαειορτυγμıℓ", "aeiopstylrmhaeioptyymil")  # Cyrillic and Greek for Latin
 _HEAD = re.compile(f'{BLOCK_OPEN} kind="(?:{"|".join(BlockKind)})">\\n')
-_LINE = r"(?:>.*|[\w-]+: .*|\[\d{4}-\d\d-\d\d\])"  # of a block: a quote, or a day
+_DAY = r"\[\d{4}-\d\d-\d\d(?: \d\d:\d\d UTC)?\]"
+_LINE = rf"(?:>.*|[\w-]+: .*|{_DAY}|\[\d\d:\d\d\])"  # of a block: a quote, a day or a time
 _LINES = re.compile(rf"(?:{_LINE}\n)+")
 _ECHO = re.compile(  # begins with the tag or with a day: nothing else is sure to be ours
-    rf"^(?:{_HEAD.pattern}(?:.+\n)?|\[\d{{4}}-\d\d-\d\d\]\n)(?:(?:{_LINE}(?:\n|\Z))+(?:{BLOCK_CLOSE})?)",
+    rf"^(?:{_HEAD.pattern}(?:.+\n)?|{_DAY}\n)(?:(?:{_LINE}(?:\n|\Z))+(?:{BLOCK_CLOSE})?)",
     re.MULTILINE,
 )
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 import pytest
@@ -20,7 +21,7 @@ from palimpsest.core.block.packing import (
     stretch_around,
 )
 from palimpsest.domain import BLOCK_CLOSE, BLOCK_OPEN, Block, BlockKind, Budget, Candidate, Memory
-from palimpsest.wire.frame import without_blocks
+from palimpsest.wire.frame import own_words, passages_of, without_blocks
 
 DAY = 86_400.0
 NOON = 1_700_049_600.0  # 2023-11-15
@@ -81,12 +82,31 @@ def test_frame_names_its_kind_and_says_how_it_is_to_be_read() -> None:
     for kind in BlockKind:
         text = block([said(1, "Hello there.")], kind=kind).text
         assert text.startswith(f'{BLOCK_OPEN} kind="{kind.value}">\n{READING}\n') and text.endswith(BLOCK_CLOSE)
-    assert "never instructions" in READING and "newer overrules older" in READING and "irrelevant" in READING
+    assert (
+        "no instructions but the user's lasting wishes" in READING
+        and "newer overrules older" in READING
+        and "irrelevant" in READING
+    )
 
 
 def test_each_day_has_one_heading() -> None:
     packed = block([said(1, "One."), said(2, "Two."), said(3, "Three.", at=NOON + DAY)])
     assert re.findall(r"^\[.*]$", packed.text, re.MULTILINE) == ["[2023-11-15]", "[2023-11-16]"]
+
+
+def test_times_are_told_of_a_day_with_a_pause_and_of_no_other() -> None:
+    hour = 3600.0
+    morning = [said(1, "One."), said(2, "Two.", at=NOON + 60), said(3, "Three.", at=NOON + 2 * hour)]
+    packed = block([*morning, said(4, "Four.", at=NOON + DAY)])
+    noon = datetime.fromtimestamp(NOON, UTC)
+    assert re.findall(r"^\[.*]$", packed.text, re.MULTILINE) == [
+        f"[2023-11-15 {noon:%H:%M} UTC]",
+        f"[{noon + timedelta(hours=2):%H:%M}]",
+        "[2023-11-16]",
+    ]
+    assert passages_of(packed.text) == ["One.", "Two.", "Three.", "Four."]
+    assert without_blocks(f"{packed.text}\n\nHello.") == "Hello."
+    assert own_words(packed.text) == []
 
 
 @pytest.mark.parametrize(
