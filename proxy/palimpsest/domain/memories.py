@@ -133,7 +133,7 @@ class Account:
     """
     What was done in messages that were lost: `lines`, and the `rules` that the user set, which stand last.
 
-    `is_talk` where no tool was called: people and models said all of it.
+    `is_talk` where no tool was called and no file edited: people and models said all of it.
     """
 
     lines: tuple[AccountLine, ...] = ()

@@ -53,6 +53,7 @@ from palimpsest.core.recall.similarity import Meanings
 from palimpsest.core.recall.small_loss import small_loss
 from palimpsest.core.recall.utterance import read
 from palimpsest.core.work.account import Lost, account
+from palimpsest.core.work.calls import written_edits
 from palimpsest.core.work.names import is_file
 from palimpsest.core.work.names import names as work_names
 from palimpsest.domain import Account, Candidate, Memory, Query, Recalled
@@ -384,8 +385,6 @@ def _account(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
         if occurrence in query.lost and full not in query.visible_fulls
     }
     is_talk = not any(lost.values())
-    if is_talk and query.named is None:
-        return None  # who asks something in a talk wants that: 2,500 characters more held no answer more
     room = READ_CHARS
     read: list[Lost] = []
     for row in reversed(newest_texts(ask, lost.keys(), READ_MESSAGES, MESSAGE_CHARS)):
@@ -393,8 +392,13 @@ def _account(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
         room -= len(read[-1].text)
         if room < 0:
             break
-    if is_talk and len({name for one in read for name in work_names(one.text) if is_file(name)}) < WORK_FILES:
-        return None
+    if is_talk and not any(one.role == "assistant" and written_edits(one.text) for one in read):
+        # who asks something in a talk wants that: 2,500 characters more held no answer more
+        files = () if query.named is None else {name for one in read for name in work_names(one.text) if is_file(name)}
+        if len(files) < WORK_FILES:
+            return None
+    else:
+        is_talk = False
     return replace(account(read[::-1], query.seen, query.account_chars), is_talk=is_talk)
 
 

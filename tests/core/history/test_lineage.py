@@ -461,6 +461,29 @@ def test_summary_that_the_client_made_without_us_is_a_summary(client: Client):
     assert verdict.event is Event.SUMMARY and verdict.lineage.summary_at == (0,)
 
 
+RESUMED = (
+    "This session is being continued from a previous conversation. The first request was: {said} It asks for more."
+)
+
+
+def test_text_that_says_it_goes_on_with_what_was_said_is_a_summary_though_nothing_else_is_left(client: Client):
+    home = client.talk(1).conversation
+    client.messages = [client.messages[0], user(RESUMED.format(said=client.messages[1]["content"])), user("And now?")]
+    verdict = client.send()
+    assert verdict.event is Event.SUMMARY and verdict.conversation == home and verdict.lineage.summary_at == (0,)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "says"),
+    [("You are a careful assistant.", "Please do this: {said} " * 2), ("You are another assistant.", RESUMED)],
+    ids=["says nothing of it", "another system prompt"],
+)
+def test_text_that_quotes_what_was_said_elsewhere_is_a_start(client: Client, prompt: str, says: str):
+    quoting = says.format(said=client.messages[1]["content"])
+    client.messages = [system(prompt), user(quoting)]
+    assert client.send().event is Event.START
+
+
 def test_summary_in_the_middle_of_a_tool_loop_is_a_summary(worker: Client):
     summarise(worker)
     worker.messages[1:-4] = [user(f"Context summary:\n\n{SUMMARY}")]

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from palimpsest.core.work.calls import Act, calls_of, outcome_of
+from palimpsest.core.work.calls import Act, calls_of, outcome_of, written_edits
 
 
 def called(tool: str, **arguments: object) -> tuple[Act, str]:
@@ -66,3 +66,18 @@ def test_arguments_that_cannot_be_read_are_kept_as_they_are() -> None:
 )
 def test_how_a_command_ended_is_told_in_one_line(result: str, outcome: tuple[str, bool]) -> None:
     assert outcome_of(result) == outcome
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "src/a.py\n```python\n<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPLACE\n```",
+        "src/a.py\n<source>python\n<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPLACE\n</source>",
+        "```diff\n--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-old\n+new\n```",
+    ],
+    ids=["fence", "tag", "diff"],
+)
+def test_edits_that_a_text_holds_are_edits(edit: str) -> None:
+    assert [(call.act, call.what) for call in written_edits(f"I'll change it:\n\n{edit}\n\nDone.")] == [
+        (Act.EDITED, "src/a.py")
+    ]

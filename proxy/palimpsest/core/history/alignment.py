@@ -7,6 +7,7 @@ one in its middle, put a summary in front.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
@@ -14,6 +15,12 @@ from itertools import accumulate
 from palimpsest.domain import Fingerprint, Head, HeadFlag, Link, LinkKind, Message, Shape
 
 PHRASE_HITS = 2  # one shared run of eight words may be a saying; two are a quotation
+RESUMED_CHARS = 200  # of a message that says it goes on with what was said before; a summary is longer
+_RESUMES = re.compile(
+    r"(?i)\b(?:session|conversation|chat|work|task)\b.{0,40}\b(?:continued?|continues|continuing|resum\w+|so far)\b"
+    r"|\b(?:continued|continuing|continuation|resum\w+|summary|recap)\b.{0,40}"
+    r"\b(?:previous|earlier|our|this) (?:session|conversation|chat|work|task)\b"
+)
 WHOLE_HITS = 4  # ... and so many are the summary itself, where nothing else leads back
 
 Aligned = tuple[Head, tuple[int, ...]]
@@ -137,9 +144,9 @@ def closest(
     ranked = []
     for head, kept in aligned:
         is_named, is_hard = head.conversation in named, head.conversation in hard
-        if not (
-            is_hard or head.conversation in echoed or (head.conversation in soft and _retells(history, head, kept))
-        ):
+        is_retold = head.conversation in soft and _retells(history, head, kept)
+        is_resumed = head.conversation in phrases and _resumes(history, shape, head, kept)
+        if not (is_hard or head.conversation in echoed or is_retold or is_resumed):
             continue
         if is_hard and not is_named and not _ours(head, kept, links):
             continue
@@ -209,3 +216,22 @@ def _likeness(shape: Shape, other: Shape) -> int:
             shape.instructions == other.instructions,
         )
     )
+
+
+def _resumes(history: Sequence[Message], shape: Shape, head: Head, kept: Sequence[int]) -> bool:
+    """
+    The same client says in front of all that it goes on with a conversation of which no answer is left.
+
+    It summed up by itself, or by a model that is asked elsewhere, and what it kept never passed here.
+    """
+    own, other = (shape.instructions, shape.tool_names), (head.shape.instructions, head.shape.tool_names)
+    return bool(shape.instructions) and own == other and resumed_at(history, kept) >= 0
+
+
+def resumed_at(history: Sequence[Message], kept: Sequence[int]) -> int:
+    """Where a message says that it goes on with what was said before, and no answer of that is left; or -1."""
+    at = next((at for at, message in enumerate(history) if message.role == "user"), -1)
+    if at < 0 or len(history[at].text) < RESUMED_CHARS:
+        return -1
+    has_answers = any(index >= 0 and message.role != "user" for index, message in zip(kept, history, strict=True))
+    return at if not has_answers and _RESUMES.search(history[at].text, 0, RESUMED_CHARS) else -1

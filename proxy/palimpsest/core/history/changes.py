@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from palimpsest.core.history.alignment import moved_summaries, new_places
+from palimpsest.core.history.alignment import moved_summaries, new_places, resumed_at
 from palimpsest.domain import Chat, Event, Fingerprint, Head, HeadFlag, Message, Shape, Speaker
 from palimpsest.wire.message import is_aside
 
@@ -101,6 +101,12 @@ class Changes:
     def echoing(self) -> tuple[int, ...]:
         """New places where a summary that passed here stands; negative ones are instructions."""
         return tuple(sorted(self.echo.keys() & new_places(self.prints, self.shape, self.head, self.kept)))
+
+    @property
+    def resumed(self) -> tuple[int, ...]:
+        """The message that says that it goes on with all that is gone."""
+        at = resumed_at(self.history, self.kept)
+        return (at,) if at >= 0 else ()
 
     @property
     def has_summary_wrapped_anew(self) -> bool:

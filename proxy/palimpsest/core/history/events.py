@@ -67,6 +67,12 @@ RULES = (
         "a new message repeats the answer to a request for a summary",
         lambda c: tuple(at for at in c.echoing if at >= 0),
     ),
+    Rule(
+        lambda c: len(c.gone) > 1 and c.resumed,
+        Event.SUMMARY,
+        "a long new text says that it goes on with them",
+        lambda c: c.resumed,
+    ),
     # Old messages are gone: changed where they stood, or taken away.
     Rule(
         lambda c: c.old_gone and c.has_tool_results_replaced,

@@ -12,6 +12,7 @@ by the rules of `events`:
     tool texts replaced in their places                         compaction:clear_tool_results
     old messages gone, a summariser's answer echoes in a new    compaction:summary
     old messages gone, a long new text has replaced them    compaction:summary
+    all gone, a long new text says that it goes on with it      compaction:summary
     old messages gone, what the provider made of them is new    compaction:summary
     old messages gone                                           compaction:truncate
 

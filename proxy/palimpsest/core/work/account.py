@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 
-from palimpsest.core.work.calls import Act, Call, calls_of, outcome_of, shortened
+from palimpsest.core.work.calls import Act, Call, calls_of, outcome_of, shortened, written_edits
 from palimpsest.core.work.excerpts import JOINT, Excerpt, chosen, offered
 from palimpsest.core.work.names import names
 from palimpsest.core.work.need import TOOL_ROLES, LostText, mentioned, need, words
@@ -121,6 +121,8 @@ def sorted_calls(lost: Sequence[Lost]) -> tuple[list[LostText], list[_Done]]:
             prose, calls = calls_of(message.text) if message.role == "assistant" else (message.text, ())
             called = "\n".join(call.text for call in calls)
             texts.append(LostText(message.occurrence, message.role, _plain(prose), _plain(called)))
+            if message.role == "assistant":
+                done += [_Done(edit, at) for edit in written_edits(prose)]
             waiting = [len(done) + place for place in range(len(calls))]
             done += [_Done(call, at) for call in calls]
             continue

@@ -44,6 +44,11 @@ _READS = re.compile(r"(?i)read|view|open|cat|show|get")
 _PATH = re.compile(r"`?((?:[~.]{0,2}/|[\w.@+-]+/)?(?:[\w.@+ -]+/)*[\w.@+-]+)`?\s*(?:\n|$)")
 _FENCED = re.compile(r"```(?:bash|sh|shell|zsh|console)?\n(.*?)(?:\n```|\Z)|`([^`\n]+)`", re.DOTALL)
 _PATCHED = re.compile(r"^(?:\*\*\* (Update|Add|Delete) File: |\+\+\+ b?/?())(.+)$", re.MULTILINE)
+_WRITTEN = re.compile(  # a file's name, then what is searched for in it and replaced, or a unified diff of it
+    r"^(?:[#* \t]*`?([\w.@+/-]*[./][\w.@+/-]*)`?[*:]*\n+(?:[`~<][^\n]{0,30}\n)?<{5,9} ?(?:SEARCH|ORIGINAL|HEAD)\b"
+    r"|\+\+\+ (?:b/)?([^\s]+)(?:\t.*)?\n@@ )",
+    re.MULTILINE,
+)
 _STEP = re.compile(r"^\s*(?:[-*]|\d+\.)\s*\[(.)\]\s*(.+)$", re.MULTILINE)
 _EXIT = re.compile(r"(?i)\b(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode)\W{1,3}(\d+)")
 _TESTS = re.compile(r"(?i)\b\d+ (?:tests? )?(?:failed|passed|errors?|failures|passing|failing)\b")
@@ -98,6 +103,12 @@ def calls_of(readable: str) -> tuple[str, tuple[Call, ...]]:
             continue
         calls += _read(call[1], arguments)
     return (readable[: found[0].start()].rstrip() if found else readable), tuple(calls)
+
+
+def written_edits(prose: str) -> tuple[Call, ...]:
+    """The edits of files that a text itself holds, as models write them that have no tools."""
+    found = dict.fromkeys(match[1] or match[2] for match in _WRITTEN.finditer(prose))
+    return tuple(Call(Act.EDITED, path, "") for path in found)
 
 
 def outcome_of(result: str) -> tuple[str, bool]:
