@@ -21,7 +21,7 @@ from palimpsest.store.connection import Transaction
 from palimpsest.store.consolidations import Action
 from palimpsest.store.database import Database
 from palimpsest.store.items import Group, StoredItem
-from palimpsest.store.sweeping import lease, release
+from palimpsest.store.tasks import lease, release
 
 BATCH_ITEMS = 256  # judged, and committed, at a time: some 20 ms in which requests wait to be journalled
 ASKED_ITEMS = 32  # embedded, or shown to a model, at a time: more save little, and hold up a stop

@@ -48,13 +48,12 @@ from palimpsest.store.sweeping import (
     ended_before,
     file_size,
     give_back,
-    lease,
     listed,
     of_retirement,
     oldest_of_all,
-    release,
     sweep_explained,
 )
+from palimpsest.store.tasks import lease, release
 from palimpsest.store.terms import merge_some
 from palimpsest.store.told_facts import erase_told, told_of_retirement, told_until
 

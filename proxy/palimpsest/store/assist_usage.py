@@ -14,11 +14,12 @@ from palimpsest.store.connection import Ask, Transaction
 KEPT_DAYS = 90  # a quarter's bill
 
 ADD = """
-INSERT INTO assist_usage(day, role, tenant, calls, failures, prompt_tokens, completion_tokens, dollars)
+INSERT INTO assist_usage AS had (day, role, tenant, calls, failures, prompt_tokens, completion_tokens, dollars)
 VALUES (?, ?, coalesce((SELECT id FROM tenant WHERE name = ?), 0), ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET calls = calls + excluded.calls, failures = failures + excluded.failures,
-    prompt_tokens = prompt_tokens + excluded.prompt_tokens,
-    completion_tokens = completion_tokens + excluded.completion_tokens, dollars = dollars + excluded.dollars
+ON CONFLICT (day, role, tenant) DO UPDATE SET
+    calls = had.calls + excluded.calls, failures = had.failures + excluded.failures,
+    prompt_tokens = had.prompt_tokens + excluded.prompt_tokens,
+    completion_tokens = had.completion_tokens + excluded.completion_tokens, dollars = had.dollars + excluded.dollars
 """
 SUMS = "sum(calls), sum(failures), sum(prompt_tokens), sum(completion_tokens), sum(dollars)"
 

@@ -21,7 +21,7 @@ SELECT name, number FROM change
 UNION ALL SELECT '{ERASURES}', coalesce(max(id), 0) FROM erasure
 UNION ALL SELECT '{POLICY}', coalesce(max(generation), 0) FROM policy
 """
-COUNT = "INSERT INTO change(name, number) VALUES (?, 1) ON CONFLICT DO UPDATE SET number = number + 1"
+COUNT = "INSERT INTO change(name, number) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET number = change.number + 1"
 
 
 def counters(ask: Ask) -> Mapping[str, int]:

@@ -78,7 +78,9 @@ class Action:
 
 def begin(transaction: Transaction, key: str, tenant: int, at: float) -> int:
     """The row of a run that changes something of a tenant; the same one for the same key."""
-    transaction.write("INSERT OR IGNORE INTO consolidation(key, tenant, at) VALUES (?, ?, ?)", [(key, tenant, at)])
+    transaction.write(
+        "INSERT INTO consolidation(key, tenant, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [(key, tenant, at)]
+    )
     ((run,),) = transaction.read("SELECT id FROM consolidation WHERE key = ?", (key,))
     return int(run)
 

@@ -56,6 +56,10 @@ JOIN content ON content.id = occurrence.content ORDER BY memory.id DESC
 """
 
 # The message's fingerprint, a keyed hash, tells it from others.
+BEGIN = """
+INSERT INTO task(name, next, stop) SELECT ?, 0, coalesce(max(id), 0) FROM occurrence WHERE true
+ON CONFLICT (name) DO UPDATE SET next = excluded.next, stop = excluded.stop
+"""
 SET_ASIDE = """
 INSERT INTO quarantine(turn, part, reason, chars, digest, created_at)
 SELECT turn.key, 'passage', ?, memory.stop - memory.start, CAST(occurrence.fingerprint AS BLOB), ?
@@ -135,7 +139,7 @@ class Derived:
                 *((f"DELETE FROM {table}", [()]) for table in ("unindexed", "vector", "memory", "term")),
                 ("DROP TABLE memory_text", [()]),
                 (MEMORY_TEXT, [()]),
-                ("INSERT OR REPLACE INTO task SELECT ?, 0, coalesce(max(id), 0) FROM occurrence", [(REBUILD,)]),
+                (BEGIN, [(REBUILD,)]),
             )
         )
 

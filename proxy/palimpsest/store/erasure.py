@@ -25,7 +25,8 @@ from palimpsest.store.item_erasure import (
     words_that_go,
 )
 from palimpsest.store.messages import contents_of, forget_blocks, forget_passages, forget_terms, forget_unused, ids
-from palimpsest.store.tombstones import ERASED_DIGEST, ERASED_TURN, without_query
+from palimpsest.store.tasks import put
+from palimpsest.store.tombstones import ERASE_SCOPE, ERASED_DIGEST, ERASED_TURN, without_query
 from palimpsest.wire.values import dumps
 
 UNFINISHED = "erasure"  # name of the task: there until the index is merged and the log emptied
@@ -37,7 +38,8 @@ FLAGS_AT = 3  # in a row of a listing
 
 # What is erased is not to be taken back with a retirement.
 NEWER = """
-ON CONFLICT DO UPDATE SET opening = excluded.opening, at = excluded.at, retirement = excluded.retirement
+ON CONFLICT (fingerprint, after, conversation) DO UPDATE SET
+    opening = excluded.opening, at = excluded.at, retirement = excluded.retirement
 WHERE excluded.retirement = 0 OR erased.retirement <> 0
 """
 MARK = f"""
@@ -75,11 +77,8 @@ class Erased:
 def mark_scopes(transaction: Transaction, prints: Sequence[int], at: float) -> None:
     """From now on, what came before `at` and belongs to one of these leaves no text, whenever it is written."""
     transaction.write("INSERT INTO erasure(at) VALUES (?)", [(at,)])
-    transaction.write("INSERT OR REPLACE INTO task(name, next, stop) VALUES (?, 0, 0)", [(UNFINISHED,)])
-    transaction.write(
-        "INSERT INTO erased_scope(fingerprint, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
-        [(print, at) for print in prints],
-    )
+    put(transaction, UNFINISHED)
+    transaction.write(ERASE_SCOPE, [(print, at) for print in prints])
 
 
 def is_unfinished(ask: Ask) -> bool:

@@ -18,7 +18,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.store.connection import Ask, Row, Transaction
 from palimpsest.store.erasure import put_zeros
 from palimpsest.store.messages import ids
-from palimpsest.store.sweeping import lease, release
+from palimpsest.store.tasks import lease, put, release
 
 EXTRACTION = "facts"  # name of the task: the last message whose facts are there
 LEASE = "facts run"  # ... and who works on it
@@ -108,14 +108,14 @@ def begin(transaction: Transaction, version: int) -> bool:
     known = transaction.read("SELECT next FROM task WHERE name = ?", (VERSION,))
     if known == [(version,)]:
         return False
-    transaction.write("INSERT OR REPLACE INTO task(name, next, stop) VALUES (?, ?, 0)", [(VERSION, version)])
+    put(transaction, VERSION, version)
     start_over(transaction)
     return bool(known)
 
 
 def start_over(transaction: Transaction) -> None:
     """Make all facts of messages again."""
-    transaction.write("INSERT OR REPLACE INTO task(name, next, stop) VALUES (?, 0, 0)", [(EXTRACTION,)])
+    put(transaction, EXTRACTION)
 
 
 def waiting(ask: Ask) -> float:
@@ -189,7 +189,7 @@ def save(
     ]
     transaction.write(STORE, rows)
     transaction.write(SET_ASIDE, [(reason, now, occurrence) for occurrence, reason in broken.items()])
-    transaction.write("INSERT OR REPLACE INTO task(name, next, stop) VALUES (?, ?, 0)", [(EXTRACTION, claimed.last)])
+    put(transaction, EXTRACTION, claimed.last)
     release(transaction, LEASE, claimed.until_ms)
     return len(rows)
 

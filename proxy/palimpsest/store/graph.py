@@ -18,19 +18,20 @@ from palimpsest.store.connection import Ask, Transaction
 from palimpsest.store.items import HIDDEN
 from palimpsest.store.messages import ids
 
-ADD_NODE = "INSERT OR IGNORE INTO node(tenant, kind, name) VALUES (?, ?, ?)"
+ADD_NODE = "INSERT INTO node(tenant, kind, name) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 # "CROSS": by the names of both nodes, and never through all edges of a tenant.
 ENDS = """
 node AS a CROSS JOIN node AS b ON b.tenant = a.tenant AND b.kind = ?5 AND b.name = ?6
 """
 THESE = "a.tenant = ?1 AND a.kind = ?3 AND a.name = ?4"
 ADD_EDGE = f"""
-INSERT OR IGNORE INTO edge(tenant, source, relation, target) SELECT a.tenant, a.id, ?2, b.id FROM {ENDS} WHERE {THESE}
+INSERT INTO edge(tenant, source, relation, target) SELECT a.tenant, a.id, ?2, b.id FROM {ENDS} WHERE {THESE}
+ON CONFLICT DO NOTHING
 """
 ADD_EVIDENCE = f"""
-INSERT OR IGNORE INTO edge_evidence(edge, item) SELECT edge.id, ?7 FROM {ENDS}
+INSERT INTO edge_evidence(edge, item) SELECT edge.id, ?7 FROM {ENDS}
 CROSS JOIN edge ON edge.tenant = a.tenant AND edge.source = a.id AND edge.relation = ?2 AND edge.target = b.id
-WHERE {THESE}
+WHERE {THESE} ON CONFLICT DO NOTHING
 """
 EVIDENCE = f"""
 SELECT edge.id, edge.relation, a.kind, a.name, b.kind, b.name,

@@ -37,7 +37,8 @@ GROUP BY conversation.id ORDER BY conversation.id
 """
 CLAIM = """
 INSERT INTO item_progress(conversation, through, worker, leased_until) VALUES (?1, 0, ?2, ?3)
-ON CONFLICT DO UPDATE SET worker = ?2, leased_until = ?3 WHERE leased_until <= ?4 OR worker = ?2
+ON CONFLICT (conversation) DO UPDATE SET worker = ?2, leased_until = ?3
+WHERE item_progress.leased_until <= ?4 OR item_progress.worker = ?2
 """
 UNREAD = f"""
 SELECT occurrence.id, occurrence.role, content.text, occurrence.created_at
@@ -237,7 +238,8 @@ def save_item_vectors(transaction: Transaction, model: str, vectors: Mapping[int
     """Keep unit vectors of items; those of items that went meanwhile are left out."""
     count(transaction, ITEMS)
     transaction.write(
-        "INSERT OR REPLACE INTO item_vector(item, model, own) SELECT id, ?, ? FROM item WHERE id = ?",
+        "INSERT INTO item_vector(item, model, own) SELECT id, ?, ? FROM item WHERE id = ?"
+        " ON CONFLICT (item) DO UPDATE SET model = excluded.model, own = excluded.own",
         [(model, vector.astype(np.float16).tobytes(), item) for item, vector in vectors.items()],
     )
 

@@ -155,7 +155,7 @@ def write_passages(
         counted[f.tenant].update(set(passage.terms))
     transaction.write(
         "INSERT INTO term(tenant, term, memories) SELECT ?1, key, value FROM json_each(?2) WHERE true"
-        " ON CONFLICT DO UPDATE SET memories = memories + excluded.memories",
+        " ON CONFLICT (tenant, term) DO UPDATE SET memories = term.memories + excluded.memories",
         [(tenant, orjson.dumps(dict(sorted(terms.items()))).decode()) for tenant, terms in counted.items()],
     )
 

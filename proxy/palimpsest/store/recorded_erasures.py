@@ -20,7 +20,8 @@ from palimpsest.errors import faults
 from palimpsest.store.connection import Ask, Row, Transaction
 from palimpsest.store.schema import known_version
 from palimpsest.store.selection import Plan
-from palimpsest.store.told_facts import covered_facts
+from palimpsest.store.told_facts import FORBID, covered_facts
+from palimpsest.store.tombstones import ERASE_SCOPE
 
 KeyOf = Callable[[str], bytes]
 """The key of a tenant, by its name."""
@@ -77,17 +78,12 @@ def record(transaction: Transaction, erasures: Erasures, at: float) -> None:
     """Have these erasures recorded here too, so that nothing of them comes back with a request or an import."""
     transaction.write(
         "INSERT INTO erased(fingerprint, after, conversation, opening, at) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT DO UPDATE SET at = max(at, excluded.at), retirement = 0",
+        " ON CONFLICT (fingerprint, after, conversation)"
+        " DO UPDATE SET at = max(erased.at, excluded.at), retirement = 0",
         erasures.stones,
     )
-    transaction.write(
-        "INSERT INTO erased_scope(fingerprint, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
-        erasures.scopes,
-    )
-    transaction.write(
-        "INSERT INTO fact_forgotten(mark, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
-        erasures.facts,
-    )
+    transaction.write(ERASE_SCOPE, erasures.scopes)
+    transaction.write(FORBID, erasures.facts)
     transaction.write("INSERT INTO erasure(at) VALUES (?)", [(at,)])
 
 

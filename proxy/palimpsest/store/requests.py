@@ -322,13 +322,13 @@ def _conversations(transaction: Transaction, turns: Sequence[Turn], tenants: Ten
         "INSERT INTO forgotten(memory) SELECT id FROM memory WHERE conversation = ?", [(id,) for id in sorted(late)]
     )
     transaction.write(
-        "INSERT INTO conversation(tenant, public, role, parent, user_id, scope, created_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-        " role = CASE WHEN role = 'side' THEN excluded.role ELSE role END,"
-        " user_id = CASE WHEN user_id = '' THEN excluded.user_id ELSE user_id END,"
-        " scope = CASE WHEN scope = '' THEN excluded.scope ELSE scope END"
-        " WHERE (role = 'side' AND excluded.role <> 'side') OR (user_id = '' AND excluded.user_id <> '')"
-        " OR (scope = '' AND excluded.scope <> '')",
+        "INSERT INTO conversation AS mine (tenant, public, role, parent, user_id, scope, created_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (tenant, public) DO UPDATE SET"
+        " role = CASE WHEN mine.role = 'side' THEN excluded.role ELSE mine.role END,"
+        " user_id = CASE WHEN mine.user_id = '' THEN excluded.user_id ELSE mine.user_id END,"
+        " scope = CASE WHEN mine.scope = '' THEN excluded.scope ELSE mine.scope END"
+        " WHERE (mine.role = 'side' AND excluded.role <> 'side') OR (mine.user_id = '' AND excluded.user_id <> '')"
+        " OR (mine.scope = '' AND excluded.scope <> '')",
         [
             (tenants[t.tenant], t.conversation, t.role, t.parent_conversation, t.user, t.scope, t.created_at)
             for t in changed

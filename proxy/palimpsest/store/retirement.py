@@ -61,7 +61,8 @@ def begin(transaction: Transaction, key: str, tenant: int, at: float, until: flo
 def retire_scopes(transaction: Transaction, prints: Sequence[int], at: float, retirement: int) -> None:
     """From now on, what came before `at` and belongs to one of these is retired, whenever it is written."""
     transaction.write(
-        "INSERT OR REPLACE INTO retired_scope(fingerprint, retirement, at) VALUES (?, ?, ?)",
+        "INSERT INTO retired_scope(fingerprint, retirement, at) VALUES (?, ?, ?)"
+        " ON CONFLICT (fingerprint) DO UPDATE SET retirement = excluded.retirement, at = excluded.at",
         [(print, retirement, at) for print in prints],
     )
 
@@ -79,8 +80,9 @@ def retire_messages(transaction: Transaction, tenant: int, occurrences: Sequence
     """Take these messages, of one tenant, out of use."""
     which = ids(occurrences)
     transaction.write(
-        "INSERT OR IGNORE INTO retired(occurrence, retirement, memory)"
-        " SELECT value, ?, coalesce((SELECT min(id) FROM memory WHERE occurrence = value), 0) FROM json_each(?)",
+        "INSERT INTO retired(occurrence, retirement, memory)"
+        " SELECT value, ?, coalesce((SELECT min(id) FROM memory WHERE occurrence = value), 0) FROM json_each(?)"
+        " WHERE true ON CONFLICT DO NOTHING",
         [(retirement, which)],
     )
     forget_terms(transaction, tenant, which)

@@ -8,6 +8,9 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.store.changes import SWITCHES, count
 from palimpsest.store.connection import Ask, Transaction
 
+SWITCH_OFF = """
+INSERT INTO switch(tenant, reason, at) VALUES (?, ?, ?) ON CONFLICT (tenant) DO UPDATE SET reason = excluded.reason
+"""
 EVERYBODY = ""  # in place of a tenant
 
 
@@ -27,8 +30,7 @@ def switched_off(ask: Ask) -> list[SwitchedOff]:
 
 def switch_off(transaction: Transaction, off: SwitchedOff) -> None:
     """Every process knows it within a second. Where it is off already, only the reason is replaced."""
-    sql = "INSERT INTO switch(tenant, reason, at) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET reason = excluded.reason"
-    transaction.write(sql, [(off.tenant, off.reason, off.at)])
+    transaction.write(SWITCH_OFF, [(off.tenant, off.reason, off.at)])
     count(transaction, SWITCHES)
 
 

@@ -27,6 +27,10 @@ THESE = "id IN (SELECT value FROM json_each(?))"
 WORDS = ("subject", "slot", "value")
 NAMES = ("user_id", "scope", "who")
 
+FORBID = """
+INSERT INTO fact_forgotten(mark, at) VALUES (?, ?)
+ON CONFLICT (mark) DO UPDATE SET at = max(fact_forgotten.at, excluded.at)
+"""
 STORE = """
 INSERT INTO fact(tenant, public, user_id, scope, tool, who, subject, slot, value, category, single, confidence, said_at,
     valid_from, valid_until, pinned, place)
@@ -325,10 +329,7 @@ def _telling(ask: Ask, tenant: int, rows: Sequence[int]) -> list[int]:
 
 def leave_marks(transaction: Transaction, left: Iterable[int], at: float) -> None:
     """See to it that what these marks forbid is not taken down again."""
-    transaction.write(
-        "INSERT INTO fact_forgotten(mark, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
-        [(mark, at) for mark in left],
-    )
+    transaction.write(FORBID, [(mark, at) for mark in left])
 
 
 def remove(transaction: Transaction, rows: Sequence[int]) -> None:

@@ -29,6 +29,10 @@ UNION
 SELECT fingerprint, opening, after, conversation, at, retirement
 FROM erased WHERE opening IN (SELECT value FROM json_each(?2))
 """
+ERASE_SCOPE = """
+INSERT INTO erased_scope(fingerprint, at) VALUES (?, ?)
+ON CONFLICT (fingerprint) DO UPDATE SET at = max(erased_scope.at, excluded.at)
+"""
 COVERED = "SELECT EXISTS (SELECT 1 FROM erased_scope WHERE fingerprint IN (SELECT value FROM json_each(?)) AND at >= ?)"
 RETIRED = "SELECT max(retirement) FROM retired_scope WHERE fingerprint IN (SELECT value FROM json_each(?)) AND at >= ?"
 
