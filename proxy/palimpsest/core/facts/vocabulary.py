@@ -99,6 +99,15 @@ VERSIONED = r"[A-Z][\w.+#-]*(?: [A-Z][\w.+#-]*){0,2} v?\d+(?:\.\d+)+\w*"
 PRONOUNS = r"\w+/\w+(?:/\w+)?"
 MAIL = r"[\w.+-]{1,64}@[\w-]{1,60}(?:\.[\w-]{1,60}){1,4}"
 
+# --- changes -----------------------------------------------------------------------------------
+
+JUST = any_of("just, recently, finally, now, actually, also, already, since, officially, both, all")
+WE = rf"(?:I|[Ww]e)(?:'ve| have)?(?: {JUST}){{0,2}}"
+ANY_MORE = r" (?:any ?more|any longer|after all)"
+ENDS = rf"(?={ANY_MORE}\b|,| these days| now\b|\s*[.!;]|\s*$)"  # of what is denied
+NOT_NOW = rf"(?:no longer|(?:do not|don't)(?= [^.!?]*{ANY_MORE}))"
+NOW = r"(?: (?:now|again|these days|nowadays|from now on|going forward|instead))"
+
 # --- people --------------------------------------------------------------------------------------
 
 DEAR = any_of("close, best, good, dear, new, old, late, great, former, beloved, long-?time, childhood, little, rescue")
