@@ -14,8 +14,9 @@ from palimpsest.core.archive.tombstones import scope_prints
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.redaction.redaction import redacted_name
 from palimpsest.domain import Bare, Block, BlockKind, HeadFlag, Json, Record, Role
+from palimpsest.domain.word_cache import CACHES
 from palimpsest.errors import PolicyError
-from palimpsest.memory.forgetting import CACHES_OF_WORDS, Forgetting, forget_words
+from palimpsest.memory.forgetting import Forgetting, forget_words
 from palimpsest.memory.targets import target_of
 from palimpsest.store.database import Database
 from palimpsest.store.derived import Derived
@@ -416,7 +417,7 @@ def test_memory_of_words_is_emptied_everywhere() -> None:
     emptied: list[int] = []
     fingerprint(read_message(user(CANARY)), b"key")
     forget_words([lambda: emptied.append(1), lambda: emptied.append(2)])
-    assert [cache.cache_info().currsize for cache in CACHES_OF_WORDS] == [0] * len(CACHES_OF_WORDS)
+    assert [cache.cache_info().currsize for cache in CACHES] == [0] * len(CACHES)
     assert emptied == [1, 2]
 
 

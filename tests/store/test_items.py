@@ -12,7 +12,6 @@ from palimpsest.store.items import (
     Group,
     claim,
     groups,
-    sources_of,
     unread,
     waiting_conversations,
     write_items,
@@ -48,7 +47,9 @@ async def test_items_are_kept_with_their_sources_and_what_was_read_is_not_read_a
     (first,) = await keep(database, said, item(HARBOUR, *said))
     assert await database.ask(groups) == [Group(1, "acme", "ann", 0, "sea")]
     assert await texts(database) == [HARBOUR]
-    assert (await database.ask(lambda ask: sources_of(ask, [first])))[first] == tuple(Span(o, 0, 10) for o in said)
+    assert await database.read(
+        "SELECT occurrence, start, stop FROM item_source WHERE item = ? ORDER BY 1", (first,)
+    ) == [(occurrence, 0, 10) for occurrence in said]
     assert await database.ask(lambda ask: waiting_conversations(ask, NOW)) == []
 
 

@@ -26,7 +26,6 @@ CAUSES = {
     Rebuild.IDLE: f"after a pause of more than {CACHE_LIFE_SECONDS / 60:g} minutes",
     Rebuild.UNEXPECTED: "UNEXPECTED: nothing had changed that memory looks at, and no pause was that long",
 }
-MOST_NAMED = 20  # characters of a tenant
 
 
 def report(rows: Sequence[Mapping[str, Any]], by: By) -> RenderableType:

@@ -17,15 +17,11 @@ from datetime import UTC, datetime
 
 import structlog
 
-from palimpsest.core.archive import chunking, records
 from palimpsest.core.archive.receipt import not_covered, signed
 from palimpsest.core.archive.tombstones import scope_print
 from palimpsest.core.caller.identity import tenant_key
-from palimpsest.core.history import request_roles
-from palimpsest.core.recall import utterance
-from palimpsest.core.redaction import redaction
-from palimpsest.core.work import names as work_names
 from palimpsest.domain import Json
+from palimpsest.domain.word_cache import CACHES
 from palimpsest.errors import MemoryFault
 from palimpsest.memory.targets import (
     SETTLE_SECONDS,
@@ -55,31 +51,11 @@ from palimpsest.store.remains import Remains, known_words, remains, samples, sea
 from palimpsest.store.selection import Plan, Target
 from palimpsest.store.terms import merge_some, optimise
 from palimpsest.store.told_facts import erase_telling, erase_told
-from palimpsest.wire import fingerprint, storage_codec
 
 MERGE_PAGES = 200  # of the full-text index at a time, 800 KB: some 20 ms
 MERGED = 2  # changed rows: see `merge_some`
 MAX_MERGES = 100_000  # of an index of 80 GB
 VACUUM_BYTES = 256 << 20  # the whole file is written anew, and others wait: seconds
-
-CACHES_OF_WORDS = (
-    fingerprint._of_text,
-    fingerprint._of_large,
-    redaction._redacted_name,
-    storage_codec._name,
-    storage_codec._names_secret,
-    records._instruction,
-    chunking._tags_of,
-    chunking._english_terms_of,
-    chunking._foreign_terms_of,
-    chunking._terms_of,
-    chunking._beginning_of,
-    utterance._read,
-    work_names._name,
-    work_names.parts,
-    request_roles._first_of_orders,
-)
-"""Functions that keep words of messages in memory to save time: emptied in every worker after an erasure."""
 
 OBJECTS_OF_WORDS = frozenset(
     {
@@ -90,23 +66,6 @@ OBJECTS_OF_WORDS = frozenset(
     }
 )
 """Classes whose objects keep words too: `forget_words` is given the `forget` of each."""
-
-CACHES_WITHOUT_WORDS = frozenset(
-    {
-        "palimpsest.core.history.request_roles._any_of",
-        "palimpsest.core.history.shingles._constants",
-        "palimpsest.core.caller.identity.tenant_key",
-        "palimpsest.core.redaction.formats.long_formats",
-        "palimpsest.core.redaction.formats.short_formats",
-        "palimpsest.core.redaction.redaction._anchors",
-        "palimpsest.tokens.counter.encoder",
-        "palimpsest.upstream.passthrough._url",
-        "palimpsest.settings.embedding_models.embedding_models",
-        "palimpsest.settings.embedding_models.text_embedding",
-        "palimpsest.settings.providers.providers",
-    }
-)
-"""The others: keys, rules, addresses. A cache that is in neither fails the tests."""
 
 log = structlog.get_logger()
 
@@ -309,7 +268,7 @@ def forget_words(others: Sequence[Callable[[], None]] = ()) -> None:
     Args:
         others: the `forget` of each object of `OBJECTS_OF_WORDS`.
     """
-    for cache in CACHES_OF_WORDS:
+    for cache in CACHES:
         cache.cache_clear()
     for other in others:
         other()

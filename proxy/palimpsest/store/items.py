@@ -14,7 +14,7 @@ import numpy as np
 
 from palimpsest.domain import HeadFlag
 from palimpsest.domain.frozen import frozen
-from palimpsest.domain.items import Item, SourceMessage, Span
+from palimpsest.domain.items import Item, SourceMessage
 from palimpsest.ports import Vectors
 from palimpsest.store.changes import ITEMS, count
 from palimpsest.store.connection import Ask, Transaction
@@ -209,19 +209,6 @@ def items_of(ask: Ask, group: Group) -> list[StoredItem]:
     """The items of a group that are in use, oldest first."""
     args = (group.tenant, group.user, group.conversation, group.scope)
     return [StoredItem(*row) for row in ask(OF_GROUP, args)]
-
-
-def sources_of(ask: Ask, items: Iterable[int]) -> Mapping[int, tuple[Span, ...]]:
-    """Where items were said."""
-    found: dict[int, list[Span]] = {}
-    rows = ask(
-        "SELECT item, occurrence, start, stop FROM json_each(?) AS asked"
-        " CROSS JOIN item_source ON item_source.item = asked.value ORDER BY 1, 2, 3",
-        (ids(items),),
-    )
-    for item, *span in rows:
-        found.setdefault(item, []).append(Span(*span))
-    return {item: tuple(spans) for item, spans in found.items()}
 
 
 def vectors_of_items(ask: Ask, items: Iterable[int], model: str) -> Mapping[int, Vectors]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 
 import orjson
 
 from palimpsest.domain import Fingerprint, Message, ToolCall
+from palimpsest.domain.word_cache import word_cache
 from palimpsest.wire.pieces import pieces, squeezed
 
 OPENING_CHARS = 32  # enough to tell messages apart by their start, short enough to stay clear of what is glued behind
@@ -61,7 +61,7 @@ def fingerprint(message: Message, key: bytes) -> Fingerprint:
     return _of_text(message.role, _told(message), key)
 
 
-@lru_cache(REMEMBERED)
+@word_cache(REMEMBERED)
 def _of_text(role: str, text: str, key: bytes) -> Fingerprint:
     return _fingerprint(f"{_role(role)}\n{_squeezed(text)}", False, key)
 
@@ -85,7 +85,7 @@ class _Large:
         return hash(self._hash)
 
 
-@lru_cache(REMEMBERED_LARGE)
+@word_cache(REMEMBERED_LARGE)
 def _of_large(large: _Large, key: bytes) -> Fingerprint:
     message, large.message = large.message, None
     assert message is not None

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import orjson
 
 from palimpsest.domain import Json, Message
+from palimpsest.domain.word_cache import word_cache
 from palimpsest.wire.message import INLINED_FIELDS, TEXT_PARTS, inline_reference, readable, without_own_blocks
 from palimpsest.wire.values import changed, dumps
 
@@ -74,12 +74,12 @@ def cleaned(value: Any, clean: Clean) -> Any:
     return changed(value, text, lambda name: _name(name, clean))
 
 
-@lru_cache(REMEMBERED_NAMES)
+@word_cache(REMEMBERED_NAMES)
 def _name(name: str, clean: Clean) -> str:
     return clean(name)
 
 
-@lru_cache(REMEMBERED_NAMES)
+@word_cache(REMEMBERED_NAMES)
 def _names_secret(name: str, clean: Clean) -> bool:
     """Whether a text that says nothing by itself is a secret under this name."""
     return _cleaned_under(name, LIKE_A_SECRET, clean) != LIKE_A_SECRET

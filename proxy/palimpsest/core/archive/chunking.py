@@ -12,7 +12,6 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Container, Iterator, Sequence
-from functools import lru_cache
 from itertools import chain
 
 from py_rust_stemmers import SnowballStemmer  # type: ignore[import-untyped]
@@ -21,6 +20,7 @@ from palimpsest.core.recall import utterance
 from palimpsest.core.recall.dates import MONTHS
 from palimpsest.core.recall.utterance import ENGLISH, folded, function_words, language
 from palimpsest.domain import BLOCK_OPEN, Passage
+from palimpsest.domain.word_cache import word_cache
 from palimpsest.wire.frame import own_words
 from palimpsest.wire.pieces import pieces
 
@@ -291,7 +291,7 @@ def _space_before(text: str, lowest: int, highest: int) -> int:
     return highest - len(end[0]) if end and len(end[0]) < len(piece) else 0
 
 
-@lru_cache(CACHED_WORDS)
+@word_cache(CACHED_WORDS)
 def _tags_of(word: str) -> tuple[str, ...]:
     """Tags inside one word, punctuation and all. Longer ones are data."""
     if word.isalpha() and word[1:].islower():
@@ -299,19 +299,19 @@ def _tags_of(word: str) -> tuple[str, ...]:
     return tuple(match[0].lower() for match in _TAGS.finditer(word)) if len(word) <= MAX_TAG_CHARS else ()
 
 
-@lru_cache(CACHED_WORDS)
+@word_cache(CACHED_WORDS)
 def _english_terms_of(word: str) -> tuple[str, ...]:
     """The terms of one word of an English text, punctuation and all."""
     return tuple(term for run in _runs(word) for term in _terms_of(run))
 
 
-@lru_cache(CACHED_WORDS)
+@word_cache(CACHED_WORDS)
 def _foreign_terms_of(word: str) -> tuple[str, ...]:
     """The same, of a text in another language."""
     return tuple(term for run in _runs(word) for term in (*_terms_of(run), *_beginning_of(run)))
 
 
-@lru_cache(CACHED_WORDS)
+@word_cache(CACHED_WORDS)
 def _terms_of(run: str) -> tuple[str, ...]:
     """The terms of one run of word characters and joiners."""
     if run.isascii() and run.isalpha() and not _HUMP.search(run):
@@ -330,7 +330,7 @@ def _terms_of(run: str) -> tuple[str, ...]:
     return tuple(filter(None, found))
 
 
-@lru_cache(CACHED_WORDS)
+@word_cache(CACHED_WORDS)
 def _beginning_of(run: str) -> tuple[str, ...]:
     """The beginning of one longer word, marked; nothing of short words, identifiers and scripts without spaces."""
     if (not run.isalpha() and not _INDIC.search(run)) or _CJK.search(run) or _is_identifier(run):

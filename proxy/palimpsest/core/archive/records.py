@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from functools import lru_cache
 
 import orjson
 
@@ -30,6 +29,7 @@ from palimpsest.domain import (
     Turn,
     Usage,
 )
+from palimpsest.domain.word_cache import word_cache
 from palimpsest.wire.fingerprint import fingerprint
 from palimpsest.wire.message import read_message
 from palimpsest.wire.storage_codec import ROLES, Clean, cleaned, to_stored
@@ -125,6 +125,6 @@ def _explained(turn: Turn, clean: Clean) -> Json:
     return {name: value for name, value in known.items() if value} | told
 
 
-@lru_cache(REMEMBERED_INSTRUCTIONS)
+@word_cache(REMEMBERED_INSTRUCTIONS)
 def _instruction(sent: str, clean: Clean) -> tuple[str, str]:
     return to_stored(read_message(orjson.loads(sent)), clean)

@@ -15,6 +15,7 @@ from functools import lru_cache
 from palimpsest.core.caller.client_table import Signals
 from palimpsest.domain import Chat, Message, Shape
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.word_cache import word_cache
 from palimpsest.wire.pieces import squeezed
 
 HEAD_CHARS = 600  # a tool is defined in the first lines; long agent prompts mention everything further down
@@ -170,7 +171,7 @@ def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern.pattern})" for pattern in patterns))
 
 
-@lru_cache(REMEMBERED_PROMPTS)
+@word_cache(REMEMBERED_PROMPTS)
 def _first_of_orders(patterns: tuple[re.Pattern[str], ...], text: str) -> str:
     return _first(patterns, text)
 

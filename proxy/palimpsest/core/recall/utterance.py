@@ -15,11 +15,11 @@ import re
 import struct
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Final
 
 from palimpsest.core.recall import languages
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.word_cache import word_cache
 from palimpsest.wire.pieces import SPACED_AND_LOWER
 
 READ_CHARS = 600  # who wants something says so at the beginning; the rest is material
@@ -152,7 +152,7 @@ def read(text: str) -> Utterance:
     return _read(text[:READ_CHARS])  # the cache keeps no more of a text than is read
 
 
-@lru_cache(CACHED)
+@word_cache(CACHED)
 def _read(text: str) -> Utterance:
     is_ascii = text.isascii()
     for code, letters in () if is_ascii else _SCRIPTS:

@@ -20,6 +20,7 @@ from functools import lru_cache
 from palimpsest.core.redaction.assignments import STEMS, Assignments
 from palimpsest.core.redaction.formats import LONG_CHARS, Format, long_formats, short_formats
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.word_cache import word_cache
 from palimpsest.wire.pieces import pieces
 
 Span = tuple[int, int, str]
@@ -85,7 +86,7 @@ def stored_name(name: str, key: bytes, redacts: bool) -> str:
     return redacted_name(name, key) if name and redacts else name
 
 
-@lru_cache(REMEMBERED_NAMES)
+@word_cache(REMEMBERED_NAMES)
 def _redacted_name(name: str, key: bytes) -> str:
     cleaned = redact(name)
     return cleaned if cleaned == name else f"{cleaned} {_hash(name, key)}"

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+
+from palimpsest.domain.word_cache import word_cache
 
 LEAST_CHARS, MOST_CHARS = 4, 120  # shorter ones stand everywhere, longer ones are data
 CACHED_TOKENS = 50_000  # a session of a million characters has some ten thousand
@@ -25,7 +26,7 @@ _FILE = re.compile(
 )
 
 
-@lru_cache(CACHED_TOKENS)
+@word_cache(CACHED_TOKENS)
 def _name(token: str) -> str:
     """The name that a token is, without the signs that close a sentence; "" where it is a plain word or data."""
     name = token.strip(".:-/")
@@ -61,7 +62,7 @@ def is_file(name: str) -> bool:
     return _FILE.search(name) is not None
 
 
-@lru_cache(CACHED_TOKENS)
+@word_cache(CACHED_TOKENS)
 def parts(name: str) -> tuple[str, ...]:
     """The words that a name is made of, lower case."""
     return tuple({part.lower() for part in _PART.findall(name)})
