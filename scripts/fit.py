@@ -32,6 +32,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from palimpsest.core.recall import relevance
 from palimpsest.core.recall.ranking import rank
 from palimpsest.core.recall.relevance import help_signals, is_talk, passage_signals
 from palimpsest.domain import Query, Reach
@@ -51,7 +52,16 @@ FOREIGN_EVERY = 4  # of each other's questions: enough, and not more than own on
 RIDGE, RIDGE_OF_HELP = 3e-4, 1e-3
 OTHER_LANGUAGES = 2  # weight of unrelated prompts in them: the English model finds many of their passages alike
 ANSWERED = 0.41  # of questions in talks of speakers; so their probabilities are worth as much room as all others
-NEAR = {"cosine", "ahead", "meaning", "by_cosine", "personal_cosine", "other_cosine"}  # signals that need vectors
+NEAR = {
+    "cosine",
+    "near",
+    "very_near",
+    "ahead",
+    "meaning",
+    "by_cosine",
+    "personal_cosine",
+    "other_cosine",
+}  # need vectors
 ONE_USER = {"user", "user_tells", "answers", "by_covered", "by_cosine", "personal_cosine"} | {
     *("other", "other_cosine", "other_words", "other_covered")
 }  # signals that say nothing in talks of speakers, or that LoCoMo alone cannot tell
@@ -266,7 +276,9 @@ class Fit:
         surest, second = np.log(kept / (1 - kept))
         found = row.help | {"best": surest, "second": second, "personal_best": row.help["personal"] * surest / 5}
         found |= {name: row.signals[name][best] for name in ("covered", "user", "tells", "asks", "absent")}
-        found |= {name: row.signals[name][best] for name in ("cosine", "ahead")}
+        cosine = row.signals["cosine"][best]
+        found |= {"cosine": cosine, "near": max(0.0, cosine - relevance.NEAR)}
+        found |= {"very_near": max(0.0, cosine - relevance.VERY_NEAR), "ahead": row.signals["ahead"][best]}
         return np.array([float(found[name]) for name in self.help_names])
 
     def tables(self) -> dict[str, dict[str, float]]:

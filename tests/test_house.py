@@ -132,7 +132,8 @@ def test_no_task_is_fired_and_forgotten() -> None:
     assert {f.name: lines for f in (PACKAGE).rglob("*.py") if (lines := forgotten_tasks(f.read_text()))} == {}
 
 
-# Files of their own that no palimpsest reads: the caches of the benchmarks, and a baseline's index.
+# Files of their own that no palimpsest reads: the caches of the benchmarks, and a baseline's index. The program
+# that keeps databases of earlier versions for tests asks them what they hold.
 OTHER_DATABASES = {"evaluation/model.py", "evaluation/vectors.py", "evaluation/baselines/lantern.py"}
 SQL = re.compile(
     r"\s*(SELECT\s|INSERT (OR \w+ )?INTO\s|UPDATE \w+ SET\s|DELETE FROM\s|WITH (RECURSIVE )?\w+(\(.*\))? AS\s"

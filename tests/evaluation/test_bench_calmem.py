@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from palimpsest.evaluation.baselines.dense import chunks_of
-from palimpsest.evaluation.bench_calmem import FLOORS, KINDS, Five, dense, first_five, kind, means, report
+from palimpsest.evaluation.bench_calmem import FLOORS, KINDS, Five, dense, first_five, means, report
 from palimpsest.evaluation.costs import Indexing, Search
 from palimpsest.evaluation.datasets import Question
 from palimpsest.evaluation.nearest import Nearest
@@ -60,16 +60,3 @@ def test_ratios_of_time_are_told_beside_the_bound_of_precision() -> None:
     )
     assert told_of.tables[3].rows == [(5000, "12.0", "4.0", "3.0")]
     assert told_of.data["systems"]["palimpsest"]["p_at_5_bound"] == pytest.approx(0.2)
-
-
-@pytest.mark.parametrize(
-    "text, role, expected",
-    [
-        ("1. Open the box\n2. Take it out\n", "user", "procedural"),
-        ("My sister is a nurse", "user", "semantic"),
-        ("We met at the station", "user", "episodic"),
-        ("1. Open the box\n2. Take it out\n", "tool", "episodic"),
-    ],
-)
-def test_kind_follows_from_how_it_is_said(text: str, role: str, expected: str) -> None:
-    assert kind(text, role) == expected

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -158,24 +157,6 @@ async def test_erasures_that_cannot_be_read_stop_a_restoration_unless_they_are_i
         await restored(file, data, is_forced=True)
     await restored(file, data, is_forced=True, ignores_erasures=True)
     assert b"medlar" in await said(data)
-
-
-async def test_folder_and_backup_of_a_build_before_the_release_are_refused(data: Path, tmp_path: Path) -> None:
-    file = backup(data)
-    with closing(sqlite3.connect(data / DATABASE)) as database:
-        database.execute("PRAGMA user_version = 15")
-    with pytest.raises(MemoryFault, match=r"`palimpsest export` of that build.*--ignore-erasures restores without"):
-        await restored(file, data, is_forced=True)
-    with pytest.raises(MemoryFault, match="`palimpsest export` of that build"):
-        backup(data, "older.tar")
-    assert names(tmp_path) == ["b.tar", data.name]
-
-
-async def test_folder_whose_database_was_never_made_has_no_erasures(data: Path, tmp_path: Path) -> None:
-    (tmp_path / "new").mkdir()
-    (tmp_path / "new" / DATABASE).touch()
-    done = await restored(backup(data), tmp_path / "new", is_forced=True)
-    assert done.erased == {} and await said(tmp_path / "new") == await said(data)
 
 
 async def test_erasures_under_another_secret_fit_nothing(data: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from palimpsest.core.recall.generosity import DEMANDS
 from palimpsest.core.recall.ranking import Recipe
-from palimpsest.domain import BlockKind, Generosity, Plan, Query, Reach, Recalled, Teller
+from palimpsest.domain import BlockKind, Generosity, HeadFlag, Plan, Query, Reach, Recalled, Teller
 from palimpsest.errors import MemoryFault
 from palimpsest.index.passage_tables import PassageTables
 from palimpsest.memory import recall as module
@@ -508,3 +508,29 @@ async def test_what_was_cleared_stays_out_of_other_conversations_for_an_hour(
     elsewhere = ask(FESTIVAL, conversation="c-2", reach=Reach.TENANT, without_cleared=True)
     assert (TALK[0] in texts(await recall.recall(elsewhere, 10))) is comes
     assert not (await recall.recall(ask(FESTIVAL, lost, without_cleared=True), 10)).admitted
+
+
+PORT = "Our dev database is Postgres on port 5432 on the machine heron."
+MOVED = "We moved our dev database from port 5432 to 5433 on the machine heron."
+
+
+async def test_with_a_statement_comes_what_the_user_said_later_about_the_same_thing(recall: Recall, past: Past) -> None:
+    said = frozenset(await past.say(PORT, "Good.", *TALK, MOVED, "Good.", *(f"The weather is {n}." for n in range(30))))
+    await past.index()
+    await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
+    recalled = await recall.recall(ask("On which machine is the Postgres database?", said), 10)
+    told = texts(recalled)
+    assert told[:2] == [PORT, MOVED]
+    statement, update = recalled.candidates[:2]
+    assert update.probability == statement.probability and update.signals["update"][1] > 0
+
+
+async def test_what_was_said_before_a_statement_or_about_something_else_does_not_come_with_it(
+    recall: Recall, past: Past
+) -> None:
+    said = frozenset(await past.say(PORT, "Good.", *TALK, MOVED, "Good."))
+    await past.index()
+    await past.database.write([("UPDATE occurrence SET flags = ? WHERE role = 'user'", [(HeadFlag.USER,)])])
+    recalled = await recall.recall(ask("Why was the dev database moved to 5433?", said), 10)
+    assert texts(recalled)[0] == MOVED
+    assert not any(candidate.signals.get("update", (0, 0.0))[1] for candidate in recalled.candidates)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from palimpsest.domain import Mode, Reach
+from palimpsest.domain import Generosity, Mode, Reach
 from palimpsest.errors import PolicyError
 from palimpsest.settings.describe import settings_by_path
 from palimpsest.settings.load import admin_token, hand_over, handed_over, load, proxy_keys, shipped
@@ -68,6 +68,13 @@ def test_a_flag_that_was_not_given_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_variable_that_is_set_but_empty_changes_nothing(tmp_path: Path) -> None:
     assert policy_of(tmp_path, "listen: {port: 1}", {"PALIMPSEST_LISTEN__PORT": ""}).listen.port == 1
+
+
+@pytest.mark.parametrize("given", ["40", "12.5"])
+def test_generosity_may_be_a_number_in_a_file_and_in_a_variable(tmp_path: Path, given: str) -> None:
+    assert policy_of(tmp_path, f"memory: {{generosity: {given}}}", {}).memory.generosity == float(given)
+    assert policy_of(tmp_path, "", {"PALIMPSEST_MEMORY__GENEROSITY": given}).memory.generosity == float(given)
+    assert policy_of(tmp_path, "memory: {generosity: sparing}", {}).memory.generosity is Generosity.SPARING
 
 
 OTHERWISE = {
@@ -195,6 +202,10 @@ def test_home_is_filled_in() -> None:
         ("memory: {deadline_ms: 0}", "memory.deadline_ms: 0 is not allowed; allowed: a number, > 0"),
         ("listen: {port: many}", "listen.port: 'many' is not allowed; allowed: an integer, >= 0, <= 65535"),
         ("memory: {reach: world}", "memory.reach: 'world' is not allowed; allowed: conversation | user | tenant"),
+        (
+            "memory: {generosity: lavish}",
+            "memory.generosity: 'lavish' is not allowed; allowed: sparing | balanced | generous or a number, >= 1",
+        ),
         ("log: {format: xml}", "log.format: 'xml' is not allowed; allowed: console | json"),
         ("archive: {redact: maybe}", "archive.redact: 'maybe' is not allowed; allowed: true | false"),
         ("model: {folder: 3}", "model.folder: 3 is not allowed; allowed: a path or nothing"),

@@ -160,7 +160,7 @@ async def contents(database: Database) -> list[list[Row]]:
     """What is derived, by what it says."""
     return [
         await database.read(
-            "SELECT memory.tenant, memory.conversation, occurrence, start, stop, tags, tokens"
+            "SELECT memory.tenant, memory.conversation, occurrence, start, stop, tags, kind, tokens"
             " FROM memory JOIN memory_text ON memory_text.rowid = memory.id ORDER BY occurrence, start"
         ),
         await database.read("SELECT tenant, term, memories FROM term ORDER BY tenant, term"),

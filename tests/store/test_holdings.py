@@ -20,6 +20,7 @@ TEXT_WITHOUT_WORDS = {  # columns of text that hold names of ours, keys made by 
     "conversation": {"public", "role", "parent"},
     "turn": {"key", "role", "event", "kept", "ending"},
     "block": {"kind", "role", "occurrences", "facts"},
+    "memory": {"kind"},
     "item": {"writer", "state"},
     "node": {"kind"},
     "consolidation_step": {"what"},

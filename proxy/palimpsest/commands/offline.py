@@ -17,7 +17,7 @@ from typing import Any
 
 from palimpsest.core.caller.identity import tenant_key, tenant_of
 from palimpsest.core.recall.gaps import GapEstimate
-from palimpsest.core.recall.generosity import DEMANDS
+from palimpsest.core.recall.generosity import demanded
 from palimpsest.core.recall.trail import Trace
 from palimpsest.domain import TURN_PREFIX, BlockKind, Json, Query, Reach, Recalled, ToldFact
 from palimpsest.embedding.embedder import LocalEmbedder
@@ -167,8 +167,8 @@ class Commands:
             query = Query(tenant, conversation, text, reach=Reach.CONVERSATION, lost=all_of_it)
         await self._embedder.warm()
         recall = self._archive.recall()
-        demanded = DEMANDS[self.policy.memory.generosity][BlockKind.RECALL].least_help
-        recalled = await recall.recall(replace(query, least_help=demanded), limit)
+        demand = demanded(self.policy.memory.generosity, BlockKind.RECALL)
+        recalled = await recall.recall(replace(query, least_help=demand.least_help), limit)
         return SearchResult(recalled, None if recalled.admitted else await recall.recall(query, limit))
 
     async def preview(self, target: Target) -> Preview | None:

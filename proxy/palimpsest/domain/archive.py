@@ -100,12 +100,13 @@ class Turn:
 
 @frozen
 class Passage:
-    """One findable piece of a stored text: character offsets, full-text terms (repeats kept), tags."""
+    """One findable piece of a stored text: character offsets, full-text terms (repeats kept), tags, kind."""
 
     start: int
     stop: int
     terms: tuple[str, ...]
     tags: tuple[str, ...] = ()
+    kind: str = "episodic"  # or "semantic", "procedural"
 
 
 @frozen

@@ -44,7 +44,7 @@ class Mode(StrEnum):
 
 
 class Generosity(StrEnum):
-    """How readily memory speaks, and how much it says (policy `memory.generosity`)."""
+    """What memory may cost, as a word (policy `memory.generosity`)."""
 
     SPARING = "sparing"
     BALANCED = "balanced"

@@ -8,12 +8,12 @@ evidence, as most here have, one relevant chunk of five is all that there is; th
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from palimpsest.core.archive.chunking import kind
 from palimpsest.embedding.embedder import LocalEmbedder
 from palimpsest.errors import MemoryFault
 from palimpsest.evaluation import growth, palimpsest, vectors
@@ -33,11 +33,6 @@ FLOOR = 0.40  # CALMem 4.3
 KINDS = {"episodic": ("episodic",), "semantic": ("semantic",), "both": ("episodic", "semantic", "procedural")}
 SIZES = "5000,22000,60000"  # CALMem 9.2
 BUDGET_CHARS = 6000  # of the block that nobody reads here
-
-_STEPS = re.compile(r"```|^ *(?:\d+[.)]|\$|[Ss]tep \d+:?) +\S.*\n+ *(?:\d+[.)]|\$|[Ss]tep \d+:?) ", re.MULTILINE)
-_LASTING = re.compile(
-    r"(?:always|never|prefers?|favou?rite|is called|stands for|[Mm]y \w+ is|[Ww]e use|[Rr]emember that|convention)\b"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +101,6 @@ async def dense(
 
     by_floor = {floor: first_five(messages(floor), gold) for floor in FLOORS}
     return by_floor, {name: first_five(messages(FLOOR, chosen), gold) for name, chosen in KINDS.items()}
-
-
-def kind(text: str, role: str) -> str:
-    """`procedural` (steps, code), `semantic` (said to hold for long) or `episodic` (what happened): LANTERN 3.1."""
-    if role == "tool":
-        return "episodic"
-    return "procedural" if _STEPS.search(text) else "semantic" if _LASTING.search(text) else "episodic"
 
 
 def first_five(messages: Sequence[int], gold: set[int]) -> Five:
@@ -210,7 +198,7 @@ def report(
         notes=[
             f"{n} questions whose evidence is known. P@5 could be {told[next(iter(told))]['p_at_5_bound']:.3f} at most:"
             " few questions have five messages of evidence.",
-            "Kinds are by rule. CALMem's semantic memory holds facts that an agent writes: that"
+            "Kinds are those of the archive, by rule. CALMem's semantic memory holds facts that an agent writes: that"
             " takes a model, and is not measured here.",
             "Vectors of the stores that searches are timed in are random but for the conversations' own.",
         ],

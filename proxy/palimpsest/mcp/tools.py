@@ -17,7 +17,7 @@ import orjson
 
 from palimpsest.core.block.packing import READING, pack
 from palimpsest.core.caller.identity import tenant_key
-from palimpsest.core.recall.generosity import DEMANDS
+from palimpsest.core.recall.generosity import demanded
 from palimpsest.core.recall.third_person import as_user
 from palimpsest.domain import BLOCK_CLOSE, BlockKind, Budget, Candidate, Head, Json, Query, Reach, Recalled, Speaker
 from palimpsest.domain.frozen import frozen
@@ -224,7 +224,7 @@ class MemoryTools:
     def _quotation(self, recalled: Recalled, question: str) -> Quotation:
         """Quotes of what is worth its room; of what nobody asked for, and of what is hardly likely, the first."""
         is_likely = (
-            not question or recalled.helps >= DEMANDS[self._policy.memory.generosity][BlockKind.RECALL].least_help
+            not question or recalled.helps >= demanded(self._policy.memory.generosity, BlockKind.RECALL).least_help
         )
         candidates = recalled.candidates if is_likely else recalled.candidates[:NEAREST]
         worth = LEAST_WORTH if question and is_likely else 0.0

@@ -26,7 +26,7 @@ from palimpsest.core.block.packing import pack
 from palimpsest.core.block.pressure import recall_budget
 from palimpsest.core.recall.diagnosis import answering
 from palimpsest.core.recall.gaps import GapEstimate, ProbeStage, estimate
-from palimpsest.core.recall.generosity import DEMANDS
+from palimpsest.core.recall.generosity import demanded
 from palimpsest.core.recall.probes import Probe, answers, probe
 from palimpsest.domain import BlockKind, Query, Reach, Recalled, Tier
 from palimpsest.domain.frozen import frozen
@@ -271,7 +271,7 @@ class Prober:
             return ProbeStage.INDEXED
         holding = {id for id, _ in drawn.passages}
         if any(candidate.memory.id in holding for candidate in recalled.candidates):
-            demand = DEMANDS[self._policy().memory.generosity][BlockKind.RECALL]
+            demand = demanded(self._policy().memory.generosity, BlockKind.RECALL)
             return ProbeStage.LIKELY if recalled.helps < demand.least_help else ProbeStage.PACKED
         if not any(has_vector for _, has_vector in drawn.passages):
             return ProbeStage.EMBEDDED
@@ -281,7 +281,7 @@ class Prober:
 
     def _is_packed(self, recalled: Recalled, asked: Probe) -> bool:
         """Whether the block of an ordinary turn would hold the answer."""
-        demand, budget = DEMANDS[self._policy().memory.generosity][BlockKind.RECALL], recall_budget(Tier.CALM)
+        demand, budget = demanded(self._policy().memory.generosity, BlockKind.RECALL), recall_budget(Tier.CALM)
         if recalled.helps < demand.least_help or budget is None:
             return False
         block, _ = pack(recalled.candidates, answering(budget, demand), BlockKind.RECALL, asked.question)

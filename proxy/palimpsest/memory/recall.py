@@ -10,9 +10,10 @@ import asyncio
 import functools
 import math
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from time import perf_counter
 
 import numpy as np
@@ -62,6 +63,7 @@ from palimpsest.index.full_text import Found, find
 from palimpsest.index.item_keys import ItemKeys
 from palimpsest.index.passage_tables import PassageTables
 from palimpsest.memory.fresh_passages import EmbedAside, FreshPassages
+from palimpsest.memory.updates import with_updates
 from palimpsest.ports import Clock, Embedder, LookupCounts, Vectors
 from palimpsest.store.cleared import cleared_in
 from palimpsest.store.connection import Ask, Row
@@ -79,11 +81,9 @@ LEAST_MESSAGE_CHARS = 10  # on average; more lost messages are no small loss, an
 CLEARED_SECONDS = 3600.0  # that a cleared conversation stays out of others: the task that it was cleared for
 LAST_BITS = 0xFFFF  # of a number, in which 99 of 100 differ from each of a conversation's messages
 # Of lost work, the newest is read for its account, in some 30 ms. More gains nothing: what is older is needed less.
-WORK_FILES = 2  # that a talk names, from which on it is about work, though no tool was called
+WORK_FILES = 2  # that several messages of a talk name: it is about work, though no tool was called
 READ_CHARS, READ_MESSAGES, MESSAGE_CHARS = 120_000, 400, 8_000
-WISH_ABOVE = (
-    0.1  # cosine over the scope's mean: a third of what came to unrelated prompts is below, no wish that counted
-)
+WISH_ABOVE = 0.12  # cosine over the mean of the scope: of three wishes that come to unrelated prompts, one is below
 
 log = structlog.get_logger()
 
@@ -268,6 +268,7 @@ class Recall:
         best = diversified(best, table.vectors, self._recipe.mmr_lambda).part(slice(limit))
         if lifted is not None and self._keys is not None:
             self._keys.note(lifted[1], best.rows)
+        best = with_updates(ask, scope, query.tenant, table, best, eligible)
         return reason, best if certain is None else _in_front(certain, best), judged.helps
 
     def _ranked(
@@ -394,12 +395,17 @@ def _account(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
             break
     if is_talk and not any(one.role == "assistant" and written_edits(one.text) for one in read):
         # who asks something in a talk wants that: 2,500 characters more held no answer more
-        files = () if query.named is None else {name for one in read for name in work_names(one.text) if is_file(name)}
-        if len(files) < WORK_FILES:
+        if query.named is None or not _is_work(read):
             return None
     else:
         is_talk = False
     return replace(account(read[::-1], query.seen, query.account_chars), is_talk=is_talk)
+
+
+def _is_work(lost: Sequence[Lost]) -> bool:
+    """Whether a talk without tools is about files: it comes back to some. Answers about anything name examples once."""
+    named = Counter(chain.from_iterable({name for name in work_names(one.text) if is_file(name)} for one in lost))
+    return sum(messages > 1 for messages in named.values()) >= WORK_FILES
 
 
 def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: int) -> list[tuple[LostPassage, float]]:

@@ -13,7 +13,7 @@ from palimpsest.core.archive.chunking import ASKS, query_terms, terms
 from palimpsest.core.block.packing import pack
 from palimpsest.core.block.pressure import PASSAGE_CHARS, RESTORE_CHARS
 from palimpsest.core.recall.diagnosis import ANSWER_CHARS
-from palimpsest.core.recall.generosity import DEMANDS
+from palimpsest.core.recall.generosity import demanded
 from palimpsest.core.recall.trail import Held, Trace
 from palimpsest.core.recall.utterance import QUESTION_MARKS
 from palimpsest.domain import BlockKind, Budget, Candidate, Note, Query, Reach, Recalled
@@ -170,11 +170,12 @@ class Trails:
         explain: Mapping[str, Any],
     ) -> Trace:
         """With how it was ranked, and whether a block of this kind would hold it."""
-        demand = DEMANDS[self._policy.memory.generosity][kind]
+        demand = demanded(self._policy.memory.generosity, kind)
         given = explain.get("budget") or {"chars": RESTORE_CHARS, "passage_chars": PASSAGE_CHARS}
         budget = Budget(given["chars"], min(given["passage_chars"], ANSWER_CHARS), demand.least_worth)
         block, cut = pack(recalled.candidates, budget, kind, question)
-        trace = replace(trace, candidates=len(recalled.candidates), helps=recalled.helps, least_help=demand.least_help)
+        least_help = (explain.get("query") or {}).get("least_help", demand.least_help)
+        trace = replace(trace, candidates=len(recalled.candidates), helps=recalled.helps, least_help=least_help)
         for at, candidate in enumerate(recalled.candidates, start=1):
             if candidate.memory.occurrence == occurrence:
                 return replace(

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -51,6 +51,15 @@ def allowed(location: Location) -> str:
             field = model.model_fields[names[depth]]
             return described(field)
     return "settings"
+
+
+def setting_of(location: Location) -> Location:
+    """The location of the setting that pydantic means, which names each form that one of several forms could have."""
+    for end in range(1, len(location)):
+        field = settings_by_path().get(".".join(map(str, location[:end])))
+        if field is not None and get_origin(field.annotation) is Union:
+            return location[:end]
+    return location
 
 
 def described(field: FieldInfo) -> str:
@@ -95,7 +104,7 @@ def _described(annotation: Any, limits: Sequence[Any]) -> str:
         return f"a list of {_described(arguments[0], [])}"
     if origin is dict:
         return f"a mapping of {_described(arguments[0], [])} to {_described(arguments[1], [])}"
-    if origin is UnionType:
+    if origin in (UnionType, Union):
         return " or ".join(_described(argument, []) for argument in arguments)
     if origin is Literal:
         return " | ".join(map(str, arguments))

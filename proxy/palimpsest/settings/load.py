@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from palimpsest.domain import Mode
 from palimpsest.domain.frozen import frozen
 from palimpsest.errors import PolicyError
-from palimpsest.settings.describe import Location, allowed, nearest, settings_by_path
+from palimpsest.settings.describe import Location, allowed, nearest, setting_of, settings_by_path
 from palimpsest.settings.embedding_models import embedding_model, mistaken
 from palimpsest.settings.policy import ENVIRON, KeyPolicy, Policy
 from palimpsest.settings.prices import price_of
@@ -355,12 +355,12 @@ def _validated(tree: Tree, layers: Sequence[_Layer]) -> Policy:
     except ValidationError as error:
         # A list whose only item is wrong also counts as too short; once is enough.
         problems = [p for p in error.errors() if not (p["type"] == "too_short" and p["input"])]
-        raise PolicyError("\n".join(_explained(problem, layers) for problem in problems)) from error
+        explained = (_explained(problem, setting_of(problem["loc"]), layers) for problem in problems)
+        raise PolicyError("\n".join(dict.fromkeys(explained))) from error
 
 
-def _explained(problem: Any, layers: Sequence[_Layer]) -> str:
+def _explained(problem: Any, location: Location, layers: Sequence[_Layer]) -> str:
     """One of pydantic's validation errors, in words for the operator."""
-    location: Location = problem["loc"]
     where = f"{_origin(location, layers)}: {_dotted(location)}"
     match problem["type"]:
         case "extra_forbidden":

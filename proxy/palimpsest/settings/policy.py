@@ -337,10 +337,11 @@ class MemoryPolicy(_Part):
         description="Where recall looks. conversation: in what this conversation has lost. user: also in other "
         "conversations of the same user, if requests name one. tenant: in all conversations of the tenant.",
     )
-    generosity: Generosity = Field(
+    generosity: Generosity | Annotated[float, Field(ge=1)] = Field(
         Generosity.BALANCED,
-        description="How readily memory is added, and how much. sparing: only when it is sure to help, a line or two. "
-        "balanced. generous: more often and more, for large windows.",
+        description="What memory may cost: tokens that it adds to a turn, on average over a conversation. sparing: 20. "
+        "balanced: 60. generous: 150. Or a number. A conversation that spends more must be surer before it gets more; "
+        "a line that is certain to help always comes. What comes after a compaction does not count.",
     )
     off_for_clients: tuple[Pattern, ...] = Field(
         (), description="User-agent patterns (fnmatch) that get no memory and are not archived."

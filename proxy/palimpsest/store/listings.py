@@ -85,7 +85,7 @@ WHERE turn.key = ?1 AND conversation.tenant = (SELECT id FROM tenant WHERE name 
 """
 MEMORIES = """
 SELECT memory.id, tenant.name, conversation.public, turn.key, memory.occurrence, occurrence.position, occurrence.role,
-    memory.tags, memory.start, memory.stop,
+    memory.kind, memory.tags, memory.start, memory.stop,
     substr(content.text, memory.start + 1, memory.stop - memory.start), occurrence.created_at,
     EXISTS (SELECT 1 FROM vector WHERE vector.memory = memory.id)
 FROM memory JOIN conversation ON conversation.id = memory.conversation JOIN tenant ON tenant.id = memory.tenant
@@ -257,7 +257,7 @@ def blocks_of_turn(ask: Ask, tenant: str, key: str) -> list[Listed]:
 def memories(ask: Ask, which: Filter, after: int, limit: int) -> Page:
     """
     Findable passages, the newest first: `memory` (its id), `tenant`, `conversation`, `turn`, `occurrence`, `position`,
-    `role`, `tags`, `start`, `stop` (characters of the message), `text`, `created_at`, `is_indexed` by meaning.
+    `role`, `kind`, `tags`, `start`, `stop` (characters of the message), `text`, `created_at`, `is_indexed` by meaning.
     """
     rows, next = _page(ask, MEMORIES, "memory.id", _given(which, MEMORY_FILTERS, ALONE[MEMORIES]), after, limit)
     return Page([_memory(row) for row in rows], next)
@@ -326,7 +326,7 @@ def _page(
 
 def _memory(row: Row) -> Listed:
     fields = (
-        *("memory", "tenant", "conversation", "turn", "occurrence", "position", "role", "tags"),
+        *("memory", "tenant", "conversation", "turn", "occurrence", "position", "role", "kind", "tags"),
         *("start", "stop", "text", "created_at", "is_indexed"),
     )
     found = dict(zip(fields, row, strict=True))

@@ -137,9 +137,9 @@ def write_passages(
         return
     start = (last_ids(transaction)["memory"] if last_memory is None else last_memory) + 1
     transaction.write(
-        "INSERT INTO memory(id, tenant, conversation, occurrence, start, stop, tags) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO memory(id, tenant, conversation, occurrence, start, stop, tags, kind) VALUES (?,?,?,?,?,?,?,?)",
         [
-            (id, f.tenant, f.conversation, f.occurrence, p.start, p.stop, " ".join(p.tags))
+            (id, f.tenant, f.conversation, f.occurrence, p.start, p.stop, " ".join(p.tags), p.kind)
             for id, (f, p) in enumerate(rows, start)
         ],
     )

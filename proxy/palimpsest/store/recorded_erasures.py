@@ -18,7 +18,6 @@ from palimpsest.domain import HeadFlag
 from palimpsest.domain.frozen import frozen
 from palimpsest.errors import faults
 from palimpsest.store.connection import Ask, Row, Transaction
-from palimpsest.store.schema import known_version
 from palimpsest.store.selection import Plan
 from palimpsest.store.told_facts import FORBID, covered_facts
 from palimpsest.store.tombstones import ERASE_SCOPE
@@ -26,7 +25,7 @@ from palimpsest.store.tombstones import ERASE_SCOPE
 KeyOf = Callable[[str], bytes]
 """The key of a tenant, by its name."""
 
-TABLES = "SELECT count(*) FROM sqlite_master"
+IS_THERE = "SELECT count(*) FROM sqlite_master WHERE name = ?"
 SCOPES = "SELECT fingerprint, at FROM erased_scope"
 RETIRED_SCOPES = "SELECT fingerprint, at FROM retired_scope"
 FACTS = "SELECT mark, at FROM fact_forgotten"
@@ -57,21 +56,22 @@ class Erasures:
 
 def recorded_in(path: Path) -> Erasures:
     """
-    What a database has recorded; nothing of a file without tables, as a start that failed leaves it.
+    What a database has recorded, of any version.
 
     Raises:
-        MemoryFault: it cannot be read, or is of another version.
+        MemoryFault: it cannot be read.
     """
-    doing = f"reading the erasures of {path}"
     with (
-        faults(sqlite3.Error, doing),
+        faults(sqlite3.Error, f"reading the erasures of {path}"),
         closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)) as database,
     ):
-        if database.execute(TABLES).fetchone() == (0,):
-            return Erasures()
-        known_version(database, doing)
-        stones, *scopes, facts = (tuple(database.execute(sql)) for sql in (STONES, SCOPES, RETIRED_SCOPES, FACTS))
-        return Erasures(stones, sum(scopes, ()), facts)
+
+        def rows(table: str, sql: str) -> tuple[Row, ...]:
+            ((is_there,),) = database.execute(IS_THERE, (table,))
+            return tuple(database.execute(sql)) if is_there else ()
+
+        scopes = rows("erased_scope", SCOPES) + rows("retired_scope", RETIRED_SCOPES)
+        return Erasures(rows("erased", STONES), scopes, rows("fact_forgotten", FACTS))
 
 
 def record(transaction: Transaction, erasures: Erasures, at: float) -> None:

@@ -13,7 +13,7 @@ AGAIN = (
     " FROM conversation WHERE id < ?2",
     "INSERT INTO occurrence SELECT id + ?1, conversation + ?1, turn, position, content, abs(random()), opening, flags,"
     " role, created_at FROM occurrence WHERE id < ?2",
-    "INSERT INTO memory SELECT id + ?1, tenant, conversation + ?1, occurrence + ?1, start, stop, tags"
+    "INSERT INTO memory SELECT id + ?1, tenant, conversation + ?1, occurrence + ?1, start, stop, tags, kind"
     " FROM memory WHERE id < ?2",
     "INSERT INTO memory_text(rowid, tokens) SELECT rowid + ?1, tokens FROM memory_text WHERE rowid < ?2",
 )

@@ -12,11 +12,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-from palimpsest.domain import HeadFlag
 from palimpsest.errors import MemoryFault
 
 APPLICATION_ID = 0x50414C49  # "PALI", in the header of the file: tells our databases from others
-VERSION = 18  # of these tables, in `PRAGMA user_version`: rises with every change of them
+VERSION = 17  # of these tables, in `PRAGMA user_version`: rises with every change of them
 
 JOURNAL = r"""
 CREATE TABLE tenant (
@@ -130,7 +129,8 @@ CREATE TABLE memory (                        -- one findable passage of one occu
     occurrence INTEGER NOT NULL REFERENCES occurrence(id),
     start INTEGER NOT NULL,                  -- characters into content.text
     stop INTEGER NOT NULL,
-    tags TEXT NOT NULL DEFAULT ''            -- space-joined, see core/archive/chunking.py
+    tags TEXT NOT NULL DEFAULT '',           -- space-joined, see core/archive/chunking.py
+    kind TEXT NOT NULL DEFAULT 'episodic'
 );
 CREATE INDEX memory_by_occurrence ON memory(occurrence);
 CREATE INDEX memory_by_conversation ON memory(conversation, id);
@@ -419,8 +419,8 @@ NEWEST = f"(SELECT id FROM fact WHERE {SAME_PLACE})"
 NEXT_NEWEST = f"(SELECT id FROM fact WHERE {SAME_PLACE} OFFSET 1)"
 
 # `superseded` follows from what is there, whoever writes or removes it. It is set only where a newer statement holds at
-# any time, and never of what has times of its own: what is not marked is judged by who reads it. Facts of retired
-# messages have a `retirement`, as told ones that are retired.
+# any time, and never of what has times of its own: what is not marked is judged by who reads it. 512 is
+# `HeadFlag.RETIRED`; facts of such messages have a `retirement`, as told ones that are retired.
 SUPERSEDED = f"""
 CREATE TRIGGER fact_comes AFTER INSERT ON fact BEGIN
     UPDATE fact SET superseded = 1 WHERE id = new.id AND valid_from IS NULL AND valid_until IS NULL
@@ -441,8 +441,8 @@ WHEN old.user_id <> new.user_id OR old.scope <> new.scope BEGIN
     UPDATE fact SET user_id = new.user_id, scope = new.scope WHERE conversation = new.id;
 END;
 CREATE TRIGGER fact_retired AFTER UPDATE OF flags ON occurrence
-WHEN (old.flags & {HeadFlag.RETIRED}) <> (new.flags & {HeadFlag.RETIRED}) BEGIN
-    UPDATE fact SET retirement = (new.flags & {HeadFlag.RETIRED}) <> 0 WHERE occurrence = new.id;
+WHEN (old.flags & 512) <> (new.flags & 512) BEGIN
+    UPDATE fact SET retirement = (new.flags & 512) <> 0 WHERE occurrence = new.id;
 END;
 """
 

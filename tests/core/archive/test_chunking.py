@@ -12,6 +12,7 @@ from palimpsest.core.archive.chunking import (
     SCOPE_MARK,
     digest,
     identifiers,
+    kind,
     names,
     query_terms,
     scope_terms,
@@ -176,6 +177,19 @@ def test_scope_terms_are_single_tokens_of_the_full_text_index():
     tenant, conversation = scope_terms(1, 1)
     assert db.execute("SELECT rowid FROM t WHERE t MATCH ?", (f'"{tenant}" AND "{conversation}"',)).fetchall() == [(1,)]
     db.close()
+
+
+@pytest.mark.parametrize(
+    "text, role, expected",
+    [
+        ("1. Open the box\n2. Take it out\n", "user", "procedural"),
+        ("My sister is a nurse", "user", "semantic"),
+        ("We met at the station", "user", "episodic"),
+        ("1. Open the box\n2. Take it out\n", "tool", "episodic"),
+    ],
+)
+def test_kind_follows_from_how_it_is_said(text: str, role: str, expected: str):
+    assert kind(text, role) == expected
 
 
 @pytest.mark.parametrize(

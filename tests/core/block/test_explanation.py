@@ -72,7 +72,10 @@ def test_of_a_request_without_a_look_up_it_says_what_happened_and_why_nothing_wa
 def test_what_was_looked_for_and_how_much_could_be_said_stand_beside_the_verdict_of_the_gate() -> None:
     found = told()
     assert (found["kind"], found["note"]) == ("recall", None)
-    assert (found["query"], found["budget"]) == ({"text": "Which port?"}, {"chars": 1200, "passage_chars": 400})
+    assert (found["query"], found["budget"]) == (
+        {"text": "Which port?", "least_help": 0.0},
+        {"chars": 1200, "passage_chars": 400},
+    )
     assert found["gate"] == {"admitted": True, "reason": "the words", "helps": 0.8765}
     assert (found["lexical_only"], found["elapsed_ms"]) == (False, {"recall": 3.14})
 

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from palimpsest.core.archive import chunking
 from palimpsest.core.archive.chunking import digest
 from palimpsest.core.block.packing import (
     AROUND_CHARS,
@@ -50,6 +51,7 @@ def said(
         start=start,
         stop=start + len(text),
         follows=occurrence - 1 if follows is None else follows,
+        tags=(*chunking.tags(text), *chunking.judged(text, role)),
     )
     return Candidate(memory, 1.0)
 
@@ -259,12 +261,12 @@ def test_a_passage_that_is_less_probable_than_its_length_asks_is_left_out() -> N
 
 def test_of_a_long_passage_that_is_not_worth_all_its_room_a_stretch_is_told() -> None:
     long = " ".join(f"word{n}" for n in range(120))
-    budget = Budget(6000, 1000, least_worth=0.1)
+    budget = Budget(6000, 1000, least_worth=0.04)
     whole = block([judged(1, long, 1.0)], budget, BlockKind.RECALL)
     part = block([judged(1, long, 0.5)], budget, BlockKind.RECALL)
     assert long in whole.text
     assert len(part.text) - len(whole.text) < STRETCH_CHARS - len(long) + AROUND_CHARS
-    assert pack([judged(1, long, 0.3)], budget, BlockKind.RECALL)[0] is None
+    assert pack([judged(1, long, 0.12)], budget, BlockKind.RECALL)[0] is None
 
 
 def test_a_recall_block_leaves_out_what_is_much_less_probable_than_the_best_passage() -> None:
@@ -301,3 +303,40 @@ def test_what_cannot_fit_any_more_is_left_out_and_a_shorter_one_behind_it_comes(
     )
     assert packed is not None and packed.occurrences == (1, 4)
     assert cut == {2: "no room left", 3: "the same text is in the block already"}
+
+
+ASKED = "What port does our dev database use?"
+TOLD = "Our dev database is Postgres on port 5432, and it is called shop."
+
+
+def sure(candidate: Candidate, probability: float) -> Candidate:
+    return replace(candidate, probability=probability)
+
+
+@pytest.mark.parametrize("kind", [BlockKind.RECALL, BlockKind.RESTORE])
+def test_what_a_user_only_asked_is_told_with_its_answer_or_not_at_all(kind: BlockKind) -> None:
+    question, answer = sure(said(3, ASKED), 0.8), sure(said(4, "It is 5432.", role="assistant"), 0.7)
+    fact = sure(said(9, TOLD), 0.5)
+    packed, cut = pack([question, fact], ROOMY, kind)
+    assert packed is not None and packed.occurrences == (9,)
+    assert cut[3] == "a question whose answer is not in the block"
+    assert pack([question, answer, fact], ROOMY, kind)[0].occurrences[:2] == (3, 4)  # type: ignore[union-attr]
+    assert pack([question], ROOMY, kind)[0] is None
+
+
+def test_a_question_that_tells_something_and_one_of_a_talk_that_names_its_speakers_stand_alone() -> None:
+    telling = "My flight to Lisbon leaves on 14 March at 06:35 with TAP. Should I book a taxi for 4:30?"
+    named = "Caroline: What did you do on Sunday?"
+    for text in (telling, named):
+        assert block([sure(said(3, text), 0.8)]).occurrences == (3,)
+
+
+def test_what_comes_though_nobody_asked_may_be_a_question() -> None:
+    assert block([said(3, ASKED)]).occurrences == (3,)
+
+
+def test_the_users_own_statement_comes_beside_what_a_model_said_though_that_is_more_probable() -> None:
+    prose = sure(said(4, "There are many ports that a database may use.", role="assistant", follows=0), 0.3)
+    fact, other = sure(said(9, TOLD), 0.06), sure(said(7, "My flat is on Port Street."), 0.05)
+    assert block([prose, fact, other], kind=BlockKind.RECALL).occurrences == (4, 9)
+    assert block([prose, replace(fact, probability=0.02)], kind=BlockKind.RECALL).occurrences == (4,)

@@ -1,5 +1,5 @@
 """
-The chunking of messages: passages, full-text terms and tags, by rule and without a model.
+The chunking of messages: passages, full-text terms, tags and kind, by rule and without a model.
 
 A passage is a window of the *readable* text: what the message says, then one line for each tool call. Its terms are
 what full text search sees: lower-case stems, and identifiers (paths, versions, hashes, ticket ids) both whole and in
@@ -44,7 +44,7 @@ TELLING_EDGES = (
     2.0,
     3.0,
 )  # log-odds; what tells anything is above the first
-UNJUDGED = 0.3  # what texts of every kind tell on average; what tools return is not judged
+UNJUDGED = 0.3  # what texts of every kind tell on average; those that were stored before texts were judged
 TERM_CHARS = 80  # longer runs without white space are data, not words
 BEGINNING_CHARS = 5  # of a word, where its language has no stemmer here (McNamee and Mayfield 2004)
 CACHED_WORDS = (
@@ -113,6 +113,14 @@ _SPEAKER = re.compile(r"^([A-Z]\w+)(?: [A-Z]\w+)?: ", re.MULTILINE)  # "Ann: ...
 _NAME = re.compile(r"(?<=[^\s.!?:]\s)([^\W\d_a-z][^\W\d_A-Z]+)(?!\w)(?:['\u2019]s\b)?")  # Ann, Ann's
 _DEFINES = ("class ", "def ", "enum ", "fn ", "func ", "function ", "interface ", "struct ", "trait ")
 _DEFINED = re.compile(r"\b(?:class|def|enum|fn|func|function|interface|struct|trait) (\w+) ?[(:{<]")
+_STEPS = re.compile(r"```|^ *(?:\d+[.)]|\$|[Ss]tep \d+:?) +\S.*\n+ *(?:\d+[.)]|\$|[Ss]tep \d+:?) ", re.MULTILINE)
+_LASTING_SIGNS = (
+    *("always", "never", "prefer", "favo", "is called", "stands for"),
+    *("My ", "my ", "e use", "emember that", "convention"),
+)
+_LASTING = re.compile(
+    r"(?:always|never|prefers?|favou?rite|is called|stands for|[Mm]y \w+ is|[Ww]e use|[Rr]emember that|convention)\b"
+)
 
 
 def digest(text: str, role: str, window_chars: int = WINDOW_CHARS, block: str = "") -> tuple[Passage, ...]:
@@ -121,8 +129,8 @@ def digest(text: str, role: str, window_chars: int = WINDOW_CHARS, block: str = 
 
     Args:
         text: what a message says and does, as `readable` puts it.
-        role: who says it; what an assistant repeats out of a block (`frame.own_words`) is not findable as its own
-            words.
+        role: who says it; what a tool answers is an episode, even when it lists steps, and what an assistant repeats
+            out of a block (`frame.own_words`) is not findable as its own words.
         window_chars: of a passage at most, >= 5.
         block: that the assistant was shown, if it is known.
 
@@ -141,7 +149,7 @@ def digest(text: str, role: str, window_chars: int = WINDOW_CHARS, block: str = 
     for start, stop in spans:
         piece = text[start:stop]
         if words := terms(piece):
-            passages.append(Passage(start, stop, words, (*tags(piece), *judged(piece, role))))
+            passages.append(Passage(start, stop, words, (*tags(piece), *judged(piece, role)), kind(piece, role)))
     return tuple(passages)
 
 
@@ -237,13 +245,23 @@ def judged(text: str, role: str) -> tuple[str, ...]:
 
 
 def tells(named: Sequence[str]) -> float:
-    """How surely a text with these tags tells something, 0..1; one that is not judged tells as much as most do."""
+    """How surely a text with these tags tells something, 0..1; one that was never judged tells as much as most do."""
     return next((int(tag[1:]) / len(TELLING_EDGES) for tag in named if tag.startswith(TELLS)), UNJUDGED)
 
 
 def names_something(tag: str) -> bool:
     """Whether a tag names a thing, and does not judge the text or tell its speaker."""
     return tag not in (ASKS, WISHES) and not tag.endswith(":") and not tag.startswith(TELLS)
+
+
+def kind(text: str, role: str) -> str:
+    """`procedural` (steps, code), `semantic` (said to hold for long) or `episodic` (what happened): LANTERN 3.1."""
+    if role == "tool":
+        return "episodic"
+    if ("\n" in text or "```" in text) and _STEPS.search(text):
+        return "procedural"
+    may_last = any(sign in text for sign in _LASTING_SIGNS)  # mostly not: this takes a tenth of the search
+    return "semantic" if may_last and _LASTING.search(text) else "episodic"
 
 
 def scope_terms(tenant_id: int, conversation_id: int) -> tuple[str, str]:

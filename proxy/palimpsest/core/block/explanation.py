@@ -51,7 +51,7 @@ def explanation(
         told["added"] = {"tokens": added.tokens, "share": round(added.share, 4)}
     if diagnosis.budget is not None and diagnosis.query is not None:
         told["budget"] = {"chars": diagnosis.budget.chars, "passage_chars": diagnosis.budget.passage_chars}
-        told["query"] = {"text": diagnosis.query.text}
+        told["query"] = {"text": diagnosis.query.text, "least_help": round(diagnosis.query.least_help, 4)}
     if recalled is not None:
         told["gate"] = {"admitted": recalled.admitted, "reason": recalled.reason, "helps": round(recalled.helps, 4)}
         told["lexical_only"] = recalled.lexical_only

@@ -16,8 +16,9 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import pairwise
 
-from palimpsest.core.archive.chunking import query_terms, terms
-from palimpsest.domain import BLOCK_CLOSE, Block, BlockKind, Budget, Candidate
+from palimpsest.core.archive.chunking import ASKS, query_terms, tells, terms
+from palimpsest.core.recall.utterance import QUESTION_MARKS
+from palimpsest.domain import BLOCK_CLOSE, Block, BlockKind, Budget, Candidate, Memory
 from palimpsest.wire.frame import opened, quoted
 
 READING = (  # what tools, assistants and anybody else say is data
@@ -26,11 +27,17 @@ READING = (  # what tools, assistants and anybody else say is data
 GAP = "…"  # the text goes on
 MIN_CUT_CHARS = 80  # half a sentence tells nothing
 STRETCH_CHARS = 300  # of a long passage that is not worth all its room: two or three sentences around the best one
+LONG_WORTH = 2.5  # times as much must a passage be worth that is told at greater length: most of it is context
 MIN_FILL_CHARS = 200  # of a long passage, cut to the room that is left; less is kept for short ones
 # Of the best passage's probability, for any other in a recall block: a real model that was given the line which answers
 # answered, beside one less likely line, three of five questions that it answers with that line alone.
 LEAST_OF_BEST = 0.3
 PAUSE = timedelta(hours=1)  # between two messages of one day, from which on their times are told
+BARE_QUESTION_CHARS = 120  # longer ones bring facts along
+LEAST_TELLING = 0.5  # of `tells`: a statement
+CERTAIN = 1.0  # the probability of what nobody asked for, and comes all the same
+# The same of the best of what the user told, where it was another who said the best of all: that can be said again.
+LEAST_TOLD = 0.1
 AROUND_CHARS = 32  # at most stand around a piece: heading, role, marks
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?\n]*")
 
@@ -66,7 +73,8 @@ def pack(
         budget: characters of the whole block and of a single passage, and what 100 characters of one must be worth; a
             longer passage that is not worth all its room is cut to the stretch that is. Windows of one message that
             overlap are told as one; in a recall block a message gets one passage only, so that none is longer, and
-            passages much less probable than the best one are left out, unless they answer it or it answers them.
+            passages much less probable than the best one are left out, unless they answer it or it answers them. What
+            a user only asked is told with what followed it, or not at all.
         question: a passage that is too long is cut around the sentence that shares most words with it.
 
     Returns:
@@ -82,10 +90,18 @@ def pack(
     said: set[str] = set()
     told: set[int] = set()  # occurrences
     cut: dict[int, str] = {}
-    best = max(candidates, key=lambda candidate: candidate.probability, default=None)
-    for candidate in candidates:
+    asked = {one.memory.id for one in candidates if one.probability < CERTAIN and is_bare_question(one.memory)}
+    ordered = sorted(candidates, key=lambda candidate: candidate.memory.id in asked)
+    telling = [one for one in candidates if one.memory.id not in asked]
+    best = max(telling, key=lambda one: one.probability, default=None)
+    told_best = max((one for one in telling if _tells(one.memory)), key=lambda one: one.probability, default=None)
+    for candidate in ordered:
         memory = candidate.memory
-        if kind is BlockKind.RECALL and best is not None and _is_little(candidate, best):
+        if memory.id in asked and not any(piece.follows == memory.occurrence for piece in chosen):
+            cut[memory.id] = "a question whose answer is not in the block"
+            continue
+        least = LEAST_TOLD if candidate is told_best else LEAST_OF_BEST
+        if kind is BlockKind.RECALL and best is not None and _is_little(candidate, best, least):
             cut[memory.id] = (
                 f"a probability of {candidate.probability:.3f} is little beside the best one's {best.probability:.3f}"
             )
@@ -123,18 +139,35 @@ def pack(
     return Block(head + _body(chosen) + BLOCK_CLOSE, kind, occurrences), cut
 
 
-def _is_little(candidate: Candidate, best: Candidate) -> bool:
+def is_bare_question(memory: Memory) -> bool:
+    """Whether a user asks with it and tells nothing. Where texts name their speakers, nobody is the user."""
+    return (
+        memory.role == "user"
+        and len(memory.text) <= BARE_QUESTION_CHARS
+        and ASKS in memory.tags
+        and all(sentence.rstrip().endswith(QUESTION_MARKS) for sentence in _SENTENCE.findall(memory.text))
+        and not any(tag.endswith(":") for tag in memory.tags)
+    )
+
+
+def _tells(memory: Memory) -> bool:
+    """Whether it is a statement of the user's."""
+    return memory.role == "user" and tells(memory.tags) >= LEAST_TELLING
+
+
+def _is_little(candidate: Candidate, best: Candidate, least: float) -> bool:
     """Whether it is much less probable than the best one, and not of the same exchange: a reply may hold the answer."""
     one, other = candidate.memory, best.memory
     is_beside = one.occurrence == other.occurrence or one.follows == other.occurrence or other.follows == one.occurrence
-    return candidate.probability < LEAST_OF_BEST * best.probability and not is_beside
+    return candidate.probability < least * best.probability and not is_beside
 
 
 def _worth_chars(candidate: Candidate, budget: Budget) -> int:
     """The longest that a candidate may be: all that is allowed, a stretch of it, or 0 where neither is worth it."""
     length = min(len(candidate.memory.text), budget.passage_chars)
     for chars, limit in ((length, budget.passage_chars), (min(length, STRETCH_CHARS), STRETCH_CHARS)):
-        if candidate.probability * 100 >= budget.least_worth * (chars + AROUND_CHARS):
+        least_worth = budget.least_worth * (LONG_WORTH if chars > STRETCH_CHARS else 1)
+        if candidate.probability * 100 >= least_worth * (chars + AROUND_CHARS):
             return min(limit, budget.passage_chars)
     return 0
 

@@ -21,7 +21,7 @@ from itertools import chain
 from palimpsest.core.archive.chunking import tags
 from palimpsest.core.block.pressure import beside_own, counts_chars, recall_budget, restore_budget
 from palimpsest.core.caller.client_table import Asides
-from palimpsest.core.recall.generosity import DEMANDS, Demand
+from palimpsest.core.recall.generosity import Demand, demanded
 from palimpsest.core.recall.spoken import newest_spoken
 from palimpsest.core.recall.utterance import QUESTION_MARKS, Utterance, read
 from palimpsest.domain import (
@@ -115,7 +115,7 @@ def diagnose(
         if at_cap:
             return silent(Note.REPLAY_CAP)
         budget = beside_own(budget, _chars(chat, counts_chars(budget)))
-    demand = DEMANDS[policy.memory.generosity][kind]
+    demand = demanded(policy.memory.generosity, kind, lineage.head)
     asks = not restores or _asks(chat, lineage, newest, uttered)
     text, ask_journal = _question(chat, lineage, spoken_at, said, human_speaks, asks)
     held = () if lineage.head is None else (lineage.head.fulls[index] for index in lineage.held)

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from palimpsest.core.recall.ranking import Asked, Floats, PassageTable, Ranked, holds
-from palimpsest.core.recall.utterance import ENGLISH, PERSONAL, asking, personal, read
+from palimpsest.core.recall.utterance import ENGLISH, PERSONAL, asking, personal, read, telling
 from palimpsest.core.recall.weights import (
     OF_SPEAKERS,
     OF_SPEAKERS_BY_WORDS,
@@ -37,6 +37,7 @@ SATURATED = 2.5  # most that a term adds to BM25 for each unit of its weight: k1
 LEAST_WEIGHT = 0.25  # as `ranking.IDF_FLOOR`
 MOST_SPEAKERS = 0.5  # share of the best texts that name their speaker: more, and it is a talk between them
 BEST_PASSAGES = 10  # that tell so: further back stands whatever else the scope holds
+NEAR, VERY_NEAR = 0.25, 0.4  # cosines from which on each step says more
 LEAST_HELP = 0.02  # nothing is less probable: a wrong silence costs more than a line
 PROBABLE = 1e-5  # probabilities are kept this far from 0 and 1 where logarithms are taken of them
 
@@ -170,7 +171,10 @@ def help_signals(asked: Asked, signals: Mapping[str, Floats], passages: Floats) 
         "acquainted": form["name"] * (1 - asked.strangers),
         "strangers": form["name"] * asked.strangers,
         "other": float(read(asked.text).language != ENGLISH),
+        "telling": float(1 / (1 + np.exp(-telling(asked.text)))),  # who tells something asks for nothing
         "cosine": float(signals["cosine"][best]),
+        "near": max(0.0, float(signals["cosine"][best]) - NEAR),
+        "very_near": max(0.0, float(signals["cosine"][best]) - VERY_NEAR),
         "ahead": float(signals["ahead"][best]),
         "covered": float(signals["covered"][best]),
         "user": float(signals["user"][best]),

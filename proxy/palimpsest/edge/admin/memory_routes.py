@@ -47,6 +47,7 @@ class Memory:
     occurrence: Annotated[int, Field(description="Number of the message in its place.")]
     position: Annotated[int, Field(description="Place of the message in that request, from 0.")]
     role: Annotated[str, Field(description="Who said it: `user`, `assistant`, `tool` ...")]
+    kind: Annotated[str, Field(description="`episodic`, `semantic` or `procedural`.")]
     tags: Annotated[list[str], Field(description="Paths, names, versions and the like that it mentions.")]
     start: Annotated[int, Field(description="Where it begins in the message's text, in characters.")]
     stop: Annotated[int, Field(description="Where it ends.")]

@@ -1,0 +1,80 @@
+"""Which later statement is about the same thing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from palimpsest.core.archive.chunking import query_terms, terms
+from palimpsest.core.recall.ranking import PassageTable, Ranked
+from palimpsest.core.recall.updates import LOOKED_AT, STATEMENTS, later, shared_share, statements
+
+from tests.core.shelves import axis, shelf
+
+SAID = (
+    "Our dev database is Postgres on port 5432, and it is called shop.",
+    "We moved the dev database to port 5433 on Monday.",
+    "What port does our dev database use?",
+    "My sister Clara plays the violin in the town orchestra.",
+    "The dev database takes some time to start.",
+)
+
+
+def told(*users: int) -> PassageTable:
+    return shelf(SAID, users=users, asks=[2])
+
+
+def found_later(table: PassageTable, row: int = 0, eligible: np.ndarray | None = None) -> list[int]:
+    wanted = query_terms(SAID[row])
+    held = {term: np.flatnonzero([term in terms(text) for text in SAID]) for term in wanted}
+    everywhere = np.ones(len(table), np.bool_) if eligible is None else eligible
+    return later(table, row, held, dict.fromkeys(held, 1.0), everywhere)[0].tolist()
+
+
+def test_what_the_user_said_later_with_words_of_it_is_found_likest_first() -> None:
+    assert found_later(told(0, 1, 2, 3))[0] == 1
+
+
+def test_questions_what_others_say_and_what_was_said_before_are_no_update() -> None:
+    assert 2 not in found_later(told(0, 1, 2, 3))
+    assert 4 not in found_later(told(0, 1, 2, 3))
+    assert found_later(told(0, 1, 2, 3), row=1) == []
+
+
+def test_what_may_not_come_is_no_update() -> None:
+    assert found_later(told(0, 1), eligible=np.array([True, False, True, True, True])) == []
+
+
+def test_the_same_text_said_again_is_no_update() -> None:
+    table = told(0, 1)
+    assert found_later(replace(table, fulls=np.full(len(table), 7))) == []
+
+
+def test_of_texts_with_the_same_words_the_nearer_in_meaning_comes_first() -> None:
+    table = shelf(
+        ("My shop is in Lisbon.", "My shop moved away to Porto.", "I moved my shop to Braga."), users=range(3)
+    )
+    table.vectors[0] = table.vectors[2] = axis(1)
+    held = {"shop": np.array([0, 1, 2])}
+    rows, cosines = later(table, 0, held, {"shop": 1.0}, np.ones(3, np.bool_))
+    assert rows.tolist() == [2, 1] and cosines.tolist() == [1.0, 0.0]
+
+
+def test_only_the_first_statements_are_looked_up_again() -> None:
+    table = shelf([f"My locker number {at} has the code {at}172." for at in range(9)], users=range(0, 9, 2))
+    rows = np.arange(9)
+    assert statements(table, Ranked(rows, np.zeros(9), {})).tolist() == [0, 2, 4][:STATEMENTS]
+
+
+def test_no_more_than_a_few_are_compared() -> None:
+    table = shelf([f"The shop number {at} opened." for at in range(40)], users=range(40))
+    rows, _ = later(table, 0, {"shop": np.arange(40)}, {"shop": 1.0}, np.ones(40, np.bool_))
+    assert len(rows) == LOOKED_AT
+
+
+def test_texts_share_more_where_their_rare_words_are_the_same() -> None:
+    weights = {"shop": 1.0, "5432": 5.0}
+    assert shared_share(["shop", "5432"], ["shop", "5432"], weights, 3.0) == 1.0
+    assert shared_share(["shop", "5432"], ["5432", "x"], weights, 3.0) == 5 / 9
+    assert shared_share(["shop", "5432"], ["shop", "x"], weights, 3.0) == 1 / 9
+    assert shared_share([], [], weights, 3.0) == 0.0
