@@ -43,7 +43,13 @@ def test_what_was_done_is_told_with_how_often_and_how_it_ended() -> None:
     lines = told(account(WORK, [], 2000))
     assert lines["edited"] == "src/parser.py 2x"
     assert lines["failed"] == "pytest tests/parser: 2 failed; 3 passed; E AssertionError: 3 != 4"
-    assert lines["ran"] == "pip install lark-parser"
+    assert lines["ran"] == "pip install lark-parser → Successfully installed lark-parser-0.12.0"
+
+
+def test_files_of_one_folder_tell_it_once() -> None:
+    edits = [call("Edit", file_path=f"/home/me/project/src/{name}", old_string="a", new_string="b") for name in "xy"]
+    lines = told(account(work(*(("assistant", edit) for edit in edits)), [], 2000))
+    assert lines["edited"] == "in /home/me/project/src/ y, x"
 
 
 def test_open_things_come_first() -> None:

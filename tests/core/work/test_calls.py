@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from palimpsest.core.work.calls import Act, calls_of, outcome_of, written_edits
+from palimpsest.core.work.calls import Act, calls_of, changed_by, outcome_of, written_edits
 
 
 def called(tool: str, **arguments: object) -> tuple[Act, str]:
@@ -81,3 +81,41 @@ def test_edits_that_a_text_holds_are_edits(edit: str) -> None:
     assert [(call.act, call.what) for call in written_edits(f"I'll change it:\n\n{edit}\n\nDone.")] == [
         (Act.EDITED, "src/a.py")
     ]
+
+
+@pytest.mark.parametrize(
+    ("command", "result", "told"),
+    [
+        ("grep -rn error src", "src/a.go: return ValidationError{", ("", False)),
+        ("cd /x && git diff main", "+ raise ValueError: no\n--- FAIL", ("", False)),
+        ("./run --help", "  --silent  Suppress all non-error output", ("", False)),
+        ("go build ./...", "a.go:8: cannot use x as y", ("a.go:8: cannot use x as y", True)),
+        ("pip install lark", "Successfully installed lark-0.12.0", ("Successfully installed lark-0.12.0", False)),
+        ("git commit -m x", "[main 3f2a1bc] x\n 1 file changed", ("[main 3f2a1bc] x", False)),
+    ],
+)
+def test_what_a_command_shows_is_no_failure_and_what_it_leaves_is_told(
+    command: str, result: str, told: tuple[str, bool]
+) -> None:
+    assert outcome_of(result, command) == told
+
+
+@pytest.mark.parametrize(
+    ("result", "act"),
+    [
+        ("The file /src/a.py has been updated successfully.", Act.EDITED),
+        ("File created successfully at: /src/a.py", Act.CREATED),
+        ("Applied edit to /src/a.py", Act.EDITED),
+    ],
+)
+def test_a_result_tells_what_was_changed(result: str, act: Act) -> None:
+    change = changed_by(result)
+    assert change is not None and (change.act, change.what) == (act, "/src/a.py")
+
+
+def test_other_results_tell_no_change() -> None:
+    assert changed_by("/src/a.py\n/src/b.py") is None and changed_by("No file was updated") is None
+
+
+def test_a_plan_whose_steps_are_all_done_has_nothing_to_tell() -> None:
+    assert called("TodoWrite", todos=[{"content": "Fix it", "status": "completed"}]) == (Act.PLANNED, "")

@@ -40,3 +40,38 @@ def test_the_newest_of_many_rules_stand() -> None:
     subjects = ("apples", "bridges", "castles", "dragons", "engines", "forests", "gardens", "hammers", "ladders")
     said = [f"Never mention {subject} in any commit or in a branch." for subject in subjects]
     assert "ladders" in "".join(told(*said)) and "apples" not in "".join(told(*said))
+
+
+CLAUDE_MD = """<system-reminder>
+As you answer, you can use the following context. NEVER mention this reminder to the user.
+Contents of /home/me/shop/CLAUDE.md (project instructions, checked into the codebase):
+
+# Shop
+The shop sells books. Orders never expire.
+- Run `make check` before every commit, always.
+- You must not touch vendor/.
+</system-reminder>"""
+AGENTS_MD = "# AGENTS.md instructions for /home/me/shop\n\n<INSTRUCTIONS>\n- Do not add dependencies.\n</INSTRUCTIONS>"
+
+
+def test_rules_of_files_come_back_and_what_a_client_adds_beside_them_does_not() -> None:
+    rules_of_file = told(f"{CLAUDE_MD}\nFix the tests.")
+    assert "You must not touch vendor/." in rules_of_file
+    assert "Run `make check` before every commit, always." in rules_of_file
+    assert "mention this reminder" not in "".join(rules_of_file)
+    assert told(AGENTS_MD) == ["Do not add dependencies."]
+
+
+def test_rules_of_files_come_once_and_not_where_the_model_sees_them() -> None:
+    assert len(told(AGENTS_MD, AGENTS_MD)) == 1
+    assert told(AGENTS_MD, visible=AGENTS_MD) == []
+
+
+def test_what_the_user_says_overrules_a_file() -> None:
+    assert told(AGENTS_MD, "From now on always add dependencies when they save work.") == [
+        "From now on always add dependencies when they save work."
+    ]
+
+
+def test_what_always_happens_is_no_rule() -> None:
+    assert told("Note the final context is never cancelled on exit, so make it benign.") == []

@@ -16,16 +16,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby, islice
+from posixpath import commonprefix
 
-from palimpsest.core.work.calls import Act, Call, calls_of, outcome_of, shortened, written_edits
+from palimpsest.core.work.calls import Act, Call, calls_of, changed_by, outcome_of, shortened, written_edits
 from palimpsest.core.work.excerpts import JOINT, Excerpt, chosen, offered
 from palimpsest.core.work.names import names
 from palimpsest.core.work.need import TOOL_ROLES, LostText, mentioned, need, words
+from palimpsest.core.work.places import addresses, branch
 from palimpsest.core.work.rules import rules
 from palimpsest.domain import Account, AccountLine
 from palimpsest.domain.frozen import frozen
-from palimpsest.wire.message import is_aside
 
 QUOTED_BREAK = "\\n"  # of a line, in a text that was quoted as JSON inside of another one
 QUOTED_BREAKS = 5  # from which on it is one, and no path with a backslash
@@ -39,6 +41,7 @@ NAME_CHARS = 8  # of room that a name takes beside its own letters
 WANTED_NAMES = 300  # the likeliest for their length: a block holds some hundred
 FILES, RUNS, FAILURES = 8, 3, 2  # told of each: what is older seldom matters
 FILES_CHARS = 420
+ROOT_CHARS = 20  # of a folder that files share, from which on it is told once
 COMMAND_CHARS = 110
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
 _NUMBERED = re.compile(r"^[ \t]*\d{1,6}(?:→|\t|[:-](?=\s*[^\s\d]))", re.MULTILINE)
@@ -47,7 +50,7 @@ _MOVES = re.compile(r"^(?:cd [^&;|]+(?:&&|;)\s*)+")
 _LASTING = re.compile(  # what a command leaves behind, and a later one needs to know of
     r"\b(?:pip3? install|uv (?:add|pip install)|npm (?:i|install|add)\b|pnpm add|yarn add|apt(?:-get)? install"
     r"|brew install|cargo add|go get|gem install|docker (?:run|compose)|kubectl apply|export [A-Z]"
-    r"|git (?:checkout|switch|branch|commit|tag|push|merge|rebase|stash))"
+    r"|git (?:checkout|switch|branch (?!-)|commit|tag|push|merge|rebase|stash)\b(?!-))"
 )
 
 
@@ -81,9 +84,7 @@ def account(lost: Sequence[Lost], seen: Sequence[str], chars: int) -> Account:
     """
     texts, done = sorted_calls(lost)
     visible = "\n".join(seen)
-    holding = rules(
-        ((one.occurrence, one.text) for one in lost if one.role == "user" and not is_aside(one.text)), visible
-    )
+    holding = rules(((one.occurrence, one.text) for one in lost if one.role == "user"), visible)
     room = chars - sum(line.chars for line in holding)
     acts = [*_fitting(_acts(done, texts, visible), room)]
     room -= sum(line.chars for line in acts)
@@ -129,8 +130,10 @@ def sorted_calls(lost: Sequence[Lost]) -> tuple[list[LostText], list[_Done]]:
         texts.append(LostText(message.occurrence, message.role, _plain(message.text)))
         if waiting:
             one = done[place := waiting.pop(0)]
+            if not one.call.what and (change := changed_by(message.text)):
+                one = _Done(replace(change, text=one.call.text), one.at)
             is_run = one.call.act is Act.RAN
-            outcome, is_failure = outcome_of(message.text) if is_run else ("", False)
+            outcome, is_failure = outcome_of(message.text, one.call.what) if is_run else ("", False)
             done[place] = _Done(one.call, one.at, at, outcome, is_failure)
     return texts, done
 
@@ -142,7 +145,8 @@ def _acts(done: Sequence[_Done], texts: Sequence[LostText], visible: str) -> Ite
         places = dict.fromkeys(at for one in of for at in (one.at, one.result_at) if at >= 0)
         return AccountLine(label, text, tuple(texts[at].occurrence for at in places))
 
-    if plan := next((one for one in reversed(done) if one.call.act is Act.PLANNED), None):
+    plan = next((one for one in reversed(done) if one.call.act is Act.PLANNED), None)
+    if plan is not None and plan.call.what:
         yield line("plan", plan.call.what, [plan])
     runs: dict[str, _Done] = {}
     for one in done:
@@ -164,10 +168,12 @@ def _acts(done: Sequence[_Done], texts: Sequence[LostText], visible: str) -> Ite
     for act in (Act.DELETED, Act.CREATED, Act.EDITED):
         files = [(path, each) for (how, path), each in reversed(changed.items()) if how is act]
         files = [(path, each) for path, each in files if path not in visible][:FILES]
-        told = ", ".join(f"{path} {len(each)}x" if len(each) > 1 else path for path, each in files)
-        if files and len(told) <= FILES_CHARS:
-            yield line(act.value, told, [each[-1] for _, each in files])
-        elif files:
+        if files:
+            root = _root([path for path, _ in files])
+            told = ", ".join(
+                f"{path[len(root) :]} {len(each)}x" if len(each) > 1 else path[len(root) :] for path, each in files
+            )
+            told = f"in {root} {told}" if root else told
             yield line(act.value, shortened(told, FILES_CHARS), [each[-1] for _, each in files])
     is_open = {command for command, _ in failed}
     kept = [
@@ -177,6 +183,12 @@ def _acts(done: Sequence[_Done], texts: Sequence[LostText], visible: str) -> Ite
     if lasting:
         told = "; ".join(f"{command} → {one.outcome}" if one.outcome else command for command, one in lasting)
         yield line("ran", told, [one for _, one in lasting])
+    ran = {at: one for one in done for at in (one.at, one.result_at) if one.call.act is Act.RAN and at >= 0}
+    said = [(at, text) for at, text in enumerate(texts) if at in ran or text.role == "user"]
+    if (current := branch(text.called or text.prose for at, text in said if at in ran)) and current not in visible:
+        yield line("branch", current, [one for at, one in ran.items() if current in texts[at].text][-1:])
+    if local := addresses((text.text for _, text in said), visible):
+        yield line("local", "; ".join(local), [one for at, one in ran.items() if local[0] in texts[at].text][-1:])
 
 
 def _excerpt_lines(taken: Sequence[Excerpt], texts: Sequence[LostText]) -> Iterator[AccountLine]:
@@ -212,6 +224,13 @@ def _short(command: str) -> str:
     """A command in one line, without the change of folder in front of it and what it is fed."""
     fed = _HEREDOC.search(command)
     return shortened(_MOVES.sub("", command[: fed.end()] if fed else command), COMMAND_CHARS)
+
+
+def _root(paths: Sequence[str]) -> str:
+    """The folder that several files share, with its last sign; "" where that saves little."""
+    root = commonprefix(paths)
+    root = root[: root.rfind("/") + 1]
+    return root if len(paths) > 1 and len(root) >= ROOT_CHARS else ""
 
 
 def _program(command: str) -> str:

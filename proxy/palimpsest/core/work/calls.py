@@ -49,12 +49,29 @@ _WRITTEN = re.compile(  # a file's name, then what is searched for in it and rep
     r"|\+\+\+ (?:b/)?([^\s]+)(?:\t.*)?\n@@ )",
     re.MULTILINE,
 )
+_CHANGED = re.compile(  # what a tool answers that changed a file
+    r"(?:The file |File )?(?:has been |was )?(?P<how>[Cc]reated|[Ww]rote|[Dd]eleted|[Uu]pdated|[Ee]dited|Applied edit)?"
+    r"(?: successfully)?(?: to| at)?:? ?`?(?P<path>[\w.@~+-]*/[\w.@~+/-]*\w)`?"
+    r"(?: (?:has been|was) (?P<then>created|deleted|updated|edited))?"
+)
 _STEP = re.compile(r"^\s*(?:[-*]|\d+\.)\s*\[(.)\]\s*(.+)$", re.MULTILINE)
 _EXIT = re.compile(r"(?i)\b(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode)\W{1,3}(\d+)")
 _TESTS = re.compile(r"(?i)\b\d+ (?:tests? )?(?:failed|passed|errors?|failures|passing|failing)\b")
 _ERROR = re.compile(
-    r"^.*?(?:\b\w*(?:Error|Exception)\b|\berror\b[:\[ ]|\bFAIL(?:ED|URE)?\b|\bfatal\b|\bpanic:|\bTraceback"
-    r"|\b[Nn]o such file|\b[Nn]ot found\b|\b[Pp]ermission denied|\bcannot\b|\bundefined:).*$",
+    r"^.*?(?:\b\w*(?:Error|Exception)(?::|$)|\b[Ee]rror(?: \w{1,8})?:|\berror\[|^\W*error\b|\bFAIL(?:ED|URE)?\b"
+    r"|\bfatal:|\bpanic:|\bTraceback|\b[Nn]o such file|\bcommand not found|\bnot found$|\b[Pp]ermission denied"
+    r"|\bcannot (?:use|find|open|access|import|stat)\b|\bundefined:).*$",
+    re.MULTILINE,
+)
+_LOOKS = re.compile(  # what it prints is what it was asked to show, errors in source code among it
+    r"(?:(?:cd|export|source) [^&;|\n]+(?:&&|;|\n)\s*)*(?:sudo )?(?:for\b|if\b|echo|printf|which|type|command|env"
+    r"|[a-z]*grep|rg|ag|sed|g?awk|cat|bat|head|tail|less|find|fd|ls|tree|wc|diff|jq|yq|stat|file|du|sort|uniq|nl|strings"
+    r"|git (?:-\S+ (?:\S+ )?)*(?:diff|show|log|status|branch|grep|blame|remote|rev-parse|worktree list)"
+    r"|gh \w+ (?:diff|view|list)|gh api)\b"
+)
+_LEFT = re.compile(  # what a command says that it left behind
+    r"^(?:Successfully installed .+|go: (?:added|upgraded) .+|\+ [\w@/.-]+(?:@|==)[\w.^~-]+"
+    r"|\[[\w./-]+ [0-9a-f]{7,40}\] .+)$",
     re.MULTILINE,
 )
 _TRACE = "Traceback"
@@ -111,12 +128,25 @@ def written_edits(prose: str) -> tuple[Call, ...]:
     return tuple(Call(Act.EDITED, path, "") for path in found)
 
 
-def outcome_of(result: str) -> tuple[str, bool]:
+def changed_by(result: str) -> Call | None:
+    """The change of a file that a result tells of, where the arguments of its call do not; None where it tells none."""
+    match = _CHANGED.match(result)
+    how = (match["how"] or match["then"] or "").lower() if match else ""
+    if match is None or not how:
+        return None
+    act = {"created": Act.CREATED, "wrote": Act.CREATED, "deleted": Act.DELETED}.get(how, Act.EDITED)
+    return Call(act, match["path"], "")
+
+
+def outcome_of(result: str, command: str = "") -> tuple[str, bool]:
     """
     How a command ended, in one line, as far as its result tells, and whether it failed.
 
-    Tests that passed and failed, an exit code other than 0, the first line of an error; "" where nothing went wrong.
+    Tests that passed and failed, an exit code other than 0, the first line of an error, or what was installed or
+    committed; "" where it tells nothing of it, and where the command only shows something.
     """
+    if _LOOKS.match(command):
+        return "", False
     looked_at = result if len(result) <= RESULT_CHARS else result[: RESULT_CHARS // 2] + result[-RESULT_CHARS // 2 :]
     code = next((match[1] for match in _EXIT.finditer(looked_at)), "")
     tests = [match[0] for match in _TESTS.finditer(looked_at)][-2:]
@@ -128,6 +158,8 @@ def outcome_of(result: str) -> tuple[str, bool]:
     said = [*(f"exit {code}" for _ in [0] if code not in ("", "0")), *tests]
     if failed and error is not None:
         said.append(error[0])
+    if not failed and (left := [*_LEFT.finditer(looked_at)]):
+        said.append(left[-1][0])
     return shortened("; ".join(said), OUTCOME_CHARS), failed
 
 
@@ -141,7 +173,7 @@ def _read(tool: str, arguments: Any) -> Iterator[Call]:
     """The calls that one call makes: a patch may change several files."""
     fields = arguments if isinstance(arguments, Mapping) else {"": arguments}
     text = "\n".join(_texts(arguments))
-    if (plan := _plan(fields, text)) and not _SHELL.search(tool):
+    if (plan := _plan(fields, text)) is not None and not _SHELL.search(tool):
         yield Call(Act.PLANNED, plan, text)
         return
     patched = [(match[1] or "Update", match[3].strip()) for match in _PATCHED.finditer(text)]
@@ -176,7 +208,7 @@ def _path(fields: Mapping[str, Any]) -> str:
             return value.strip()
     for value in fields.values():
         if isinstance(value, str) and ("/" in value[:200] or "." in value[:200]) and (found := _PATH.match(value)):
-            return found[1]
+            return found[1] if "/" in found[1] or "." in found[1] else ""
     return ""
 
 
@@ -192,8 +224,8 @@ def _command(tool: str, fields: Mapping[str, Any], text: str) -> str:
     return ""
 
 
-def _plan(fields: Mapping[str, Any], text: str) -> str:
-    """The steps of a plan with their states, in one line; "" where it is none."""
+def _plan(fields: Mapping[str, Any], text: str) -> str | None:
+    """The steps of a plan with their states, in one line; "" where all are done; None where it is no plan."""
     for name in PLANS & fields.keys():
         steps = fields[name]
         if isinstance(steps, list) and steps and all(isinstance(step, Mapping) for step in steps):
@@ -202,7 +234,7 @@ def _plan(fields: Mapping[str, Any], text: str) -> str:
             ]
             return _steps([(_mark(status), what) for status, what in told if what])
     boxes = _STEP.findall(text)
-    return _steps([(mark.strip(), what) for mark, what in boxes]) if len(boxes) > 1 else ""
+    return _steps([(mark.strip(), what) for mark, what in boxes]) if len(boxes) > 1 else None
 
 
 def _mark(status: str) -> str:
@@ -210,11 +242,11 @@ def _mark(status: str) -> str:
 
 
 def _steps(steps: Sequence[tuple[str, str]]) -> str:
-    """Open steps first: what is done needs doing no more."""
+    """Open steps first: what is done needs doing no more; "" where none is open."""
     is_done = [mark.lower() in ("x", "✓", "✔") for mark, _ in steps]
     left = [(mark, what) for (mark, what), done in zip(steps, is_done, strict=True) if not done][:PLAN_STEPS]
     told = [f"[{'~' if mark else ' '}] {shortened(what, STEP_CHARS)}" for mark, what in left]
-    return "; ".join([*told, f"{sum(is_done)} of {len(steps)} steps done"])
+    return "; ".join([*told, f"{sum(is_done)} of {len(steps)} steps done"]) if told else ""
 
 
 def _texts(value: Any) -> Iterator[str]:

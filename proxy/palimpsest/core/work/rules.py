@@ -1,5 +1,7 @@
 """
-Standing rules: what a user asked to hold from now on, in the words in which it was asked.
+Standing rules: what a user asked to hold from now on, in the words in which it was asked, and what files of rules say.
+
+Clients quote such files (CLAUDE.md, AGENTS.md) in front of a session, between tags, and some drop them in a compaction.
 
 A later rule about the same thing takes the place of an earlier one: who says "always answer in English" no longer wants
 German. Two rules are about the same thing where they share most words that carry meaning.
@@ -25,6 +27,17 @@ _LASTS = re.compile(
     r"(?i)\b(?:always|never|from now on|in (?:the )?future|every time|whenever|by default|do not ever|don't ever"
     r"|remember to|make sure (?:to|you|that you) (?:always|never))\b"
 )
+_ORDERS = re.compile(r"(?i)\b(?:always|never|must(?: not)?|do not|don't|only ever|make sure)\b")  # in a file of rules
+_TAG = re.compile(r"<([A-Za-z][\w-]*)[^<>\n]{0,80}>")
+_FILE = re.compile(  # as Claude Code, Codex and opencode quote them
+    r"(?:Contents of [^\n]*\.md[^\n]*:\n|# AGENTS\.md instructions[^\n]*\n+<INSTRUCTIONS>"
+    r"|Instructions from: [^\n]*\.md\n)"
+    r"(.*?)(?=\nContents of |\nInstructions from: |</(?:system-reminder|INSTRUCTIONS)>|\Z)",
+    re.DOTALL,
+)
+_TELLS = re.compile(
+    r"(?i)\b(?:is|are|was|were|be|been|has|have|had|it|they|that|which|this|who|I|we)(?: \w+)? (?:always|never)\b"
+)
 _IDLE = frozenset("always never now every time whenever future default remember sure make ever".split())  # noqa: SIM905
 _MARKUP = re.compile(r"^[\s>*#\-\d.)]+")
 
@@ -45,11 +58,16 @@ def rules(said: Iterable[tuple[int, str]], visible: str) -> tuple[AccountLine, .
         visible: what the model still sees: its rules are not told again, but take the place of earlier ones.
     """
     holding: list[_Rule] = []
+    written: list[_Rule] = []  # in files of rules: what the user says himself overrules them
     for occurrence, text in said:
-        for rule in _rules_of(text, occurrence):
+        for rule in _rules_of(_untagged(text), occurrence):
             holding = [other for other in holding if not _is_about(rule, other)]
             holding.append(rule)
-    still = [rule for seen in _rules_of(visible, 0) for rule in [seen]]
+        for file in _FILE.finditer(text):
+            written += _rules_of(file[1], occurrence, is_file=True)
+    newest = {rule.text: rule for rule in written if not any(_is_about(own, rule) for own in holding)}
+    holding = [*reversed(newest.values()), *holding]  # a file begins with what matters most
+    still = _rules_of(visible, 0)
     lines: list[AccountLine] = []
     room = RULES_CHARS
     for rule in reversed(holding):
@@ -62,18 +80,30 @@ def rules(said: Iterable[tuple[int, str]], visible: str) -> tuple[AccountLine, .
     return tuple(reversed(lines))
 
 
-def _rules_of(text: str, occurrence: int) -> Sequence[_Rule]:
+def _rules_of(text: str, occurrence: int, is_file: bool = False) -> Sequence[_Rule]:
     found = []
-    for sentence in _SENTENCE.findall(text) if _LASTS.search(text) else ():
+    lasts = _ORDERS if is_file else _LASTS
+    for sentence in _SENTENCE.findall(text) if lasts.search(text) else ():
         rule = _MARKUP.sub("", sentence).strip()
-        if LEAST_CHARS <= len(rule) <= RULE_CHARS and not rule.endswith("?") and _LASTS.search(rule) and _asks(rule):
+        is_short = LEAST_CHARS <= len(rule) <= RULE_CHARS and not rule.endswith("?")
+        if is_short and lasts.search(rule) and (is_file or _asks(rule)):
             found.append(_Rule(rule, occurrence, frozenset(query_terms(rule)) - _IDLE))
     return found
 
 
+def _untagged(text: str) -> str:
+    """A text without what clients put into it between tags, and without the rules of files."""
+    parts, at = [], 0
+    while tag := _TAG.search(text, at):
+        stop = text.find(close := f"</{tag[1]}>", tag.end())
+        parts.append(text[at : tag.start() if stop >= 0 else tag.end()])
+        at = stop + len(close) if stop >= 0 else tag.end()
+    return _FILE.sub("", "".join([*parts, text[at:]]))
+
+
 def _asks(rule: str) -> bool:
     """Whether a sentence asks for something, and does not tell what always happens."""
-    return is_lasting_wish(rule) or bool(
+    return (is_lasting_wish(rule) and not _TELLS.search(rule)) or bool(
         re.match(r"(?i)(?:please )?(?:always|never|from now on|whenever|do not|don't)\b", rule)
     )
 
