@@ -420,6 +420,26 @@ async def test_where_nobody_asks_no_model_is_needed(
     assert (await recall.recall(ask("", lost, named=frozenset()), 10)).admitted
 
 
+EDITED = "src/a.py\n```\n<<<<<<< SEARCH\nold_name\n=======\nnew_name\n>>>>>>> REPLACE\n```"
+
+
+async def test_beside_an_account_of_work_comes_what_people_typed_newest_first(recall: Recall, past: Past) -> None:
+    first, newest = "Please keep the old names in the interface.", "Take the second of the two designs."
+    pasted = "The log says that the worker was restarted. " * 40
+    said = await past.say(first, EDITED, newest, "I did.", "Yes, do that.", "Done.", pasted, "I see.")
+    recalled = await recall.recall(ask("", frozenset(said), named=frozenset(), account_chars=1000), 10)
+    assert recalled.account is not None and texts(recalled) == [newest, first]
+
+
+async def test_edits_in_a_talk_are_work_whoever_asks_and_a_talk_without_is_none(recall: Recall, past: Past) -> None:
+    work = await past.say("Rename it.", EDITED, "Thanks, that works.", "Good.")
+    asked = await recall.recall(ask("How is it named now?", frozenset(work), account_chars=1000), 10)
+    assert asked.account is not None and [line.text for line in asked.account.lines][:1] == ["src/a.py"]
+    talk = await past.say("I read a.py and b.py and c.py.", "Which of them do you like?", conversation="c-2")
+    asked = await recall.recall(ask("Which files?", frozenset(talk), conversation="c-2", account_chars=1000), 10)
+    assert asked.account is None
+
+
 # --- plans -------------------------------------------------------------------------------------------
 
 

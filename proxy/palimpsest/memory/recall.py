@@ -82,6 +82,7 @@ CLEARED_SECONDS = 3600.0  # that a cleared conversation stays out of others: the
 LAST_BITS = 0xFFFF  # of a number, in which 99 of 100 differ from each of a conversation's messages
 # Of lost work, the newest is read for its account, in some 30 ms. More gains nothing: what is older is needed less.
 WORK_FILES = 2  # that several messages of a talk name: it is about work, though no tool was called
+TYPED_CHARS, TYPED_WORDS = 600, 4  # of what somebody typed: more was pasted, less answers what is lost
 READ_CHARS, READ_MESSAGES, MESSAGE_CHARS = 120_000, 400, 8_000
 WISH_ABOVE = 0.12  # cosine over the mean of the scope: of three wishes that come to unrelated prompts, one is below
 
@@ -187,15 +188,14 @@ class Recall:
             rows = _uncleared(ask, *found, query)
             told = _account(ask, rows, query)
             also = frozenset() if told is None else frozenset(tags("\n".join(line.text for line in told.lines)))
-            users = told is not None and not told.is_talk  # what tools were told and returned, the account tells
-            said = [row for row in rows if row[3] == "user"] if users else rows
-            best = _covering(said, query, named | also, limit)
+            is_work = told is not None and not told.is_talk
+            best = _said(rows, query, limit) if is_work else _covering(rows, query, named | also, limit)
             follows = {after: before for (_, before, *_), (after, *_) in pairwise(rows)}
-            memories = _memories(ask, query.tenant, {passage.id: follows.get(passage.id, 0) for passage, _ in best})
+            memories = _memories(ask, query.tenant, {id: follows.get(id, 0) for id, _ in best})
             candidates = tuple(
-                Candidate(memories[passage.id], gain, {"coverage": (place, gain)})
-                for place, (passage, gain) in enumerate(best, start=1)
-                if passage.id in memories
+                Candidate(memories[id], gain, {"coverage": (place, gain)})
+                for place, (id, gain) in enumerate(best, start=1)
+                if id in memories and not (is_work and _says_little(memories[id].text))
             )
             return candidates, told
 
@@ -408,7 +408,35 @@ def _is_work(lost: Sequence[Lost]) -> bool:
     return sum(messages > 1 for messages in named.values()) >= WORK_FILES
 
 
-def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: int) -> list[tuple[LostPassage, float]]:
+def _said(rows: Sequence[Row], query: Query, limit: int) -> list[tuple[int, float]]:
+    """
+    What people said in lost work, as they type it: wishes, then the newest, from all passages of its conversation.
+
+    The account tells what was done and named; what is long was pasted, or put together by a client.
+    """
+    chars: Counter[int] = Counter()
+    for _, occurrence, _, role, length, _ in rows:
+        chars[occurrence] += length if role == "user" else TYPED_CHARS + 1
+    typed = [
+        (id, tags)
+        for id, occurrence, full, _, _, tags in reversed(rows)
+        if chars[occurrence] <= TYPED_CHARS and full not in query.visible_fulls and _may_come(occurrence, query)
+    ]
+    wishes = [id for id, tags in typed if WISHES in tags.split()][: query.wishes]
+    newest = [id for id, _ in typed if id not in wishes]
+    return [(id, 1.0) for id in (*wishes, *newest)][:limit]
+
+
+def _says_little(text: str) -> bool:
+    """Whether words tell nobody anything who did not hear what they answered, or a client wrote them."""
+    return text.startswith("<") or len(text.split()) < TYPED_WORDS or read(text).is_small_talk
+
+
+def _may_come(occurrence: int, query: Query) -> bool:
+    return occurrence not in query.excluded and (query.lost is None or occurrence in query.lost)
+
+
+def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: int) -> list[tuple[int, float]]:
     """What was lost, by what it names, from all passages of its conversation (`passages_of`)."""
     visible = query.visible_fulls
     shown = named.union(*(tags.split() for _, _, full, _, _, tags in rows if full in visible))
@@ -418,13 +446,13 @@ def _covering(rows: Sequence[Row], query: Query, named: frozenset[str], limit: i
             tells(tags.split()) if role == "user" else 0.0,
         )
         for id, occurrence, full, role, chars, tags in rows
-        if full not in visible and occurrence not in query.excluded and (query.lost is None or occurrence in query.lost)
+        if full not in visible and _may_come(occurrence, query)
     ]
     wishes = [one for one in reversed(lost) if WISHES in one.tags][: query.wishes]
     held = {one.id for one in wishes}
     covering = by_coverage([one for one in lost if one.id not in held], shown, limit, with_prose=query.with_prose)
     most = covering[0][1] if covering else 0.0
-    return [*((one, most) for one in wishes), *covering][:limit]
+    return [(one.id, gain) for one, gain in (*((one, most) for one in wishes), *covering)][:limit]
 
 
 def _asked(text: str, now: float, words: Found) -> Asked:

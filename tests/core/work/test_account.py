@@ -67,6 +67,16 @@ def test_names_come_with_words_around_them_and_without_the_numbers_of_lines() ->
     assert "class TokenStream(Base" in everything and "1\t" not in everything
 
 
+def test_what_tools_put_around_lines_is_not_told() -> None:
+    listing = "-rw-r--r--@  1 me  staff  8573 Jan 16 09:22 READ_ME.md"
+    diff = (
+        "diff --git a/x.py b/x.py\nindex 528aa98..d778aa8 100644\n@@ -20,7 +20,9 @@ class Old_One\n+  1003→ new_call()"
+    )
+    texts = "".join(line.text for line in account(work(("tool", f"{listing}\n{diff}")), [], 2000).lines)
+    assert "READ_ME.md" in texts and "new_call" in texts
+    assert not [frame for frame in ("staff", "8573", "528aa98", "1003", "Old_One", "--git") if frame in texts]
+
+
 def test_names_stand_under_the_file_that_they_are_from() -> None:
     files = [line.text for line in account(WORK, [], 2000).lines if line.label == "file"]
     assert files[0].startswith("src/lexer.py: ") and "TokenStream" in files[0] and "END_MARK" in files[0]

@@ -13,8 +13,8 @@ def test_a_name_keeps_its_case_and_not_the_signs_that_close_a_sentence() -> None
     assert names("It is in lib/Parser.py.") == {"lib/Parser.py"}
 
 
-def test_short_ones_and_data_are_no_names() -> None:
-    assert names(f"a.b x_y 12 {'k1' * 80}") == set()
+def test_short_ones_data_and_measures_are_no_names() -> None:
+    assert names(f"a.b x_y 12 {'k1' * 80} 0.223s 63.2KB") == set()
 
 
 def test_names_come_in_their_order_with_their_places() -> None:

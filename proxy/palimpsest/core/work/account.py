@@ -38,13 +38,18 @@ HEAD_CHARS = len(FILE) + LABEL_CHARS + 2  # around its path
 PATH_CHARS = 160  # of a file's name
 FILE_ACTS = (Act.READ, Act.EDITED, Act.CREATED)
 NAME_CHARS = 8  # of room that a name takes beside its own letters
-WANTED_NAMES = 300  # the likeliest for their length: a block holds some hundred
+WANTED_NAMES = 250  # the likeliest for their length: a block holds some hundred
 FILES, RUNS, FAILURES = 8, 3, 2  # told of each: what is older seldom matters
 FILES_CHARS = 420
 ROOT_CHARS = 20  # of a folder that files share, from which on it is told once
 COMMAND_CHARS = 110
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
-_NUMBERED = re.compile(r"^[ \t]*\d{1,6}(?:→|\t|[:-](?=\s*[^\s\d]))", re.MULTILINE)
+_FRAME = re.compile(  # of lines: numbers as tools print files, what `ls -l` says of one, headers of differences
+    r"^(?:[+-]?[ \t]*\d{1,6}(?:→|\t|[:-](?=\s*[^\s\d]))"
+    r"|[dl-][rwxsStT-]{9}[@+.]? +\d+ \S+ +\S+ +[\d.,KMG]+ +\w+ +\w+ +[\d:]+ "
+    r"|@@ -.*|diff --git .*|index [0-9a-f]{6,}\.\..*|(?:new |deleted |old )?(?:file )?mode \d{6}$|--- /dev/null$)",
+    re.MULTILINE,
+)
 _COLOURED = re.compile(r"\x1b?\[\d[\d;]*m")
 _MOVES = re.compile(r"^(?:cd [^&;|]+(?:&&|;)\s*)+")
 _LASTING = re.compile(  # what a command leaves behind, and a later one needs to know of
@@ -214,10 +219,10 @@ def _fitting(lines: Iterable[AccountLine], chars: int) -> Iterator[AccountLine]:
 
 
 def _plain(text: str) -> str:
-    """A text without the numbers in front of its lines, as tools print files, without colours, its breaks resolved."""
+    """A text without the frame that tools put around the lines of files, without colours, its breaks resolved."""
     if text.count(QUOTED_BREAK) >= QUOTED_BREAKS:
         text = text.replace(QUOTED_BREAK, "\n").replace("\\t", "\t")
-    return _NUMBERED.sub("", _COLOURED.sub("", text))
+    return _FRAME.sub("", _COLOURED.sub("", text))
 
 
 def _short(command: str) -> str:

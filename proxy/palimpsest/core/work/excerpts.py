@@ -21,7 +21,7 @@ from palimpsest.domain.frozen import frozen
 LINE_CHARS = 110  # a line up to this is offered whole
 LOOKED_CHARS = 400  # of a longer line, around the name
 ROW_NAMES = 12  # the first of a line, told without what stands between them
-DENSE_LINES = 2  # of each name, those with most other wanted names, beside its newest and its first one
+DENSE_LINES = 1  # of each name, the one with most other wanted names, beside its newest and its first one
 BARE = 0.6  # of its worth, for a name with fewer words beside it than tell what it is about
 BESIDE = 2  # words that tell it
 LEAST_GAIN = 0.0003  # probability for each character: what adds less is noise
@@ -29,7 +29,7 @@ JOINT = ", "  # between two excerpts of one message
 
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _TOKEN = re.compile(r"\S+")
-_STEPS = ((0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (2, 0), (1, 2), (2, 1), (2, 2), (3, 3))
+_STEPS = ((0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (2, 0))
 _EDGES = "`\"'(),;{}[]*|<> "
 
 
@@ -58,7 +58,7 @@ def offered(texts: Sequence[str], wanted: Set[str], heads: Sequence[str]) -> lis
         wanted: names.
         heads: of each message the file that it is from, or "".
     """
-    inside = {name: [other for other in wanted if other in name] for name in wanted}
+    inside = {name: [other for other in wanted if len(other) <= len(name) and other in name] for name in wanted}
     lines = {at: _lines_of(text, wanted) for at, text in enumerate(texts)}
     found: dict[str, Excerpt] = {}
     for at, start in sorted(_told_lines(lines), reverse=True):
@@ -66,9 +66,9 @@ def offered(texts: Sequence[str], wanted: Set[str], heads: Sequence[str]) -> lis
         for stretch, place in _stretches_of(text, start, here):
             if stretch in found or not stretch:
                 continue
-            standing = {part for name in names(stretch) for part in inside.get(name, ())}
-            held = {name: _is_beside(name, stretch) for name in sorted(standing)}
-            if held:
+            standing = {part for name in names(stretch) if name in inside for part in inside[name]}
+            if standing:
+                held = {name: _is_beside(name, stretch) for name in sorted(standing)}
                 found[stretch] = Excerpt(at, place, stretch, held, heads[at])
     return [*found.values()]
 

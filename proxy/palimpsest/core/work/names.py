@@ -17,6 +17,7 @@ CACHED_TOKENS = 50_000  # a session of a million characters has some ten thousan
 
 _TOKEN = re.compile(r"[\w@][\w./:@-]{3,}")
 _IS_NAME = re.compile(r"[_/@]|\w\.\w|[a-z][A-Z]|\d").search
+_IS_MEASURE = re.compile(r"[\d.,]+(?:[mµn]?s|[kKMG]i?B|[KMG])").fullmatch  # seconds and bytes change every time
 _PART = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}")
 _NUMBER = re.compile(r"v?[\d.,:/TZ_+-]+")
 _TIME = re.compile(r"\d\d:\d\d|\d{4}-\d\d-\d\d")
@@ -30,7 +31,8 @@ _FILE = re.compile(
 def _name(token: str) -> str:
     """The name that a token is, without the signs that close a sentence; "" where it is a plain word or data."""
     name = token.strip(".:-/")
-    return name if LEAST_CHARS <= len(name) <= MOST_CHARS and _IS_NAME(name) else ""
+    is_one = LEAST_CHARS <= len(name) <= MOST_CHARS and _IS_NAME(name) and not _IS_MEASURE(name)
+    return name if is_one else ""
 
 
 def names(text: str) -> set[str]:
