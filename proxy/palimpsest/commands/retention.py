@@ -47,8 +47,7 @@ def _retention(given: argparse.Namespace) -> int:
             rows = [(kind.replace("_", " "), getattr(periods, kind), f"{overview.due[kind]:,}") for kind in kinds]
             out.print(terminal.fields((name, f"{period:>9}  {due:>9} due") for name, period, due in rows))
             size = f"{overview.file.bytes / 1e6:,.1f} MB, {overview.file.used_bytes / 1e6:,.1f} MB in use"
-            shrinks = "" if overview.file.shrinks else "; it does not shrink by itself until palimpsest vacuum was run"
-            out.print(terminal.fields([("file", f"{size}, at most {periods.max_store_bytes}{shrinks}")]))
+            out.print(terminal.fields([("file", f"{size}, at most {periods.max_store_bytes}")]))
             if not given.run or given.dry_run:
                 return DONE
             if not is_confirmed(given, "retention", QUESTION):

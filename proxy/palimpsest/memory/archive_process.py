@@ -99,7 +99,7 @@ class ArchiveProcess:
         return self._state
 
     def begin(self) -> None:
-        """Let it use the database from now on, which is open and migrated by now, or takes long."""
+        """Let it use the database from now on, which is open by now, or takes long."""
         self._may_begin.set()
 
     async def ready(self) -> None:

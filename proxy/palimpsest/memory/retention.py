@@ -96,7 +96,7 @@ class Overview:
 
     due: Counter[str] = field(default_factory=Counter)
     oldest_seconds: dict[str, float] = field(default_factory=dict)
-    file: FileSize = field(default_factory=lambda: FileSize(0, 0, 0, True))
+    file: FileSize = field(default_factory=lambda: FileSize(0, 0, 0))
 
     def told(self) -> Json:
         """As JSON."""
@@ -387,10 +387,10 @@ class Sweeper:
         return False
 
     async def _shrink(self, sweep: Sweep, ends: float) -> bool:
-        """Give free pages back to the disk, where the file can shrink."""
+        """Give free pages back to the disk."""
         while perf_counter() < ends:
             size = await self._database.ask(file_size)
-            if not size.shrinks or size.free_pages <= FREE_PAGES:
+            if size.free_pages <= FREE_PAGES:
                 return True
             await self._database.transact(functools.partial(give_back, pages=VACUUM_PAGES))
         return False

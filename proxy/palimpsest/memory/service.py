@@ -52,7 +52,7 @@ from palimpsest.tokens.windows import Windows
 from palimpsest.tracing import NO_TRACER
 from palimpsest.upstream.via_litellm import Apart
 
-START_SECONDS = 5.0  # requests are served after this even if the store is still being opened, or migrated
+START_SECONDS = 5.0  # requests are served after this even if the store is still being opened
 DRAIN_SECONDS = 5.0  # for what was heard last; a store that is slower than that is failing
 LOOK_SECONDS = 5.0  # between two looks at how memory is, for the gauges and the log
 ANSWER_SECONDS = 2.0  # a store that needs longer to count is no use to a request either

@@ -218,7 +218,7 @@ class Database:
 
     async def vacuum(self) -> None:
         """
-        Write the whole file anew; everybody else's writes wait. From then on it can shrink by itself.
+        Write the whole file anew; everybody else's writes wait.
 
         Raises:
             MemoryFault: it could not be done.
@@ -226,7 +226,6 @@ class Database:
         async with self._writing:
             writer = await self._ensure_open()
             with self._watch("writing"):
-                await writer.rows("PRAGMA auto_vacuum = INCREMENTAL")
                 await writer.rows("VACUUM")
 
     async def _ensure_open(self) -> Connection:
@@ -288,7 +287,9 @@ class Database:
         if await self._ask(writer, IS_FOREIGN):
             raise MemoryFault(f"opening {self.path}: it is another program's database: choose another data folder")
         version = await self._version(writer)
-        await writer.rows("PRAGMA auto_vacuum = INCREMENTAL")  # counts only where there is nothing yet
+        await writer.rows(
+            "PRAGMA auto_vacuum = INCREMENTAL"
+        )  # `retention` gives pages back; counts only before there is a table
         mode = await self._ask(writer, "PRAGMA journal_mode = WAL")
         if mode != "wal":
             raise MemoryFault(f"opening {self.path}: its file system has no shared memory: choose another data folder")

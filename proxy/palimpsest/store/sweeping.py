@@ -89,12 +89,11 @@ class Due:
 
 @frozen
 class FileSize:
-    """Bytes of the database file, and of those that hold something; whether the file can shrink by itself."""
+    """Bytes of the database file, and of those that hold something."""
 
     bytes: int
     used_bytes: int
     free_pages: int
-    shrinks: bool
 
 
 def conversations_after(ask: Ask, last: int, limit: int) -> list[Stored]:
@@ -162,8 +161,7 @@ def file_size(ask: Ask) -> FileSize:
     ((page,),) = ask("PRAGMA page_size")
     ((pages,),) = ask("PRAGMA page_count")
     ((free,),) = ask("PRAGMA freelist_count")
-    ((mode,),) = ask("PRAGMA auto_vacuum")
-    return FileSize(page * pages, page * (pages - free), free, mode == 2)
+    return FileSize(page * pages, page * (pages - free), free)
 
 
 def give_back(transaction: Transaction, pages: int) -> None:

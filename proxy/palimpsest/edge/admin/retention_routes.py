@@ -30,7 +30,6 @@ class File:
     bytes: Annotated[int, Field(description="Its size.")]
     used_bytes: Annotated[int, Field(description="Of these, what holds something.")]
     free_pages: Annotated[int, Field(description="Pages that hold nothing.")]
-    shrinks: Annotated[bool, Field(description="Whether it can shrink by itself.")]
 
 
 @frozen
