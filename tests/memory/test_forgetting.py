@@ -446,6 +446,14 @@ def test_a_target_is_read() -> None:
     assert target_of({"user": "ann", "older_than": "2w"}, NOW) == Target(user="ann", before=NOW - 14 * DAY_SECONDS)
 
 
+async def test_an_age_beyond_all_calendars_means_nothing_and_never_everything(
+    journal: Journal, forgetting: Forgetting
+) -> None:
+    await Talk(journal).say("a quince")
+    target = target_of({"older_than": "999999w"}, NOW)
+    assert target.before > 0 and await forgetting.preview(target) is None and await forgetting.erase(target) is None
+
+
 async def test_what_comes_in_between_decision_and_tombstone_is_found_in_the_next_round(
     database: Database, journal: Journal
 ) -> None:

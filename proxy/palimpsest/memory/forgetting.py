@@ -55,6 +55,7 @@ from palimpsest.store.told_facts import erase_telling, erase_told
 MERGE_PAGES = 200  # of the full-text index at a time, 800 KB: some 20 ms
 MERGED = 2  # changed rows: see `merge_some`
 MAX_MERGES = 100_000  # of an index of 80 GB
+LATEST = 253_402_300_799.0  # Unix seconds of the last day that a calendar here has
 VACUUM_BYTES = 256 << 20  # the whole file is written anew, and others wait: seconds
 
 OBJECTS_OF_WORDS = frozenset(
@@ -172,7 +173,7 @@ class Forgetting:
         period = self._backups()
         if not period or period == FOREVER:
             return ""
-        return datetime.fromtimestamp(at + age_seconds(period), UTC).date().isoformat()
+        return datetime.fromtimestamp(min(at + age_seconds(period), LATEST), UTC).date().isoformat()
 
     async def finish(self) -> None:
         """

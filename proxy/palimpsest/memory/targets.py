@@ -23,6 +23,7 @@ from palimpsest.store.selection import Plan, Target, counts, is_stored_name, las
 
 LONGEST_NUMBER_DIGITS = 15  # fits into an integer of the database
 UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+EARLIEST = 1.0  # Unix seconds: nothing was said before; 0 sets no bound
 _AGE = re.compile(r"(\d{1,6})([mhdw])")
 TENANTS_NAMED = 10  # in a message; there may be thousands
 MESSAGES_AT_A_TIME = 500  # some 50 ms of the writer: requests are journalled in between
@@ -74,7 +75,7 @@ def target_of(given: Mapping[str, Any], now: float) -> Target:
         number=number,
         user=texts["user"] or "",
         scope=texts["scope"] or "",
-        before=now - age_seconds(texts["older_than"]) if texts["older_than"] else 0.0,
+        before=max(now - age_seconds(texts["older_than"]), EARLIEST) if texts["older_than"] else 0.0,
         matching=texts["matching"] or "",
     )
 
