@@ -32,7 +32,7 @@ from palimpsest.store.connection import (
 )
 from palimpsest.store.data_dir import FOLDER_MODE, refuse_network_file_system
 from palimpsest.store.failures import ADVICE, LOCKED, REOPEN_AFTER, code_of, is_of_the_data
-from palimpsest.store.schema import APPLICATION_ID, SCHEMA, VERSION, refusal_of, statements
+from palimpsest.store.schema import APPLICATION_ID, make_tables, refusal_of
 
 T = TypeVar("T")
 
@@ -300,17 +300,8 @@ class Database:
         await writer.rows("PRAGMA temp_store = MEMORY")
         await writer.rows("PRAGMA secure_delete = ON")  # overwrite what is deleted: not every build does
         if not version:
-            await self._make_tables(writer)
-
-    async def _make_tables(self, writer: Connection) -> None:
-        """Safe for processes that start together: whoever comes second finds the work done."""
-        await writer.rows("BEGIN IMMEDIATE")
-        if not await self._version(writer):
-            for statement in statements(SCHEMA):
-                await writer.rows(statement)
-            await writer.rows(f"PRAGMA user_version = {VERSION}")
-            await writer.rows(f"PRAGMA application_id = {APPLICATION_ID}")
-        await writer.rows("COMMIT")
+            await writer.run(in_transaction(make_tables))
+            await self._version(writer)
 
     async def _version(self, writer: Connection) -> int:
         """`VERSION`, or 0 of a file without tables."""

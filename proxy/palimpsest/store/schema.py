@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Iterator
 
 from palimpsest.errors import MemoryFault
+from palimpsest.store.connection import Transaction
 
 APPLICATION_ID = 0x50414C49  # "PALI", in the header of the file: tells our databases from others
 VERSION = 17  # of these tables, in `PRAGMA user_version`: rises with every change of them
@@ -447,6 +448,15 @@ END;
 """
 
 SCHEMA = JOURNAL + MEMORY_TEXT + ERASURE + OPERATION + ITEMS + FACTS + SUPERSEDED
+
+
+def make_tables(transaction: Transaction) -> None:
+    """Make the tables; of processes that start together, whoever comes second finds them there."""
+    if transaction.read("PRAGMA user_version") == [(0,)]:
+        for statement in statements(SCHEMA):
+            transaction.write(statement)
+        transaction.write(f"PRAGMA user_version = {VERSION}")
+        transaction.write(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
 def refusal_of(version: int) -> str:
