@@ -60,20 +60,25 @@ def run(given: argparse.Namespace) -> bool:
             proxy.settle(vectors=False)
             (other,) = tenants(proxy.data)
             stranger = of_tenant(proxy.data, other)
-            for number in range(given.times):
-                way = WAYS[number % len(WAYS)]
-                round = _Round(proxy, upstream, number, given.clients, given.texts, other)
-                failures = round.failures(way)
-                if of_tenant(proxy.data, other) != stranger:
-                    failures.append("rows of another tenant changed")
-                failed += len(failures)
-                seen = round.seen
-                table.line((number + 1, way, f"{round.seconds:.1f}", seen["requests"], seen["blocks"], len(failures)))
-                for what in failures:
-                    note(f"  {what}")
-            if failed:
-                lines = (line for line in proxy.log.read_text().splitlines() if "] request " not in line)
-                note("\n".join(lines)[-LOG_CHARS:])
+            ended = False
+            try:
+                for number in range(given.times):
+                    way = WAYS[number % len(WAYS)]
+                    round = _Round(proxy, upstream, number, given.clients, given.texts, other)
+                    failures = round.failures(way)
+                    if of_tenant(proxy.data, other) != stranger:
+                        failures.append("rows of another tenant changed")
+                    failed += len(failures)
+                    seen = round.seen
+                    of_round = f"{round.seconds:.1f}", seen["requests"], seen["blocks"], len(failures)
+                    table.line((number + 1, way, *of_round))
+                    for what in failures:
+                        note(f"  {what}")
+                ended = True
+            finally:
+                if failed or not ended:
+                    lines = (line for line in proxy.log.read_text().splitlines() if "] request " not in line)
+                    note("\n".join(lines)[-LOG_CHARS:])
     return not failed
 
 
