@@ -14,6 +14,7 @@ import re
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from urllib.parse import quote
@@ -26,7 +27,7 @@ from scripts.endure.load import WORDS
 from scripts.endure.table import Table, note
 from tests.commands.test_cli import palimpsest
 from tests.resending import HABITS, Client, files_with, load, of_tenant, tenants
-from tests.running import Conversation, Proxy, memory_in, request, until, upstream_on_a_thread
+from tests.running import Conversation, Proxy, memory_in, request, stored_texts, until, upstream_on_a_thread
 
 TIMES = 50
 WORKERS = 2
@@ -108,9 +109,7 @@ class _Round:
             for text in islice(self._texts, self._per_client):
                 client.talk.messages += [{"role": "user", "content": text}, {"role": "assistant", "content": "I see."}]
             client.begin(self._canary)
-        until(  # not by the metrics: each worker has its own
-            lambda: files_with(self._proxy, self._mark) and self._left() == self._marks, "all texts to be stored"
-        )
+        until(lambda: self._stored() == self._marks, "all texts to be stored")  # each worker has its own metrics
         failures: list[str] = []
         with load(self._clients, self._question):
             until(
@@ -145,11 +144,17 @@ class _Round:
         del self._upstream.received[:]
         return failures
 
+    def _stored(self) -> set[bytes]:
+        """Marks of the other texts that are stored: in a file, one that two pages of it share would be missed."""
+        return self._marks_in([text.encode() for text in stored_texts(self._proxy.data)])
+
     def _left(self) -> set[bytes]:
         """Marks of the other texts that stand in any file of the data folder."""
-        files = [file for file in self._proxy.data.rglob("*") if file.is_file()]
+        return self._marks_in([file.read_bytes() for file in self._proxy.data.rglob("*") if file.is_file()])
+
+    def _marks_in(self, held: Sequence[bytes]) -> set[bytes]:
         pattern = re.compile(self._mark.encode() + rb"\d+-\d{9}")
-        return self._marks & {mark for file in files for mark in pattern.findall(file.read_bytes())}
+        return self._marks & {mark for one in held for mark in pattern.findall(one)}
 
     def _is_shown(self, body: Json) -> bool:
         return self._mark in memory_in(body)
