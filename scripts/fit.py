@@ -108,7 +108,7 @@ async def ask(
         if len(ranked.rows):
             answers = np.isin(table.occurrences[ranked.rows], [occurrences[at] for at in gold]).astype(float)
             signals = passage_signals(table, asked, ranked)
-            help = help_signals(asked, signals, np.full(len(answers), 0.01))
+            help = help_signals(table, asked, signals, np.full(len(answers), 0.01))
             of_speakers = is_talk(table, ranked)
             seen = {name: float(value[0]) for name, value in help.items()}
             by_words = asked.cosines is None

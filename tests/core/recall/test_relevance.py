@@ -80,7 +80,7 @@ def test_every_weight_has_its_signal() -> None:
     assert {*PLAIN.passage} == {*signals, "bias"}
     for tables in (PLAIN_BY_WORDS, OF_SPEAKERS, OF_SPEAKERS_BY_WORDS):
         assert {*tables.passage} <= {*PLAIN.passage}
-    helping = help_signals(question, signals, np.full(len(ranked.rows), 0.1))
+    helping = help_signals(on, question, signals, np.full(len(ranked.rows), 0.1))
     assert {*PLAIN.help} == {*helping, "bias"}
     for tables in (PLAIN_BY_WORDS, OF_SPEAKERS, OF_SPEAKERS_BY_WORDS):
         assert {*tables.help} <= {*PLAIN.help}

@@ -47,7 +47,7 @@ DEMANDS: Mapping[Generosity, Mapping[BlockKind, Demand]] = {
         BlockKind.RESTORE: Demand(0.1, 0.006, 2, 500),
     },
     Generosity.BALANCED: {
-        BlockKind.RECALL: Demand(0.36, 0.012, 0, 1500),
+        BlockKind.RECALL: Demand(0.38, 0.012, 0, 1500),
         BlockKind.RESTORE: Demand(0.06, 0.002, 3, 1500),
     },
     Generosity.GENEROUS: {

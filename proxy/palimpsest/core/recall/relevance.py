@@ -31,6 +31,8 @@ from palimpsest.core.recall.weights import (
 from palimpsest.domain.frozen import frozen
 
 MOST_TERMS = 4  # of a question in one passage; more are no surer
+MOST_ASKED = 6  # terms of a question; more are as many
+RAREST = 4.0  # negative logarithm of the share of passages that hold a term
 SHORT_CHARS = 20  # shorter passages are all alike
 USUAL_CHARS = 200
 SATURATED = 2.5  # most that a term adds to BM25 for each unit of its weight: k1 + 1
@@ -70,7 +72,7 @@ def relevance(shelf: PassageTable, asked: Asked, ranked: Ranked) -> Relevance:
     tables = tables_for(shelf, asked, ranked)
     signals = passage_signals(shelf, asked, ranked)
     passages = 1 / (1 + np.exp(-_log_odds(signals, tables.passage)))
-    help = _log_odds(help_signals(asked, signals, passages), tables.help)
+    help = _log_odds(help_signals(shelf, asked, signals, passages), tables.help)
     helps = float(1 / (1 + np.exp(-help[0])))
     return Relevance(passages * max(helps, LEAST_HELP) ** 0.5, helps)
 
@@ -142,7 +144,9 @@ def passage_signals(shelf: PassageTable, asked: Asked, ranked: Ranked) -> dict[s
     }
 
 
-def help_signals(asked: Asked, signals: Mapping[str, Floats], passages: Floats) -> dict[str, Floats]:
+def help_signals(
+    shelf: PassageTable, asked: Asked, signals: Mapping[str, Floats], passages: Floats
+) -> dict[str, Floats]:
     """
     What tells whether any of the m ranked passages helps: name to one value, (1,).
 
@@ -154,6 +158,7 @@ def help_signals(asked: Asked, signals: Mapping[str, Floats], passages: Floats) 
     surest = _logit(float(passages[best]))
     own = personal(asked.text)
     form = dict(zip(PERSONAL, asking(asked.text), strict=False))  # all but the constant
+    rarities = [_rarity(len(holding), len(shelf)) for holding in asked.found.values()] + [1.0] * len(asked.absent)
     found = {
         "best": surest,
         "second": _logit(float(np.partition(passages, -2)[-2])) if len(passages) > 1 else _logit(0.0),
@@ -172,6 +177,9 @@ def help_signals(asked: Asked, signals: Mapping[str, Floats], passages: Floats) 
         "strangers": form["name"] * asked.strangers,
         "other": float(read(asked.text).language != ENGLISH),
         "telling": float(1 / (1 + np.exp(-telling(asked.text)))),  # who tells something asks for nothing
+        "content": min(sum(rarities) / MOST_TERMS, 1.0),
+        "rarest_term": max(rarities, default=0.0),
+        "terms_asked": min(len(rarities) / MOST_ASKED, 1.0),
         "cosine": float(signals["cosine"][best]),
         "near": max(0.0, float(signals["cosine"][best]) - NEAR),
         "very_near": max(0.0, float(signals["cosine"][best]) - VERY_NEAR),
@@ -194,6 +202,11 @@ def _log_odds(signals: Mapping[str, Floats], weights: Weights) -> Floats:
 def _weight(holding: int, passages: int) -> float:
     """Inverse document frequency that is never negative (Robertson and Spärck Jones; Lucene's form)."""
     return float(np.log1p((passages - holding + 0.5) / (holding + 0.5)))
+
+
+def _rarity(holding: int, passages: int) -> float:
+    """How rare a term is, 0..1: one in 50 passages or fewer is as rare as can be, so that size changes little."""
+    return float(min(-np.log((holding + 0.5) / (passages + 1)) / RAREST, 1.0))
 
 
 def _ahead(values: Floats) -> Floats:
