@@ -20,11 +20,13 @@ from palimpsest.core.facts.vocabulary import LANGUAGE, PARTNER, VERSIONED
 from palimpsest.core.recall.utterance import ENGLISH, function_words
 from palimpsest.domain import NO_LONGER, NO_LONGER_ANY, PROJECT_SUBJECT, USER_SUBJECT
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.word_cache import word_cache
 
 PARTNERS = frozenset({PARTNER, "wife", "husband", "spouse", "girlfriend", "boyfriend", "fiance", "fiancee"})
 PETS = frozenset(
     {"pet", "dog", "cat", "puppy", "kitten", "horse", "pony", "parrot", "rabbit", "hamster", "turtle", "guinea pig"}
 )
+CACHED_VALUES = 4_096  # of facts: those of a conversation's user are looked at again and again
 LEAST_STEM = 2  # letters
 LEAST_WORDS = 2  # of a denial that names no slot: one word says of too many things that they are over
 
@@ -60,6 +62,7 @@ _LIST = re.compile(r",|\band\b|\bor\b|&")
 _SLOT_IDLE = frozenset({"the", "for", "of", "our", "my", "on", "in", "at", "to", "a", "date"})
 
 
+@word_cache(CACHED_VALUES)
 def _words(text: str) -> frozenset[str]:
     """The stems of the words that carry meaning."""
     return frozenset(map(_stem, terms(text))) - _IDLE
