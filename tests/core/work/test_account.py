@@ -89,6 +89,12 @@ def test_names_of_one_line_say_what_they_are_about() -> None:
     assert texts == ["load_session user_token is_current"]
 
 
+def test_nothing_is_said_twice() -> None:
+    lines = account(work(("tool", "the parser calls next_token after reset_state, then next_token again")), [], 2000)
+    text = "".join(line.text for line in lines.lines)
+    assert text.count("reset_state") == 1
+
+
 def test_breaks_of_a_text_that_was_quoted_inside_of_another_are_resolved() -> None:
     quoted = "\\n".join(f"step_{at} of the plan was taken by worker_{at}" for at in range(8))
     lines = account(work(("assistant", call("Read", path="log")), ("tool", quoted)), [], 2000).lines

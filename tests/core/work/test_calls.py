@@ -119,3 +119,7 @@ def test_other_results_tell_no_change() -> None:
 
 def test_a_plan_whose_steps_are_all_done_has_nothing_to_tell() -> None:
     assert called("TodoWrite", todos=[{"content": "Fix it", "status": "completed"}]) == (Act.PLANNED, "")
+
+
+def test_a_place_that_is_no_file_is_none() -> None:
+    assert called("search_flights", origin="SEA", destination="JFK", date="2024-05-20") == (Act.OTHER, "")

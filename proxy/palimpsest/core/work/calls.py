@@ -25,8 +25,9 @@ STEP_CHARS = 100
 
 PATHS = frozenset(
     """path file_path filepath file filename target_file notebook_path relative_workspace_path absolute_path
-    uri target source destination old_path new_path""".split()  # noqa: SIM905 - a list is no easier to read
+    old_path new_path""".split()  # noqa: SIM905 - a list is no easier to read
 )
+LOCATIONS = frozenset("uri target source destination".split())  # noqa: SIM905 - of files, and of much else
 COMMANDS = frozenset("command cmd commands shell_command script".split())  # noqa: SIM905
 CHANGES = frozenset(
     """old_string new_string old_str new_str content contents file_text patch diff edits insert_text replacement
@@ -204,7 +205,8 @@ def _act(tool: str, fields: Mapping[str, Any], path: str) -> Act:
 def _path(fields: Mapping[str, Any]) -> str:
     """The path that a call is about: under a name for paths, or where a text begins with nothing else."""
     for name, value in fields.items():
-        if name in PATHS and isinstance(value, str) and value.strip() and "\n" not in value:
+        is_path = name in PATHS or (name in LOCATIONS and isinstance(value, str) and "/" in value)
+        if is_path and isinstance(value, str) and value.strip() and "\n" not in value:
             return value.strip()
     for value in fields.values():
         if isinstance(value, str) and ("/" in value[:200] or "." in value[:200]) and (found := _PATH.match(value)):

@@ -107,11 +107,15 @@ def chosen(
     waiting = [(-gain(offer), at) for at, offer in enumerate(offers)]
     heapify(waiting)
     taken: dict[int, Excerpt] = {}
+    too_long: list[int] = []
     room = chars
     while waiting:
         before, at = heappop(waiting)
         offer = offers[at]
-        if at in taken or cost(offer) > room:
+        if at in taken:
+            continue
+        if cost(offer) > room:
+            too_long.append(at)
             continue
         now = gain(offer)
         if now < LEAST_GAIN:
@@ -120,6 +124,11 @@ def chosen(
             heappush(waiting, (-now, at))
             continue
         room -= cost(offer)
+        for other in [other for other, one in taken.items() if one.text in offer.text]:  # it says that once more
+            room += len(taken.pop(other).text) + len(JOINT)
+            for skipped in too_long:
+                heappush(waiting, (-gain(offers[skipped]), skipped))
+            too_long.clear()
         taken[at] = offer
         for name, full in held(offer).items():
             worth[name] = max(worth.get(name, 0.0), _worth(name, full))
