@@ -44,6 +44,13 @@ def test_a_size_that_only_time_is_measured_of_tells_no_recall() -> None:
     assert [len(line.get_xdata()) for line in figure.axes[0].lines] == [1, 1], "what was not scored is not drawn"  # type: ignore[arg-type]
 
 
+def test_how_often_the_judge_speaks_is_told_of_the_questions_that_have_an_answer() -> None:
+    awake, shy = (replace(grown(size, FOUND, FOUND), helps=(0.9, helps)) for size, helps in ((10, 0.8), (100, 0.1)))
+    assert [
+        held["speaks"] for held in report(GIVEN, [told("user: Hello")], [awake, shy, grown(1000)]).data["sizes"]
+    ] == [*(1.0, 0.5, None)]
+
+
 def test_logs_are_the_ends_of_long_messages_evenly_from_all() -> None:
     long = [f"user: {at} " + "x" * QUERY_CHARS + f" end {at}" for at in range(3 * LOGS)]
     texts = long_texts([told(*long, "user: short"), replace(told("user: short"), id="other")])

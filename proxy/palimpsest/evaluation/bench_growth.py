@@ -25,7 +25,8 @@ import numpy as np
 
 from palimpsest import logs
 from palimpsest.core.recall.diagnosis import QUERY_CHARS
-from palimpsest.domain import Reach
+from palimpsest.core.recall.generosity import DEMANDS
+from palimpsest.domain import BlockKind, Generosity, Reach
 from palimpsest.evaluation import growth, palimpsest, vectors
 from palimpsest.evaluation.datasets import Conversation, read
 from palimpsest.evaluation.report import Report, Table
@@ -39,12 +40,13 @@ SIZES = "100,1000,3000,10000,30000,100000"
 BUDGET_CHARS = 6000  # of a restore: `core/block/pressure.RESTORE_CHARS`
 LOGS = 100  # long texts that are asked, as when somebody pastes a log
 MEGABYTE = 1_000_000
+LEAST_HELP = DEMANDS[Generosity.BALANCED][BlockKind.RECALL].least_help
 MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024  # unit of ru_maxrss
 
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """One size. `found` by conversation and question; times in milliseconds."""
+    """One size. `found` by conversation and question, `helps` of those questions; times in milliseconds."""
 
     memories: int
     found: Mapping[tuple[str, str], Evidence]
@@ -52,6 +54,7 @@ class Grown:
     log_ms: Sequence[float]
     first_ms: float
     peak_bytes: int
+    helps: Sequence[float] = ()  # how probable the judge finds it that memory helps
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,7 +94,7 @@ def measure(folder: Path, conversations: Sequence[Conversation], pasted: Sequenc
 
 async def _measure(folder: Path, conversations: Sequence[Conversation], pasted: Sequence[str], scored: bool) -> Grown:
     found: dict[tuple[str, str], Evidence] = {}
-    question_ms, log_ms = [], []
+    question_ms, log_ms, helps = [], [], []
     async with vectors.opened() as embedder, palimpsest.opened(embedder, folder=folder) as store:
         await store.know(conversations)
         readers = [store.reader(conversation, reach=Reach.TENANT) for conversation in conversations]
@@ -105,11 +108,12 @@ async def _measure(folder: Path, conversations: Sequence[Conversation], pasted: 
                 if scored and (gold := [conversation.messages[at].content for at in conversation.gold(question)]):
                     block = reader.block(recalled, question.text, BUDGET_CHARS)
                     found[conversation.id, question.id] = BlockText(block.text if block else "").evidence(gold)
+                    helps.append(recalled.helps)
         for text in pasted:
             log_ms.append((await readers[0].recall(text)).elapsed_ms)
         memories = await growth.count_of(store)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_BYTES
-    return Grown(memories, found, question_ms, log_ms, first_ms, peak)
+    return Grown(memories, found, question_ms, log_ms, first_ms, peak, helps)
 
 
 def long_texts(conversations: Sequence[Conversation]) -> list[str]:
@@ -130,12 +134,13 @@ def report(given: argparse.Namespace, own: Sequence[Conversation], grown: Sequen
     most = max(len(each.found) for each in grown)
     small = next(each for each in grown if len(each.found) == most)
     told = [_told(each, small) for each in grown]
-    columns = ("memories", "n", "any", "all", "all: points lost", "ms p50", "ms p95", "log ms p50", "log ms p95",
-               "first ms", "peak MB")  # fmt: skip
+    columns = ("memories", "n", "any", "all", "all: points lost", "speaks", "ms p50", "ms p95", "log ms p50",
+               "log ms p95", "first ms", "peak MB")  # fmt: skip
     rows = [
         (
             *(held["memories"], held["n"], held["any"], held["all"]),
             None if held["lost"] is None else f"{100 * held['lost']['all']:+.1f}",
+            held["speaks"],
             *(f"{held[name][key]:.1f}" for name in ("latency_ms", "log_latency_ms") for key in ("p50", "p95")),
             *(f"{held['first_ms']:,.0f}", f"{held['peak_mb']:,.0f}"),
         )
@@ -153,6 +158,7 @@ def report(given: argparse.Namespace, own: Sequence[Conversation], grown: Sequen
         },
         tables=[Table(f"{BUDGET_CHARS:,} characters, the whole tenant in reach", columns, rows)],
         notes=[
+            "Speaks: share of these questions that the default of memory.generosity answers in an ordinary turn.",
             "Points lost: against the smallest store that was asked every question, over the questions asked of both.",
             "Times are of one recall on one core, embedding included; first: passages are still to be read. Logs"
             f" are the last {QUERY_CHARS:,} characters of long messages. Peak is that of the whole process.",
@@ -177,6 +183,7 @@ def _told(grown: Grown, small: Grown) -> dict[str, Any]:
         }
         if both
         else None,
+        "speaks": float(np.mean(np.array(grown.helps) >= LEAST_HELP)) if grown.helps else None,
         "latency_ms": _percentiles(grown.question_ms),
         "log_latency_ms": _percentiles(grown.log_ms),
         "first_ms": grown.first_ms,

@@ -57,6 +57,11 @@ def test_who_asks_what_anybody_could_needs_memory_less() -> None:
     assert own > general
 
 
+def test_who_tells_something_needs_memory_less_than_who_asks() -> None:
+    assert judged("Who is my new manager, who starts on Monday?", 0)[2] > 0.5
+    assert judged("My new manager is nice, she starts on Monday at nine.", 0)[2] < 0.3
+
+
 def test_what_is_ahead_of_all_others_is_more_probable_than_what_is_like_them() -> None:
     on = shelf(SAID, users=range(len(SAID)))
     eligible = np.ones(len(on), np.bool_)
