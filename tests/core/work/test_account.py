@@ -77,6 +77,13 @@ def test_what_tools_put_around_lines_is_not_told() -> None:
     assert not [frame for frame in ("staff", "8573", "528aa98", "1003", "Old_One", "--git") if frame in texts]
 
 
+def test_a_plan_of_which_the_model_sees_a_later_state_is_not_told() -> None:
+    plans = [call("TodoWrite", todos=[{"content": "Fix it", "status": s}]) for s in ("pending", "completed")]
+    said = work(("assistant", plans[0]), ("tool", "ok"))
+    assert told(account(said, [], 2000))["plan"] == "[ ] Fix it; 0 of 1 steps done"
+    assert "plan" not in told(account(said, [plans[1]], 2000))
+
+
 def test_names_stand_under_the_file_that_they_are_from() -> None:
     files = [line.text for line in account(WORK, [], 2000).lines if line.label == "file"]
     assert files[0].startswith("src/lexer.py: ") and "TokenStream" in files[0] and "END_MARK" in files[0]

@@ -16,7 +16,7 @@ READING_ACCOUNT = (
 )
 
 MOST_CHARS = 3000  # of a block where nobody asks: what comes behind is seldom needed
-LEAST_QUOTES_CHARS = 400  # of it, for what people said: decisions are told in words, and names do not tell them
+LEAST_QUOTES_CHARS = 300  # of it, for what people said: decisions are told in words, and names do not tell them
 QUOTE_CHARS = 300  # of one of these quotes
 FRAME_CHARS = 90  # the reading of an account is so much longer
 

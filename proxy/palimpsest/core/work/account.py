@@ -91,7 +91,8 @@ def account(lost: Sequence[Lost], seen: Sequence[str], chars: int) -> Account:
     visible = "\n".join(seen)
     holding = rules(((one.occurrence, one.text) for one in lost if one.role == "user"), visible)
     room = chars - sum(line.chars for line in holding)
-    acts = [*_fitting(_acts(done, texts, visible), room)]
+    plans = any(call.act is Act.PLANNED for text in seen for call in calls_of(text)[1])
+    acts = [*_fitting(_acts(done, texts, visible, plans), room)]
     room -= sum(line.chars for line in acts)
     mentions = mentioned(texts)
     known = words(seen)
@@ -143,15 +144,15 @@ def sorted_calls(lost: Sequence[Lost]) -> tuple[list[LostText], list[_Done]]:
     return texts, done
 
 
-def _acts(done: Sequence[_Done], texts: Sequence[LostText], visible: str) -> Iterator[AccountLine]:
-    """What was done, open things first. What the model still sees of it is not told."""
+def _acts(done: Sequence[_Done], texts: Sequence[LostText], visible: str, shows_plan: bool) -> Iterator[AccountLine]:
+    """What was done, open things first. What the model still sees of it is not told, nor what a newer plan replaced."""
 
     def line(label: str, text: str, of: Iterable[_Done]) -> AccountLine:
         places = dict.fromkeys(at for one in of for at in (one.at, one.result_at) if at >= 0)
         return AccountLine(label, text, tuple(texts[at].occurrence for at in places))
 
     plan = next((one for one in reversed(done) if one.call.act is Act.PLANNED), None)
-    if plan is not None and plan.call.what:
+    if plan is not None and plan.call.what and not shows_plan:
         yield line("plan", plan.call.what, [plan])
     runs: dict[str, _Done] = {}
     for one in done:
