@@ -440,6 +440,13 @@ async def test_edits_in_a_talk_are_work_whoever_asks_and_a_talk_without_is_none(
     assert asked.account is None
 
 
+async def test_results_that_come_in_the_name_of_the_user_are_work(recall: Recall, past: Past) -> None:
+    turns = [(f"Fixed src/part_{at}.py\nbash-$", f"Now I run src/part_{at + 1}.py.") for at in range(5)]
+    work = await past.say(*(text for turn in turns for text in turn))
+    asked = await recall.recall(ask("What is in part_2?", frozenset(work), account_chars=1000), 10)
+    assert asked.account is not None and not asked.account.is_talk
+
+
 # --- plans -------------------------------------------------------------------------------------------
 
 

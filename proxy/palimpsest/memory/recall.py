@@ -54,7 +54,7 @@ from palimpsest.core.recall.similarity import Meanings
 from palimpsest.core.recall.small_loss import small_loss
 from palimpsest.core.recall.utterance import read
 from palimpsest.core.work.account import Lost, account
-from palimpsest.core.work.calls import written_edits
+from palimpsest.core.work.calls import is_machine, written_edits
 from palimpsest.core.work.names import is_file
 from palimpsest.core.work.names import names as work_names
 from palimpsest.domain import Account, Candidate, Memory, Query, Recalled
@@ -394,9 +394,10 @@ def _account(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
         if room < 0:
             break
     if is_talk and not any(one.role == "assistant" and written_edits(one.text) for one in read):
-        # who asks something in a talk wants that: 2,500 characters more held no answer more
-        if query.named is None or not _is_work(read):
-            return None
+        files = {name for one in read for name in work_names(one.text) if is_file(name)}
+        is_talk = not is_machine([one.text for one in read if one.role == "user"])
+        if len(files) < WORK_FILES or (is_talk and query.named is None):
+            return None  # who asks something in a talk wants that: 2,500 characters more held no answer more
     else:
         is_talk = False
     return replace(account(read[::-1], query.seen, query.account_chars), is_talk=is_talk)

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from palimpsest.core.work.calls import Act, calls_of, changed_by, outcome_of, written_edits
+from palimpsest.core.work.calls import Act, calls_of, changed_by, is_machine, outcome_of, written_edits
 
 
 def called(tool: str, **arguments: object) -> tuple[Act, str]:
@@ -123,3 +123,10 @@ def test_a_plan_whose_steps_are_all_done_has_nothing_to_tell() -> None:
 
 def test_a_place_that_is_no_file_is_none() -> None:
     assert called("search_flights", origin="SEA", destination="JFK", date="2024-05-20") == (Act.OTHER, "")
+
+
+def test_what_begins_or_ends_alike_was_said_by_a_program() -> None:
+    results = [f"{at} passed\n(Current directory: /src)\nbash-$" for at in range(5)]
+    assert is_machine(["Solve it.", *results])
+    assert not is_machine(["Go on."] * 9), "people say so, too"
+    assert not is_machine([f"{at}\nThanks {at}" for at in range(9)])

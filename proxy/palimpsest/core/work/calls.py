@@ -9,6 +9,7 @@ states is a plan. A tool's name decides only where its arguments leave it open.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
@@ -22,6 +23,7 @@ OUTCOME_CHARS = 140  # of how it ended: one line of an error
 RESULT_CHARS = 20_000  # of a result that is looked at, from either end: errors stand there
 PLAN_STEPS = 12  # told of one plan
 STEP_CHARS = 100
+MACHINE_MESSAGES = 4  # at least, that begin or end alike
 
 PATHS = frozenset(
     """path file_path filepath file filename target_file notebook_path relative_workspace_path absolute_path
@@ -127,6 +129,18 @@ def written_edits(prose: str) -> tuple[Call, ...]:
     """The edits of files that a text itself holds, as models write them that have no tools."""
     found = dict.fromkeys(match[1] or match[2] for match in _WRITTEN.finditer(prose))
     return tuple(Call(Act.EDITED, path, "") for path in found)
+
+
+def is_machine(said: Sequence[str]) -> bool:
+    """
+    Whether what stands as a user's messages is what a program returns: most begin, or end, with the same line.
+
+    Agents that call no tools run what their model writes, and send back what came of it in the user's name.
+    """
+    texts = [text.strip() for text in said if text.strip()]
+    edges = [(text.split("\n", 1)[0], text.rsplit("\n", 1)[1]) for text in texts if "\n" in text]
+    alike = max((Counter(line).most_common(1)[0][1] for line in zip(*edges, strict=True)), default=0)
+    return alike >= MACHINE_MESSAGES and 2 * alike > len(texts)
 
 
 def changed_by(result: str) -> Call | None:
