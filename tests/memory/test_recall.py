@@ -426,7 +426,18 @@ EDITED = "src/a.py\n```\n<<<<<<< SEARCH\nold_name\n=======\nnew_name\n>>>>>>> RE
 async def test_beside_an_account_of_work_comes_what_people_typed_newest_first(recall: Recall, past: Past) -> None:
     first, newest = "Please keep the old names in the interface.", "Take the second of the two designs."
     pasted = "The log says that the worker was restarted. " * 40
-    said = await past.say(first, EDITED, newest, "I did.", "Yes, do that.", "Done.", pasted, "I see.")
+    said = await past.say(
+        first,
+        EDITED,
+        newest,
+        "I did.",
+        "Yes, do that.",
+        "Done.",
+        pasted,
+        "I see.",
+        "[Request interrupted by user for tool use]",
+        "I stop.",
+    )
     recalled = await recall.recall(ask("", frozenset(said), named=frozenset(), account_chars=1000), 10)
     assert recalled.account is not None and texts(recalled) == [newest, first]
 

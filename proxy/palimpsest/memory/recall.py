@@ -430,7 +430,7 @@ def _said(rows: Sequence[Row], query: Query, limit: int) -> list[tuple[int, floa
 
 def _says_little(text: str) -> bool:
     """Whether words tell nobody anything who did not hear what they answered, or a client wrote them."""
-    return text.startswith("<") or len(text.split()) < TYPED_WORDS or read(text).is_small_talk
+    return text.startswith(("<", "[")) or len(text.split()) < TYPED_WORDS or read(text).is_small_talk
 
 
 def _may_come(occurrence: int, query: Query) -> bool:

@@ -123,6 +123,7 @@ def test_a_plan_whose_steps_are_all_done_has_nothing_to_tell() -> None:
 
 def test_a_place_that_is_no_file_is_none() -> None:
     assert called("search_flights", origin="SEA", destination="JFK", date="2024-05-20") == (Act.OTHER, "")
+    assert called("Task", input="Explore the roles/schema") == (Act.OTHER, "")
 
 
 def test_what_begins_or_ends_alike_was_said_by_a_program() -> None:
