@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from palimpsest.core.recall.ranking import Asked, PassageTable
-from palimpsest.core.recall.small_loss import small_loss
+from palimpsest.core.recall.small_loss import LEAST_NEARNESS, LONG_TALK_MARGIN, small_loss
 
 from tests.core.shelves import shelf
 
@@ -86,3 +86,20 @@ def test_a_lost_question_makes_no_request_one_about_the_conversation() -> None:
         shown = replace(table(), asks=np.array([False, True, False, False]), users=np.array([True, True, True, False]))
         everything = np.ones(len(TOLD), np.bool_)
         assert bool(len(small_loss(shown, everything, everything, replace(far, cosines=cosines), 1500))) is comes
+
+
+def test_where_more_was_lost_what_the_user_told_comes_while_that_is_little() -> None:
+    long = ("Some other talk. " * 60).strip()
+    shown = shelf((*TOLD, long), users=[0, 2])
+    shown = replace(shown, tells=np.array([0.9, 0.0, 0.9, 0.0, 0.0]), asks=np.zeros(5, np.bool_))
+    everything = np.ones(5, np.bool_)
+
+    def given(cosine: float, most_chars: int) -> list[int]:
+        request = Asked(cosines=np.full(5, cosine), found={}, text="Is this place fine? They serve satay.")
+        return small_loss(shown, everything, everything, request, most_chars).tolist()
+
+    said = sum(len(TOLD[at]) for at in (0, 2))
+    assert given(NEAR, said * 5) == [0, 2]
+    assert given(NEAR, (said - 1) * 5) == []
+    assert given(NEAR, said * 5 + len(long)) == [0, 1, 2, 3, 4]
+    assert given(LEAST_NEARNESS + LONG_TALK_MARGIN / 2, said * 5) == [], "talk about other things, too"

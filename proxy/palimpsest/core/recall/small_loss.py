@@ -4,6 +4,7 @@ Small losses: what a conversation has lost, given back whole while it is little.
 A request often needs what it does not ask for: "Can I take ibuprofen?" of somebody who told of weak kidneys. No word or
 meaning leads from the one to the other. But where all that was lost is shorter than an ordinary block, nothing has to
 be found: the conversation gets it back as a whole, once, and keeps it as long as the block's message is in the request.
+Where more was lost, but the user told little, what he told comes in the same way.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from palimpsest.core.recall.ranking import Asked, Bools, PassageTable, Rows
 from palimpsest.core.recall.utterance import ENGLISH, read
 
 LEAST_TELLING = 0.5  # of `PassageTable.tells`: a person's statement, and no question or task
+SHARE_TOLD = 1 / 5  # three or four statements: more are no longer little, and one is found among them
 LEAST_STATING = 0.2  # ... of what a request may be about: a task that was asked for is near to any other task
 # Cosine to the nearest of that, of MiniLM. By these 102 chats, in windows of five messages, are told 230 of 236 needs
 # that nobody asks for, and something in 35 of 201 turns that need nothing; where any message counts, and .25 and .13
@@ -21,22 +23,31 @@ LEAST_STATING = 0.2  # ... of what a request may be about: a task that was asked
 LEAST_NEARNESS = 0.15
 LEAST_OWN_NEARNESS = 0.05
 LEAST_FOREIGN_NEARNESS = 0.4
+LONG_TALK_MARGIN = 0.07  # where more was lost than what is given: the talk is about other things, too
 
 
 def small_loss(table: PassageTable, lost: Bools, untold: Bools, asked: Asked, most_chars: int) -> Rows:
     """
-    The rows to give back: all that was lost and is not told, or none.
+    The rows to give back: all that was lost and is not told, or what the user told of it, or none.
 
     Args:
         lost: (n,), what the model no longer sees of this conversation, whether a replayed block tells it or not.
         untold: (n,), those of them that no block tells.
-        most_chars: that may be lost, all together.
+        most_chars: that may be lost, all together. Of what the user told a fifth of them, where more was lost.
     """
-    rows = np.flatnonzero(untold)
-    is_small = 0 < table.lengths[lost].sum() <= most_chars
-    if not is_small or not len(rows) or not _is_due(table, lost, untold) or not concerns(table, lost, asked):
+    whole, told, margin = lost, lost & _statements(table), 0.0
+    is_small = 0 < table.lengths[whole].sum() <= most_chars
+    if not is_small and 0 < table.lengths[told].sum() <= most_chars * SHARE_TOLD:
+        whole, is_small, margin = told, True, LONG_TALK_MARGIN
+    rows = np.flatnonzero(untold & whole)
+    if not is_small or not len(rows) or not _is_due(table, whole, untold & whole):
         return np.empty(0, np.int64)
-    return rows
+    return rows if concerns(table, whole, asked, margin) else np.empty(0, np.int64)
+
+
+def _statements(table: PassageTable) -> Bools:
+    """What the user told: no questions, and no tasks."""
+    return table.users & ~table.asks & (table.tells >= LEAST_TELLING)
 
 
 def _is_due(table: PassageTable, lost: Bools, untold: Bools) -> bool:
@@ -45,11 +56,14 @@ def _is_due(table: PassageTable, lost: Bools, untold: Bools) -> bool:
     return not told.any() or bool((untold & table.users & (table.tells >= LEAST_TELLING)).any())
 
 
-def concerns(table: PassageTable, lost: Bools, asked: Asked) -> bool:
+def concerns(table: PassageTable, lost: Bools, asked: Asked, margin: float) -> bool:
     """
     Whether a request may be about the conversation: by whose things it names, and by what is nearest to it.
 
     Of what was lost only what the user told counts, if anything: questions and tasks are near to any other.
+
+    Args:
+        margin: that it has to be nearer.
     """
     said = read(asked.text)
     if said.is_small_talk:
@@ -58,7 +72,7 @@ def concerns(table: PassageTable, lost: Bools, asked: Asked) -> bool:
     if asked.cosines is None:
         return is_own or bool(asked.found)
     statements = lost & table.users & ~table.asks & (table.tells >= LEAST_STATING)
-    nearest = float(asked.cosines[statements if statements.any() else lost].max())
+    nearest = float(asked.cosines[statements if statements.any() else lost].max()) - margin
     if said.language != ENGLISH:
         return nearest >= LEAST_FOREIGN_NEARNESS
     return nearest >= (LEAST_OWN_NEARNESS if is_own else LEAST_NEARNESS)
