@@ -20,13 +20,14 @@ TALK = told(
     apart_seconds=DAY_SECONDS,
 )
 FESTIVAL = "When does the harvest festival in Lisbon begin?"
+ROOM_CHARS = 540  # a quarter of it is the frame
 
 
 async def test_a_block_is_what_the_proxy_would_say() -> None:
     async with Palimpsest(WordEmbedder()).opened(TALK) as reader:
-        pack = await reader.pack(FESTIVAL, 500)
+        pack = await reader.pack(FESTIVAL, ROOM_CHARS)
     assert pack.admitted and pack.elapsed_ms > 0
-    assert pack.text.startswith('<palimpsest-memory kind="restore">') and len(pack.text) <= 500
+    assert pack.text.startswith('<palimpsest-memory kind="restore">') and len(pack.text) <= ROOM_CHARS
     assert "[2023-11-16]" in pack.text, "dates are the data's"
     assert pack.messages[0] == pack.ranked[0] and {1, 2} <= {*pack.messages}
     assert 0 not in pack.ranked, "instructions are not recalled"
@@ -61,7 +62,7 @@ async def test_tool_calls_are_remembered() -> None:
 async def test_a_system_that_goes_by_items_keeps_some_and_quotes_passages(name: str) -> None:
     async with by_keys(WordEmbedder(), None, name).opened(TALK) as reader:
         ((items,),) = await reader._store.database.read("SELECT count(*) FROM item")
-        pack = await reader.pack(FESTIVAL, 500)
+        pack = await reader.pack(FESTIVAL, ROOM_CHARS)
     assert items > 0
     assert {1, 2} <= {*pack.messages}
 
