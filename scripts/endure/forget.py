@@ -106,8 +106,10 @@ class _Round:
     def failures(self, way: str) -> list[str]:
         """What should not have been, in words."""
         for client in self._clients:
-            for text in islice(self._texts, self._per_client):
-                client.talk.messages += [{"role": "user", "content": text}, {"role": "assistant", "content": "I see."}]
+            for at, text in enumerate(islice(self._texts, self._per_client)):
+                # Beside an answer that was erased elsewhere, what begins like an erased message is taken for that one.
+                answer = f"I see your text {at}, {client.habit} as ever, {self._user}."
+                client.talk.messages += [{"role": "user", "content": text}, {"role": "assistant", "content": answer}]
             client.begin(self._canary)
         until(lambda: self._stored() == self._marks, "all texts to be stored")  # each worker has its own metrics
         failures: list[str] = []
