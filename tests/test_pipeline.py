@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,6 @@ from tests.running import (
     Conversation,
     Proxy,
     as_headers,
-    database,
     memory_in,
     request,
     rows,
@@ -237,28 +235,6 @@ async def test_request_that_comes_while_the_one_before_is_still_being_read_conti
     )
     assert rows(house.data, parents) == [(said(first, "turn"), None), (said(second, "turn"), said(first, "turn"))]
     assert rows(house.data, "SELECT count(*) FROM occurrence") == [(4,)]
-
-
-async def test_request_that_dropped_its_beginning_waits_for_an_answer_that_is_still_being_written(
-    patient: House,
-) -> None:
-    async with patient.running():
-        _, first = await patient.prepare(user("When does the ferry leave?"))
-        await patient.idle()
-        with closing(sqlite3.connect(database(patient.data), isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
-            hearing = asyncio.create_task(hear(first, FERRY))
-            await asyncio.sleep(0)
-            continuing = asyncio.create_task(patient.prepare(assistant(FERRY), user("And back?")))
-            await asyncio.sleep(0.1)
-            assert not continuing.done()
-            other.execute("ROLLBACK")
-        _, second = await continuing
-        await hearing
-    assert (said(second, "conversation"), said(second, "event")) == (
-        said(first, "conversation"),
-        "compaction:truncate",
-    )
 
 
 async def test_request_does_not_wait_for_one_that_it_does_not_go_on_from(house: House) -> None:

@@ -24,12 +24,11 @@ from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.core.conversation import Request, Rules
 from palimpsest.core.decision import Decision
-from palimpsest.core.reading import Reading
 from palimpsest.core.response_headers import LogFields, headers_of, log_fields, undecided_headers
-from palimpsest.domain import REQUEST_HEADER, TURN_PREFIX, Follows, Mode, Note, RawHeaders, Speaker, TooLong, Turn
+from palimpsest.domain import REQUEST_HEADER, TURN_PREFIX, Follows, Mode, Note, RawHeaders, TooLong, Turn
 from palimpsest.errors import MemoryFault, WireError
 from palimpsest.memory.decider import LATE_SECONDS, Decider
-from palimpsest.memory.late_turn import Commit, LateTurn
+from palimpsest.memory.late_turn import LateTurn
 from palimpsest.memory.memory_spans import search_span, tell_search
 from palimpsest.memory.model_windows import ModelWindows
 from palimpsest.memory.off_loop import INLINE_BYTES, OffLoop
@@ -251,7 +250,7 @@ class Pipeline:
         if isinstance(read, Passed):
             return _untouched(body, read.note, read.model or await self._model(body))
         reading, speaker, follows = read
-        await self._wait_for_earlier(attempt, [*earlier, *self._unread_before(attempt)], reading, speaker, follows)
+        await self._wait_for_earlier(attempt, [*earlier, *self._unread_before(attempt)], follows)
         model = reading.chat.model
         upstream = self._windows.upstream_of(model, wire, attempt.headers)
         window, user_agent = self._windows.of(upstream, model), attempt.named.get("user-agent", "")
@@ -293,26 +292,15 @@ class Pipeline:
         earlier = takewhile(lambda item: item[0] is not attempt.late, self._late.items())
         return [late for late, begun in earlier if attempt.body.startswith(begun)]
 
-    async def _wait_for_earlier(
-        self,
-        attempt: _Attempt,
-        earlier: Sequence[LateTurn],
-        reading: Reading,
-        speaker: Speaker,
-        follows: Follows | None,
-    ) -> None:
+    async def _wait_for_earlier(self, attempt: _Attempt, earlier: Sequence[LateTurn], follows: Follows | None) -> None:
         """
         Wait until what a request goes on from is on the disk, where it has its answer and is not.
 
-        It would be archived behind what stood before that, and with all of its messages once more; where a client
-        dropped the beginning, as another conversation. The commit of an answer comes behind that of its request. While
-        the store fails, the request itself waits for none of this.
+        It would be archived behind what stood before that, and with all of its messages once more. The commit of an
+        answer comes behind that of its request. While the store fails, the request itself waits for none of this.
         """
-        commits: set[Commit | None] = {late.committed for late in earlier}
-        if follows is not None:
-            commits.add(self._archivist.commit_of(follows.turn))
-        elif reading.chat.held or any(message.role == "assistant" for message in reading.history):
-            commits.update(self._archivist.commits_of(speaker.tenant))  # any of them: its own is not known before
+        commits = {late.committed for late in earlier}
+        commits.add(self._archivist.commit_of(follows.turn) if follows is not None else None)
         if waited_for := [commit for commit in commits if commit is not None]:
             if self._archivist.is_failing:
                 attempt.end_wait()

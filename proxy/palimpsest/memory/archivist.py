@@ -130,11 +130,6 @@ class Archivist:
         """The commit of the answer to a turn; None: it is on the disk, or nothing is known of it."""
         return self._commits.get(turn)
 
-    def commits_of(self, tenant: str) -> list[Commit]:
-        """The commits of all answers to a tenant that have ended and are not on the disk."""
-        taken = (one.item for one in self._taken.values() if one.item.tenant == tenant)
-        return [commit for item in taken if (commit := self._commits.get(item.turn.id)) is not None]
-
     @property
     def troubles(self) -> tuple[str, ...]:
         """What keeps turns from the disk, and what was kept from it; in words that name nobody."""
