@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import litellm
 import pytest
+from litellm.llms.custom_httpx.async_client_cleanup import close_litellm_async_clients
 from palimpsest.scripted import ScriptedUpstream
 
 from tests.clients.conftest import FACT, QUESTION, TALK, answers
@@ -32,9 +34,12 @@ def hook_at(url: str, key: str = "") -> Any:
 
 
 @pytest.fixture(autouse=True)
-def callbacks() -> Iterator[None]:
-    """LiteLLM without the callbacks of an earlier test, which it keeps in several lists."""
+async def left_clean() -> AsyncIterator[None]:
+    """LiteLLM without the connections and the callbacks of an earlier test, which it keeps in several lists."""
     yield
+    await close_litellm_async_clients()
+    litellm.in_memory_llm_clients_cache.flush_cache()
+    gc.collect()  # an open connection would be another test's
     for kept in (litellm.callbacks, litellm.success_callback, litellm.failure_callback):
         kept.clear()
     litellm._async_success_callback.clear()
