@@ -65,13 +65,13 @@ class _Attempt:
     late: LateTurn | None = None  # and this takes its turn, when that has been read
     traceparent: str = ""  # of the request, if it is traced
     decision: Decision | None = None  # once there is one
-    decided: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    # or known to be so late that nobody should wait for it
+    # Done when the request need not wait any longer: memory has decided, or the store fails.
+    released: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
-    def end_wait(self, _done: object = None) -> None:
-        """Let the request go, with what memory has for it, or without."""
-        if not self.decided.done():
-            self.decided.set_result(None)
+    def release(self, _done: object = None) -> None:
+        """End the wait for memory, whatever it has by then."""
+        if not self.released.done():
+            self.released.set_result(None)
 
 
 class Pipeline:
@@ -179,9 +179,9 @@ class Pipeline:
         running.add_done_callback(self._running.discard)
         self._traffic.begin()
         running.add_done_callback(self._traffic.end)
-        running.add_done_callback(attempt.end_wait)
+        running.add_done_callback(attempt.release)
         try:
-            await await_for(attempt.decided, attempt.deadline + GRACE_SECONDS - now)
+            await await_for(attempt.released, attempt.deadline + GRACE_SECONDS - now)
         except asyncio.CancelledError:  # nobody will send it
             running.cancel()
             raise
@@ -303,7 +303,7 @@ class Pipeline:
         commits.add(self._archivist.commit_of(follows.turn) if follows is not None else None)
         if waited_for := [commit for commit in commits if commit is not None]:
             if self._archivist.is_failing:
-                attempt.end_wait()
+                attempt.release()
             seconds = COMMIT_SECONDS if self._archivist.room.has_late else LATE_SECONDS
             await asyncio.wait(waited_for, timeout=seconds)
 

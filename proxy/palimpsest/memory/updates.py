@@ -10,6 +10,7 @@ import numpy as np
 
 from palimpsest.core.archive.chunking import query_terms
 from palimpsest.core.recall.ranking import PROBABILITY, Bools, PassageTable, Ranked, Rows
+from palimpsest.core.recall.relevance import term_weight
 from palimpsest.core.recall.updates import LEAST_ALIKE, later, shared_share, statements
 from palimpsest.index.full_text import find
 from palimpsest.store.connection import Ask
@@ -36,10 +37,10 @@ def _update(
     """The newest of the later statements that are alike enough, and how much; None: there is none."""
     terms = query_terms(text)
     found = find(ask, scope, table, terms).rows
-    weights = {term: _weight(len(table), len(holding)) for term, holding in found.items()}
+    weights = {term: term_weight(len(holding), len(table)) for term, holding in found.items()}
     rows, cosines = later(table, row, found, weights, eligible)
     texts = _texts(ask, tenant, table, rows)
-    rare = _weight(len(table), 1)
+    rare = term_weight(1, len(table))
     alike = {
         one: float(cosine) + shared_share(terms, query_terms(texts[one]), weights, rare)
         for one, cosine in zip(rows.tolist(), cosines, strict=True)
@@ -75,7 +76,3 @@ def _texts(ask: Ask, tenant: str, table: PassageTable, rows: Rows) -> dict[int, 
     """The texts of rows; what was forgotten meanwhile is left out."""
     by_id = dict(zip(table.ids[rows].tolist(), rows.tolist(), strict=True))
     return {by_id[id]: text for id, _, _, _, text, *_ in texts_of(ask, tenant, [*by_id])}
-
-
-def _weight(passages: int, holding: int) -> float:
-    return float(np.log1p((passages - holding + 0.5) / (holding + 0.5)))

@@ -97,11 +97,11 @@ def passage_signals(shelf: PassageTable, asked: Asked, ranked: Ranked) -> dict[s
     own = personal(asked.text)
     cosine = np.zeros(len(rows)) if asked.cosines is None else asked.cosines[rows]
     held = holds(asked.found, rows)
-    weights = [_weight(len(holding), len(shelf)) for holding in asked.found.values()]
+    weights = [term_weight(len(holding), len(shelf)) for holding in asked.found.values()]
     covered = np.array(weights) @ held
-    whole = sum(weights) + len(asked.absent) * _weight(0, len(shelf))
+    whole = sum(weights) + len(asked.absent) * term_weight(0, len(shelf))
     strongest = SATURATED * (
-        sum(max(LEAST_WEIGHT, weight) for weight in weights) + len(asked.absent) * _weight(0, len(shelf))
+        sum(max(LEAST_WEIGHT, weight) for weight in weights) + len(asked.absent) * term_weight(0, len(shelf))
     )
     words = given["words"] / max(strongest, 1e-6)
     terms = held.sum(0)
@@ -199,7 +199,7 @@ def _log_odds(signals: Mapping[str, Floats], weights: Weights) -> Floats:
     return odds + weights["bias"]
 
 
-def _weight(holding: int, passages: int) -> float:
+def term_weight(holding: int, passages: int) -> float:
     """Inverse document frequency that is never negative (Robertson and Spärck Jones; Lucene's form)."""
     return float(np.log1p((passages - holding + 0.5) / (holding + 0.5)))
 
