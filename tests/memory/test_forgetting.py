@@ -335,6 +335,34 @@ async def test_a_request_that_was_on_its_way_is_written_without_a_word_and_so_is
     assert "I am back" in await texts(database)
 
 
+async def test_a_request_that_carries_answers_which_are_gone_by_then_is_written_without_its_history(
+    database: Database, journal: Journal, forgetting: Forgetting
+) -> None:
+    """Decided before the erasure, against a head that knew the answers alone; the clock says after: it was held up."""
+    talk = Talk(journal)
+    for text in (CANARY, f"{CANARY}, once more", "hello there, archive"):
+        await talk.say(text)
+    head = talk.head
+    assert head is not None
+    answers = dict([row for row in zip(head.fulls, head.occurrences, strict=True)][1::2])
+    known = replace(head, fulls=tuple(answers), occurrences=tuple(answers.values()))
+    await erased(forgetting, Target(conversation="c-1"))
+    late = record([*talk.history, user("I am back")], known, conversation="c-9", created_at=LATER)
+    assert len(late.entries) == 4
+    await journal.write([said_by("acme", late)])
+    assert await texts(database) == {"", "I am back"}
+
+
+@pytest.mark.parametrize("target", [Target(conversation="c-1"), Target(conversation="c-1", number=1)])
+async def test_a_summary_that_is_asked_for_while_its_conversation_is_erased_keeps_no_text(
+    database: Database, journal: Journal, forgetting: Forgetting, target: Target
+) -> None:
+    await Talk(journal).say(CANARY)
+    await erased(forgetting, target)
+    await journal.write([said_by("acme", record([user(f"Summarise: {CANARY}")], role=Role.SIDE, created_at=LATER))])
+    assert not is_on_disk(database)
+
+
 async def test_the_answer_to_a_turn_that_was_erased_meanwhile_is_not_kept(
     database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:

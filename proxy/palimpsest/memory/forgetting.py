@@ -47,7 +47,7 @@ from palimpsest.store.erasure import (
     mark_messages,
     mark_scopes,
 )
-from palimpsest.store.remains import Remains, known_words, remains, samples, search
+from palimpsest.store.remains import Remains, known_words, samples, search, unexplained
 from palimpsest.store.selection import Plan, Target
 from palimpsest.store.terms import merge_some, optimise
 from palimpsest.store.told_facts import erase_telling, erase_told
@@ -55,6 +55,7 @@ from palimpsest.store.told_facts import erase_telling, erase_told
 MERGE_PAGES = 200  # of the full-text index at a time, 800 KB: some 20 ms
 MERGED = 2  # changed rows: see `merge_some`
 MAX_MERGES = 100_000  # of an index of 80 GB
+LOOKS_AGAIN = 2  # at what is left: that a row of others comes and goes during each is not to be expected
 LATEST = 253_402_300_799.0  # Unix seconds of the last day that a calendar here has
 VACUUM_BYTES = 256 << 20  # the whole file is written anew, and others wait: seconds
 
@@ -236,15 +237,30 @@ class Forgetting:
         """Clean up and look, harder each time that something is left. Whether the log could be emptied, too."""
         known = await self._database.ask(functools.partial(known_words, words=erased.words))
         wanted = samples(erased.texts, erased.words - known)
-        path = self._database.path
         for clean in (self._merge, self._optimise, self._vacuum):
             await clean()
             is_emptied = await self._database.truncate_log()
-            searched = await search(path, wanted)
-            left = await self._database.ask(functools.partial(remains, searched, wanted))
+            left = await self._look(wanted)
             if left.is_clean and is_emptied:
                 break
         return left, is_emptied
+
+    async def _look(self, wanted: Sequence[bytes]) -> Remains:
+        """
+        What of these samples is left on the disk.
+
+        Others write meanwhile: a row that stood in the file when it was searched, and is gone when it is asked for,
+        explains nothing. So what is left is looked for again: what lies there without a row stays where it is.
+        """
+        path = self._database.path
+        searched = await search(path, wanted)
+        left = await self._database.ask(functools.partial(unexplained, searched, wanted))
+        explained = len(searched.found) - len(left)
+        for _ in range(LOOKS_AGAIN):
+            if left:
+                again = await search(path, left)
+                left = await self._database.ask(functools.partial(unexplained, again, left))
+        return Remains(searched.files, searched.bytes, len(wanted), explained, len(left))
 
     async def _merge(self) -> None:
         """Make one segment of the full-text index, a little at a time: words that were deleted go on the way."""

@@ -17,7 +17,7 @@ from palimpsest.core.archive.tombstones import scope_print
 from palimpsest.core.redaction import redaction
 from palimpsest.domain import HeadFlag, Json
 from palimpsest.domain.frozen import frozen
-from palimpsest.errors import PolicyError
+from palimpsest.errors import MemoryFault, PolicyError
 from palimpsest.store.database import Database
 from palimpsest.store.selection import Plan, Target, counts, is_stored_name, last_occurrence, plans, resent
 
@@ -28,7 +28,7 @@ _AGE = re.compile(r"(\d{1,6})([mhdw])")
 TENANTS_NAMED = 10  # in a message; there may be thousands
 MESSAGES_AT_A_TIME = 500  # some 50 ms of the writer: requests are journalled in between
 SETTLE_SECONDS = 0.5  # a request that had read before is on its way by then, or gave memory up (250 ms)
-MAX_ROUNDS = 5  # a proxy may write what it had taken before; more rounds than this never found anything
+MAX_ROUNDS = 10  # a proxy may write what it had taken before; more rounds than three never found anything
 
 Step = Callable[[Plan, float], Awaitable[None]]
 """Does its part for one tenant; what came later than the time, in Unix seconds, is not meant."""
@@ -162,29 +162,31 @@ class Selection:
         self, target: Target, found: Sequence[Plan], last: int, at: float, clock: Callable[[], float], *steps: Step
     ) -> None:
         """
-        Take both steps for what is found, and again for what came meanwhile, until nothing comes any more.
+        Take the steps for what is found, and again for what came meanwhile, until nothing comes any more.
 
         Args:
             last: `newest` when it was planned, at `at`.
             steps: the first leaves tombstones, the others take away.
+
+        Raises:
+            MemoryFault: there was no end of it.
         """
-        mark, *take = steps
         names: Collection[str] = {plan.name for plan in found}
-        since = at
-        for plan in found:
-            await mark(plan, since)
-        until = clock()  # what came before, and was not there to be planned for, is dealt with in the next round
+        since, until = at, 0.0
         for _ in range(MAX_ROUNDS):
-            for step in take:
+            for step in steps:
                 for plan in found:
                     await step(plan, since)
+                # what came before the tombstones, and was not there to be planned for, is dealt with in the next round
+                until = until or clock()
             await asyncio.sleep(self._settle_seconds)
             again = functools.partial(resent, names=names, after=last, at=at, until=until, without=self._without)
             found, since = [*await self.plans(target, until), *await self._database.ask(again)], until
             if not found:
                 return
-            for plan in found:
-                await mark(plan, since)
+        raise MemoryFault(
+            "forgetting: requests from before are still being written; what was found is gone: ask once more"
+        )
 
 
 def scope_prints_of(target: Target, plan: Plan, key: bytes) -> list[int]:

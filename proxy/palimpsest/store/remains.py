@@ -136,15 +136,15 @@ def search_files(database: Path, wanted: Sequence[bytes]) -> Searched:
     return Searched(len(files), size, tuple(sorted(found)))
 
 
-def remains(searched: Searched, wanted: Sequence[bytes], ask: Ask) -> Remains:
-    """What a search means: samples that something stored explains prove nothing."""
+def unexplained(searched: Searched, wanted: Sequence[bytes], ask: Ask) -> list[bytes]:
+    """The samples that were found and that nothing stored explains."""
+    if not searched.found:
+        return []
     explained: set[int] = set()
-    if searched.found:
-        stored = _Finder([wanted[number] for number in searched.found])
-        for chunk in _rows(ask):
-            explained |= {searched.found[at] for at in stored.found(chunk)}
-    left = len(searched.found) - len(explained)
-    return Remains(searched.files, searched.bytes, len(wanted), len(explained), left)
+    stored = _Finder([wanted[number] for number in searched.found])
+    for chunk in _rows(ask):
+        explained |= {searched.found[at] for at in stored.found(chunk)}
+    return [wanted[number] for number in searched.found if number not in explained]
 
 
 class _Finder:

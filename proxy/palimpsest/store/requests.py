@@ -37,6 +37,7 @@ from palimpsest.store.tombstones import (
     retirement_of_messages,
     tombstones,
     uncovered,
+    was_erased_whole,
     without_passages,
     without_query,
     without_text,
@@ -48,6 +49,12 @@ MAX_HEADS = 16  # of one conversation: parallel branches, and the states before 
 CONVERSATIONS = """
 SELECT tenant, public, id, role, user_id, scope FROM conversation
 WHERE (tenant, public) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))
+"""
+
+GONE = Sent(full=-1, opening=-1, is_instruction=False, is_assistant=True, is_new=False)
+"""
+A message that a request carries and that is not stored any more: its conversation was erased meanwhile, or the request
+that brought it was taken back. It was known, so what stands in front of it is history, as before an answer.
 """
 
 Tenants = Mapping[str, int]
@@ -100,7 +107,8 @@ def write_requests(transaction: Transaction, records: Sequence[Record]) -> list[
             listed = listings[parent.number] if parent else {}
             kept = {at: o for at, o in turn.carried if o in listed or loose.get(o, (0,))[0] == tenant}
             placed = {at: listed[o] if o in listed else loose[o][1] for at, o in kept.items()}
-            request = _Request(number, tenant, conversation, turn, parent, new, None, listed, kept, placed)
+            gone = tuple(at for at, _ in turn.carried if at not in kept)
+            request = _Request(number, tenant, conversation, turn, parent, new, None, listed, kept, placed, gone)
         requests.append(_without_erased(transaction, request, record) if was_erased else request)
     return _write(transaction, requests)
 
@@ -119,6 +127,7 @@ class _Request:
     listed: Mapping[int, Listed] = field(default_factory=dict)  # of the parent
     kept: Mapping[int, int] = field(default_factory=dict)  # position: occurrence
     placed: Mapping[int, Listed | None] = field(default_factory=dict)  # the same; None for instructions
+    gone: Sequence[int] = ()  # positions of what it carries that is not stored any more
 
     @property
     def messages(self) -> int:
@@ -166,7 +175,9 @@ def _without_erased(transaction: Transaction, r: _Request, record: Record) -> _R
     One beside a conversation of which something was erased keeps no text at all: a summariser gets all that was said,
     often as one message.
     """
-    if r.turn.role is Role.SIDE and holds_erased(transaction.read, r.conversation):
+    if r.turn.role is Role.SIDE and (
+        holds_erased(transaction.read, r.conversation) or was_erased_whole(transaction.read, record)
+    ):
         occurrences = [replace(s, entry=without_text(s.entry)) for s in r.new]
         return replace(r, turn=replace(r.turn, explain=orjson.loads(ERASED_TURN)), new=occurrences)
     turn, occurrences = r.turn, list(r.new)
@@ -217,20 +228,25 @@ def _come_again(r: _Request, record: Record, stones: Sequence[Tombstone], flag: 
     Returns:
         Also whether the request repeats such a message, unless it went for its age.
     """
-    new = {s.position: s for s in r.new}
-    places = sorted({*new, *(position for position, row in r.placed.items() if row is not None)})
-    sent = [_sent(new.get(position), r.placed.get(position), flag) for position in places]
-    found = resends(sent, stones, record.scopes[0] if record.scopes else 0, r.turn.created_at)
-    kept = (row for row in r.placed.values() if row is not None)
-    return {places[at] for at in found}, any(row[3] & (flag | HeadFlag.SWEPT) == flag for row in kept)
+    known = {position: row for position, row in r.placed.items() if row is not None}
+    sent = {s.position: _new(s) for s in r.new}
+    sent |= {position: _known(row, flag) for position, row in known.items()}
+    sent |= dict.fromkeys(r.gone, replace(GONE, is_erased=r.parent is None))
+    places = sorted(sent)
+    found = resends(
+        [sent[place] for place in places], stones, record.scopes[0] if record.scopes else 0, r.turn.created_at
+    )
+    is_beside = any(row[3] & (flag | HeadFlag.SWEPT) == flag for row in known.values())
+    return {places[at] for at in found}, is_beside or (bool(r.gone) and r.parent is None)
 
 
-def _sent(new: NewOccurrence | None, kept: Listed | None, flag: int) -> Sent:
-    if new is not None:
-        said = new.entry.new
-        is_assistant = said.message.role == "assistant"
-        return Sent(said.print.full, said.print.opening, said.message.is_instruction, is_assistant, True)
-    assert kept is not None
+def _new(new: NewOccurrence) -> Sent:
+    said = new.entry.new
+    is_assistant = said.message.role == "assistant"
+    return Sent(said.print.full, said.print.opening, said.message.is_instruction, is_assistant, True)
+
+
+def _known(kept: Listed, flag: int) -> Sent:
     full, opening, _, flags = kept
     return Sent(full, opening, False, bool(flags & HeadFlag.ASSISTANT), False, bool(flags & flag))
 

@@ -49,6 +49,12 @@ def holds_erased(ask: Ask, conversation: int) -> bool:
     return bool(ask(sql, (conversation,))[0][0])
 
 
+def was_erased_whole(ask: Ask, record: Record) -> bool:
+    """Whether the conversation of a record was once erased as a whole."""
+    sql = "SELECT EXISTS (SELECT 1 FROM erased_scope WHERE fingerprint = ?)"
+    return bool(record.scopes and ask(sql, record.scopes[:1])[0][0])
+
+
 def tombstones(ask: Ask, prints: Iterable[Fingerprint]) -> list[Tombstone]:
     """Those that share a fingerprint with one of these."""
     listed = list(prints)

@@ -44,6 +44,10 @@ def test_a_window_that_slid_over_it_is_known_too() -> None:
     assert found(answer(2), user(3), answer(4), user(9)) == [0, 1, 2]
 
 
+def test_what_stands_in_front_of_a_known_answer_is_history() -> None:
+    assert found(user(1), answer(-1, new=False, erased=True), user(3), answer(-1, new=False), user(9)) == [0, 2]
+
+
 def test_the_same_words_in_a_new_conversation_are_said_anew() -> None:
     assert found(user(1)) == []
     assert found(user(5), answer(6), user(1)) == []
