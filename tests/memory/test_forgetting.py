@@ -504,6 +504,21 @@ async def test_what_comes_in_between_decision_and_tombstone_is_found_in_the_next
     assert await texts(database) == {"", "And now?"}
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
+async def test_an_answer_goes_with_its_request_though_it_came_later(
+    database: Database, journal: Journal, forgetting: Forgetting, goes_on: bool
+) -> None:
+    asked = record([user("hello there, archive")], user="ann")
+    await journal.write([asked])
+    said = heard(asked, f"You said {CANARY}")
+    await journal.write(answers=[replace(said, answer=replace(said.answer, created_at=LATER))])
+    if goes_on:
+        await journal.write([record([user("I am back")], user="ann", created_at=LATER)])
+    await erased(forgetting, Target(user="ann"))
+    assert await texts(database) == ({"", "I am back"} if goes_on else set())
+    assert bool(await database.read("SELECT id FROM conversation")) is goes_on
+
+
 async def test_an_erasure_that_was_cut_off_is_finished_at_the_next_start(
     database: Database, journal: Journal, forgetting: Forgetting
 ) -> None:

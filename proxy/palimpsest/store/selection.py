@@ -180,9 +180,11 @@ def _plan(ask: Ask, tenant: int, name: str, target: Target, until: float, withou
         rows = _of_turn(ask, tenant, turn, publics, without)
     else:
         rows = ask(
-            "SELECT occurrence.conversation, occurrence.id FROM json_each(?) AS meant"
+            "SELECT occurrence.conversation, occurrence.id FROM json_each(?1) AS meant"
             " CROSS JOIN occurrence ON occurrence.conversation = meant.value"
-            f" WHERE occurrence.created_at <= ? AND occurrence.flags & {without} = 0",
+            " JOIN turn ON turn.id = occurrence.turn"  # an answer goes with its request, and may have come later
+            " WHERE (occurrence.created_at <= ?2 OR turn.created_at <= ?2)"
+            f" AND occurrence.flags & {without} = 0",
             (ids(publics), before),
         )
     if target.matching:
