@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import re
 import subprocess
@@ -18,6 +19,7 @@ from palimpsest.errors import MemoryFault
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.policy import ModelPolicy
 from palimpsest.store.database import Database
+from palimpsest.store.engine.dialect import SQLITE
 from palimpsest.store.journal import Journal
 
 from tests.databases import copied, database_file
@@ -30,6 +32,15 @@ TMPFS_BYTES = 12 << 20
 SLOW_MODULE = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.M)
 
 settings.register_profile(QUICK, max_examples=QUICK_EXAMPLES)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--statements", help="a folder for the statements that the tests gave to the database, as JSON")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if folder := session.config.option.statements:
+        Path(folder, f"{os.getpid()}.json").write_text(json.dumps(list(SQLITE)))
 
 
 def pytest_configure() -> None:

@@ -13,6 +13,7 @@ from palimpsest.core.caller.identity import tenant_key
 from palimpsest.domain import Fact, FactCategory, FactOrigin, FactProposal, FactScope, HeadFlag, Reach, ToldFact
 from palimpsest.store import fact_extraction as extraction
 from palimpsest.store.database import Database
+from palimpsest.store.engine.dialect import SQLITE
 from palimpsest.store.fact_consistency import wrong_facts
 from palimpsest.store.facts import PAGE, FactFilter, current, listed, place_of
 from palimpsest.store.told_facts import forget, pin, tell
@@ -232,7 +233,7 @@ def steps(database: Database, whose: FactScope) -> int:
 
     with closing(sqlite3.connect(database.path)) as connection:
         connection.set_progress_handler(step, 10)
-        current(lambda sql, args=(): connection.execute(sql, args).fetchall(), whose, NOW + 1e6)
+        current(lambda sql, args=(): connection.execute(SQLITE[sql], args).fetchall(), whose, NOW + 1e6)
     return taken
 
 

@@ -114,7 +114,7 @@ KEPT_WITHOUT_WORDS = {  # containers that objects keep: numbers, ids, settings, 
         *("Sweeper._due", "Supervisor._states", "Supervisor._tasks"),
     },
     "pipeline": {"Pipeline._late", "Pipeline._running"},
-    "store": {"Database._errors", "Database._opened", "_Finder._parts", "_Runs._numbers"},
+    "store": {"Database._errors", "Dialect._rules", "Database._opened", "_Finder._parts", "_Runs._numbers"},
     "tokens": {"TokenCounter._counts", "TokenCounter._ratios", "_loaded", "Windows._learnt", "Windows._table"},
 }
 KEPT_WITH_WORDS = {  # emptied by the `forget` of a class in `OBJECTS_OF_WORDS`

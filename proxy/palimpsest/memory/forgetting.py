@@ -36,6 +36,7 @@ from palimpsest.ports import Clock
 from palimpsest.settings.policy import FOREVER
 from palimpsest.store.connection import Transaction
 from palimpsest.store.database import Database
+from palimpsest.store.engine.full_text import merge_some, optimise
 from palimpsest.store.erasure import (
     Erased,
     erase_conversation,
@@ -49,7 +50,6 @@ from palimpsest.store.erasure import (
 )
 from palimpsest.store.remains import Remains, known_words, samples, search, unexplained
 from palimpsest.store.selection import Plan, Target
-from palimpsest.store.terms import merge_some, optimise
 from palimpsest.store.told_facts import erase_telling, erase_told
 
 MERGE_PAGES = 200  # of the full-text index at a time, 800 KB: some 20 ms

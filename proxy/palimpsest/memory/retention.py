@@ -28,6 +28,7 @@ from palimpsest.ports import Clock, Counts
 from palimpsest.settings.policy import RetentionPolicy
 from palimpsest.store.connection import Row, Transaction
 from palimpsest.store.database import Database
+from palimpsest.store.engine.full_text import merge_some
 from palimpsest.store.erasure import (
     Erased,
     erase_blocks,
@@ -54,7 +55,6 @@ from palimpsest.store.sweeping import (
     sweep_explained,
 )
 from palimpsest.store.tasks import lease, release
-from palimpsest.store.terms import merge_some
 from palimpsest.store.told_facts import erase_told, told_of_retirement, told_until
 
 PAUSE_SECONDS = 60.0  # between two runs when nothing is due

@@ -31,6 +31,13 @@ from palimpsest.store.requests import write_links
 from palimpsest.store.tombstones import ERASED_TURN, without_passages, without_query, without_text
 from palimpsest.wire.values import dumps
 
+# Where the other request has the same link, this one's goes with its turn.
+HAND_OVER = """
+UPDATE link SET turn = ?1 WHERE turn = ?2 AND NOT EXISTS (
+    SELECT 1 FROM link AS other WHERE other.tenant = link.tenant AND other.fingerprint = link.fingerprint
+        AND other.conversation = link.conversation AND other.kind = link.kind AND other.turn = ?1)
+"""
+
 
 @frozen
 class _Open:
@@ -62,7 +69,7 @@ def write_answers(
         "SELECT turn.key, turn.id, turn.conversation, conversation.tenant, turn.parent, turn.messages,"
         " turn.explain = ?, coalesce((SELECT max(retirement) FROM occurrence"
         " JOIN retired ON retired.occurrence = occurrence.id"
-        " WHERE occurrence.turn = turn.id), 0) FROM json_each(?) AS asked JOIN turn ON turn.key = asked.value"
+        " WHERE occurrence.turn = turn.id), 0) FROM texts(?) AS asked JOIN turn ON turn.key = asked.value"
         " JOIN conversation ON conversation.id = turn.conversation"
         " WHERE turn.ending = 'open'",
         (ERASED_TURN, keys),
@@ -95,8 +102,8 @@ def write_answers(
         for s in occurrences
     }
     transaction.write(
-        "UPDATE head SET listing = CAST(listing || ? AS BLOB),"
-        " state = json_set(state, '$.tokens', coalesce(?, json_extract(state, '$.tokens')) + ?) WHERE turn = ?",
+        "UPDATE head SET listing = joined(listing, ?),"
+        " state = with_field(state, 'tokens', coalesce(?, CAST(field(state, 'tokens') AS BIGINT)) + ?) WHERE turn = ?",
         [
             (
                 listed.get(turn.number, b""),
@@ -157,7 +164,7 @@ def _write_bare(transaction: Transaction, bare: Sequence[tuple[_Open, Bare]]) ->
         [(turn.number, turn.conversation) for turn, _ in bare],
     )
     transaction.write(  # what was looked for may have been erased meanwhile
-        "UPDATE turn SET explain = CASE WHEN json_extract(explain, '$.query') IS NULL THEN ? ELSE ? END"
+        "UPDATE turn SET explain = CASE WHEN field(explain, 'query') IS NULL THEN ? ELSE ? END"
         " WHERE id = ? AND explain <> ?",
         [
             (dumps(without_query(sent.explain, ())), dumps(sent.explain), turn.number, ERASED_TURN)
@@ -165,7 +172,7 @@ def _write_bare(transaction: Transaction, bare: Sequence[tuple[_Open, Bare]]) ->
         ],
     )
     transaction.write(
-        "UPDATE head SET state = json_set(state, '$.tokens', ?) WHERE turn = ?",
+        "UPDATE head SET state = with_field(state, 'tokens', ?) WHERE turn = ?",
         [(sent.tokens, turn.number) for turn, sent in bare],
     )
 
@@ -204,7 +211,7 @@ def _hand_over(transaction: Transaction, turn: _Open) -> None:
             "UPDATE turn SET parent = ?, kept = ? WHERE id = ?",
             [(turn.parent, encode_kept([pair for pair in kept if pair not in mine], ()), child)],
         )
-    transaction.write("UPDATE OR IGNORE link SET turn = ? WHERE turn = ?", [(children[0][0], turn.number)])
+    transaction.write(HAND_OVER, [(children[0][0], turn.number)])
 
 
 def _drop_if_empty(transaction: Transaction, turn: _Open) -> None:

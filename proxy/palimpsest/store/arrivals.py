@@ -27,16 +27,16 @@ from palimpsest.transfer.portable_turn import Place, PortableTurn
 KEPT_PARENTS = 1_000  # turns whose listing is remembered: conversations come one behind the other, or a few mixed
 
 KNOWN = """
-SELECT turn.key, tenant.name, turn.ending = 'open' FROM json_each(?) AS asked JOIN turn ON turn.key = asked.value
+SELECT turn.key, tenant.name, turn.ending = 'open' FROM texts(?) AS asked JOIN turn ON turn.key = asked.value
 JOIN conversation ON conversation.id = turn.conversation JOIN tenant ON tenant.id = conversation.tenant
 """
 HEAD_OF = """
-SELECT turn.id, coalesce(json_extract(head.state, '$.compactions'), 0)
+SELECT turn.id, coalesce(CAST(field(head.state, 'compactions') AS BIGINT), 0)
 FROM turn LEFT JOIN head ON head.turn = turn.id WHERE turn.key = ?
 """
 PRINTS = """
 SELECT occurrence.id, fingerprint, opening, flags, occurrence.role IN ('system', 'developer')
-FROM json_each(?) AS asked CROSS JOIN occurrence ON occurrence.id = asked.value
+FROM numbers(?) AS asked INNER JOIN occurrence ON occurrence.id = asked.value
 """
 
 
@@ -182,9 +182,9 @@ def _at(read: Ask, places: Sequence[Place]) -> dict[Place, int]:
     if not places:
         return {}
     rows = read(
-        "SELECT turn.key, occurrence.position, occurrence.id FROM json_each(?) AS asked"
-        " JOIN turn ON turn.key = json_extract(asked.value, '$[0]')"
-        " JOIN occurrence ON occurrence.turn = turn.id AND occurrence.position = json_extract(asked.value, '$[1]')",
+        "SELECT turn.key, occurrence.position, occurrence.id FROM arrays(?) AS asked"
+        " JOIN turn ON turn.key = item(asked.value, 0)"
+        " JOIN occurrence ON occurrence.turn = turn.id AND occurrence.position = CAST(item(asked.value, 1) AS BIGINT)",
         (orjson.dumps([list(place) for place in places]).decode(),),
     )
     return {(key, position): id for key, position, id in rows}

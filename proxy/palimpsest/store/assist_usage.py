@@ -61,7 +61,7 @@ def used(ask: Ask, day: str, role: AssistRole) -> AssistUsage:
 def newest_use(ask: Ask) -> tuple[str, dict[str, AssistUsage]]:
     """The newest day on which a model was asked, and what each role used on it, by role; "" and none: never."""
     sql = f"""SELECT day, role, {SUMS} FROM assist_usage WHERE day = (SELECT max(day) FROM assist_usage)
-        GROUP BY role ORDER BY role"""
+        GROUP BY day, role ORDER BY role"""
     rows = ask(sql)
     return (rows[0][0] if rows else ""), {role: AssistUsage(*sums) for _, role, *sums in rows}
 

@@ -44,14 +44,14 @@ WHERE turn.id = ? AND turn.role <> 'side' ORDER BY head.turn LIMIT 1
 """
 LISTED = """
 SELECT fingerprint, opening, occurrence.id, flags, occurrence.turn, position
-FROM json_each(?) AS asked CROSS JOIN occurrence ON occurrence.id = asked.value ORDER BY asked.key
+FROM numbers(?) AS asked INNER JOIN occurrence ON occurrence.id = asked.value ORDER BY asked.key
 """
 
 PARENTS = """
 SELECT turn.id, conversation.tenant, turn.ending, head.lost, head.base, length(listing.rows), head.listing
 FROM turn JOIN conversation ON conversation.id = turn.conversation
 LEFT JOIN head ON head.turn = turn.id LEFT JOIN listing ON listing.turn = head.base
-WHERE turn.id IN (SELECT value FROM json_each(?))
+WHERE turn.id IN (SELECT value FROM numbers(?))
 """
 
 WIDTH = 4  # int64 of each message: full, opening, occurrence, flags

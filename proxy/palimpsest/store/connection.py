@@ -18,6 +18,8 @@ from typing import Any, Generic, TypeVar
 
 import aiosqlite
 
+from palimpsest.store.engine.dialect import SQLITE
+
 T = TypeVar("T")
 
 Row = tuple[Any, ...]
@@ -126,7 +128,7 @@ class NearReader:
         self._connection.close()
 
     def _read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
-        return self._connection.execute(sql, args).fetchall()
+        return self._connection.execute(SQLITE[sql], args).fetchall()
 
 
 class Transaction:
@@ -136,14 +138,14 @@ class Transaction:
         self._connection = connection
 
     def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
-        return self._connection.execute(sql, args).fetchall()
+        return self._connection.execute(SQLITE[sql], args).fetchall()
 
     def write(self, sql: str, rows: Sequence[Sequence[Any]] = ONCE) -> None:
         """Run one statement once for each row of arguments."""
         if rows is ONCE:
-            self._connection.execute(sql)
+            self._connection.execute(SQLITE[sql])
         elif rows:
-            self._connection.executemany(sql, rows)
+            self._connection.executemany(SQLITE[sql], rows)
 
 
 class InterruptibleRead(Generic[T]):
@@ -160,7 +162,7 @@ class InterruptibleRead(Generic[T]):
         def read(sql: str, args: Sequence[Any] = ()) -> list[Row]:
             if self._is_stopped:
                 raise sqlite3.OperationalError("interrupted")
-            return connection.execute(sql, args).fetchall()
+            return connection.execute(SQLITE[sql], args).fetchall()
 
         return self._work(read)
 

@@ -25,6 +25,8 @@ from palimpsest.store.branch_heads import LISTED, WIDTH, int64_of, to_listing
 from palimpsest.store.connection import Ask, Transaction
 from palimpsest.store.derived import REBUILD
 from palimpsest.store.diffs import decode_kept, message_list
+from palimpsest.store.engine import full_text
+from palimpsest.store.engine.dialect import SQLITE
 from palimpsest.store.fact_consistency import wrong_facts
 from palimpsest.store.messages import ids
 from palimpsest.store.schema import known_version
@@ -47,13 +49,10 @@ SELECT count(*) FROM memory JOIN occurrence ON occurrence.id = memory.occurrence
 MISPLACED = """
 SELECT count(*) FROM memory LEFT JOIN occurrence ON occurrence.id = memory.occurrence
 LEFT JOIN conversation ON conversation.id = memory.conversation LEFT JOIN content ON content.id = occurrence.content
-WHERE occurrence.conversation IS NOT memory.conversation OR conversation.tenant IS NOT memory.tenant
-    OR content.tenant IS NOT memory.tenant OR start < 0 OR stop <= start OR stop > length(content.text)
+WHERE occurrence.conversation IS DISTINCT FROM memory.conversation
+    OR conversation.tenant IS DISTINCT FROM memory.tenant
+    OR content.tenant IS DISTINCT FROM memory.tenant OR start < 0 OR stop <= start OR stop > length(content.text)
 """
-NOT_IN_INDEX = "SELECT count(*) FROM memory LEFT JOIN memory_text_content AS c ON c.id = memory.id WHERE c.id IS NULL"
-IN_INDEX_ALONE = (
-    "SELECT count(*) FROM memory_text_content AS c LEFT JOIN memory ON memory.id = c.id WHERE memory.id IS NULL"
-)
 WITHOUT_VECTOR = """
 SELECT count(*) FROM memory JOIN occurrence ON occurrence.id = memory.occurrence JOIN turn ON turn.id = occurrence.turn
 WHERE memory.id NOT IN (SELECT memory FROM vector) AND memory.id NOT IN (SELECT memory FROM unindexed)
@@ -68,11 +67,6 @@ WHERE occurrence.id > ? AND flags & {NOT_FOUND} = 0 AND text <> ''
     AND turn.key NOT IN (SELECT turn FROM quarantine WHERE part = 'message')
 ORDER BY occurrence.id LIMIT {ROWS_AT_A_TIME}
 """
-INDEXED = f"""
-SELECT memory_text.rowid, tokens, memory.tenant, memory.conversation FROM memory_text
-JOIN memory ON memory.id = memory_text.rowid WHERE memory_text.rowid > ?
-ORDER BY memory_text.rowid LIMIT {ROWS_AT_A_TIME}
-"""
 TERMS = "SELECT tenant, term, memories FROM term"
 TURNS = f"""
 SELECT id, parent, kept, messages FROM turn WHERE id > ? AND ending <> 'refused' ORDER BY id LIMIT {ROWS_AT_A_TIME}
@@ -81,7 +75,7 @@ BROUGHT = """
 SELECT turn, position, id, role IN ('system', 'developer') FROM occurrence WHERE turn BETWEEN ? AND ?
 ORDER BY turn, position
 """
-STANDING = "SELECT count(*) FROM json_each(?) AS asked JOIN occurrence ON occurrence.id = asked.value"
+STANDING = "SELECT count(*) FROM numbers(?) AS asked JOIN occurrence ON occurrence.id = asked.value"
 HEADS = """
 SELECT head.turn, listing.rows, head.listing FROM head LEFT JOIN listing ON listing.turn = head.base ORDER BY head.turn
 """
@@ -147,7 +141,7 @@ def examination(path: Path, report: Callable[[str], None] = lambda doing: None) 
     ):
 
         def ask(sql: str, args: Sequence[object] = ()) -> list[tuple[object, ...]]:
-            return database.execute(sql, args).fetchall()
+            return database.execute(SQLITE[sql], args).fetchall()
 
         database.execute("PRAGMA query_only = ON")
         database.execute("BEGIN")
@@ -190,8 +184,9 @@ def _examined(ask: Ask, report: Callable[[str], None]) -> Examination:
         find(ask(MISPLACED)[0][0], "passages lie outside of their messages, or belong to another", Repair.REBUILD)
         find(ask(FOUND_BUT_GONE)[0][0], "passages of messages that were erased or retired are found", Repair.REBUILD)
         find(_unfindable(ask), "messages should be found and have no passages", Repair.REBUILD)
-        find(ask(NOT_IN_INDEX)[0][0], "passages are missing from the full-text index", Repair.REBUILD)
-        find(ask(IN_INDEX_ALONE)[0][0], "rows of the full-text index have no passage", Repair.REBUILD)
+        missing_passages, rows_alone = full_text.strays(ask)
+        find(missing_passages, "passages are missing from the full-text index", Repair.REBUILD)
+        find(rows_alone, "rows of the full-text index have no passage", Repair.REBUILD)
         find(ask(WITHOUT_VECTOR)[0][0], "passages have no vector and do not wait for one", Repair.REBUILD)
         report("terms")
         strays, counts = _terms(ask)
@@ -277,7 +272,7 @@ def _terms(ask: Ask) -> tuple[int, int]:
     """Rows of the index whose scope is not that of their passage, and terms whose count is wrong."""
     counted: Counter[tuple[int, str]] = Counter()
     strays = last = 0
-    while rows := ask(INDEXED, (last,)):
+    while rows := full_text.indexed_after(ask, last, ROWS_AT_A_TIME):
         for _, tokens, tenant, conversation in rows:
             terms = set(tokens.split(" "))
             scope = {term for term in terms if term.startswith(SCOPE_MARK)}

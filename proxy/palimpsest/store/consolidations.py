@@ -12,16 +12,18 @@ from palimpsest.store.changes import ITEMS, count
 from palimpsest.store.connection import Ask, Transaction
 from palimpsest.store.graph import forget_unused
 from palimpsest.store.item_erasure import forget_items
+from palimpsest.store.messages import ids
 
 Change = Literal["merged", "superseded", "evicted", "related"]
 
 RUNS = """
 SELECT consolidation.key, coalesce(tenant.name, ''), consolidation.at, consolidation.undone_at,
-    sum(what = 'merged'), sum(what = 'superseded'), sum(what = 'evicted'), sum(what = 'related')
+    count(*) FILTER (WHERE what = 'merged'), count(*) FILTER (WHERE what = 'superseded'),
+    count(*) FILTER (WHERE what = 'evicted'), count(*) FILTER (WHERE what = 'related')
 FROM consolidation JOIN consolidation_step ON consolidation_step.run = consolidation.id
 LEFT JOIN tenant ON tenant.id = consolidation.tenant
 WHERE ?1 = '' OR tenant.name = ?1
-GROUP BY consolidation.id ORDER BY consolidation.id DESC LIMIT ?2
+GROUP BY consolidation.id, tenant.name ORDER BY consolidation.id DESC LIMIT ?2
 """
 STEPS = """
 SELECT consolidation_step.item, item.text, consolidation_step.heir, what, why, consolidation_step.at
@@ -36,7 +38,7 @@ WITH RECURSIVE spent(id) AS (
         WHERE item.state = 'evicted' GROUP BY item.id HAVING max(step.at) < ?1
     UNION SELECT item.id FROM spent JOIN item ON item.heir = spent.id
 )
-SELECT json_group_array(id) FROM (SELECT id FROM spent LIMIT ?2)
+SELECT id FROM spent LIMIT ?2
 """
 
 
@@ -184,11 +186,11 @@ def undo(transaction: Transaction, key: str, tenant: str, at: float) -> dict[str
 
 def has_spent(ask: Ask, before: float) -> bool:
     """Whether anything was evicted before a time (Unix seconds), and is still there."""
-    return bool(ask(SPENT, (before, 1)) != [("[]",)])
+    return bool(ask(SPENT, (before, 1)))
 
 
 def forget_spent(transaction: Transaction, before: float, limit: int) -> int:
     """Remove what was evicted before a time (Unix seconds), with all that it stood for; returns how many items."""
-    ((items,),) = transaction.read(SPENT, (before, limit))
-    forget_items(transaction, items)
-    return items.count(",") + 1 if items != "[]" else 0
+    items = [item for (item,) in transaction.read(SPENT, (before, limit))]
+    forget_items(transaction, ids(items))
+    return len(items)

@@ -15,15 +15,19 @@ from palimpsest.store.connection import Ask, Transaction
 from palimpsest.store.messages import ids
 
 INSERT = """
-INSERT OR REPLACE INTO cost(turn, conversation, at, own_tokens, added_tokens, repeated_tokens, input_tokens,
+INSERT INTO cost(turn, conversation, at, own_tokens, added_tokens, repeated_tokens, input_tokens,
     output_tokens, cache_read_tokens, cache_write_tokens)
 SELECT id, conversation, created_at, ?, ?, ?, ?, ?, ?, ? FROM turn WHERE id = ?
+ON CONFLICT (turn) DO UPDATE SET own_tokens = excluded.own_tokens, added_tokens = excluded.added_tokens,
+    repeated_tokens = excluded.repeated_tokens, input_tokens = excluded.input_tokens,
+    output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
+    cache_write_tokens = excluded.cache_write_tokens
 """
-# CROSS JOIN: in this order, each row by its key.
+# INNER JOIN: in this order, each row by its key.
 WITH_BEFORE = """
 SELECT turn.id, turn.key, turn.created_at, turn.role, turn.parent IS NULL, before.at, before.added_tokens,
     before.input_tokens, before.output_tokens, before.cache_read_tokens, before.cache_write_tokens
-FROM json_each(?) AS asked CROSS JOIN turn ON turn.id = asked.value
+FROM numbers(?) AS asked INNER JOIN turn ON turn.id = asked.value
 LEFT JOIN cost AS before ON before.turn = turn.parent
 """
 UPDATE = "UPDATE cost SET rebuild = ?, rebuilt_tokens = ? WHERE turn = ?"
@@ -40,7 +44,7 @@ SUMS = ", ".join(
         "count(cost.cache_read_tokens)",
         "count(*) - count(cost.rebuild)",
         *(f"sum(cost.{name})" for name in TOKENS),
-        *(f"coalesce(sum(cost.rebuild = '{cause}'), 0)" for cause in REBUILDS),
+        *(f"count(*) FILTER (WHERE cost.rebuild = '{cause}')" for cause in REBUILDS),
         *(f"coalesce(sum(cost.rebuilt_tokens) FILTER (WHERE cost.rebuild = '{cause}'), 0)" for cause in REBUILDS),
     )
 )
@@ -54,7 +58,7 @@ class By(StrEnum):
 
 
 KEYS = {
-    By.DAY: ("strftime('%Y-%m-%d', cost.at, 'unixepoch')", "cost.at"),
+    By.DAY: ("utc_day(cost.at)", "cost.at"),
     By.CONVERSATION: ("conversation.public", "max(cost.turn)"),
 }
 
@@ -114,7 +118,7 @@ def costs(
         `rebuilds` and `rebuilt_tokens` by their cause.
     """
     key, newest = KEYS[by]
-    where, args = ["1"], []
+    where, args = ["true"], []
     for condition, value in (
         ("conversation.tenant = (SELECT id FROM tenant WHERE name = ?)", tenant or None),
         ("conversation.public = ?", conversation or None),

@@ -23,9 +23,9 @@ from palimpsest.errors import DataFault
 from palimpsest.ports import Clock, Vectors
 from palimpsest.store.connection import Row, Transaction
 from palimpsest.store.database import Database
+from palimpsest.store.engine import full_text
 from palimpsest.store.messages import OccurrencePassages, ids, write_passages
 from palimpsest.store.passages import trim_changes
-from palimpsest.store.schema import MEMORY_TEXT
 
 REBUILD_BATCH = 200  # messages digested and written at a time: some 100 ms, so that requests are written in between
 REBUILD = "rebuild"  # name of the task
@@ -34,23 +34,23 @@ OTHERS_BATCH = 5_000  # vectors of another model dropped at a time: some 50 ms, 
 
 # Two ranges of the index: `<>` would read every vector there is.
 OTHERS = """
-SELECT memory FROM (SELECT memory, model FROM vector INDEXED BY vector_by_model WHERE model < ?1
-    UNION ALL SELECT memory, model FROM vector INDEXED BY vector_by_model WHERE model > ?1) LIMIT ?2
+SELECT memory FROM (SELECT memory, model FROM vector /*+ INDEX(vector_by_model) */ WHERE model < ?1
+    UNION ALL SELECT memory, model FROM vector /*+ INDEX(vector_by_model) */ WHERE model > ?1) AS other LIMIT ?2
 """
 
 COPY = """
 INSERT INTO vector(memory, model, own)
 SELECT mine.id, vector.model, vector.own
 FROM memory AS mine JOIN occurrence AS here ON here.id = mine.occurrence
-CROSS JOIN occurrence AS there ON there.content = here.content
-CROSS JOIN memory AS other ON other.occurrence = there.id AND other.start = mine.start AND other.stop = mine.stop
-CROSS JOIN vector ON vector.memory = other.id AND vector.model = ?
+INNER JOIN occurrence AS there ON there.content = here.content
+INNER JOIN memory AS other ON other.occurrence = there.id AND other.start = mine.start AND other.stop = mine.stop
+INNER JOIN vector ON vector.memory = other.id AND vector.model = ?
 WHERE mine.id = ? LIMIT 1
 """
 COPIED = "DELETE FROM unindexed WHERE memory = ? AND memory IN (SELECT memory FROM vector)"
 CLAIMED = """
 SELECT memory.id, substr(content.text, start + 1, stop - start)
-FROM json_each(?) AS claimed JOIN unindexed ON unindexed.memory = claimed.value
+FROM numbers(?) AS claimed JOIN unindexed ON unindexed.memory = claimed.value
 JOIN memory ON memory.id = unindexed.memory JOIN occurrence ON occurrence.id = memory.occurrence
 JOIN content ON content.id = occurrence.content ORDER BY memory.id DESC
 """
@@ -62,13 +62,13 @@ ON CONFLICT (name) DO UPDATE SET next = excluded.next, stop = excluded.stop
 """
 SET_ASIDE = """
 INSERT INTO quarantine(turn, part, reason, chars, digest, created_at)
-SELECT turn.key, 'passage', ?, memory.stop - memory.start, CAST(occurrence.fingerprint AS BLOB), ?
+SELECT turn.key, 'passage', ?, memory.stop - memory.start, bytes_of(occurrence.fingerprint), ?
 FROM memory JOIN occurrence ON occurrence.id = memory.occurrence JOIN turn ON turn.id = occurrence.turn
 WHERE memory.id = ?
 """
 SET_ASIDE_MESSAGE = """
 INSERT INTO quarantine(turn, part, reason, chars, digest, created_at)
-SELECT turn.key, 'message', ?, length(content.text), CAST(occurrence.fingerprint AS BLOB), ?
+SELECT turn.key, 'message', ?, length(content.text), bytes_of(occurrence.fingerprint), ?
 FROM occurrence JOIN turn ON turn.id = occurrence.turn JOIN content ON content.id = occurrence.content
 WHERE occurrence.id = ?
 """
@@ -115,8 +115,9 @@ class Derived:
         """Keep unit vectors by memory; memories that were forgotten meanwhile are left out."""
         await self._database.write(
             (
+                ("DELETE FROM vector WHERE memory = ?", [(memory,) for memory in vectors]),
                 (
-                    "INSERT OR REPLACE INTO vector(memory, model, own) SELECT id, ?, ? FROM memory WHERE id = ?",
+                    "INSERT INTO vector(memory, model, own) SELECT id, ?, ? FROM memory WHERE id = ?",
                     [(model, np.asarray(v, np.float16).tobytes(), memory) for memory, v in vectors.items()],
                 ),
                 ("DELETE FROM unindexed WHERE memory = ?", [(memory,) for memory in vectors]),
@@ -137,8 +138,7 @@ class Derived:
         await self._database.write(
             (
                 *((f"DELETE FROM {table}", [()]) for table in ("unindexed", "vector", "memory", "term")),
-                ("DROP TABLE memory_text", [()]),
-                (MEMORY_TEXT, [()]),
+                *full_text.CLEAR,
                 (BEGIN, [(REBUILD,)]),
             )
         )
@@ -191,10 +191,10 @@ def _claim(
     if may_have_others:
         others = ids(row[0] for row in transaction.read(OTHERS, (model, OTHERS_BATCH)))
         transaction.write(
-            "INSERT INTO unindexed(memory) SELECT value FROM json_each(?) WHERE true ON CONFLICT DO NOTHING",
+            "INSERT INTO unindexed(memory) SELECT value FROM numbers(?) WHERE true ON CONFLICT DO NOTHING",
             [(others,)],
         )
-        transaction.write("DELETE FROM vector WHERE memory IN (SELECT value FROM json_each(?))", [(others,)])
+        transaction.write("DELETE FROM vector WHERE memory IN (SELECT value FROM numbers(?))", [(others,)])
         has_others = bool(transaction.read(OTHERS, (model, 1)))
     trim_changes(transaction)
     claimed = transaction.read(
@@ -228,7 +228,7 @@ def _rebuild(
         return False
     # what was taken back, erased or retired since it was read finds nothing to stand on
     still = transaction.read(
-        "SELECT occurrence.id FROM json_each(?) AS asked JOIN occurrence ON occurrence.id = asked.value"
+        "SELECT occurrence.id FROM numbers(?) AS asked JOIN occurrence ON occurrence.id = asked.value"
         f" WHERE occurrence.flags & {HeadFlag.ERASED | HeadFlag.RETIRED} = 0",
         (ids(f.occurrence for f in findable),),
     )

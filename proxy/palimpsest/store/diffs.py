@@ -27,7 +27,7 @@ SELECT id, kept, messages FROM chain ORDER BY id
 """
 OF_CHAIN = """
 SELECT occurrence.turn, occurrence.position, occurrence.id, occurrence.role IN ('system', 'developer')
-FROM json_each(?) AS chain JOIN occurrence ON occurrence.turn = chain.value
+FROM numbers(?) AS chain JOIN occurrence ON occurrence.turn = chain.value
 """
 
 

@@ -17,6 +17,7 @@ from palimpsest.core.archive.chunking import SCOPE_MARK, terms
 from palimpsest.domain import HeadFlag
 from palimpsest.store.branch_heads import WIDTH, int64_of
 from palimpsest.store.connection import Ask, Transaction
+from palimpsest.store.engine import full_text
 from palimpsest.store.item_erasure import (
     forget_items,
     forget_progress,
@@ -24,16 +25,24 @@ from palimpsest.store.item_erasure import (
     places_that_go,
     words_that_go,
 )
-from palimpsest.store.messages import contents_of, forget_blocks, forget_passages, forget_terms, forget_unused, ids
+from palimpsest.store.messages import (
+    contents_of,
+    forget_blocks,
+    forget_passages,
+    forget_terms,
+    forget_unused,
+    ids,
+    memories_of,
+)
 from palimpsest.store.tasks import put
 from palimpsest.store.tombstones import ERASE_SCOPE, ERASED_DIGEST, ERASED_TURN, without_query
 from palimpsest.wire.values import dumps
 
 UNFINISHED = "erasure"  # name of the task: there until the index is merged and the log emptied
 
-IN = "IN (SELECT value FROM json_each(?))"
-HELD_ALONE = """id IN (SELECT content FROM occurrence WHERE id IN (SELECT value FROM json_each(?1))) AND NOT EXISTS (
-    SELECT 1 FROM occurrence WHERE content = content.id AND id NOT IN (SELECT value FROM json_each(?1)))"""
+IN = "IN (SELECT value FROM numbers(?))"
+HELD_ALONE = """id IN (SELECT content FROM occurrence WHERE id IN (SELECT value FROM numbers(?1))) AND NOT EXISTS (
+    SELECT 1 FROM occurrence WHERE content = content.id AND id NOT IN (SELECT value FROM numbers(?1)))"""
 FLAGS_AT = 3  # in a row of a listing
 
 # What is erased is not to be taken back with a retirement.
@@ -46,13 +55,13 @@ MARK = f"""
 INSERT INTO erased(fingerprint, after, conversation, opening, at, retirement)
 SELECT fingerprint, before, ?1, opening, ?2, ?5 FROM (
     SELECT id, fingerprint, opening, lag(fingerprint, 1, 0) OVER (ORDER BY id) AS before FROM occurrence
-    WHERE conversation = ?3 AND role NOT IN ('system', 'developer'))
-WHERE ?4 = '' OR id IN (SELECT value FROM json_each(?4))
+    WHERE conversation = ?3 AND role NOT IN ('system', 'developer')) AS said
+WHERE ?4 = '' OR id IN (SELECT value FROM numbers(?4))
 {NEWER}"""
 MARK_INSTRUCTIONS = f"""
 INSERT INTO erased(fingerprint, after, conversation, opening, at, retirement)
 SELECT fingerprint, 0, ?1, opening, ?2, ?5 FROM occurrence
-WHERE conversation = ?3 AND role IN ('system', 'developer') AND (?4 = '' OR id IN (SELECT value FROM json_each(?4)))
+WHERE conversation = ?3 AND role IN ('system', 'developer') AND (?4 = '' OR id IN (SELECT value FROM numbers(?4)))
 {NEWER}"""
 SAID_SINCE = f"""
 SELECT EXISTS (SELECT 1 FROM turn WHERE conversation = ?1 AND created_at > ?2)
@@ -132,7 +141,7 @@ def erase_blocks(transaction: Transaction, blocks: Sequence[int], erased: Erased
     """Remove the blocks that stand in these occurrences."""
     erased.take("blocks", transaction.read(f"SELECT text FROM block WHERE occurrence {IN}", (ids(blocks),)))
     anchors = [(anchor,) for anchor in blocks]
-    transaction.write(f"UPDATE block SET text = {_zeros('text')} WHERE occurrence = ?", anchors)
+    transaction.write("UPDATE block SET text = zeros_for(text) WHERE occurrence = ?", anchors)
     transaction.write("DELETE FROM block WHERE occurrence = ?", anchors)
 
 
@@ -156,17 +165,15 @@ def erase_messages(
     transaction.write(f"DELETE FROM fact WHERE occurrence {IN}", [(which,)])
     forget_blocks(transaction, which)
     contents = contents_of(transaction, which)
-    digest = f"CAST('{ERASED_DIGEST.decode()}' || role AS BLOB)"
+    roles = [role for (role,) in transaction.read(f"SELECT DISTINCT role FROM occurrence WHERE id {IN}", (which,))]
     transaction.write(
-        "INSERT INTO content(tenant, digest, text, rest)"
-        f" SELECT DISTINCT ?, {digest}, '', json_object('role', role) FROM occurrence WHERE id {IN}"
-        " ON CONFLICT DO NOTHING",
-        [(tenant, which)],
+        "INSERT INTO content(tenant, digest, text, rest) VALUES (?, ?, '', ?) ON CONFLICT DO NOTHING",
+        [(tenant, ERASED_DIGEST + role.encode(), dumps({"role": role})) for role in roles],
     )
     transaction.write(
-        f"UPDATE occurrence SET content = (SELECT id FROM content WHERE tenant = ? AND digest = {digest}),"
-        f" flags = (flags | ?) & ~{HeadFlag.RETIRED} WHERE id {IN}",
-        [(tenant, flags, which)],
+        "UPDATE occurrence SET content = (SELECT id FROM content WHERE tenant = ? AND digest = ?),"
+        f" flags = (flags | ?) & ~{HeadFlag.RETIRED} WHERE id {IN} AND role = ?",
+        [(tenant, ERASED_DIGEST + role.encode(), flags, which, role) for role in roles],
     )
     transaction.write(f"DELETE FROM retired WHERE occurrence {IN}", [(which,)])
     forget_unused(transaction, contents)
@@ -228,7 +235,7 @@ def _take_texts(transaction: Transaction, which: str, erased: Erased) -> None:
     )
     passages = ids(row[0] for row in read(f"SELECT id FROM memory WHERE occurrence {IN}", (which,)))
     erased.take("passages", read(f"SELECT tags FROM memory WHERE id {IN}", (passages,)))
-    tokens = read(f"SELECT tokens FROM memory_text WHERE rowid {IN}", (passages,))
+    tokens = full_text.tokens_of(read, passages)
     erased.take("full_text", tokens)
     erased.words.update(word for (row,) in tokens for word in row.split(" ") if not word.startswith(SCOPE_MARK))
     retired = read(  # their words left the table before, and may still stand in the index
@@ -259,29 +266,22 @@ def _overwrite(transaction: Transaction, which: str) -> None:
     items = items_said_in(transaction.read, which)
     for table, columns, where, held in places_that_go(transaction.read, items) if items != "[]" else ():
         put_zeros(transaction, table, columns, where, held)
-    put_zeros(transaction, "block", ("text",), "occurrence IN (SELECT value FROM json_each(?1))", which)
+    put_zeros(transaction, "block", ("text",), "occurrence IN (SELECT value FROM numbers(?1))", which)
     words = ("subject", "slot", "value", "user_id", "scope")
-    put_zeros(transaction, "fact", words, "occurrence IN (SELECT value FROM json_each(?1))", which)
+    put_zeros(transaction, "fact", words, "occurrence IN (SELECT value FROM numbers(?1))", which)
     put_zeros(transaction, "content", ("text", "rest"), HELD_ALONE, which)
 
 
 def overwrite_passages(transaction: Transaction, which: str) -> None:
     """The same with the words of the passages of these occurrences, whose texts may stay."""
-    of_passages = "(SELECT id FROM memory WHERE occurrence IN (SELECT value FROM json_each(?1)))"
-    put_zeros(transaction, "memory_text", ("tokens",), f"rowid IN {of_passages}", which)
-    put_zeros(transaction, "memory", ("tags",), f"id IN {of_passages}", which)
+    full_text.put_zeros(transaction, memories_of(transaction, which))
+    put_zeros(transaction, "memory", ("tags",), "occurrence IN (SELECT value FROM numbers(?1))", which)
 
 
 def put_zeros(transaction: Transaction, table: str, columns: Sequence[str], where: str, *args: object) -> None:
     """Put as many zeros in the place of every text of some rows; the condition is in SQL. See `_overwrite`."""
-    zeros = ", ".join(f"{column} = {_zeros(column)}" for column in columns)
+    zeros = ", ".join(f"{column} = zeros_for({column})" for column in columns)
     transaction.write(f"UPDATE {table} SET {zeros} WHERE {where}", [args])
-
-
-def _zeros(column: str) -> str:
-    """SQL: a text of zeros that is as long as that of a column, in bytes."""
-    size = f"length(CAST({column} AS BLOB))"
-    return f"substr(hex(zeroblob(({size} + 1) / 2)), 1, {size})"
 
 
 def conversations_of(transaction: Transaction, which: str) -> str:
@@ -318,7 +318,7 @@ def _erase_queries(transaction: Transaction, turns: str, args: Sequence[object],
         turns: a condition in SQL, and its arguments: turns that may have looked for words that are erased.
     """
     found = transaction.read(
-        f"SELECT id, explain FROM turn WHERE {turns} AND json_extract(explain, '$.query') IS NOT NULL", args
+        f"SELECT id, explain FROM turn WHERE {turns} AND field(explain, 'query') IS NOT NULL", args
     )
     erased.take("queries", ((explain,) for _, explain in found))
     bare = [(dumps(without_query(orjson.loads(explain), ())), explain, id) for id, explain in found]

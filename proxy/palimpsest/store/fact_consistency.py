@@ -22,7 +22,7 @@ SELECT id FROM fact WHERE occurrence IS NULL AND (conversation IS NOT NULL OR to
 MISPLACED = """
 SELECT fact.id FROM fact JOIN occurrence ON occurrence.id = fact.occurrence
 JOIN conversation ON conversation.id = occurrence.conversation JOIN content ON content.id = occurrence.content
-WHERE (fact.conversation, fact.tenant) IS NOT (conversation.id, conversation.tenant)
+WHERE (fact.conversation, fact.tenant) IS DISTINCT FROM (conversation.id, conversation.tenant)
     OR start < 0 OR stop <= start OR stop > length(text)
 """
 OF_ERASED = f"""
@@ -45,9 +45,11 @@ GOES = {
 OWNED = f"""
 (SELECT user_id FROM conversation WHERE id = fact.conversation),
 (SELECT scope FROM conversation WHERE id = fact.conversation),
-(SELECT (flags & {HeadFlag.RETIRED}) <> 0 FROM occurrence WHERE id = fact.occurrence)
+(SELECT CASE WHEN flags & {HeadFlag.RETIRED} = 0 THEN 0 ELSE 1 END FROM occurrence WHERE id = fact.occurrence)
 """
-OF_OTHERS = f"SELECT id FROM fact WHERE occurrence IS NOT NULL AND (user_id, scope, retirement) IS NOT ({OWNED})"
+OF_OTHERS = (
+    f"SELECT id FROM fact WHERE occurrence IS NOT NULL AND (user_id, scope, retirement) IS DISTINCT FROM ({OWNED})"
+)
 NEWER = """
 (retirement = 0 AND valid_from IS NULL AND valid_until IS NULL AND EXISTS (
     SELECT 1 FROM fact AS newer WHERE newer.tenant = fact.tenant AND newer.user_id = fact.user_id
@@ -55,19 +57,19 @@ NEWER = """
         AND newer.valid_from IS NULL AND newer.valid_until IS NULL
         AND newer.said_at >= fact.said_at AND (newer.said_at, newer.id) > (fact.said_at, fact.id)))
 """
-WRONGLY_STANDING = f"SELECT id FROM fact WHERE superseded <> {NEWER}"
+WRONGLY_STANDING = f"SELECT id FROM fact WHERE (superseded <> 0) <> {NEWER}"
 # A message that is not there at all may have come with a request that was refused.
 TELLING_NOTHING = f"""
 SELECT DISTINCT block.occurrence FROM block JOIN conversation ON conversation.id = block.conversation
-CROSS JOIN json_each(block.facts) AS told
-WHERE block.facts <> '[]' AND CASE WHEN json_extract(told.value, '$[1]') <> 0 THEN
-    EXISTS (SELECT 1 FROM occurrence WHERE id = json_extract(told.value, '$[1]') AND flags & {HeadFlag.ERASED} <> 0)
+INNER JOIN arrays(block.facts) AS told ON true
+WHERE block.facts <> '[]' AND CASE WHEN CAST(item(told.value, 1) AS BIGINT) <> 0 THEN
+    EXISTS (SELECT 1 FROM occurrence WHERE id = CAST(item(told.value, 1) AS BIGINT) AND flags & {HeadFlag.ERASED} <> 0)
 ELSE NOT EXISTS (SELECT 1 FROM fact
-    WHERE fact.tenant = conversation.tenant AND public = json_extract(told.value, '$[0]')) END
+    WHERE fact.tenant = conversation.tenant AND public = item(told.value, 0)) END
 """
 AHEAD = f"""
 SELECT 1 FROM task WHERE name = '{EXTRACTION}'
-    AND next > coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'occurrence'), 0)
+    AND next > coalesce((SELECT seq FROM last_id WHERE name = 'occurrence'), 0)
 """
 WRONG = GOES | {
     "facts are kept for another user or project than their messages, or hidden": OF_OTHERS,

@@ -43,7 +43,7 @@ SELECT substr(content.text, 1, {{chars}}) FROM occurrence JOIN content ON conten
 WHERE occurrence.conversation = ? AND occurrence.id < ? AND occurrence.role IN ('user', 'system', 'developer')
     AND occurrence.flags & {HeadFlag.ERASED} = 0 ORDER BY occurrence.id DESC LIMIT {{messages}}
 """.format(chars=EARLIER_CHARS, messages=EARLIER_MESSAGES)
-LAST = "SELECT max(id) FROM (SELECT id FROM occurrence WHERE id > ? ORDER BY id LIMIT ?)"
+LAST = "SELECT max(id) FROM (SELECT id FROM occurrence WHERE id > ? ORDER BY id LIMIT ?) AS next"
 WAITING = f"""
 SELECT occurrence.id, occurrence.created_at FROM occurrence
 WHERE occurrence.id > coalesce((SELECT next FROM task WHERE name = '{EXTRACTION}'), 0) ORDER BY occurrence.id LIMIT 1
@@ -52,15 +52,15 @@ STORE = f"""
 INSERT INTO fact(public, start, stop, extractor, subject, slot, value, category, single, confidence, pinned, place,
     tenant, conversation, user_id, scope, occurrence, said_at, retirement)
 SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, conversation.tenant, conversation.id, user_id, scope, occurrence.id,
-    occurrence.created_at, (flags & {HeadFlag.RETIRED}) <> 0
+    occurrence.created_at, CASE WHEN flags & {HeadFlag.RETIRED} = 0 THEN 0 ELSE 1 END
 FROM occurrence JOIN conversation ON conversation.id = occurrence.conversation WHERE occurrence.id = ?
 """
 SET_ASIDE = """
 INSERT INTO quarantine(turn, part, reason, chars, digest, created_at)
-SELECT turn.key, 'facts', ?, length(content.text), CAST(occurrence.fingerprint AS BLOB), ?
+SELECT turn.key, 'facts', ?, length(content.text), bytes_of(occurrence.fingerprint), ?
 FROM occurrence JOIN turn ON turn.id = occurrence.turn JOIN content ON content.id = occurrence.content
 WHERE occurrence.id = ? AND NOT EXISTS (SELECT 1 FROM quarantine WHERE part = 'facts' AND quarantine.turn = turn.key
-    AND quarantine.digest = CAST(occurrence.fingerprint AS BLOB))
+    AND quarantine.digest = bytes_of(occurrence.fingerprint))
 """
 IN_RANGE = "occurrence > ?1 AND occurrence <= ?2"
 
@@ -168,7 +168,7 @@ def save(
     there = {
         row[0]
         for row in transaction.read(
-            "SELECT occurrence.id FROM json_each(?) AS asked JOIN occurrence ON occurrence.id = asked.value"
+            "SELECT occurrence.id FROM numbers(?) AS asked JOIN occurrence ON occurrence.id = asked.value"
             f" WHERE occurrence.flags & {HeadFlag.ERASED} = 0",
             (ids(found),),
         )
@@ -176,7 +176,7 @@ def save(
     pinned = {
         row[0]
         for row in transaction.read(
-            f"SELECT public FROM fact WHERE {IN_RANGE} AND pinned", (claimed.after, claimed.last)
+            f"SELECT public FROM fact WHERE {IN_RANGE} AND pinned <> 0", (claimed.after, claimed.last)
         )
     }
     put_zeros(transaction, "fact", ("subject", "slot", "value"), IN_RANGE, claimed.after, claimed.last)
@@ -217,7 +217,7 @@ def _rows(
         statement = Statement(source.full, one.subject, one.slot, one.value, one.is_single)
         forbidding = marks(key, source.public, source.user, source.scope, statement)
         if transaction.read(
-            "SELECT 1 FROM fact_forgotten WHERE mark IN (SELECT value FROM json_each(?)) LIMIT 1", (ids(forbidding),)
+            "SELECT 1 FROM fact_forgotten WHERE mark IN (SELECT value FROM numbers(?)) LIMIT 1", (ids(forbidding),)
         ):
             continue
         id = fact_id(key, source.occurrence, one.subject, one.slot, one.value)

@@ -41,17 +41,18 @@ OWNER = {
 
 STATED = """
 SELECT id, tenant, public, user_id, scope, {owner}, subject, slot, lower(value), single,
-    coalesce(valid_from <= :now, 1) AND coalesce(valid_until > :now, 1), pinned, said_at, {wanted},
-    value, category, confidence, valid_from, valid_until, conversation, occurrence, start, stop, tool, who, place
+    (valid_from IS NULL OR valid_from <= :now) AND (valid_until IS NULL OR valid_until > :now),
+    pinned, said_at, {wanted}, value,
+    category, confidence, valid_from, valid_until, conversation, occurrence, start, stop, tool, who, place
 FROM ({facts}) AS told ORDER BY said_at DESC, id DESC
 """
 DETAILS = """
 SELECT fact.id, tenant.name, coalesce(turn.key, ''), coalesce(occurrence.role, '')
-FROM json_each(?) AS asked JOIN fact ON fact.id = asked.value JOIN tenant ON tenant.id = fact.tenant
+FROM numbers(?) AS asked JOIN fact ON fact.id = asked.value JOIN tenant ON tenant.id = fact.tenant
 LEFT JOIN occurrence ON occurrence.id = fact.occurrence LEFT JOIN turn ON turn.id = occurrence.turn
 """
 
-IN_PLACES = "place IN (SELECT value FROM json_each(:places))"
+IN_PLACES = "place IN (SELECT value FROM numbers(:places))"
 BEHIND = f" AND said_at <= :at AND (said_at, fact.id) < (:at, :id) ORDER BY said_at DESC, fact.id DESC LIMIT {PAGE}"
 
 OF_TENANT = "fact.tenant = (SELECT id FROM tenant WHERE name = :tenant)"
@@ -59,8 +60,8 @@ OF_CONVERSATION = """fact.conversation = (SELECT id FROM conversation
     WHERE tenant = (SELECT id FROM tenant WHERE name = :tenant) AND public = :conversation)"""
 
 PINNED = f"""
-SELECT DISTINCT scope, place FROM fact INDEXED BY fact_pinned
-WHERE pinned AND {OF_TENANT} AND {{own}} AND retirement = 0
+SELECT DISTINCT scope, place FROM fact /*+ INDEX(fact_pinned) */
+WHERE pinned <> 0 AND {OF_TENANT} AND {{own}} AND retirement = 0
 """
 
 # The newest statement of each place.
@@ -81,7 +82,7 @@ class FactFilter:
     """
     Which facts are meant; what is given restricts together. `tenant` "": of all; None: whichever user or project.
 
-    `pattern` is one of SQLite's GLOB, in any case, and meant for subject, slot and value in a row; `has_history` adds
+    `pattern` is one with * ? and [...], in any case, and meant for subject, slot and value in a row; `has_history` adds
     what is not current.
     """
 
@@ -153,10 +154,10 @@ def listed(ask: Ask, wanted: FactFilter, now: float, limit: int, after: tuple[in
     """
     conditions, args = _conditions(wanted.category, wanted.pattern)
     if wanted.ids:
-        conditions.append("told.public IN (SELECT value FROM json_each(:ids))")
+        conditions.append("told.public IN (SELECT value FROM texts(:ids))")
         args["ids"] = orjson.dumps(wanted.ids).decode()
     if wanted.subject:
-        conditions.append("lower(told.subject) GLOB lower(:subject)")
+        conditions.append("glob(lower(:subject), lower(told.subject))")
         args["subject"] = wanted.subject
     sql, own = _meant_by(wanted)
     stated = STATED.format(owner=OWNER[wanted.reach], wanted=" AND ".join(conditions), facts=sql)
@@ -184,12 +185,12 @@ def count_by_category(ask: Ask) -> dict[str, int]:
 
 
 def _conditions(category: FactCategory | None, pattern: str) -> tuple[list[str], dict[str, object]]:
-    conditions, args = ["1"], dict[str, object]()
+    conditions, args = ["true"], dict[str, object]()
     if category:
         conditions.append("told.category = :category")
         args["category"] = category.value
     if pattern:
-        conditions.append("lower(told.subject || ' ' || told.slot || ' ' || told.value) GLOB lower(:pattern)")
+        conditions.append("glob(lower(:pattern), lower(told.subject || ' ' || told.slot || ' ' || told.value))")
         args["pattern"] = pattern
     return conditions, args
 
@@ -222,7 +223,7 @@ def visible_to(whose: FactScope) -> View | None:
         )
     own = f"{OF_TENANT} AND fact.user_id = :user" + ("" if whose.scope is None else " AND fact.scope = :scope")
     in_places = (
-        f"{own} AND NOT superseded AND {IN_PLACES}"  # in other words, or SQLite takes the index of all that stand
+        f"{own} AND superseded <> 1 AND {IN_PLACES}"  # in other words, or SQLite takes the index of all that stand
     )
     args |= {"user": whose.user, "scope": whose.scope}
     return View(own, f"{own} AND superseded = 0", in_places, whose.reach, args)

@@ -25,7 +25,7 @@ KeyOf = Callable[[str], bytes]
 
 BATCH_MESSAGES = 200  # of which the facts are extracted at a time, some 50 ms of a reader
 
-LAST = "SELECT max(id) FROM (SELECT id FROM occurrence WHERE id > ? ORDER BY id LIMIT ?)"
+LAST = "SELECT max(id) FROM (SELECT id FROM occurrence WHERE id > ? ORDER BY id LIMIT ?) AS next"
 SELECTED = SOURCES.format(
     "occurrence.id > ?1 AND occurrence.id <= ?2 AND (?3 = '' OR tenant.name = ?3)"
     " AND (?4 = '' OR conversation.public = ?4) AND (?5 = '' OR conversation.user_id = ?5)"
@@ -62,7 +62,7 @@ def _forgotten_in(ask: Ask, source: Source, key_of: KeyOf) -> Iterator[Forgotten
         there = {
             mark
             for (mark,) in ask(
-                "SELECT mark FROM fact_forgotten WHERE mark IN (SELECT value FROM json_each(?))", (ids(forbidding),)
+                "SELECT mark FROM fact_forgotten WHERE mark IN (SELECT value FROM numbers(?))", (ids(forbidding),)
             )
         }
         if there:

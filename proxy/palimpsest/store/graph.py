@@ -8,8 +8,7 @@ Evidence that is retired, or superseded by a newer value, does not count; what w
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-
-import orjson
+from itertools import groupby
 
 from palimpsest.core.consolidation.relations import Edge, Node, is_hidden, names_of
 from palimpsest.core.consolidation.strength import Evidence
@@ -19,9 +18,9 @@ from palimpsest.store.items import HIDDEN
 from palimpsest.store.messages import ids
 
 ADD_NODE = "INSERT INTO node(tenant, kind, name) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-# "CROSS": by the names of both nodes, and never through all edges of a tenant.
+# INNER: by the names of both nodes, and never through all edges of a tenant.
 ENDS = """
-node AS a CROSS JOIN node AS b ON b.tenant = a.tenant AND b.kind = ?5 AND b.name = ?6
+node AS a INNER JOIN node AS b ON b.tenant = a.tenant AND b.kind = ?5 AND b.name = ?6
 """
 THESE = "a.tenant = ?1 AND a.kind = ?3 AND a.name = ?4"
 ADD_EDGE = f"""
@@ -30,21 +29,20 @@ ON CONFLICT DO NOTHING
 """
 ADD_EVIDENCE = f"""
 INSERT INTO edge_evidence(edge, item) SELECT edge.id, ?7 FROM {ENDS}
-CROSS JOIN edge ON edge.tenant = a.tenant AND edge.source = a.id AND edge.relation = ?2 AND edge.target = b.id
+INNER JOIN edge ON edge.tenant = a.tenant AND edge.source = a.id AND edge.relation = ?2 AND edge.target = b.id
 WHERE {THESE} ON CONFLICT DO NOTHING
 """
 EVIDENCE = f"""
-SELECT edge.id, edge.relation, a.kind, a.name, b.kind, b.name,
-    json_group_array(json_array(conversation.user_id, conversation.id, item.said_at))
+SELECT edge.id, edge.relation, a.kind, a.name, b.kind, b.name, conversation.user_id, conversation.id, item.said_at
 FROM edge JOIN node AS a ON a.id = edge.source JOIN node AS b ON b.id = edge.target
 JOIN edge_evidence ON edge_evidence.edge = edge.id JOIN item ON item.id = edge_evidence.item
 JOIN conversation ON conversation.id = item.conversation
 WHERE edge.tenant = ?1 AND item.state <> 'superseded' AND NOT {HIDDEN.format(item="item.id")}
-GROUP BY edge.id ORDER BY edge.id
+ORDER BY edge.id, item.id
 """
 OF_ITEMS = """
 SELECT edge_evidence.item, edge.relation, a.kind, a.name, b.kind, b.name
-FROM json_each(?) AS asked CROSS JOIN edge_evidence ON edge_evidence.item = asked.value
+FROM numbers(?) AS asked INNER JOIN edge_evidence ON edge_evidence.item = asked.value
 JOIN edge ON edge.id = edge_evidence.edge JOIN node AS a ON a.id = edge.source JOIN node AS b ON b.id = edge.target
 """
 UNUSED_EDGES = "DELETE FROM edge WHERE tenant = ? AND NOT EXISTS (SELECT 1 FROM edge_evidence WHERE edge = edge.id)"
@@ -69,8 +67,8 @@ def edges_of_tenant(ask: Ask, tenant: int) -> list[StoredEdge]:
     """All edges of a tenant that anything speaks for now; without those that name somebody who is a user by now."""
     people = frozenset(part for user in users_of(ask, tenant) for part in names_of(user))
     found = [
-        StoredEdge(id, _edge(*told), tuple(Evidence(*one) for one in orjson.loads(evidence)))
-        for id, *told, evidence in ask(EVIDENCE, (tenant,))
+        StoredEdge(id, _edge(*told), tuple(Evidence(*row[6:]) for row in rows))
+        for (id, *told), rows in groupby(ask(EVIDENCE, (tenant,)), key=lambda row: row[:6])
     ]
     return [stored for stored in found if not any(is_hidden(node, people) for node in stored.edge.nodes)]
 

@@ -7,19 +7,21 @@ for (older repeats, an older value) is in use again.
 
 from __future__ import annotations
 
+import orjson
+
 from palimpsest.store.changes import ITEMS, count
 from palimpsest.store.connection import Ask, Row, Transaction
 
-GONE = "(SELECT value FROM json_each(?1))"
+GONE = "(SELECT value FROM numbers(?1))"
 STEPS = f"item IN {GONE} OR heir IN {GONE}"
 
 # Edges with no evidence but these items, and nodes that no other edge touches.
 EDGES = f"""
-SELECT json_group_array(DISTINCT edge) FROM edge_evidence AS mine WHERE item IN {GONE}
+SELECT DISTINCT edge FROM edge_evidence AS mine WHERE item IN {GONE}
     AND NOT EXISTS (SELECT 1 FROM edge_evidence WHERE edge = mine.edge AND item NOT IN {GONE})
 """
 NODES = f"""
-SELECT json_group_array(DISTINCT node.id) FROM edge AS mine JOIN node ON node.id IN (mine.source, mine.target)
+SELECT DISTINCT node.id FROM edge AS mine JOIN node ON node.id IN (mine.source, mine.target)
 WHERE mine.id IN {GONE}
     AND NOT EXISTS (SELECT 1 FROM edge WHERE source = node.id AND id NOT IN {GONE})
     AND NOT EXISTS (SELECT 1 FROM edge WHERE target = node.id AND id NOT IN {GONE})
@@ -28,8 +30,8 @@ WHERE mine.id IN {GONE}
 
 def items_said_in(ask: Ask, occurrences: str) -> str:
     """The items that have one of these occurrences among their sources, both as JSON lists."""
-    sql = f"SELECT json_group_array(DISTINCT item) FROM item_source WHERE occurrence IN {GONE}"
-    return str(ask(sql, (occurrences,))[0][0])
+    sql = f"SELECT DISTINCT item FROM item_source WHERE occurrence IN {GONE}"
+    return _listed(ask, sql, occurrences)
 
 
 def words_that_go(ask: Ask, items: str) -> list[Row]:
@@ -76,8 +78,13 @@ def forget_progress(transaction: Transaction, conversation: int) -> None:
 
 
 def _edges(ask: Ask, items: str) -> str:
-    return str(ask(EDGES, (items,))[0][0])
+    return _listed(ask, EDGES, items)
 
 
 def _nodes(ask: Ask, edges: str) -> str:
-    return str(ask(NODES, (edges,))[0][0])
+    return _listed(ask, NODES, edges)
+
+
+def _listed(ask: Ask, sql: str, of: str) -> str:
+    """The first column of what a statement finds for a JSON list, as such a list."""
+    return orjson.dumps([row[0] for row in ask(sql, (of,))]).decode()

@@ -10,8 +10,8 @@ from palimpsest.store.scope import Scope
 
 # What an item stands for leads to its passages too: it says the same.
 KEYS = f"""
-SELECT item.id, memory.id FROM item CROSS JOIN item_source ON item_source.item = item.id
-CROSS JOIN memory ON memory.occurrence = item_source.occurrence
+SELECT item.id, memory.id FROM item INNER JOIN item_source ON item_source.item = item.id
+INNER JOIN memory ON memory.occurrence = item_source.occurrence
     AND memory.start < item_source.stop AND memory.stop > item_source.start
 WHERE item.tenant = ? AND item.state IN ('current', 'merged') AND NOT {HIDDEN.format(item="item.id")} AND {{condition}}
 ORDER BY item.id, memory.id

@@ -7,21 +7,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
-
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.connection import Ask
 from palimpsest.store.items import HIDDEN, IN_USE
+from palimpsest.store.messages import ids
 
 ITEMS = f"""
 SELECT item.id, tenant.name, conversation.public, conversation.user_id, conversation.scope, item.writer, item.text,
     item.question, item.topic, item.said_at, item.uses,
-    CASE WHEN {HIDDEN.format(item="item.id")} THEN 'hidden' WHEN {IN_USE} THEN 'current' ELSE item.state END, item.heir,
-    (SELECT json_group_array(json_array(occurrence, start, stop)) FROM item_source WHERE item = item.id)
+    CASE WHEN {HIDDEN.format(item="item.id")} THEN 'hidden' WHEN {IN_USE} THEN 'current' ELSE item.state END, item.heir
 FROM item JOIN conversation ON conversation.id = item.conversation JOIN tenant ON tenant.id = item.tenant
 WHERE (?1 = '' OR tenant.name = ?1) AND (?2 = '' OR conversation.public = ?2) AND (?3 = '' OR conversation.user_id = ?3)
     AND (?4 = '' OR conversation.scope = ?4) AND (?5 = 0 OR item.id < ?5)
 ORDER BY item.id DESC LIMIT ?6
+"""
+SOURCES = """
+SELECT item, occurrence, start, stop FROM item_source WHERE item IN (SELECT value FROM numbers(?))
+ORDER BY item, occurrence, start, stop
 """
 NAMES = (
     *("tenant", "conversation", "user", "scope", "writer", "text", "question", "topic", "said_at", "uses"),
@@ -55,14 +57,10 @@ def item_page(ask: Ask, which: ItemFilter, before: int, limit: int) -> ItemPage:
         before: the page begins in front of this id; 0: with the newest.
     """
     rows = ask(ITEMS, (which.tenant, which.conversation, which.user, which.scope, before, limit + 1))
-    items = [
-        {
-            "item": id,
-            **dict(zip(NAMES, told, strict=True)),
-            "sources": [dict(zip(("occurrence", "start", "stop"), span, strict=True)) for span in orjson.loads(spans)],
-        }
-        for id, *told, spans in rows[:limit]
-    ]
+    sources: dict[int, list[Mapping[str, int]]] = {row[0]: [] for row in rows[:limit]}
+    for item, occurrence, start, stop in ask(SOURCES, (ids(sources),)):
+        sources[item].append({"occurrence": occurrence, "start": start, "stop": stop})
+    items = [{"item": id, **dict(zip(NAMES, told, strict=True)), "sources": sources[id]} for id, *told in rows[:limit]]
     return ItemPage(items, rows[limit - 1][0] if len(rows) > limit else 0)
 
 

@@ -33,7 +33,7 @@ JOIN occurrence ON occurrence.conversation = conversation.id AND occurrence.id >
 JOIN content ON content.id = occurrence.content
 WHERE occurrence.flags & {NOT_FOUND} = 0 AND coalesce(item_progress.leased_until, 0) <= ?1
     AND EXISTS (SELECT 1 FROM memory WHERE memory.occurrence = occurrence.id)
-GROUP BY conversation.id ORDER BY conversation.id
+GROUP BY conversation.id, tenant.id ORDER BY conversation.id
 """
 CLAIM = """
 INSERT INTO item_progress(conversation, through, worker, leased_until) VALUES (?1, 0, ?2, ?3)
@@ -50,7 +50,7 @@ WHERE occurrence.conversation = ? AND occurrence.id > coalesce(item_progress.thr
 ORDER BY occurrence.id LIMIT ?
 """
 STANDING = f"""
-SELECT occurrence.id FROM json_each(?) AS asked JOIN occurrence ON occurrence.id = asked.value
+SELECT occurrence.id FROM numbers(?) AS asked JOIN occurrence ON occurrence.id = asked.value
 WHERE occurrence.conversation = ? AND occurrence.flags & {NOT_FOUND} = 0
 """
 HIDDEN = f"""
@@ -65,8 +65,8 @@ AND (item.heir = 0 OR {HIDDEN.format(item="item.heir")})
 OF_GROUP = f"""
 SELECT item.id, item.text, item.question, item.topic, item.said_at, item.used_at, item.uses, item.judged,
     item.related, occurrence.role
-FROM conversation CROSS JOIN item ON item.conversation = conversation.id
-CROSS JOIN occurrence ON occurrence.id =
+FROM conversation INNER JOIN item ON item.conversation = conversation.id
+INNER JOIN occurrence ON occurrence.id =
     (SELECT max(item_source.occurrence) FROM item_source WHERE item_source.item = item.id)
 WHERE conversation.tenant = ?1 AND conversation.user_id = ?2 AND (?2 <> '' OR conversation.id = ?3)
     AND (?2 = '' OR conversation.scope = ?4) AND {IN_USE}
@@ -180,12 +180,11 @@ def write_items(
             " JOIN conversation ON conversation.id = occurrence.conversation WHERE occurrence.id = ?",
             (spans[-1][0],),
         )
-        transaction.write(
+        ((id,),) = transaction.read(
             "INSERT INTO item(tenant, conversation, writer, text, question, topic, said_at, created_at, used_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [(tenant, conversation, writer, item.text, item.question, item.topic, said_at, now, said_at)],
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            (tenant, conversation, writer, item.text, item.question, item.topic, said_at, now, said_at),
         )
-        ((id,),) = transaction.read("SELECT last_insert_rowid()")
         transaction.write(
             "INSERT INTO item_source(item, occurrence, start, stop) VALUES (?, ?, ?, ?)",
             [(id, *span) for span in spans],
@@ -214,7 +213,7 @@ def items_of(ask: Ask, group: Group) -> list[StoredItem]:
 def vectors_of_items(ask: Ask, items: Iterable[int], model: str) -> Mapping[int, Vectors]:
     """Unit vectors of those items that have one by this model, each (dimensions,)."""
     rows = ask(
-        "SELECT item, own FROM json_each(?) AS asked CROSS JOIN item_vector ON item_vector.item = asked.value"
+        "SELECT item, own FROM numbers(?) AS asked INNER JOIN item_vector ON item_vector.item = asked.value"
         " WHERE model = ?",
         (ids(items), model),
     )

@@ -50,39 +50,39 @@ MAX_CONVERSATIONS = 8  # whose heads are read: more than ever share enough with 
 MAX_HEADS_READ = 8  # of each, the newest
 MAX_LINKS_OF_PRINT = 32  # newest conversations first; what stands in more of them tells none of them apart
 
-# A common message leads to thousands of conversations: only the newest of them count. CROSS JOIN: in this order.
+# A common message leads to thousands of conversations: only the newest of them count. INNER JOIN: in this order.
 LINKS = """
 WITH owner AS MATERIALIZED (SELECT id FROM tenant WHERE name = ?2),
 asked AS MATERIALIZED (
-    SELECT value AS fingerprint, coalesce((
-        SELECT conversation FROM link WHERE tenant = owner.id AND fingerprint = value
+    SELECT asked.value AS fingerprint, coalesce((
+        SELECT conversation FROM link WHERE tenant = owner.id AND fingerprint = asked.value
         ORDER BY conversation DESC LIMIT 1 OFFSET ?3), 0) AS since
-    FROM owner CROSS JOIN json_each(?1))
+    FROM owner INNER JOIN numbers(?1) AS asked ON true)
 SELECT link.kind, link.fingerprint, conversation.id, conversation.public, turn.role, max(link.turn)
-FROM owner CROSS JOIN asked
-CROSS JOIN link ON link.tenant = owner.id AND link.fingerprint = asked.fingerprint AND link.conversation >= asked.since
-CROSS JOIN turn ON turn.id = link.turn
-CROSS JOIN conversation ON conversation.id = link.conversation
-    AND (conversation.user_id = ?4 OR NOT ?5 AND '' IN (?4, conversation.user_id))
-    AND (?6 IS NULL OR conversation.scope = ?6)
-GROUP BY link.kind, link.fingerprint, link.conversation, turn.role
+FROM owner INNER JOIN asked ON true
+INNER JOIN link ON link.tenant = owner.id AND link.fingerprint = asked.fingerprint AND link.conversation >= asked.since
+INNER JOIN turn ON turn.id = link.turn
+INNER JOIN conversation ON conversation.id = link.conversation
+    AND (conversation.user_id = ?4 OR ?5 = 0 AND '' IN (?4, conversation.user_id))
+    AND (CAST(?6 AS TEXT) IS NULL OR conversation.scope = ?6)
+GROUP BY link.kind, link.fingerprint, conversation.id, conversation.public, turn.role
 """
 HEADS = """
 SELECT conversation.public, head.turn, head.state, head.lost, listing.rows, head.listing
-FROM json_each(?1) AS asked
+FROM numbers(?1) AS asked
 JOIN head ON head.conversation = asked.value AND head.turn IN (
     SELECT turn FROM head AS newest WHERE newest.conversation = asked.value ORDER BY turn DESC LIMIT ?2)
 JOIN conversation ON conversation.id = head.conversation
 LEFT JOIN listing ON listing.turn = head.base
 ORDER BY head.turn DESC
 """
-# CROSS JOIN: in this order, each row by its key.
+# INNER JOIN: in this order, each row by its key.
 STANDING = """
 SELECT turn.id, turn.conversation, conversation.tenant,
     EXISTS (SELECT 1 FROM block WHERE block.conversation = turn.conversation),
     conversation.public, head.turn, head.state, head.lost, listing.rows, head.listing
-FROM turn CROSS JOIN conversation ON conversation.id = turn.conversation
-CROSS JOIN head ON head.conversation = turn.conversation
+FROM turn INNER JOIN conversation ON conversation.id = turn.conversation
+INNER JOIN head ON head.conversation = turn.conversation
 LEFT JOIN listing ON listing.turn = head.base
 WHERE turn.key = ?1 AND conversation.tenant = (SELECT id FROM tenant WHERE name = ?2)
 ORDER BY head.turn DESC LIMIT ?3
@@ -96,19 +96,19 @@ LIMIT {MAX_LINKS_OF_PRINT}
 BLOCKS = """
 SELECT conversation.public, block.occurrence, block.text, block.kind, block.occurrences, block.tokens, block.role,
     block.facts
-FROM json_each(?) AS asked CROSS JOIN conversation ON conversation.id = asked.value
+FROM numbers(?) AS asked INNER JOIN conversation ON conversation.id = asked.value
 JOIN block ON block.conversation = conversation.id AND block.shed = 0 AND block.retired = 0
 ORDER BY block.turn
 """
-# CROSS JOIN: in this order, else every link of the tenant would be read.
+# INNER JOIN: in this order, else every link of the tenant would be read.
 ANSWERS = """
 WITH owner AS MATERIALIZED (SELECT id FROM tenant WHERE name = ?2)
 SELECT DISTINCT content.text, content.rest
-FROM owner CROSS JOIN json_each(?1) AS asked
-CROSS JOIN link ON link.tenant = owner.id AND link.fingerprint = asked.value AND link.kind = ?3
-CROSS JOIN turn ON turn.id = link.turn
-CROSS JOIN occurrence ON occurrence.turn = turn.id AND occurrence.position >= turn.messages
-CROSS JOIN content ON content.id = occurrence.content
+FROM owner INNER JOIN numbers(?1) AS asked ON true
+INNER JOIN link ON link.tenant = owner.id AND link.fingerprint = asked.value AND link.kind = ?3
+INNER JOIN turn ON turn.id = link.turn
+INNER JOIN occurrence ON occurrence.turn = turn.id AND occurrence.position >= turn.messages
+INNER JOIN content ON content.id = occurrence.content
 """
 TURN = """
 SELECT conversation.public, tenant.name, turn.id, turn.role, turn.event, turn.ending, turn.model, turn.messages,
@@ -120,20 +120,20 @@ FROM conversation JOIN tenant ON tenant.id = conversation.tenant JOIN turn ON tu
 WHERE """
 IN_CONVERSATION = """conversation.id = (
     SELECT max(c.id) FROM conversation AS c JOIN tenant AS t ON t.id = c.tenant
-    WHERE c.public = ?1 AND (?2 IS NULL OR t.name = ?2))
+    WHERE c.public = ?1 AND (CAST(?2 AS TEXT) IS NULL OR t.name = ?2))
 ORDER BY turn.id
 """
-BY_KEY = "turn.key = ?1 AND (?2 IS NULL OR tenant.name = ?2)"
+BY_KEY = "turn.key = ?1 AND (CAST(?2 AS TEXT) IS NULL OR tenant.name = ?2)"
 BY_REQUEST = """turn.id = (
     SELECT max(n.id) FROM (SELECT id, conversation, explain FROM turn ORDER BY id DESC LIMIT ?3) AS n
     JOIN conversation AS c ON c.id = n.conversation JOIN tenant AS t ON t.id = c.tenant
-    WHERE json_extract(n.explain, '$.request') = ?1 AND (?2 IS NULL OR t.name = ?2))
+    WHERE field(n.explain, 'request') = ?1 AND (CAST(?2 AS TEXT) IS NULL OR t.name = ?2))
 """
 LONGEST_NUMBER_DIGITS = 15  # fits into an integer of the database
 REQUESTS_LOOKED_AT = 20_000  # the newest; reading so many explain records takes a fifth of a second
 NEWEST = """turn.id = (
     SELECT max(n.id) FROM turn AS n JOIN conversation AS c ON c.id = n.conversation JOIN tenant AS t ON t.id = c.tenant
-    WHERE ?1 IS NULL OR t.name = ?1)
+    WHERE CAST(?1 AS TEXT) IS NULL OR t.name = ?1)
 """
 
 
@@ -179,7 +179,7 @@ class Journal:
     async def messages(self, tenant: str, occurrences: Sequence[int]) -> Mapping[int, Message]:
         """The stored messages of these occurrences, in their order; those that are not there are left out."""
         rows = await self._database.read(
-            "SELECT occurrence.id, content.text, content.rest FROM json_each(?) AS asked"
+            "SELECT occurrence.id, content.text, content.rest FROM numbers(?) AS asked"
             " JOIN occurrence ON occurrence.id = asked.value JOIN content ON content.id = occurrence.content"
             " WHERE content.tenant = (SELECT id FROM tenant WHERE name = ?) ORDER BY asked.key",
             (ids(occurrences), tenant),
@@ -198,8 +198,8 @@ class Journal:
     async def handed_out(self, tenant: str, prints: Collection[int], user: str, scope: str) -> frozenset[int]:
         """Those of these links of kind `REPLY` that an answer to this user, in this project, of this tenant left."""
         rows = await self._database.read(
-            "SELECT DISTINCT link.fingerprint FROM json_each(?1) AS asked"
-            " CROSS JOIN link ON link.tenant = (SELECT id FROM tenant WHERE name = ?2)"
+            "SELECT DISTINCT link.fingerprint FROM numbers(?1) AS asked"
+            " INNER JOIN link ON link.tenant = (SELECT id FROM tenant WHERE name = ?2)"
             " AND link.fingerprint = asked.value AND link.kind = ?3"
             " JOIN conversation ON conversation.id = link.conversation AND user_id = ?4 AND scope = ?5",
             (ids(list(prints)), tenant, LinkKind.REPLY, user, scope),

@@ -36,17 +36,17 @@ FROM conversation JOIN tenant ON tenant.id = conversation.tenant
 """
 TURNS_OF = """
 SELECT turn.conversation, turn.event, turn.model, count(*)
-FROM json_each(?) AS asked CROSS JOIN turn ON turn.conversation = asked.value
+FROM numbers(?) AS asked INNER JOIN turn ON turn.conversation = asked.value
 GROUP BY turn.conversation, turn.event, turn.model ORDER BY min(turn.id)
 """
 MEMORIES_OF = """
-SELECT asked.value, (SELECT count(*) FROM memory WHERE memory.conversation = asked.value) FROM json_each(?) AS asked
+SELECT asked.value, (SELECT count(*) FROM memory WHERE memory.conversation = asked.value) FROM numbers(?) AS asked
 """
 OPENINGS = f"""
 SELECT asked.value, substr(content.text, 1, {OPENING_CHARS})
-FROM json_each(?) AS asked CROSS JOIN occurrence ON occurrence.id IN (
+FROM numbers(?) AS asked INNER JOIN occurrence ON occurrence.id IN (
     SELECT id FROM occurrence AS first WHERE first.conversation = asked.value
-        AND first.role = 'user' AND NOT first.flags & {NO_WORDS}
+        AND first.role = 'user' AND first.flags & {NO_WORDS} = 0
     ORDER BY first.id LIMIT {OPENINGS_READ})
 JOIN content ON content.id = occurrence.content
 ORDER BY occurrence.id
@@ -59,20 +59,20 @@ FROM turn JOIN conversation ON conversation.id = turn.conversation JOIN tenant O
 """
 PROMPTS = f"""
 SELECT occurrence.turn, substr(content.text, 1, {OPENING_CHARS})
-FROM json_each(?) AS asked CROSS JOIN turn ON turn.id = asked.value
-CROSS JOIN occurrence ON occurrence.turn = turn.id AND occurrence.position < turn.messages
-    AND occurrence.role = 'user' AND NOT occurrence.flags & {NO_WORDS}
+FROM numbers(?) AS asked INNER JOIN turn ON turn.id = asked.value
+INNER JOIN occurrence ON occurrence.turn = turn.id AND occurrence.position < turn.messages
+    AND occurrence.role = 'user' AND occurrence.flags & {NO_WORDS} = 0
 JOIN content ON content.id = occurrence.content
 ORDER BY occurrence.position DESC
 """
 COST_FIELDS = ("cache_read_tokens", "cache_write_tokens", "rebuild", "rebuilt_tokens")
 NO_COST = (None,) * len(COST_FIELDS)
 COSTS = f"""
-SELECT turn, {", ".join(COST_FIELDS)} FROM cost WHERE turn IN (SELECT value FROM json_each(?))
+SELECT turn, {", ".join(COST_FIELDS)} FROM cost WHERE turn IN (SELECT value FROM numbers(?))
 """
 MESSAGES = f"""
 SELECT occurrence.id, occurrence.position, occurrence.role, content.text, occurrence.position >= turn.messages,
-    CASE WHEN occurrence.flags & {HeadFlag.ERASED} THEN 'erased'
+    CASE WHEN occurrence.flags & {HeadFlag.ERASED} <> 0 THEN 'erased'
         WHEN EXISTS (SELECT 1 FROM retired WHERE retired.occurrence = occurrence.id) THEN 'retired'
         ELSE 'stored' END
 FROM turn JOIN occurrence ON occurrence.turn = turn.id JOIN content ON content.id = occurrence.content
@@ -97,8 +97,8 @@ SELECT tenant.id, tenant.name, (SELECT count(*) FROM conversation WHERE conversa
 FROM tenant
 """
 TURN_OF = """
-SELECT occurrence.id, turn.key FROM json_each(?) AS asked
-CROSS JOIN occurrence ON occurrence.id = asked.value JOIN turn ON turn.id = occurrence.turn
+SELECT occurrence.id, turn.key FROM numbers(?) AS asked
+INNER JOIN occurrence ON occurrence.id = asked.value JOIN turn ON turn.id = occurrence.turn
 """
 
 # Conditions of the filters that are given: of one that is not, none may stand in a question, or no index is used.
@@ -116,15 +116,15 @@ CONVERSATION_FILTERS = OF_CONVERSATION | {
 }
 # A tenant alone leads to all that it has. So the newest are read in order, of all tenants, until there are enough.
 ALONE = {
-    CONVERSATIONS: f"+{OF_TENANT}",
-    TURNS: f"+{OF_TENANT}",
+    CONVERSATIONS: f"/*+ NO_INDEX */ {OF_TENANT}",
+    TURNS: f"/*+ NO_INDEX */ {OF_TENANT}",
     MEMORIES: "memory.tenant = (SELECT id FROM tenant WHERE name = ?)",
 }
 TURN_FILTERS = OF_CONVERSATION | {
     "turn": "turn.key = ?",
     "role": "turn.role = ?",
     "event": "turn.event = ?",
-    "added": "turn.id IN (SELECT turn FROM block WHERE ?)",
+    "added": "turn.id IN (SELECT turn FROM block WHERE ? <> 0)",
     "since": "turn.created_at >= ?",
     "until": "turn.created_at < ?",
 }

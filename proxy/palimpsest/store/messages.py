@@ -13,6 +13,7 @@ from palimpsest.core.archive.chunking import SCOPE_MARK, scope_terms
 from palimpsest.domain import Entry, HeadFlag, Passage
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.connection import Ask, Row, Transaction
+from palimpsest.store.engine import full_text
 from palimpsest.store.item_erasure import forget_items, items_said_in
 
 
@@ -42,11 +43,11 @@ class OccurrencePassages:
 
 def last_ids(transaction: Transaction) -> dict[str, int]:
     """By table, the last id ever given; valid until the transaction ends, because nobody else can write."""
-    return Counter({name: last for name, last in transaction.read("SELECT name, seq FROM sqlite_sequence")})
+    return Counter({name: last for name, last in transaction.read("SELECT name, seq FROM last_id")})
 
 
 def ids(values: Iterable[int]) -> str:
-    """Numbers as the JSON list that `json_each` takes."""
+    """Numbers as the JSON list that `numbers` takes."""
     return orjson.dumps(list(values)).decode()
 
 
@@ -62,7 +63,7 @@ class Said:
 
 
 SHOWN = (
-    f"NOT occurrence.flags & {HeadFlag.ERASED | HeadFlag.RETIRED} AND occurrence.role NOT IN ('system', 'developer')"
+    f"occurrence.flags & {HeadFlag.ERASED | HeadFlag.RETIRED} = 0 AND occurrence.role NOT IN ('system', 'developer')"
 )
 SAID = """
 SELECT conversation.public, occurrence.id, occurrence.role, content.text, occurrence.created_at
@@ -143,8 +144,8 @@ def write_passages(
             for id, (f, p) in enumerate(rows, start)
         ],
     )
-    transaction.write(
-        "INSERT INTO memory_text(rowid, tokens) VALUES (?, ?)",
+    full_text.add(
+        transaction,
         [(id, " ".join((*p.terms, *scope_terms(f.tenant, f.conversation)))) for id, (f, p) in enumerate(rows, start)],
     )
     transaction.write(
@@ -154,7 +155,7 @@ def write_passages(
     for f, passage in rows:
         counted[f.tenant].update(set(passage.terms))
     transaction.write(
-        "INSERT INTO term(tenant, term, memories) SELECT ?1, key, value FROM json_each(?2) WHERE true"
+        "INSERT INTO term(tenant, term, memories) SELECT ?1, key, value FROM counts(?2) WHERE true"
         " ON CONFLICT (tenant, term) DO UPDATE SET memories = term.memories + excluded.memories",
         [(tenant, orjson.dumps(dict(sorted(terms.items()))).decode()) for tenant, terms in counted.items()],
     )
@@ -167,20 +168,20 @@ def forget_occurrences(transaction: Transaction, tenant: int, occurrences: Seque
     which = ids(occurrences)
     forget_derived(transaction, tenant, which)
     contents = contents_of(transaction, which)
-    transaction.write("DELETE FROM occurrence WHERE id IN (SELECT value FROM json_each(?))", [(which,)])
+    transaction.write("DELETE FROM occurrence WHERE id IN (SELECT value FROM numbers(?))", [(which,)])
     forget_unused(transaction, contents)
 
 
 def contents_of(transaction: Transaction, which: str) -> str:
     """Contents of these occurrences, as a JSON list."""
-    sql = "SELECT DISTINCT content FROM occurrence WHERE id IN (SELECT value FROM json_each(?))"
+    sql = "SELECT DISTINCT content FROM occurrence WHERE id IN (SELECT value FROM numbers(?))"
     return ids(row[0] for row in transaction.read(sql, (which,)))
 
 
 def forget_unused(transaction: Transaction, contents: str) -> None:
     """Remove those of these contents (a JSON list) that stand nowhere any more."""
     transaction.write(
-        "DELETE FROM content WHERE id IN (SELECT value FROM json_each(?))"
+        "DELETE FROM content WHERE id IN (SELECT value FROM numbers(?))"
         " AND NOT EXISTS (SELECT 1 FROM occurrence WHERE occurrence.content = content.id)",
         [(contents,)],
     )
@@ -196,10 +197,7 @@ def forget_derived(transaction: Transaction, tenant: int, which: str) -> None:
 
 def forget_terms(transaction: Transaction, tenant: int, which: str) -> None:
     """Count the words of these occurrences (a JSON list) no more; the full-text rows are still to be removed."""
-    texts: list[Row] = transaction.read(
-        "SELECT tokens FROM memory_text WHERE rowid IN (SELECT value FROM json_each(?))",
-        (memories_of(transaction, which),),
-    )
+    texts = full_text.tokens_of(transaction.read, memories_of(transaction, which))
     counted = Counter(term for (tokens,) in texts for term in set(tokens.split(" ")) if not term.startswith(SCOPE_MARK))
     transaction.write(
         "UPDATE term SET memories = memories - ? WHERE tenant = ? AND term = ?",
@@ -214,20 +212,21 @@ def forget_passages(transaction: Transaction, which: str) -> None:
     """Remove the rows of the passages of these occurrences (a JSON list)."""
     memories = memories_of(transaction, which)
     transaction.write(  # the trigger says it of vectors; caches hold passages without one, too
-        "INSERT INTO forgotten(memory) SELECT value FROM json_each(?)"
+        "INSERT INTO forgotten(memory) SELECT value FROM numbers(?)"
         " WHERE NOT EXISTS (SELECT 1 FROM vector WHERE vector.memory = value)",
         [(memories,)],
     )
-    for table, key in (("memory_text", "rowid"), ("unindexed", "memory"), ("vector", "memory"), ("memory", "id")):
-        transaction.write(f"DELETE FROM {table} WHERE {key} IN (SELECT value FROM json_each(?))", [(memories,)])
+    full_text.remove(transaction, memories)
+    for table, key in (("unindexed", "memory"), ("vector", "memory"), ("memory", "id")):
+        transaction.write(f"DELETE FROM {table} WHERE {key} IN (SELECT value FROM numbers(?))", [(memories,)])
 
 
 def forget_blocks(transaction: Transaction, which: str) -> None:
     """Remove the blocks that stand in these occurrences (a JSON list)."""
-    transaction.write("DELETE FROM block WHERE occurrence IN (SELECT value FROM json_each(?))", [(which,)])
+    transaction.write("DELETE FROM block WHERE occurrence IN (SELECT value FROM numbers(?))", [(which,)])
 
 
 def memories_of(transaction: Transaction, which: str) -> str:
     """Passages of these occurrences, both as JSON lists."""
-    sql = "SELECT memory.id FROM json_each(?) AS gone JOIN memory ON memory.occurrence = gone.value"
+    sql = "SELECT memory.id FROM numbers(?) AS gone JOIN memory ON memory.occurrence = gone.value"
     return ids(row[0] for row in transaction.read(sql, (which,)))

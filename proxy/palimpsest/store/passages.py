@@ -17,25 +17,25 @@ TEXTS = """
 SELECT memory.id, memory.occurrence, conversation.public, occurrence.role,
     substr(content.text, memory.start + 1, memory.stop - memory.start), occurrence.created_at,
     memory.start, memory.stop, memory.tags
-FROM json_each(?) AS asked CROSS JOIN memory ON memory.id = asked.value
+FROM numbers(?) AS asked INNER JOIN memory ON memory.id = asked.value
 JOIN conversation ON conversation.id = memory.conversation
 JOIN occurrence ON occurrence.id = memory.occurrence JOIN content ON content.id = occurrence.content
 WHERE memory.tenant = (SELECT id FROM tenant WHERE name = ?)
 """
 NEWEST_TEXTS = """
 SELECT occurrence.id, occurrence.role, substr(content.text, 1, ?3)
-FROM json_each(?1) AS asked CROSS JOIN occurrence ON occurrence.id = asked.value
+FROM numbers(?1) AS asked INNER JOIN occurrence ON occurrence.id = asked.value
 JOIN content ON content.id = occurrence.content ORDER BY occurrence.id DESC LIMIT ?2
 """
 OF_CONVERSATION = """
 SELECT memory.id, memory.occurrence, occurrence.fingerprint, occurrence.role, memory.stop - memory.start, memory.tags
-FROM memory INDEXED BY memory_by_conversation JOIN occurrence ON occurrence.id = memory.occurrence
+FROM memory /*+ INDEX(memory_by_conversation) */ JOIN occurrence ON occurrence.id = memory.occurrence
 WHERE memory.conversation = ? ORDER BY memory.id
 """
-# "+": one look-up for each passage; by the model's index it would be all vectors for each
+# One look-up for each passage; by the model's index it would be all vectors for each
 VECTORS = """
-SELECT memory, own FROM json_each(?) AS asked CROSS JOIN vector ON vector.memory = asked.value
-WHERE +vector.model = ? AND length(vector.own) = ?
+SELECT memory, own FROM numbers(?) AS asked INNER JOIN vector ON vector.memory = asked.value
+WHERE /*+ NO_INDEX */ vector.model = ? AND length(vector.own) = ?
 """
 
 
@@ -50,7 +50,7 @@ def passages_after(ask: Ask, scope: Scope, last_id: int, limit: int) -> list[Row
     return ask(
         "SELECT memory.id, memory.occurrence, memory.conversation, memory.stop - memory.start, memory.tags,"
         " occurrence.fingerprint, occurrence.flags, occurrence.created_at"
-        f" FROM memory INDEXED BY {_index_of(scope)} JOIN occurrence ON occurrence.id = memory.occurrence"
+        f" FROM memory /*+ INDEX({_index_of(scope)}) */ JOIN occurrence ON occurrence.id = memory.occurrence"
         f" WHERE {condition} AND memory.id > ? ORDER BY memory.id LIMIT ?",
         (*args, last_id, limit),
     )
@@ -100,7 +100,7 @@ def passage_before(ask: Ask, scope: Scope, newest: int) -> int:
         return 0
     condition, args = scope.condition
     sql = (
-        f"SELECT memory.id FROM memory INDEXED BY {_index_of(scope)} WHERE {condition}"
+        f"SELECT memory.id FROM memory /*+ INDEX({_index_of(scope)}) */ WHERE {condition}"
         " ORDER BY memory.id DESC LIMIT 1 OFFSET ?"
     )
     return next((id for (id,) in ask(sql, (*args, newest))), 0)
@@ -131,8 +131,7 @@ def are_any_in(ask: Ask, scope: Scope, memories: Collection[int]) -> bool:
     condition, args = scope.condition
     return bool(
         ask(
-            "SELECT 1 FROM json_each(?) AS asked CROSS JOIN memory ON memory.id = asked.value"
-            f" WHERE {condition} LIMIT 1",
+            f"SELECT 1 FROM numbers(?) AS asked INNER JOIN memory ON memory.id = asked.value WHERE {condition} LIMIT 1",
             (ids(memories), *args),
         )
     )

@@ -79,7 +79,7 @@ def record(transaction: Transaction, erasures: Erasures, at: float) -> None:
     transaction.write(
         "INSERT INTO erased(fingerprint, after, conversation, opening, at) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (fingerprint, after, conversation)"
-        " DO UPDATE SET at = max(erased.at, excluded.at), retirement = 0",
+        " DO UPDATE SET at = greatest(erased.at, excluded.at), retirement = 0",
         erasures.stones,
     )
     transaction.write(ERASE_SCOPE, erasures.scopes)

@@ -78,7 +78,7 @@ def samples(texts: Iterable[str], words: Iterable[str]) -> list[bytes]:
 
 def known_words(ask: Ask, words: Iterable[str]) -> set[str]:
     """Those that what is stored holds too: on the disk they prove nothing."""
-    sql = "SELECT DISTINCT term FROM term WHERE term IN (SELECT value FROM json_each(?))"
+    sql = "SELECT DISTINCT term FROM term WHERE term IN (SELECT value FROM texts(?))"
     return {row[0] for row in ask(sql, (orjson.dumps(list(words)).decode(),))}
 
 

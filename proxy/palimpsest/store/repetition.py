@@ -21,7 +21,7 @@ AGAIN = (
 
 def room_of_ids(ask: Ask) -> int:
     """What ids are moved on by for each repetition: more than any that was given."""
-    return int(ask("SELECT max(seq) + 1 FROM sqlite_sequence")[0][0])
+    return int(ask("SELECT max(seq) + 1 FROM last_id")[0][0])
 
 
 def repeat(transaction: Transaction, number: int, room: int) -> None:

@@ -48,7 +48,7 @@ MAX_HEADS = 16  # of one conversation: parallel branches, and the states before 
 
 CONVERSATIONS = """
 SELECT tenant, public, id, role, user_id, scope FROM conversation
-WHERE (tenant, public) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))
+WHERE (tenant, public) IN (SELECT CAST(item(value, 0) AS BIGINT), item(value, 1) FROM arrays(?))
 """
 
 GONE = Sent(full=-1, opening=-1, is_instruction=False, is_assistant=True, is_new=False)
@@ -69,7 +69,7 @@ def write_requests(transaction: Transaction, records: Sequence[Record]) -> list[
         The passages that find it, for `write_passages`.
     """
     keys = orjson.dumps([record.turn.id for record in records]).decode()
-    found = transaction.read("SELECT turn.key FROM json_each(?) AS asked JOIN turn ON turn.key = asked.value", (keys,))
+    found = transaction.read("SELECT turn.key FROM texts(?) AS asked JOIN turn ON turn.key = asked.value", (keys,))
     written = {key for (key,) in found}
     fresh = {record.turn.id: record for record in records if record.turn.id not in written}
     if not fresh:
@@ -254,7 +254,7 @@ def _known(kept: Listed, flag: int) -> Sent:
 def _all_stand(transaction: Transaction, occurrences: Sequence[int]) -> bool:
     """Whether all messages that a block holds words of are still there, and in use."""
     ((count,),) = transaction.read(
-        "SELECT count(*) FROM json_each(?) AS quoted JOIN occurrence ON occurrence.id = quoted.value"
+        "SELECT count(*) FROM numbers(?) AS quoted JOIN occurrence ON occurrence.id = quoted.value"
         f" WHERE occurrence.flags & {HeadFlag.ERASED | HeadFlag.RETIRED} = 0",
         (ids(set(occurrences)),),
     )
@@ -296,7 +296,7 @@ def write_links(transaction: Transaction, links: Sequence[tuple[int, int, LinkKi
         prints[tenant, kind, conversation, turn].append(print)
     transaction.write(
         "INSERT INTO link(tenant, fingerprint, kind, conversation, turn)"
-        " SELECT ?1, value, ?2, ?3, ?4 FROM json_each(?5) WHERE NOT EXISTS ("
+        " SELECT ?1, value, ?2, ?3, ?4 FROM numbers(?5) WHERE NOT EXISTS ("
         " SELECT 1 FROM link JOIN turn ON turn.id = link.turn WHERE link.tenant = ?1 AND link.fingerprint = value"
         " AND link.kind = ?2 AND link.conversation = ?3 AND turn.ending <> 'open') ON CONFLICT DO NOTHING",
         [(*of, ids(listed)) for of, listed in prints.items()],
@@ -305,7 +305,7 @@ def write_links(transaction: Transaction, links: Sequence[tuple[int, int, LinkKi
 
 def _tenants(transaction: Transaction, turns: Sequence[Turn]) -> Tenants:
     names = sorted({turn.tenant for turn in turns})
-    sql = "SELECT tenant.name, tenant.id FROM json_each(?) AS asked JOIN tenant ON tenant.name = asked.value"
+    sql = "SELECT tenant.name, tenant.id FROM texts(?) AS asked JOIN tenant ON tenant.name = asked.value"
     asked = (orjson.dumps(names).decode(),)
     found: dict[str, int] = dict(transaction.read(sql, asked))
     if new := [(name,) for name in names if name not in found]:
@@ -368,7 +368,7 @@ def _loose(
         return {}
     rows = transaction.read(
         "SELECT conversation.tenant, fingerprint, opening, occurrence.id, flags,"
-        " occurrence.role IN ('system', 'developer') FROM json_each(?) AS asked"
+        " occurrence.role IN ('system', 'developer') FROM numbers(?) AS asked"
         " JOIN occurrence ON occurrence.id = asked.value"
         " JOIN conversation ON conversation.id = occurrence.conversation",
         (ids(wanted),),
@@ -458,8 +458,11 @@ def _write_blocks(transaction: Transaction, requests: Sequence[_Request]) -> Non
             said = (block.kind, block.text, block.role, block.tokens, _sources(block), dumps(block.facts))
             rows.append((anchor, r.conversation, r.number, *said))
     transaction.write(
-        "INSERT OR REPLACE INTO block(occurrence, conversation, turn, kind, text, role, tokens, occurrences, facts)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO block(occurrence, conversation, turn, kind, text, role, tokens, occurrences, facts)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (occurrence) DO UPDATE SET"
+        " conversation = excluded.conversation, turn = excluded.turn,"
+        " kind = excluded.kind, text = excluded.text, role = excluded.role,"
+        " tokens = excluded.tokens, occurrences = excluded.occurrences, facts = excluded.facts, shed = 0, retired = 0",
         rows,
     )
     transaction.write(

@@ -81,7 +81,7 @@ def retire_messages(transaction: Transaction, tenant: int, occurrences: Sequence
     which = ids(occurrences)
     transaction.write(
         "INSERT INTO retired(occurrence, retirement, memory)"
-        " SELECT value, ?, coalesce((SELECT min(id) FROM memory WHERE occurrence = value), 0) FROM json_each(?)"
+        " SELECT value, ?, coalesce((SELECT min(id) FROM memory WHERE occurrence = value), 0) FROM numbers(?)"
         " WHERE true ON CONFLICT DO NOTHING",
         [(retirement, which)],
     )
@@ -132,7 +132,7 @@ def take_back(transaction: Transaction, retirement: int, cuts: Mapping[int, tupl
     still = [
         row[0]
         for row in transaction.read(
-            "SELECT occurrence FROM retired WHERE retirement = ? AND occurrence IN (SELECT value FROM json_each(?))",
+            "SELECT occurrence FROM retired WHERE retirement = ? AND occurrence IN (SELECT value FROM numbers(?))",
             (retirement, ids(cuts)),
         )
     ]
@@ -162,7 +162,7 @@ def end(transaction: Transaction, retirement: int) -> None:
     rows = transaction.read("SELECT occurrence, occurrences FROM block WHERE retired = ?", (retirement,))
     for anchor, quoted in rows:
         ((other,),) = transaction.read(
-            "SELECT coalesce(max(retirement), 0) FROM retired WHERE occurrence IN (SELECT value FROM json_each(?))",
+            "SELECT coalesce(max(retirement), 0) FROM retired WHERE occurrence IN (SELECT value FROM numbers(?))",
             (ids(numbers_of(quoted)),),
         )
         transaction.write("UPDATE block SET retired = ? WHERE occurrence = ?", [(other, anchor)])
@@ -184,7 +184,7 @@ def due(ask: Ask, now: float) -> int:
 def _flag(transaction: Transaction, occurrences: Sequence[int], put: int, take: int) -> None:
     which = ids(occurrences)
     transaction.write(
-        "UPDATE occurrence SET flags = (flags | ?) & ~? WHERE id IN (SELECT value FROM json_each(?))",
+        "UPDATE occurrence SET flags = (flags | ?) & ~CAST(? AS BIGINT) WHERE id IN (SELECT value FROM numbers(?))",
         [(put, take, which)],
     )
     mark_heads(transaction, conversations_of(transaction, which), set(occurrences), put, take)

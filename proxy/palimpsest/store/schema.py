@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from palimpsest.errors import MemoryFault
 from palimpsest.store.connection import Transaction
+from palimpsest.store.engine import full_text
 
 APPLICATION_ID = 0x50414C49  # "PALI", in the header of the file: tells our databases from others
 VERSION = 17  # of these tables, in `PRAGMA user_version`: rises with every change of them
@@ -191,12 +192,6 @@ CREATE TABLE quarantine (                    -- what could not be stored, withou
     digest BLOB NOT NULL,                    -- keyed hash: the same content set aside twice is known for it
     created_at REAL NOT NULL
 );
-"""
-
-# Tokens are what core/archive/chunking.py made, split at spaces only: signs that join an identifier do not part it. A
-# row ends with the two tokens of `digest.scope_terms`.
-MEMORY_TEXT = r"""
-CREATE VIRTUAL TABLE memory_text USING fts5(tokens, tokenize = "ascii tokenchars '_./:@\#+-'");
 """
 
 # What is left of what was erased, and what is retired and may be taken back.
@@ -404,7 +399,7 @@ CREATE INDEX fact_by_person ON fact(tenant, user_id, scope) WHERE occurrence IS 
 CREATE INDEX fact_by_public ON fact(tenant, public);
 CREATE INDEX fact_in_place ON fact(tenant, user_id, scope, place, said_at);
 CREATE INDEX fact_standing ON fact(tenant, user_id, scope, said_at) WHERE superseded = 0 AND retirement = 0;
-CREATE INDEX fact_pinned ON fact(tenant, user_id, scope) WHERE pinned;
+CREATE INDEX fact_pinned ON fact(tenant, user_id, scope) WHERE pinned <> 0;
 CREATE INDEX fact_beginning ON fact(tenant, valid_from) WHERE valid_from IS NOT NULL;
 CREATE TABLE fact_forgotten (                -- facts that no message states any more: see core/facts/marks.py
     mark INTEGER PRIMARY KEY,                -- keyed hash
@@ -447,7 +442,7 @@ WHEN (old.flags & 512) <> (new.flags & 512) BEGIN
 END;
 """
 
-SCHEMA = JOURNAL + MEMORY_TEXT + ERASURE + OPERATION + ITEMS + FACTS + SUPERSEDED
+SCHEMA = JOURNAL + full_text.MAKE + ERASURE + OPERATION + ITEMS + FACTS + SUPERSEDED
 
 
 def make_tables(transaction: Transaction) -> None:

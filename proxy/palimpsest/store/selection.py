@@ -130,15 +130,16 @@ def resent(
 def counts(ask: Ask, plan: Plan) -> dict[str, int]:
     """How much would go, and how many texts stay because they also stand elsewhere."""
     which = ids(plan.occurrences)
-    said = "SELECT value FROM json_each(?1)"
+    said = "SELECT value FROM numbers(?1)"
     ((passages, vectors),) = ask(
         "SELECT count(*), count(vector.memory) FROM memory LEFT JOIN vector ON vector.memory = memory.id"
         f" WHERE memory.occurrence IN ({said})",
         (which,),
     )
     ((texts, elsewhere),) = ask(
-        "SELECT count(*), coalesce(sum(EXISTS (SELECT 1 FROM occurrence WHERE content = content.id"
-        f" AND id NOT IN ({said}))), 0) FROM content WHERE id IN (SELECT content FROM occurrence WHERE id IN ({said}))",
+        "SELECT count(*), count(CASE WHEN EXISTS (SELECT 1 FROM occurrence WHERE content = content.id"
+        f" AND id NOT IN ({said})) THEN 1 END) FROM content"
+        f" WHERE id IN (SELECT content FROM occurrence WHERE id IN ({said}))",
         (which,),
     )
     gone = set(plan.occurrences)
@@ -149,7 +150,7 @@ def counts(ask: Ask, plan: Plan) -> dict[str, int]:
     )
     blocks = sum(anchor in gone or not gone.isdisjoint(orjson.loads(quoted)) for anchor, quoted in rows)
     ((turns,),) = ask(
-        "SELECT count(*) FROM turn WHERE conversation IN (SELECT value FROM json_each(?))",
+        "SELECT count(*) FROM turn WHERE conversation IN (SELECT value FROM numbers(?))",
         (ids(id for id, _ in plan.conversations),),
     )
     ((stated,),) = ask(f"SELECT count(*) FROM fact WHERE occurrence IN ({said})", (which,))
@@ -180,8 +181,8 @@ def _plan(ask: Ask, tenant: int, name: str, target: Target, until: float, withou
         rows = _of_turn(ask, tenant, turn, publics, without)
     else:
         rows = ask(
-            "SELECT occurrence.conversation, occurrence.id FROM json_each(?1) AS meant"
-            " CROSS JOIN occurrence ON occurrence.conversation = meant.value"
+            "SELECT occurrence.conversation, occurrence.id FROM numbers(?1) AS meant"
+            " INNER JOIN occurrence ON occurrence.conversation = meant.value"
             " JOIN turn ON turn.id = occurrence.turn"  # an answer goes with its request, and may have come later
             " WHERE (occurrence.created_at <= ?2 OR turn.created_at <= ?2)"
             f" AND occurrence.flags & {without} = 0",
@@ -249,7 +250,7 @@ def _holding(ask: Ask, tenant: int, words: str) -> set[int]:
         held = [id for id, text, rest in rows if is_in(text) or is_in(rest)]
         found |= {
             row[0]
-            for row in ask("SELECT id FROM occurrence WHERE content IN (SELECT value FROM json_each(?))", (ids(held),))
+            for row in ask("SELECT id FROM occurrence WHERE content IN (SELECT value FROM numbers(?))", (ids(held),))
         }
     return found
 

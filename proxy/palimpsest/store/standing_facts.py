@@ -20,19 +20,19 @@ MOST_STATED = 20  # statements of a place, the newest: a request that carries an
 
 STATED = f"""
 SELECT fact.place, public, fact.value, coalesce(fact.occurrence, 0), coalesce(fingerprint, 0)
-FROM json_each(:places) AS asked CROSS JOIN fact ON fact.id IN (
+FROM numbers(:places) AS asked INNER JOIN fact ON fact.id IN (
     SELECT id FROM fact WHERE {{own}} AND place = asked.value AND retirement = 0
     ORDER BY said_at DESC, id DESC LIMIT {MOST_STATED})
 LEFT JOIN occurrence ON occurrence.id = fact.occurrence ORDER BY said_at DESC, fact.id DESC
 """
 OVER = f"""
 SELECT public, subject, slot, value, single, category, coalesce(occurrence, 0), said_at, valid_from, valid_until
-FROM fact INDEXED BY fact_by_public WHERE {OF_TENANT} AND public IN (SELECT value FROM json_each(:told)) AND {{own}}
-    AND retirement = 0 AND (valid_until <= :now OR place IN (SELECT value FROM json_each(:ended)))
+FROM fact /*+ INDEX(fact_by_public) */ WHERE {OF_TENANT} AND public IN (SELECT value FROM texts(:told)) AND {{own}}
+    AND retirement = 0 AND (valid_until <= :now OR place IN (SELECT value FROM numbers(:ended)))
 """
 NEWS = f"""
 SELECT 1 WHERE EXISTS (SELECT 1 FROM fact WHERE {{standing}} AND retirement = 0 AND said_at >= :news)
-OR EXISTS (SELECT 1 FROM fact INDEXED BY fact_beginning WHERE {OF_TENANT} AND valid_from BETWEEN :since AND :now
+OR EXISTS (SELECT 1 FROM fact /*+ INDEX(fact_beginning) */ WHERE {OF_TENANT} AND valid_from BETWEEN :since AND :now
     AND {{own}} AND retirement = 0)
 OR EXISTS ({OVER})
 """  # that came, began to hold, or was told and is over

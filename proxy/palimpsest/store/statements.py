@@ -114,7 +114,7 @@ def set_aside(ask: Ask, tenant: str, conversation: str) -> int:
 def fulls(ask: Ask, occurrences: Sequence[int]) -> frozenset[int]:
     """Fingerprints of these messages."""
     rows = ask(
-        "SELECT fingerprint FROM json_each(?) AS asked JOIN occurrence ON occurrence.id = asked.value",
+        "SELECT fingerprint FROM numbers(?) AS asked JOIN occurrence ON occurrence.id = asked.value",
         (ids(occurrences),),
     )
     return frozenset(full for (full,) in rows)

@@ -24,11 +24,11 @@ COUNTS = {
     "memories": "SELECT count(*) FROM memory",
     "pending": "SELECT count(*) FROM unindexed",
     "set_aside": "SELECT count(*) FROM quarantine",
-    "bytes": "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+    "bytes": "SELECT stored_bytes()",
 }
 FACTS = """
 SELECT count(*) FROM fact
-HAVING count(*) OR EXISTS (SELECT 1 FROM task WHERE name = 'facts version')
+HAVING count(*) > 0 OR EXISTS (SELECT 1 FROM task WHERE name = 'facts version')
 """
 RECENT_TURNS = 2000  # whose searches are counted: enough for a 95th percentile, and read in well under a second
 
@@ -37,7 +37,9 @@ SELECT occurrence.created_at FROM unindexed JOIN memory ON memory.id = unindexed
 JOIN occurrence ON occurrence.id = memory.occurrence ORDER BY unindexed.memory LIMIT 1
 """
 SEARCH_TIMES = """
-SELECT json_extract(explain, '$.elapsed_ms.recall') AS ms FROM (SELECT explain FROM turn ORDER BY id DESC LIMIT ?)
+SELECT ms FROM (
+    SELECT CAST(field(explain, 'elapsed_ms.recall') AS DOUBLE PRECISION) AS ms FROM (
+        SELECT explain FROM turn ORDER BY id DESC LIMIT ?) AS newest) AS told
 WHERE ms IS NOT NULL
 """
 

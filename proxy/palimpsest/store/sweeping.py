@@ -52,9 +52,9 @@ JOIN conversation ON conversation.id = occurrence.conversation JOIN tenant ON te
 WHERE retired.retirement = ? ORDER BY occurrence.id LIMIT ?
 """
 QUOTING = """
-SELECT DISTINCT block.occurrence FROM conversation CROSS JOIN block ON block.conversation = conversation.id
-CROSS JOIN json_each(block.occurrences) AS quoted
-WHERE conversation.tenant = ? AND quoted.value IN (SELECT value FROM json_each(?))
+SELECT DISTINCT block.occurrence FROM conversation INNER JOIN block ON block.conversation = conversation.id
+INNER JOIN numbers(block.occurrences) AS quoted ON true
+WHERE conversation.tenant = ? AND quoted.value IN (SELECT value FROM numbers(?))
 """
 
 

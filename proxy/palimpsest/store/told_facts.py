@@ -23,13 +23,13 @@ KeyOf = Callable[[str], bytes]
 """The key of a tenant, by its name."""
 
 PAGE = 500  # of an export, some 100 KB
-THESE = "id IN (SELECT value FROM json_each(?))"
+THESE = "id IN (SELECT value FROM numbers(?))"
 WORDS = ("subject", "slot", "value")
 NAMES = ("user_id", "scope", "who")
 
 FORBID = """
 INSERT INTO fact_forgotten(mark, at) VALUES (?, ?)
-ON CONFLICT (mark) DO UPDATE SET at = max(fact_forgotten.at, excluded.at)
+ON CONFLICT (mark) DO UPDATE SET at = greatest(fact_forgotten.at, excluded.at)
 """
 STORE = """
 INSERT INTO fact(tenant, public, user_id, scope, tool, who, subject, slot, value, category, single, confidence, said_at,
@@ -39,7 +39,8 @@ SELECT tenant.id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1.0, ?, ?, ?, ?, ? FROM tenant W
 AGAIN = """
 SELECT fact.id, public FROM fact JOIN tenant ON tenant.id = fact.tenant
 WHERE occurrence IS NULL AND retirement = 0 AND tenant.name = ? AND user_id = ? AND scope = ? AND place = ?
-    AND subject = ? AND slot = ? AND value = ? AND category = ? AND valid_from IS ? AND valid_until IS ? AND single = ?
+    AND subject = ? AND slot = ? AND value = ? AND category = ? AND single = ?
+    AND valid_from IS NOT DISTINCT FROM ? AND valid_until IS NOT DISTINCT FROM ?
 LIMIT 1
 """
 TOLD = """
@@ -58,7 +59,7 @@ WITH stated AS (
     FROM fact AS one JOIN fact USING (tenant, user_id, scope)
     LEFT JOIN conversation ON conversation.id = fact.conversation
     LEFT JOIN occurrence ON occurrence.id = fact.occurrence
-    WHERE one.tenant = (SELECT id FROM tenant WHERE name = :tenant) AND one.public = :id AND fact.place IS one.place
+    WHERE one.tenant = (SELECT id FROM tenant WHERE name = :tenant) AND one.public = :id AND fact.place = one.place
 ), owned AS (SELECT *, {owner} AS owner FROM stated), named AS (SELECT * FROM owned WHERE public = :id)
 SELECT DISTINCT owned.id, owned.public, owned.user_id, owned.scope, owned.conversation, owned.subject, owned.slot,
     owned.value, owned.single, owned.fingerprint, owned.occurrence
@@ -67,15 +68,15 @@ WHERE :same_value = 0 OR lower(owned.value) = lower(named.value)
 """
 OF_TOOLS = """
 SELECT fact.id FROM fact WHERE occurrence IS NULL AND tenant = ?1 AND (?2 = '' OR user_id = ?2)
-    AND (?3 = '' OR scope = ?3) AND said_at <= ?4 AND (?5 OR retirement = 0) ORDER BY id
+    AND (?3 = '' OR scope = ?3) AND said_at <= ?4 AND (?5 <> 0 OR retirement = 0) ORDER BY id
 """
 
 
 TELLING = """
 SELECT DISTINCT block.occurrence FROM block JOIN conversation ON conversation.id = block.conversation
-CROSS JOIN json_each(block.facts) AS told
+INNER JOIN arrays(block.facts) AS told ON true
 WHERE conversation.tenant = ? AND block.facts <> '[]'
-    AND json_extract(told.value, '$[0]') IN (SELECT value FROM json_each(?))
+    AND item(told.value, 0) IN (SELECT value FROM texts(?))
 """
 STATED = """
 SELECT fact.id, fact.public, coalesce(conversation.user_id, fact.user_id), coalesce(conversation.scope, fact.scope),
@@ -121,11 +122,12 @@ def tell(transaction: Transaction, told: Sequence[ToldFact], key_of: KeyOf) -> l
         stated = (one.subject, one.slot, one.value, one.category.value)
         valid = (one.valid_from, one.valid_until)
         place = place_print(key_of(one.tenant), one.subject, one.slot, one.value, one.is_single)
-        again = transaction.read(AGAIN, (one.tenant, one.user, one.scope, place, *stated, *valid, one.is_single))
+        again = transaction.read(AGAIN, (one.tenant, one.user, one.scope, place, *stated, one.is_single, *valid))
         if again:
             ((number, public),) = again
             transaction.write(
-                "UPDATE fact SET said_at = max(said_at, ?), tool = ?, who = ?, pinned = max(pinned, ?) WHERE id = ?",
+                "UPDATE fact SET said_at = greatest(said_at, ?), tool = ?, who = ?, pinned = greatest(pinned, ?)"
+                " WHERE id = ?",
                 [(one.said_at, one.tool, one.who, one.is_pinned, number)],
             )
             found.append(public)

@@ -24,17 +24,17 @@ ERASED_REASON = "erased"  # why a gate opened may name words
 
 STONES = """
 SELECT fingerprint, opening, after, conversation, at, retirement
-FROM erased WHERE fingerprint IN (SELECT value FROM json_each(?1))
+FROM erased WHERE fingerprint IN (SELECT value FROM numbers(?1))
 UNION
 SELECT fingerprint, opening, after, conversation, at, retirement
-FROM erased WHERE opening IN (SELECT value FROM json_each(?2))
+FROM erased WHERE opening IN (SELECT value FROM numbers(?2))
 """
 ERASE_SCOPE = """
 INSERT INTO erased_scope(fingerprint, at) VALUES (?, ?)
-ON CONFLICT (fingerprint) DO UPDATE SET at = max(erased_scope.at, excluded.at)
+ON CONFLICT (fingerprint) DO UPDATE SET at = greatest(erased_scope.at, excluded.at)
 """
-COVERED = "SELECT EXISTS (SELECT 1 FROM erased_scope WHERE fingerprint IN (SELECT value FROM json_each(?)) AND at >= ?)"
-RETIRED = "SELECT max(retirement) FROM retired_scope WHERE fingerprint IN (SELECT value FROM json_each(?)) AND at >= ?"
+COVERED = "SELECT EXISTS (SELECT 1 FROM erased_scope WHERE fingerprint IN (SELECT value FROM numbers(?)) AND at >= ?)"
+RETIRED = "SELECT max(retirement) FROM retired_scope WHERE fingerprint IN (SELECT value FROM numbers(?)) AND at >= ?"
 
 
 def has_erasures(ask: Ask) -> bool:
@@ -86,7 +86,7 @@ def retirement_of(ask: Ask, record: Record) -> int:
 
 def retirement_of_messages(ask: Ask, occurrences: Iterable[int]) -> int:
     """The newest retirement that one of these messages belongs to; 0: none does."""
-    sql = "SELECT max(retirement) FROM retired WHERE occurrence IN (SELECT value FROM json_each(?))"
+    sql = "SELECT max(retirement) FROM retired WHERE occurrence IN (SELECT value FROM numbers(?))"
     return ask(sql, (ids(occurrences),))[0][0] or 0
 
 

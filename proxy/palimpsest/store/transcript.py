@@ -38,19 +38,19 @@ ORDER BY turn.id LIMIT {PAGE_TURNS}
 BROUGHT = """
 SELECT occurrence.turn, occurrence.position, occurrence.id, occurrence.flags, occurrence.created_at, content.text,
     content.rest, occurrence.role
-FROM json_each(?) AS asked CROSS JOIN occurrence ON occurrence.turn = asked.value
+FROM numbers(?) AS asked INNER JOIN occurrence ON occurrence.turn = asked.value
 JOIN content ON content.id = occurrence.content ORDER BY occurrence.turn, occurrence.position
 """
 PLACES = """
-SELECT occurrence.id, turn.key, occurrence.position FROM json_each(?) AS asked
-CROSS JOIN occurrence ON occurrence.id = asked.value JOIN turn ON turn.id = occurrence.turn
+SELECT occurrence.id, turn.key, occurrence.position FROM numbers(?) AS asked
+INNER JOIN occurrence ON occurrence.id = asked.value JOIN turn ON turn.id = occurrence.turn
 """
 BLOCKS = """
-SELECT turn, occurrence, kind, text, role, tokens, occurrences FROM json_each(?) AS asked
-CROSS JOIN block ON block.turn = asked.value
+SELECT turn, occurrence, kind, text, role, tokens, occurrences FROM numbers(?) AS asked
+INNER JOIN block ON block.turn = asked.value
 """
-SHEDDING = "SELECT DISTINCT shed FROM block WHERE shed IN (SELECT value FROM json_each(?))"
-KEYS = "SELECT id, key FROM turn WHERE id IN (SELECT value FROM json_each(?))"
+SHEDDING = "SELECT DISTINCT shed FROM block WHERE shed IN (SELECT value FROM numbers(?))"
+KEYS = "SELECT id, key FROM turn WHERE id IN (SELECT value FROM numbers(?))"
 
 
 @frozen
