@@ -35,7 +35,7 @@ from palimpsest.store.messages import (
     memories_of,
 )
 from palimpsest.store.tasks import put
-from palimpsest.store.tombstones import ERASE_SCOPE, ERASED_DIGEST, ERASED_TURN, without_query
+from palimpsest.store.tombstones import ERASE_SCOPE, ERASED_DIGEST, ERASED_TURN, query_words, without_query
 from palimpsest.wire.values import dumps
 
 UNFINISHED = "erasure"  # name of the task: there until the index is merged and the log emptied
@@ -320,8 +320,9 @@ def _erase_queries(transaction: Transaction, turns: str, args: Sequence[object],
     found = transaction.read(
         f"SELECT id, explain FROM turn WHERE {turns} AND field(explain, 'query') IS NOT NULL", args
     )
-    erased.take("queries", ((explain,) for _, explain in found))
-    bare = [(dumps(without_query(orjson.loads(explain), ())), explain, id) for id, explain in found]
+    decisions = [(id, explain, orjson.loads(explain)) for id, explain in found]
+    erased.take("queries", (query_words(decision) for *_, decision in decisions))
+    bare = [(dumps(without_query(decision, ())), explain, id) for id, explain, decision in decisions]
     # spaces behind it keep its size: see `_overwrite`
     transaction.write(
         "UPDATE turn SET explain = ? WHERE id = ?",

@@ -99,9 +99,14 @@ def uncovered(ask: Ask, record: Record) -> Record:
     return replace(record, turn=bare, entries=tuple(map(without_text, record.entries)))
 
 
+def query_words(explain: Json) -> tuple[str, str]:
+    """What `without_query` takes from a decision: what was looked for, and why the gate opened."""
+    return explain.get("query", {}).get("text", ""), explain.get("gate", {}).get("reason", "")
+
+
 def without_query(explain: Json, texts: Sequence[str]) -> Json:
     """A decision without the words that were looked for, unless one of these texts holds them all."""
-    query = explain.get("query", {}).get("text", "")
+    query, _ = query_words(explain)
     if not query or any(query in text for text in texts):
         return explain
     told = {name: value for name, value in explain.items() if name != "query"}
