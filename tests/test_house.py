@@ -53,6 +53,28 @@ LATE = (
     ),
 )
 
+# What a default policy leaves off, and what other commands, the admin API or a process beside the server do.
+OFF = (
+    *("assist", "mcp.endpoint", "mcp.tools", "mcp.fact_tools", "mcp.server", "tracing.opentelemetry"),
+    *("core.writing", "core.consolidation", "core.facts.statements", "core.recall.keys", "core.recall.probes"),
+    *("memory.facts", "memory.fact_extraction", "store.fact_extraction", "memory.probing"),
+    *("memory.item_writing", "memory.consolidation", "memory.consolidation_schedule", "memory.relating"),
+    *("index.item_keys", "store.items", "store.graph", "store.consolidations"),
+    *("memory.query_controller", "memory.selector", "embedding.cross_encoder", "embedding.fetch"),
+    *("upstream.via_litellm", "upstream.litellm_bridge", "upstream.litellm_router", "upstream.traced"),
+    *("memory.importing", "memory.retiring", "memory.archive_writer", "memory.indexing", "transfer", "terminal"),
+)
+
+DEFAULT_SERVER = """
+import sys, palimpsest.__main__
+from palimpsest.app import create_app
+from palimpsest.commands import cli, serving
+from palimpsest.settings.policy import Policy
+cli.parse(["serve"])
+create_app(Policy(data="."), {}, archives_apart=True)
+sys.stdout.write(" ".join(name.removeprefix("palimpsest.") for name in sys.modules if name.startswith("palimpsest.")))
+"""
+
 PASS_THROUGH = """
 import asyncio, sys
 from pathlib import Path
@@ -176,6 +198,19 @@ def test_importing_loads_nothing_slow(module: str) -> None:
 
 def test_starting_a_pass_through_loads_nothing_slow(tmp_path: Path) -> None:
     assert run(f"LATE = {LATE!r}\n{PASS_THROUGH}", path=ROOT / "proxy", cwd=tmp_path) == ""
+
+
+def test_a_default_server_imports_nothing_that_is_off(tmp_path: Path) -> None:
+    imported = run(DEFAULT_SERVER, path=ROOT / "proxy", cwd=tmp_path).split()
+    assert {"pipeline", "memory.service", "store.journal"} <= {*imported}
+    assert [name for name in imported if any(f"{name}.".startswith(f"{off}.") for off in OFF)] == []
+    commands = [name for name in imported if name.startswith("commands.")]
+    assert {*commands} <= {f"commands.{name}" for name in ("arguments", "base_urls", "cli", "probe", "serving")}
+
+
+def test_all_that_is_off_is_there_to_be_imported() -> None:
+    parts = [PACKAGE / name.replace(".", "/") for name in OFF]
+    assert [str(part) for part in parts if not (part.is_dir() or part.with_suffix(".py").is_file())] == []
 
 
 @pytest.mark.parametrize(

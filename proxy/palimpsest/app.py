@@ -16,6 +16,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 import structlog
 from starlette.applications import Starlette
@@ -41,10 +42,6 @@ from palimpsest.edge.request_id import LabelledAnswers
 from palimpsest.edge.self_description import self_description
 from palimpsest.edge.web_pages import PageGuard, WebPages
 from palimpsest.mcp import PATH as MCP_PATH
-from palimpsest.mcp.endpoint import McpEndpoint
-from palimpsest.mcp.fact_tools import FactTools
-from palimpsest.mcp.speakers import Speakers
-from palimpsest.mcp.tools import MemoryTools
 from palimpsest.memory.policy_reload import PolicyReload
 from palimpsest.memory.proxy_keys import KnownKeys
 from palimpsest.memory.service import MemoryService
@@ -61,7 +58,10 @@ from palimpsest.store.secret import load_secret
 from palimpsest.store.switches import EVERYBODY
 from palimpsest.tracing import tracer_of
 from palimpsest.upstream.dispatcher import Upstreams
-from palimpsest.upstream.via_litellm import Apart
+from palimpsest.upstream.litellm_library import Apart
+
+if TYPE_CHECKING:
+    from palimpsest.mcp.endpoint import McpEndpoint
 
 EXPIRY_SECONDS = 0.5  # between looks whether a key has expired
 OWN_PATHS = ("/livez", "/healthz", "/readyz", "/metrics", "/memory")
@@ -251,20 +251,26 @@ class _Proxy:
         )
         pages = WebPages(policy.listen, has_keys=keyring.is_required, hostname=socket.gethostname())
         own = LabelledAnswers(Router(self._own_routes(policy, access, pipeline)))
-        mcp = self._mcp(policy, access)
+        mcp = self._mcp(policy, access) if policy.mcp.enabled else None
         shared.users += 1
 
         async def close() -> None:
-            await mcp.close()
+            if mcp is not None:
+                await mcp.close()
             await pipeline.settle()
             await shared.release()
 
-        front = _Front(OWN_PATHS, own, _Front((MCP_PATH,), mcp, proxied) if policy.mcp.enabled else proxied)
+        front = _Front(OWN_PATHS, own, proxied if mcp is None else _Front((MCP_PATH,), mcp, proxied))
         app = PageGuard(front, pages, metrics.refused)
         return Generation(app, pipeline.close, close)
 
     def _mcp(self, policy: Policy, access: Access) -> McpEndpoint:
         """Memory as tools."""
+        from palimpsest.mcp.endpoint import McpEndpoint
+        from palimpsest.mcp.fact_tools import FactTools
+        from palimpsest.mcp.speakers import Speakers
+        from palimpsest.mcp.tools import MemoryTools
+
         memory = self._memory
         parts = (memory.database, memory.recall, memory.forgetting, policy, self._secret, time.time)
         speakers = Speakers(policy, self._signals, access.keys, self._secret, access.trusts_machine)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from palimpsest import __version__
+from palimpsest.commands import cli
 
 pytestmark = pytest.mark.slow
 
@@ -158,3 +159,9 @@ def test_model_that_does_not_exist_is_refused_with_the_nearest_name() -> None:
     done = palimpsest("model", "install", "--model", "multilingual-e5-larg")
     assert done.returncode == 2
     assert done.stderr.endswith("did you mean intfloat/multilingual-e5-large?\n")
+
+
+@pytest.mark.parametrize("module", cli.MODULES)
+def test_each_module_adds_the_commands_that_the_table_names(module: str) -> None:
+    without = {*cli._parser((), [])[1]}
+    assert {*cli._parser((), [module])[1]} - without == {*cli.MODULES[module]}

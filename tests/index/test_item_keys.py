@@ -36,7 +36,7 @@ class Shelf:
         self.database = database
         self.keys = ItemKeys(WordEmbedder.name, DIMENSIONS, lambda: (self.which, self.shared))
         tables = PassageTables(WordEmbedder.name, DIMENSIONS)
-        self.recall = Recall(database, tables, WordEmbedder(), Metrics(), lambda: NOW, keys=self.keys)
+        self.recall = Recall(database, tables, WordEmbedder(), Metrics(), lambda: NOW, keys=lambda: self.keys)
 
     async def ask(self, text: str = QUESTION, **more: Any) -> Recalled:
         query = Query("acme", "", text, **{"reach": Reach.USER, "user": "ann", **more})

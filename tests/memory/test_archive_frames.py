@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from palimpsest.domain import Block, BlockKind, Ending, LinkKind, ToolCall, Whole
 from palimpsest.memory.archive_frames import AnswerFrame, Applied, Begin, Told, pack, unpacked
-from palimpsest.memory.archive_writer import WriterState
-from palimpsest.memory.write_batch import Outcome, RequestItem
+from palimpsest.memory.write_batch import Outcome, RequestItem, WriterState
 from palimpsest.settings.policy import Policy
 from palimpsest.wire.values import dumps
 

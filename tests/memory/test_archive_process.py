@@ -334,7 +334,7 @@ def test_what_is_sent_to_a_process_that_has_just_died_goes_to_the_next_on_the_lo
 
 OWNER = """
 import asyncio, os, pathlib, sys
-from palimpsest.memory.archive_writer import GATHER_SECONDS
+from palimpsest.memory.write_batch import GATHER_SECONDS
 from tests.memory.test_archive_process import House, numbered
 
 async def main():

@@ -21,7 +21,7 @@ import orjson
 import pytest
 from palimpsest.domain import Completion, Ending, Json, RawHeaders, Turn
 from palimpsest.errors import MemoryFault
-from palimpsest.memory.archive_writer import GATHER_SECONDS, ArchiveWriter
+from palimpsest.memory.archive_writer import ArchiveWriter
 from palimpsest.memory.archivist import SPOOLED, Archivist
 from palimpsest.memory.forgetting import Forgetting
 from palimpsest.memory.indexing import BATCH_PASSAGES, Indexer
@@ -29,6 +29,7 @@ from palimpsest.memory.queue_room import ArchiveLimits
 from palimpsest.memory.readers import INLINE_CHARS
 from palimpsest.memory.spool import Spool
 from palimpsest.memory.supervision import Supervisor
+from palimpsest.memory.write_batch import GATHER_SECONDS
 from palimpsest.ports import Listener, Vectors
 from palimpsest.store.connection import Transaction
 from palimpsest.store.database import Database

@@ -15,7 +15,7 @@ from palimpsest.settings.policy import AssistantPolicy, Policy, UpstreamPolicy
 from palimpsest.settings.prices import price_of
 from palimpsest.store.database import Database
 from palimpsest.upstream.dispatcher import Upstreams
-from palimpsest.upstream.via_litellm import Apart
+from palimpsest.upstream.litellm_library import Apart
 
 NO_MEMORY = {"x-palimpsest-memory": "off"}  # to whoever is at `url`: it may be another proxy like this one
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from palimpsest.store.consistency import Examination
 
 
-def add_command(command: Command) -> None:
+def add_commands(command: Command) -> None:
     """Add it to the command line."""
     parser = command("check", _check, "Check that the journal and all that is derived from it agree.")
     parser.add_argument(

@@ -28,7 +28,7 @@ DOES = {
 }
 
 
-def add_command(command: Command) -> None:
+def add_commands(command: Command) -> None:
     """Add the command to the command line."""
     about = "Merge repeated items of memory, let newer values replace older ones, and relate what they speak of."
     parser = command("consolidate", _consolidate, about)

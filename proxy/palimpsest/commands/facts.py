@@ -33,7 +33,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 Work = Callable[["Commands"], Coroutine[Any, Any, int]]
 
 
-def add_command(command: Command) -> None:
+def add_commands(command: Command) -> None:
     """Add it to the command line."""
     parser = command("facts", _list, "List facts that messages state or programs added; add, pin or forget one.")
     _whose(parser)

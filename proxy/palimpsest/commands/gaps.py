@@ -19,7 +19,7 @@ from palimpsest.settings.policy import Policy
 PROBES = 100  # made in some seconds; the interval is then 10 points to either side at most
 
 
-def add_command(command: Command) -> None:
+def add_commands(command: Command) -> None:
     """Add it to the command line."""
     parser = command("gaps", _gaps, "Show how much memory loses in writing and in recall: it asks itself now.")
     parser.add_argument("--probes", type=_count, default=PROBES, metavar="N", help=f"questions to ask ({PROBES})")

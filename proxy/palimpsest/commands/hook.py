@@ -28,7 +28,7 @@ ANSWER_BYTES = 65_536
 EVENTS = {("SessionEnd", "clear"): "cleared", ("SessionStart", "resume"): "resumed"}
 
 
-def add_command(command: Command) -> None:
+def add_commands(command: Command) -> None:
     """Add the command to the command line."""
     added = command("hook", run, "Take an event of Claude Code or Codex from standard input: their plug-ins run it.")
     added.add_argument("client", choices=["claude-code", "codex"], help="whose event it is")

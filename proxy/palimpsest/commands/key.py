@@ -21,7 +21,7 @@ from palimpsest.domain import ProxyKey
 from palimpsest.settings.policy import Policy
 
 
-def add_command(command: Command) -> None:
+def add_commands(command: Command) -> None:
     """Add it to the command line."""
     parser = command("key", _list, "Make, list and revoke keys that callers present to the proxy.")
     action = action_of(parser, is_required=True)

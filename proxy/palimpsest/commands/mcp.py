@@ -17,7 +17,7 @@ from palimpsest.settings.load import URL_ENV
 KEY_VARIABLES = ("PALIMPSEST_API_KEY", *PROVIDER_KEYS)
 
 
-def add_command(command: Command) -> None:
+def add_commands(command: Command) -> None:
     """Add it to the command line."""
     parser = command("mcp", _mcp, "Serve the memory tools of a running proxy on standard input and output.")
     parser.add_argument(

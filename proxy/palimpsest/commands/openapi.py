@@ -11,7 +11,7 @@ import sys
 from palimpsest.commands.arguments import DONE, Command
 
 
-def add_command(command: Command) -> None:
+def add_commands(command: Command) -> None:
     """Add it to the command line."""
     command("openapi", _openapi, "Print the OpenAPI document of the API under /memory/v1.")
 

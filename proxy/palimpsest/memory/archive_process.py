@@ -36,8 +36,16 @@ from palimpsest.memory.archive_frames import (
     pack,
     unpacked,
 )
-from palimpsest.memory.archive_writer import GATHER_SECONDS, STUCK_SECONDS, Report, WriterState
-from palimpsest.memory.write_batch import AnswerItem, Item, Outcome, RequestItem
+from palimpsest.memory.write_batch import (
+    GATHER_SECONDS,
+    STUCK_SECONDS,
+    AnswerItem,
+    Item,
+    Outcome,
+    Report,
+    RequestItem,
+    WriterState,
+)
 from palimpsest.ports import ArchiveCounts
 from palimpsest.settings.policy import Policy
 
@@ -58,7 +66,7 @@ log = structlog.get_logger()
 
 
 class ArchiveProcess:
-    """Implements `palimpsest.memory.archive_writer.Writer`. Run `write` in a supervised task: it starts the process."""
+    """Implements `palimpsest.memory.write_batch.Writer`. Run `write` in a supervised task: it starts the process."""
 
     def __init__(
         self, policy: Policy, secret: bytes, counts: ArchiveCounts, patience_seconds: float = STUCK_SECONDS

@@ -36,12 +36,12 @@ from palimpsest.memory.archive_frames import (
     pack,
     unpacked,
 )
-from palimpsest.memory.archive_writer import ArchiveWriter, WriterState
+from palimpsest.memory.archive_writer import ArchiveWriter
 from palimpsest.memory.follower import Follower
 from palimpsest.memory.forgetting import forget_words
 from palimpsest.memory.indexing import Indexer
 from palimpsest.memory.supervision import Supervisor
-from palimpsest.memory.write_batch import Item, Outcome, RequestItem
+from palimpsest.memory.write_batch import Item, Outcome, RequestItem, WriterState
 from palimpsest.store import changes
 from palimpsest.store.data_dir import DATABASE_FILE
 from palimpsest.store.database import Database

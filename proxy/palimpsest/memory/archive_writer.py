@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from time import monotonic, perf_counter
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import structlog
 
@@ -21,22 +21,29 @@ from palimpsest.core.archive.records import heard_of, record_of
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.redaction.redaction import is_withheld, redact
 from palimpsest.domain import Completion, SetAside
-from palimpsest.domain.frozen import frozen
 from palimpsest.errors import DataFault, MemoryFault
 from palimpsest.memory.answer_counts import count_quotations, count_usage
 from palimpsest.memory.readers import SLOW_SECONDS, Readers
-from palimpsest.memory.write_batch import Batch, Item, Outcome, RequestItem, Result
+from palimpsest.memory.write_batch import (
+    GATHER_SECONDS,
+    STUCK_SECONDS,
+    Batch,
+    Item,
+    Outcome,
+    Report,
+    RequestItem,
+    Result,
+    WriterState,
+)
 from palimpsest.ports import ArchiveCounts, Clock
 from palimpsest.settings.policy import Policy
 from palimpsest.store.journal import Journal
 
 FIRST_RETRY_SECONDS = 0.05  # a lock is gone in milliseconds
 LAST_RETRY_SECONDS = 5.0  # a full disk is not
-GATHER_SECONDS = 0.025  # a request waits so long for a fast answer, to be written with it, in half the time
 MOST_PAUSE_SECONDS = 0.01  # between transactions, which pause as long as the last one took: what comes shares the next
 DIGEST_BYTES = 16  # of what was set aside, so that equal content can be told
 BATCH_CHARS = 1024 * 1024  # of one transaction, written in some 100 ms: others wait for it
-STUCK_SECONDS = 5.0  # a text or a transaction that takes longer is said: the largest ones take less
 
 UNKNOWN = "unknown"  # why a provider read anew what it did
 
@@ -45,37 +52,6 @@ WARMING = "api_key=none"  # whatever a rule might look at
 log = structlog.get_logger()
 
 T = TypeVar("T")
-
-Report = Callable[[Sequence[Outcome]], None]
-"""Told what has been done with, after each transaction."""
-
-
-@frozen
-class WriterState:
-    """How a writer is at one moment."""
-
-    is_failing: bool = False  # nothing can be written now, or much too slowly
-    held_up: frozenset[str] = frozenset()  # tenants, one of whose texts takes too long to read
-    troubles: tuple[str, ...] = ()  # what keeps turns from the disk, and what was kept from it; names nobody
-
-
-class Writer(Protocol):
-    """What writes the items that it is given, in order within each conversation."""
-
-    @property
-    def state(self) -> WriterState: ...
-
-    def put(self, item: Item) -> None:
-        """Take an item; returns at once."""
-
-    def apply(self, policy: Policy) -> None:
-        """Go by another policy: what is put from now on is written by it."""
-
-    async def write(self, report: Report) -> None:
-        """Write what waits; forever."""
-
-    def close(self) -> None:
-        """Begin nothing new."""
 
 
 class ArchiveWriter:

@@ -21,13 +21,12 @@ import structlog
 
 from palimpsest.domain import Cost, Ending, RawHeaders, Turn
 from palimpsest.domain.frozen import frozen
-from palimpsest.memory.archive_writer import Writer
 from palimpsest.memory.late_turn import Commit, LateTurn
 from palimpsest.memory.memory_spans import create_span
 from palimpsest.memory.queue_room import LIMITS, ArchiveLimits, QueueRoom
 from palimpsest.memory.spool import Spool
 from palimpsest.memory.turn_recorder import TurnRecorder
-from palimpsest.memory.write_batch import AnswerItem, Item, Outcome, RequestItem
+from palimpsest.memory.write_batch import AnswerItem, Item, Outcome, RequestItem, Writer
 from palimpsest.ports import Clock, Counts, Span, Tracer, Wire
 from palimpsest.settings.policy import Policy
 from palimpsest.tracing import NO_SPAN, NO_TRACER

@@ -6,17 +6,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from palimpsest.core.conversation import FAILED, Foreseen, Lookup, Request, Rules, StoredMessages, advance, decide
 from palimpsest.core.decision import Decision
 from palimpsest.domain import Clues, Continuation, FactQuery, Note, Query
 from palimpsest.memory.off_loop import OffLoop
-from palimpsest.memory.query_controller import QueryController
 from palimpsest.memory.recall import Recall
 from palimpsest.memory.request_reader import skipped
-from palimpsest.memory.selector import Selector
 from palimpsest.ports import Clock, Counts
 from palimpsest.store.journal import Journal
+
+if TYPE_CHECKING:
+    from palimpsest.memory.query_controller import QueryController
+    from palimpsest.memory.selector import Selector
 
 LATE_SECONDS = 5.0  # of a look-up that is waited for behind the deadline: a store that takes longer is failing
 RECALL_LIMIT = 100  # candidates that packing may choose from; a block holds some forty short messages
@@ -30,8 +33,8 @@ class Decider:
         rules: Rules,
         journal: Journal,
         recall: Recall,
-        controller: QueryController,
-        selector: Selector,
+        controller: QueryController | None,
+        selector: Selector | None,
         counts: Counts,
         work: OffLoop,
         clock: Clock,
@@ -91,9 +94,9 @@ class Decider:
                 case FactQuery():
                     return await self._journal.standing_facts(lookup, self._clock())
                 case Query():
-                    query = await self._controller.planned(lookup, deadline)
+                    query = await self._controller.planned(lookup, deadline) if self._controller else lookup
                     recalled = await self._recall.recall(query, RECALL_LIMIT)
-                    return await self._selector.selected(query, recalled, deadline)
+                    return await self._selector.selected(query, recalled, deadline) if self._selector else recalled
 
 
 def _what(lookup: Lookup) -> str:

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 import structlog
 
 from palimpsest.core.archive.receipt import not_covered, signed
+from palimpsest.core.archive.retention import age_seconds
 from palimpsest.core.archive.tombstones import scope_print
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.domain import Json
@@ -27,7 +28,6 @@ from palimpsest.memory.targets import (
     SETTLE_SECONDS,
     Preview,
     Selection,
-    age_seconds,
     asked_for,
     in_parts,
     scope_prints_of,

@@ -17,7 +17,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from time import monotonic
-from typing import Protocol
 
 import structlog
 
@@ -34,7 +33,7 @@ from palimpsest.errors import MemoryFault
 from palimpsest.index.passage_tables import PassageTables
 from palimpsest.memory.decider import RECALL_LIMIT
 from palimpsest.memory.traffic import Traffic
-from palimpsest.ports import Clock, Counts, Embedder, Retriever, Vectors
+from palimpsest.ports import Clock, Counts, QuietModel, Retriever, Vectors
 from palimpsest.settings.policy import Policy
 from palimpsest.store.connection import Ask, Row
 from palimpsest.store.database import Database
@@ -73,13 +72,6 @@ class Uncounted:
     def fault(self, where: str) -> None: ...
 
     def observe(self, stage: str, seconds: float) -> None: ...
-
-
-class QuietModel(Embedder, Protocol):
-    """An embedder that can leave no trace of a question."""
-
-    async def embed_aside(self, texts: Sequence[str]) -> Vectors:
-        """As `embed_queries`, for questions that nobody waits for: they are neither kept nor counted."""
 
 
 class Aside:

@@ -9,10 +9,10 @@ import secrets
 from collections.abc import Sequence
 from functools import partial
 
+from palimpsest.core.archive.retention import age_seconds
 from palimpsest.core.caller.proxy_keys import PREFIX, digest_of
 from palimpsest.domain import Json, ProxyKey
 from palimpsest.errors import PolicyError
-from palimpsest.memory.targets import age_seconds
 from palimpsest.ports import Clock
 from palimpsest.store import proxy_keys
 from palimpsest.store.database import Database

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 import structlog
@@ -60,7 +61,6 @@ from palimpsest.core.work.names import names as work_names
 from palimpsest.domain import Account, Candidate, Memory, Query, Recalled
 from palimpsest.errors import MemoryFault
 from palimpsest.index.full_text import Found, find
-from palimpsest.index.item_keys import ItemKeys
 from palimpsest.index.passage_tables import PassageTables
 from palimpsest.memory.fresh_passages import EmbedAside, FreshPassages
 from palimpsest.memory.updates import with_updates
@@ -70,6 +70,9 @@ from palimpsest.store.connection import Ask, Row
 from palimpsest.store.database import Database
 from palimpsest.store.passages import newest_texts, passages_of, texts_of
 from palimpsest.store.scope import Scope, scope_of
+
+if TYPE_CHECKING:
+    from palimpsest.index.item_keys import ItemKeys
 
 NOTHING_STORED = "nothing is stored that recall may look at"
 # Of a question that is embedded a second time, without its names: it takes as long again. Beside what longer ones say,
@@ -101,13 +104,13 @@ class Recall:
         clock: Clock,
         recipe: Recipe = RECIPE,
         model_loaded: Callable[[], Awaitable[bool]] | None = None,
-        keys: ItemKeys | None = None,
+        keys: Callable[[], ItemKeys | None] = lambda: None,
         embed_aside: EmbedAside | None = None,
     ) -> None:
         """
         Args:
             model_loaded: waits a moment for a model that is being loaded.
-            keys: what else leads to passages; None: nothing does.
+            keys: what else leads to passages, as the policy in force has it; None: nothing does.
             embed_aside: embeds what was said last; None: it is found by its words until it is indexed.
         """
         self._database = database
@@ -266,8 +269,8 @@ class Recall:
         probabilities = preferred(table, once, passages, query.plan)
         best = by_worth(once, probabilities, table.lengths[once.rows])
         best = diversified(best, table.vectors, self._recipe.mmr_lambda).part(slice(limit))
-        if lifted is not None and self._keys is not None:
-            self._keys.note(lifted[1], best.rows)
+        if lifted is not None and (keys := self._keys()) is not None:
+            keys.note(lifted[1], best.rows)
         best = with_updates(ask, scope, query.tenant, table, best, eligible)
         return reason, best if certain is None else _in_front(certain, best), judged.helps
 
@@ -283,11 +286,9 @@ class Recall:
         self, ask: Ask, scope: Scope, table: PassageTable, asked: Asked, vectors: Vectors | None
     ) -> tuple[Floats, Rows] | None:
         """How much nearer items and relations make each passage, and by which item; None: they are off."""
-        if self._keys is None or vectors is None or asked.cosines is None:
+        if vectors is None or asked.cosines is None or (keys := self._keys()) is None:
             return None
-        return self._keys.lift(
-            ask, scope, table, [*asked.found, *asked.absent], vectors[0], asked.cosines, self._clock()
-        )
+        return keys.lift(ask, scope, table, [*asked.found, *asked.absent], vectors[0], asked.cosines, self._clock())
 
     async def _vectors(self, text: str) -> Vectors | None:
         """

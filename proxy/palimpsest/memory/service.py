@@ -3,46 +3,38 @@ Memory as one service beside forwarding: opened and closed as a whole, supervise
 
 Nothing in here can cancel, close or delay what forwards requests. A store that fails is opened again, the model is
 picked up when it arrives, a background task that fails is run again; `/readyz`, the gauges and the log say so alike.
+
+What only some servers do is imported where it is made: when the policy switches it on, or when it is asked for.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import structlog
 
-from palimpsest.assist.assistants import ModelAssistants
-from palimpsest.assist.consolidator import ModelConsolidator
-from palimpsest.domain import Mode, Turn
+from palimpsest.domain import AssistRole, Mode, Turn
 from palimpsest.domain.frozen import frozen
 from palimpsest.embedding.embedder import LocalEmbedder, Use
 from palimpsest.errors import MemoryFault
 from palimpsest.memory.archive import Archive
 from palimpsest.memory.archive_process import ArchiveProcess
-from palimpsest.memory.archive_writer import ArchiveWriter
 from palimpsest.memory.archivist import Archivist
-from palimpsest.memory.consolidation import Judge
-from palimpsest.memory.consolidation_schedule import Schedule
 from palimpsest.memory.follower import Follower
-from palimpsest.memory.forgetting import forget_words
-from palimpsest.memory.item_writing import writer_of
-from palimpsest.memory.probing import QuietModel
-from palimpsest.memory.query_controller import QueryController
 from palimpsest.memory.queue_room import LIMITS, ArchiveLimits
 from palimpsest.memory.recent_readings import RecentReadings
-from palimpsest.memory.selector import Selector
 from palimpsest.memory.spool import Spool
 from palimpsest.memory.supervision import Supervisor
 from palimpsest.memory.traffic import Traffic
-from palimpsest.ports import Clock, Counts, Tracer
+from palimpsest.ports import Assistant, Clock, Counts, QuietModel, Tracer
 from palimpsest.settings.policy import ConsolidationPolicy, Policy
 from palimpsest.store import changes
 from palimpsest.store.data_dir import refuse_network_file_system
@@ -50,7 +42,19 @@ from palimpsest.tokens import counter
 from palimpsest.tokens.counter import TokenCounter
 from palimpsest.tokens.windows import Windows
 from palimpsest.tracing import NO_TRACER
-from palimpsest.upstream.via_litellm import Apart
+from palimpsest.upstream.litellm_library import Apart
+
+if TYPE_CHECKING:
+    from palimpsest.assist.assistants import ModelAssistants
+    from palimpsest.memory.archive_writer import ArchiveWriter
+    from palimpsest.memory.consolidation import Consolidator, Judge
+    from palimpsest.memory.fact_extraction import FactExtraction
+    from palimpsest.memory.facts import Facts
+    from palimpsest.memory.forgetting import Forgetting
+    from palimpsest.memory.query_controller import QueryController
+    from palimpsest.memory.retention import Sweeper
+    from palimpsest.memory.retiring import Retiring
+    from palimpsest.memory.selector import Selector
 
 START_SECONDS = 5.0  # requests are served after this even if the store is still being opened
 DRAIN_SECONDS = 5.0  # for what was heard last; a store that is slower than that is failing
@@ -107,8 +111,16 @@ class MemoryState:
         return self.store != "failed"
 
 
+Task = Callable[[], Awaitable[None]]
+"""The work of a background task; called anew where it failed."""
+
+
 class MemoryService:
-    """One per app. Await `open` before the first request, and `close` after the last one, whatever `open` did."""
+    """
+    One per app; implements `ports.Assistants`.
+
+    Await `open` before the first request, and `close` after the last one, whatever `open` did.
+    """
 
     def __init__(
         self,
@@ -146,38 +158,34 @@ class MemoryService:
             consolidation=lambda: self._policy.consolidation,
         )
         self._indexer = None if archives_apart else self._archive.indexer()
-        self._extraction = self._archive.fact_extraction(secret)
-        self._extracts = False
-        self.facts = self._archive.facts(secret, lambda: self._policy)
+        self._secret = secret
+        self._extraction: FactExtraction | None = None
+        self._switched_on: dict[str, asyncio.Task[None]] = {}  # tasks that not every policy wants
         self.supervisor = Supervisor(counts)
         self._uncounted = ""  # why tokens are not
         self._reported: tuple[str, ...] = ()
         self.journal = self._archive.journal
         self.recall = self._archive.recall()
-        self.forgetting = self._archive.forgetting(secret, backups=lambda: self._policy.retention.backups)
-        self.retiring = self._archive.retiring(secret)
-        self.sweeper = self._archive.sweeper(secret, lambda: self._policy.retention)
-        self.consolidator = self._archive.consolidator(self._judge)
-        self._items = self._archive.item_keeper(lambda: writer_of(self._consolidation, self.assistants))
         self.database = self._archive.database
-        self._schedule = Schedule(*(self.consolidator, self.database, lambda: self._consolidation, counts, clock))
-        self.assistants = ModelAssistants(self.database, counts, clock, environment, apart)
+        self._environment = environment
+        self._apart = apart
+        self._assistants: ModelAssistants | None = None
+        self.controller: QueryController | None = None
+        self.selector: Selector | None = None
         self.recent = RecentReadings()
         # what else is wrong, "" where nothing is: said with the rest
-        self.concerns: list[Callable[[], str]] = [lambda: self.assistants.trouble]
+        self.concerns: list[Callable[[], str]] = [
+            lambda: self._assistants.trouble if self._assistants else "",
+            lambda: self.selector.trouble if self.selector else "",
+        ]
         self.traffic = Traffic()
-        self._prober = self._archive.prober(self._model, lambda: self._policy)
-        self._probing: asyncio.Task[None] | None = None
-        self.controller = QueryController(lambda: self._policy.recall, self.assistants, clock)
-        self.selector = Selector(lambda: self._policy, self.assistants, counts)
-        self.concerns.append(lambda: self.selector.trouble)
         self.follower = Follower(self._archive.database, counts)
         self.follower.listen(changes.ERASURES, "forgetting", self._forget)
         self.tokens = TokenCounter()
         self.windows = Windows(policy.pressure, clock)
         self.executor = ThreadPoolExecutor(HEAVY_THREADS, "heavy")
         self.archivist = Archivist(
-            self._process or ArchiveWriter(self.journal, counts, secret, clock, policy.archive.redact),
+            self._process or self._writer(),
             *(counts, clock),
             on_usage=self._learn,
             on_written=self._written,
@@ -185,6 +193,7 @@ class MemoryService:
             limits=replace(limits, commit_wait_seconds=policy.memory.deadline_ms / 1000),
             spool=Spool(policy.data),
         )
+        self._choose_recall()
 
     def __repr__(self) -> str:
         return f"<MemoryService {self._archive!r} {self.supervisor!r} {self.archivist!r}>"
@@ -193,9 +202,45 @@ class MemoryService:
     def _is_off(self) -> bool:
         return self._policy.memory.mode is Mode.OFF
 
+    @cached_property
+    def facts(self) -> Facts:
+        """Facts on request."""
+        return self._archive.facts(self._secret, lambda: self._policy)
+
+    @cached_property
+    def forgetting(self) -> Forgetting:
+        """What erases on request."""
+        return self._archive.forgetting(self._secret, backups=lambda: self._policy.retention.backups)
+
+    @cached_property
+    def retiring(self) -> Retiring:
+        """What retires on request."""
+        return self._archive.retiring(self._secret)
+
+    @cached_property
+    def sweeper(self) -> Sweeper:
+        """What erases by age and for room."""
+        return self._archive.sweeper(self._secret, lambda: self._policy.retention)
+
+    @cached_property
+    def consolidator(self) -> Consolidator:
+        """What tidies items."""
+        return self._archive.consolidator(self._judge)
+
+    def of(self, role: AssistRole) -> Assistant | None:
+        """See `Assistants`."""
+        return None if self._assistants is None else self._assistants.of(role)
+
+    def _writer(self) -> ArchiveWriter:
+        from palimpsest.memory.archive_writer import ArchiveWriter
+
+        return ArchiveWriter(self.journal, self._counts, self._secret, self._clock, self._policy.archive.redact)
+
     def _judge(self) -> Judge | None:
         """The model that judges what rules leave of items, where the policy names one."""
-        assistant = self.assistants.of("consolidator")
+        from palimpsest.assist.consolidator import ModelConsolidator
+
+        assistant = self.of("consolidator")
         return None if assistant is None else ModelConsolidator(assistant)
 
     @property
@@ -227,26 +272,28 @@ class MemoryService:
         """
         if policy.memory.mode is not Mode.OFF:
             await self._open()
-            await self.assistants.apply(policy)
-            await self.assistants.open()
+            await self._choose_models(policy)
+            await self._load_models()
         if policy.archive.redact is not self._policy.archive.redact:
             self.recent.forget()  # names stand there as they are stored
         self._policy = policy
-        self.selector.prepare()
+        self._choose_recall()
+        if self.selector is not None:
+            self.selector.prepare()
         self._counts.gauge("memory_on", not self._is_off)
         self.archivist.apply(policy)
         self.windows.apply(policy.pressure)
         if self._is_open:
-            self._start_facts()
-        self._probe()
+            self._switch_on()
 
     async def _open(self) -> None:
         if self._is_open:
             return
         refuse_network_file_system(self._policy.data)
         self._is_open = True
-        await self.assistants.apply(self._policy)
-        self.selector.prepare()
+        await self._choose_models(self._policy)
+        if self.selector is not None:
+            self.selector.prepare()
         start = self.supervisor.start
         start("archivist", self.archivist.write)
         first = (start("tokens", self._load_tokens), start("store", self._open_store))
@@ -258,33 +305,74 @@ class MemoryService:
                     await self._process.ready()
         await self._follow()
         self._counts.gauge("store_up", not self.database.error)  # until it is looked at for the first time
-        start("assistants", self.assistants.open)
+        start("assistants", self._load_models)
         start("model", self._model.watch)  # after the above, as a model takes the machine
         if self._indexer is not None:
             start("index", partial(self._indexer.run, lambda: not self.archivist.is_failing))
-        start("erasure", self.forgetting.finish)
-        start("retention", self.sweeper.run)
-        start("items", self._items.run)
-        start("consolidation", self._schedule.run)
+        start("erasure", lambda: self.forgetting.finish())
+        start("retention", lambda: self.sweeper.run())
         start("state", self._report)
-        self._start_facts()
-        self._probe()
+        self._switch_on()
 
-    def _start_facts(self) -> None:
-        """Extract facts from now on, where the policy wants them."""
-        if self._policy.facts.is_on and not self._extracts:
-            self._extracts = True
-            self.supervisor.start("facts", partial(self._extraction.run, self._may_extract))
+    async def _choose_models(self, policy: Policy) -> None:
+        """Go by the language models of a policy."""
+        if policy.models and self._assistants is None:
+            from palimpsest.assist.assistants import ModelAssistants
+
+            self._assistants = ModelAssistants(self.database, self._counts, self._clock, self._environment, self._apart)
+        if self._assistants is not None:
+            await self._assistants.apply(policy)
+
+    async def _load_models(self) -> None:
+        if self._assistants is not None:
+            await self._assistants.open()
+
+    def _choose_recall(self) -> None:
+        """Make what plans and selects for recall, where the policy has either."""
+        if self._policy.recall.controller != "off" and self.controller is None:
+            from palimpsest.memory.query_controller import QueryController
+
+            self.controller = QueryController(lambda: self._policy.recall, self, self._clock)
+        if self._policy.recall.selector != "score" and self.selector is None:
+            from palimpsest.memory.selector import Selector
+
+            self.selector = Selector(lambda: self._policy, self, self._counts)
+
+    def _switch_on(self) -> None:
+        """Start the tasks that the policy wants, and that do not run; one that it no longer wants rests or ends."""
+        policy = self._policy
+        items = policy.consolidation
+        wanted = {
+            "facts": (policy.facts.is_on, self._facts_task),
+            "probes": (policy.gaps.probes_per_hour > 0, self._probes_task),
+            "items": ((items.writer, items.recall) != ("off", "off"), self._items_task),
+            "consolidation": ((items.writer, items.when) != ("off", "off"), self._consolidation_task),
+        }
+        for name, (is_wanted, task_of) in wanted.items():
+            if is_wanted and (name not in self._switched_on or self._switched_on[name].done()):
+                self._switched_on[name] = self.supervisor.start(name, task_of())
+
+    def _facts_task(self) -> Task:
+        self._extraction = self._archive.fact_extraction(self._secret)
+        return partial(self._extraction.run, self._may_extract)
+
+    def _probes_task(self) -> Task:
+        prober = self._archive.prober(self._model, lambda: self._policy)
+        return partial(prober.run, self.traffic, self._counts, self._may_probe)
+
+    def _items_task(self) -> Task:
+        from palimpsest.memory.item_writing import writer_of
+
+        return self._archive.item_keeper(lambda: writer_of(self._consolidation, self)).run
+
+    def _consolidation_task(self) -> Task:
+        from palimpsest.memory.consolidation_schedule import Schedule
+
+        return Schedule(self.consolidator, self.database, lambda: self._consolidation, self._counts, self._clock).run
 
     def _may_extract(self) -> bool:
         policy = self._policy
         return policy.facts.is_on and policy.memory.mode is Mode.ON and not self.archivist.is_failing
-
-    def _probe(self) -> None:
-        """Begin to probe, where the policy asks for it; the task ends when it no longer does."""
-        if self._is_open and self._policy.gaps.probes_per_hour and (self._probing is None or self._probing.done()):
-            run = partial(self._prober.run, self.traffic, self._counts, self._may_probe)
-            self._probing = self.supervisor.start("probes", run)
 
     def _may_probe(self) -> bool:
         """Not while memory is off or fails, nor while a model is coming that would answer better."""
@@ -317,8 +405,10 @@ class MemoryService:
             ending.callback(self.executor.shutdown, wait=False, cancel_futures=True)
             ending.push_async_callback(self._archive.close)
             ending.push_async_callback(self._model.close)
-            ending.push_async_callback(self.assistants.close)
-            ending.push_async_callback(self.selector.close)
+            if self._assistants is not None:
+                ending.push_async_callback(self._assistants.close)
+            if self.selector is not None:
+                ending.push_async_callback(self.selector.close)
             ending.push_async_callback(self.supervisor.stop)
             ending.push_async_callback(self.archivist.drain, DRAIN_SECONDS)
 
@@ -360,7 +450,7 @@ class MemoryService:
         yield from self.archivist.troubles
         yield from self._indexer.troubles if self._indexer else ()
         told = (
-            (self._extraction.has_set_aside, WITHOUT_FACTS),
+            (self._extraction is not None and self._extraction.has_set_aside, WITHOUT_FACTS),
             (bool(self._archive.database.replaced), REPLACED),
             (pending is None, SILENT),
             (self._model.ready and (pending or 0) >= BEHIND, _behind(pending or 0)),
@@ -398,7 +488,9 @@ class MemoryService:
             log.error("the store cannot be opened, requests pass without memory until it can", reason=str(fault))
 
     async def _forget(self) -> None:
-        forget_words((self._model.forget, self.recent.forget, self._archive.tables.forget, self._archive.keys.forget))
+        from palimpsest.memory.forgetting import forget_words
+
+        forget_words((self._model.forget, self.recent.forget, self._archive.forget))
 
     async def _load_tokens(self) -> None:
         try:
@@ -410,7 +502,8 @@ class MemoryService:
     def _written(self) -> None:
         if self._indexer is not None:
             self._indexer.wake()
-        self._extraction.wake()
+        if self._extraction is not None:
+            self._extraction.wake()
 
     def _learn(self, turn: Turn, prompt_tokens: int) -> None:
         """Take in how many tokens the upstream counted for the prompt of a turn."""

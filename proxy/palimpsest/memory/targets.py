@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from palimpsest.core.archive.retention import age_seconds
 from palimpsest.core.archive.tombstones import scope_print
 from palimpsest.core.redaction import redaction
 from palimpsest.domain import HeadFlag, Json
@@ -22,9 +22,7 @@ from palimpsest.store.database import Database
 from palimpsest.store.selection import Plan, Target, counts, is_stored_name, last_occurrence, plans, resent
 
 LONGEST_NUMBER_DIGITS = 15  # fits into an integer of the database
-UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 EARLIEST = 1.0  # Unix seconds: nothing was said before; 0 sets no bound
-_AGE = re.compile(r"(\d{1,6})([mhdw])")
 TENANTS_NAMED = 10  # in a message; there may be thousands
 MESSAGES_AT_A_TIME = 500  # some 50 ms of the writer: requests are journalled in between
 SETTLE_SECONDS = 0.5  # a request that had read before is on its way by then, or gave memory up (250 ms)
@@ -78,14 +76,6 @@ def target_of(given: Mapping[str, Any], now: float) -> Target:
         before=max(now - age_seconds(texts["older_than"]), EARLIEST) if texts["older_than"] else 0.0,
         matching=texts["matching"] or "",
     )
-
-
-def age_seconds(text: str) -> float:
-    """The seconds of an age such as 90d."""
-    match = _AGE.fullmatch(text.strip())
-    if match is None:
-        raise PolicyError("older_than: must be a number followed by m, h, d or w, such as 90d")
-    return int(match[1]) * UNIT_SECONDS[match[2]]
 
 
 class Selection:

@@ -1,17 +1,22 @@
 """
-What is written of turns: requests and answers as they were taken, batches of what was made of them, and what became
-of each.
+What is written of turns: requests and answers as they were taken, batches of what was made of them, what became of
+each, and the protocol of whoever writes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Protocol
 
 from palimpsest.domain import Cost, Ending, Heard, Record, Turn
 from palimpsest.domain.frozen import frozen
 from palimpsest.ports import Wire
+from palimpsest.settings.policy import Policy
+
+STUCK_SECONDS = 5.0  # a text or a transaction that takes longer is said: the largest ones take less
+GATHER_SECONDS = 0.025  # a request waits so long for a fast answer, to be written with it, in half the time
 
 
 @frozen
@@ -106,3 +111,35 @@ class Batch:
             Batch(self.records[:requests], self.heard[:answers]),
             Batch(self.records[requests:], self.heard[answers:]),
         )
+
+
+Report = Callable[[Sequence[Outcome]], None]
+"""Told what has been done with, after each transaction."""
+
+
+@frozen
+class WriterState:
+    """How a writer is at one moment."""
+
+    is_failing: bool = False  # nothing can be written now, or much too slowly
+    held_up: frozenset[str] = frozenset()  # tenants, one of whose texts takes too long to read
+    troubles: tuple[str, ...] = ()  # what keeps turns from the disk, and what was kept from it; names nobody
+
+
+class Writer(Protocol):
+    """What writes the items that it is given, in order within each conversation."""
+
+    @property
+    def state(self) -> WriterState: ...
+
+    def put(self, item: Item) -> None:
+        """Take an item; returns at once."""
+
+    def apply(self, policy: Policy) -> None:
+        """Go by another policy: what is put from now on is written by it."""
+
+    async def write(self, report: Report) -> None:
+        """Write what waits; forever."""
+
+    def close(self) -> None:
+        """Begin nothing new."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote
 
 from palimpsest.core.caller.proxy_keys import ProxyKeys
@@ -17,11 +17,13 @@ from palimpsest.ports import Body, Tracer, UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
 from palimpsest.tracing import NO_TRACER
 from palimpsest.upstream.listing import LIST_PATH, ModelList, entry_of
+from palimpsest.upstream.litellm_library import Apart
 from palimpsest.upstream.passthrough import Passthrough
 from palimpsest.upstream.routing import at_login, choose, login_headers, login_of, taking
-from palimpsest.upstream.traced import ask_traced
-from palimpsest.upstream.via_litellm import Apart, ViaLitellm
 from palimpsest.wire.refusal import speaks_anthropic
+
+if TYPE_CHECKING:
+    from palimpsest.upstream.via_litellm import ViaLitellm
 
 LOGIN_NOT_SERVED = "login_not_served"  # code of the error
 
@@ -46,7 +48,11 @@ class Upstreams:
         """
         self._upstreams = tuple(upstreams)
         self._passthrough = Passthrough([u for u in upstreams if not u.litellm], environment, keyring)
-        self._litellm = ViaLitellm([u for u in upstreams if u.litellm], environment, keyring, apart)
+        self._litellm: ViaLitellm | None = None
+        if translated := [upstream for upstream in upstreams if upstream.litellm]:
+            from palimpsest.upstream.via_litellm import ViaLitellm
+
+            self._litellm = ViaLitellm(translated, environment, keyring, apart)
         self._models = ModelList(upstreams)
         self._login_headers = login_headers(upstreams)
         self._opened = AsyncExitStack()
@@ -55,7 +61,8 @@ class Upstreams:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opened:
             await opened.enter_async_context(self._passthrough)
-            await opened.enter_async_context(self._litellm)
+            if self._litellm is not None:
+                await opened.enter_async_context(self._litellm)
             self._opened = opened.pop_all()
         return self
 
@@ -97,10 +104,12 @@ class Upstreams:
         whom, below = at_login(upstream, login, target)
 
         def ask(headers: RawHeaders) -> Awaitable[UpstreamAnswer]:
-            if upstream.litellm:
+            if self._litellm is not None and upstream.litellm:
                 return self._litellm.send(upstream, method, path, headers, body)
             return self._passthrough.send(whom, method, below, headers, body)
 
         if not self._tracer.is_on:
             return await ask(headers)
+        from palimpsest.upstream.traced import ask_traced
+
         return await ask_traced(self._tracer, whom, method, path, headers, body, ask)

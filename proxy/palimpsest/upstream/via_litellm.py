@@ -1,19 +1,17 @@
 """
 LiteLLM as an upstream, for providers that do not speak the client's API.
 
-The only file that imports litellm, and only where an upstream names one of its models: at the start, as that takes
-seconds. It runs apart from everything else, asks nobody but the provider, keeps no record and writes no line.
+It runs apart from everything else (`upstream/litellm_library.py`), asks nobody but the provider, keeps no record and
+writes no line.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import os
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import structlog
 
@@ -21,7 +19,6 @@ from palimpsest.core.caller.credentials import forwarded
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.domain import Json, RawHeaders
 from palimpsest.errors import NotServed, WireError
-from palimpsest.logs import silence
 from palimpsest.ports import Body, UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
 from palimpsest.upstream.failures import is_broken, refused, summary, unreachable
@@ -37,6 +34,7 @@ from palimpsest.upstream.litellm_bridge import (
     ask_responses,
     responses_broken,
 )
+from palimpsest.upstream.litellm_library import Apart, Library
 from palimpsest.upstream.litellm_router import filled, patience, router
 from palimpsest.upstream.loop_thread import LoopThread
 from palimpsest.upstream.static_answer import JSON, StaticAnswer
@@ -44,11 +42,6 @@ from palimpsest.wire.encoding import decoded
 from palimpsest.wire.json_body import read_object
 from palimpsest.wire.refusal import Refusal, refusal_of
 
-OFFLINE = (  # what LiteLLM would fetch from the network when it is imported or first used
-    *("LITELLM_LOCAL_MODEL_COST_MAP", "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "LITELLM_LOCAL_BLOG_POSTS"),
-    *("LITELLM_LOCAL_POLICY_TEMPLATES", "LITELLM_LOCAL_AUTOROUTER_PRESETS"),
-)
-LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")  # their lines quote what passes
 HELD = ("previous_response_id", "conversation")  # fields of Responses that stand for what is not sent
 BODY_BYTES = 256 * 1024 * 1024  # of a compressed request, once it is not
 STREAM = ((b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache"))
@@ -82,32 +75,6 @@ class LitellmAnswer:
 
     async def aclose(self) -> None:
         await self._apart.close(self._rest)
-
-
-class Apart:
-    """LiteLLM on a thread of its own, imported when it is first needed. Await `close` in the end."""
-
-    def __init__(self) -> None:
-        self.thread = LoopThread("litellm")
-        self._library: Library | None = None
-        self._opening = asyncio.Lock()
-        self._opened = AsyncExitStack()
-
-    async def open(self) -> Library:
-        """Start the thread and import the library, unless that is done."""
-        async with self._opening:
-            if self._library is None:
-                async with AsyncExitStack() as opened:
-                    await opened.enter_async_context(self.thread)
-                    self._library = await self.thread.run(_import())
-                    self._opened = opened.pop_all()
-            return self._library
-
-    async def close(self) -> None:
-        """End the library's connections, which all of its users share, and the thread."""
-        if self._library is not None:
-            await self.thread.run(self._library.litellm.close_litellm_async_clients())
-        await self._opened.aclose()
 
 
 class ViaLitellm:
@@ -245,28 +212,6 @@ class ViaLitellm:
     def _credential(self, headers: RawHeaders) -> str:
         own = (secret for secret in forwarded(headers) if not self._keyring.is_ours(secret))
         return next(own, b"").decode("latin-1")
-
-
-class Library(NamedTuple):
-    """The parts of LiteLLM that are used."""
-
-    litellm: Any
-    adapter: Any  # Messages to chat completions, and back
-    timeout: Any  # of httpx
-
-
-async def _import() -> Library:
-    """LiteLLM, imported without output or network access."""
-    os.environ.update(dict.fromkeys(OFFLINE, "True"))
-    import httpx
-    import litellm
-    from litellm.llms.anthropic.pass_through.adapters.transformation import AnthropicAdapter
-
-    litellm.suppress_debug_info = True  # else it prints hints
-    litellm.expose_router_debug_in_errors = False  # clients know nothing of its routers
-    litellm.telemetry = False
-    silence(*LOGGERS)
-    return Library(litellm, AnthropicAdapter(), httpx.Timeout)
 
 
 def _refusal(shape: Refusal, status: int, code: str, text: str, headers: RawHeaders = ()) -> UpstreamAnswer:

@@ -11,10 +11,13 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from palimpsest.domain.frozen import frozen
+from palimpsest.errors import PolicyError
 from palimpsest.settings.policy import FOREVER, UNLIMITED, RetentionPeriods, RetentionPolicy
 
 UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 UNIT_BYTES = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+_AGE = re.compile(r"\d{1,6}[mhdw]")
 
 TURNS, TOOL_RESULTS, SIDE_REQUESTS, EXPLAIN = KINDS = ("turns", "tool_results", "side_requests", "explain")
 """What has a period: all messages, what tools answered, requests beside a conversation, records of decisions."""
@@ -50,6 +53,18 @@ def cutoffs(policy: RetentionPolicy, tenant: str, now: float) -> Cutoffs:
 def seconds(period: str) -> float:
     """The seconds of a period such as 180d."""
     return int(period[:-1]) * UNIT_SECONDS[period[-1]]
+
+
+def age_seconds(text: str) -> float:
+    """
+    The seconds of an age that somebody typed, such as 90d.
+
+    Raises:
+        PolicyError: it is none.
+    """
+    if _AGE.fullmatch(text.strip()) is None:
+        raise PolicyError("older_than: must be a number followed by m, h, d or w, such as 90d")
+    return seconds(text.strip())
 
 
 def size_bytes(size: str) -> int:

@@ -1,0 +1,100 @@
+"""
+`palimpsest doctor`, `healthcheck`, `check-config` and `settings`: whether the proxy and its settings are well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from pathlib import Path
+
+from palimpsest import terminal
+from palimpsest.commands.arguments import (
+    DONE,
+    FAILED,
+    Command,
+    listen_flags,
+    model_flag,
+    policy_flags,
+    policy_of,
+    quiet_policy,
+)
+from palimpsest.errors import PolicyError
+from palimpsest.settings import load
+
+
+def add_commands(command: Command) -> None:
+    """Add these commands to the command line."""
+    doctor = command("doctor", _doctor, "Check everything that the proxy needs, and say how to fix it.")
+    doctor.add_argument("--json", action="store_true", help="as JSON, for programs")
+    policy_flags(doctor)
+    listen_flags(doctor)
+    model_flag(doctor)
+
+    healthcheck = command("healthcheck", _healthcheck, "Ask the proxy at the configured address whether it is alive.")
+    healthcheck.add_argument("--ready", action="store_true", help="whether it is ready, store included")
+    policy_flags(healthcheck)
+    listen_flags(healthcheck)
+
+    check_config = command(
+        "check-config", _check_config, "Check a configuration and its data folder, and list what it changes."
+    )
+    check_config.add_argument(
+        "config", nargs="*", type=Path, metavar="FILE", help="YAML file, or the name of a preset; later ones win"
+    )
+
+    settings = command("settings", _settings, "Print every setting with its default, as a file to start from.")
+    settings.add_argument("--markdown", action="store_true", help="as tables, with what is allowed")
+
+
+def _doctor(given: argparse.Namespace) -> int:
+    from palimpsest.commands.doctor import report
+    from palimpsest.commands.doctor.examination import examine
+    from palimpsest.commands.doctor.finding import is_fine, refusal
+
+    try:
+        policy = quiet_policy(given)
+    except PolicyError as error:
+        findings = [refusal("settings", mistake) for mistake in str(error).splitlines()]
+    else:
+        findings = asyncio.run(examine(policy, os.environ, time.time))
+    out = terminal.console()
+    out.print(report.document(findings) if given.json else report.table(findings), soft_wrap=given.json)
+    return DONE if is_fine(findings) else FAILED
+
+
+def _healthcheck(given: argparse.Namespace) -> int:
+    from palimpsest.commands.probe import refusal
+
+    if why := refusal(policy_of(given).listen, "/readyz" if given.ready else "/livez"):
+        sys.stderr.write(f"palimpsest: {why}\n")
+        return FAILED
+    return DONE
+
+
+def _check_config(given: argparse.Namespace) -> int:
+    from palimpsest.commands.doctor import disk
+    from palimpsest.commands.doctor.finding import State
+
+    policy = policy_of(given)
+    folder = disk.folder(policy.data)
+    if folder.state is State.FAILED:
+        raise PolicyError(f"data: {folder.found.removeprefix('data: ')}; {folder.advice}".removesuffix("; "))
+    out = terminal.console()
+    if folder.state is State.WARNING:
+        out.print(terminal.safe(f"{folder.found}: {folder.advice}"))
+    named = ", ".join(map(str, load.files_named(given.config, os.environ)))
+    out.print(f"{named or 'defaults'}: fine")
+    if changes := load.changes(policy):
+        out.print(terminal.fields(changes))
+    return DONE
+
+
+def _settings(given: argparse.Namespace) -> int:
+    from palimpsest.settings import reference
+
+    sys.stdout.write(reference.as_markdown() if given.markdown else reference.as_yaml())
+    return DONE

@@ -1,0 +1,127 @@
+"""
+`palimpsest model`, `index`, `search` and `explain`: the embedding model, the index, and what recall would find.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Callable
+
+from rich.console import Console
+
+from palimpsest import terminal
+from palimpsest.commands.arguments import (
+    DONE,
+    Command,
+    model_flag,
+    policy_flags,
+    policy_of,
+    quiet_policy,
+)
+from palimpsest.settings.policy import Policy
+
+RESULTS = 20  # a screenful
+
+
+def add_commands(command: Command) -> None:
+    """Add these commands to the command line."""
+    model = command("model", _model, "Manage the embedding model.")
+    model.add_argument(
+        "action",
+        choices=["install", "list"],
+        help="install: download the model if it is missing; list: list all models",
+    )
+    policy_flags(model)
+    model_flag(model)
+
+    index = command("index", _index, "Embed all archived passages that have no vector yet.")
+    index.add_argument(
+        "--all",
+        action="store_true",
+        help="first delete everything that is derived from the journal, and derive it again",
+    )
+    policy_flags(index)
+    model_flag(index)
+
+    search = command("search", _search, "Search the archive as recall would.")
+    search.add_argument("query", nargs="+", metavar="QUERY", help="words or a question")
+    search.add_argument(
+        "--conversation", default="", metavar="ID", help="search only this conversation (x-palimpsest-conversation)"
+    )
+    search.add_argument("--tenant", default="", metavar="NAME", help="tenant to search; required if several are stored")
+    search.add_argument("--limit", type=int, default=RESULTS, metavar="N", help=f"how many ({RESULTS})")
+    policy_flags(search)
+    model_flag(search)
+
+    explain = command("explain", _explain, "Show what was decided for a request, and why.")
+    explain.add_argument(
+        "named",
+        nargs="?",
+        metavar="TURN|CONVERSATION|REQUEST",
+        help="x-palimpsest-turn, -conversation or -request of an answer, or CONVERSATION/N; else the newest turn",
+    )
+    explain.add_argument(
+        "number",
+        nargs="?",
+        type=int,
+        metavar="N",
+        help="number of the turn in the conversation, from 1; the default is its newest",
+    )
+    policy_flags(explain)
+
+
+def _model(given: argparse.Namespace) -> int:
+    from palimpsest.embedding import model
+    from palimpsest.settings.embedding_models import embedding_models
+
+    policy = policy_of(given)
+    if given.action == "list":
+        terminal.console().print(terminal.models(embedding_models().values(), model.chosen(policy.model)))
+        return DONE
+    out = Console(stderr=True, markup=False, highlight=False)
+    with out.status("looking for the embedding model") as status:
+        folder = model.install(policy.model, status.update)
+    terminal.console().print(terminal.safe(f"embedding model {model.chosen(policy.model).name}: {folder}"))
+    return DONE
+
+
+def _index(given: argparse.Namespace) -> int:
+    from palimpsest.commands import offline
+
+    async def run(policy: Policy, report: Callable[[int], None]) -> None:
+        async with offline.opened(policy) as archive:
+            await archive.index(given.all, report)
+
+    with Console(stderr=True).status("opening the archive") as status:
+        asyncio.run(run(quiet_policy(given), lambda waiting: status.update(f"{waiting:,} passages to go")))
+    terminal.console().print("everything is indexed")
+    return DONE
+
+
+def _search(given: argparse.Namespace) -> int:
+    from palimpsest.commands import offline
+
+    async def run(policy: Policy) -> offline.SearchResult:
+        async with offline.opened(policy) as archive:
+            return await archive.search(" ".join(given.query), given.tenant, given.conversation, given.limit)
+
+    searched = asyncio.run(run(quiet_policy(given)))
+    out = terminal.console()
+    for part in terminal.found(searched.recalled, searched.behind):
+        out.print(part)
+    return DONE
+
+
+def _explain(given: argparse.Namespace) -> int:
+    from palimpsest.commands import offline
+
+    async def run(policy: Policy) -> offline.Explanation:
+        async with offline.opened(policy) as archive:
+            return await archive.explain(given.named, given.number)
+
+    explained = asyncio.run(run(quiet_policy(given)))
+    out = terminal.console()
+    for part in terminal.explanation(explained.turn, explained.texts):
+        out.print(part)
+    return DONE
