@@ -369,3 +369,13 @@ def test_a_wheel_holds_the_configuration_and_finds_it(tmp_path: Path) -> None:
     )
     said = run(program, path=installed, cwd=tmp_path)
     assert said == f"{installed / 'palimpsest' / 'config' / 'default.yaml'} me"
+    assert not any(name.startswith("palimpsest/evaluation/") for name in names)
+    benched = subprocess.run(
+        [sys.executable, "-m", "palimpsest", "bench", "recall", "DATA"],
+        env={**os.environ, "PYTHONPATH": str(installed)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (benched.returncode, "in a checkout of it: pip install -e '.[bench]'" in benched.stderr) == (2, True)

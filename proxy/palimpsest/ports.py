@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from palimpsest.domain import (
+    Api,
     AssistRole,
     Chat,
     Completion,
@@ -103,6 +104,7 @@ class Listener(Protocol):
 class Wire(Protocol):
     """One API that clients speak; implemented by the modules `wire.chat`, `wire.responses`, `wire.messages`."""
 
+    API: Api
     LISTED: str  # the body's key for its list of messages
     FOLDS: bool  # several elements of that list may make one message
 

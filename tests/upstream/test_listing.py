@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 import orjson
-from palimpsest.domain import Json, RawHeaders
+from palimpsest.domain import Api, Json, RawHeaders
 from palimpsest.ports import UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
 from palimpsest.upstream.listing import ModelList
@@ -135,7 +135,7 @@ async def test_one_model_is_looked_up_where_it_is_served() -> None:
 async def test_of_a_litellm_model_the_list_knows_what_the_operator_names() -> None:
     claude = UpstreamPolicy(litellm="anthropic/*", models=("claude-sonnet-4-5", "claude-*"))
     models = ModelList([claude])
-    assert models.merges(is_anthropic=True) and not ModelList([UpstreamPolicy()]).merges(is_anthropic=False)
+    assert models.merges(Api.ANTHROPIC) and not ModelList([UpstreamPolicy()]).merges(Api.OPENAI)
 
     async def ask(upstream: UpstreamPolicy, headers: RawHeaders) -> UpstreamAnswer:
         raise AssertionError("a LiteLLM model has no list")

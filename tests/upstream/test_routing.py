@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from palimpsest.domain import Api
 from palimpsest.settings.policy import Policy, UpstreamPolicy
 from palimpsest.upstream.passthrough import _url
 from palimpsest.upstream.routing import at_login, choose, needs_model, taking
@@ -35,11 +36,11 @@ def test_a_request_without_a_model_goes_to_no_litellm_model_unless_there_is_nobo
 def test_each_api_goes_to_its_own_upstream_and_any_serves_both() -> None:
     openai, anthropic = Policy().upstreams
     assert choose([openai, anthropic], "") is openai
-    assert choose([openai, anthropic], "", is_anthropic=True) is anthropic
-    assert choose([openai, anthropic], "gpt-4o", is_anthropic=True) is anthropic
-    assert choose([openai], "", is_anthropic=True) is None
+    assert choose([openai, anthropic], "", Api.ANTHROPIC) is anthropic
+    assert choose([openai, anthropic], "gpt-4o", Api.ANTHROPIC) is anthropic
+    assert choose([openai], "", Api.ANTHROPIC) is None
     gateway = policy("http://a")
-    assert choose([gateway], "m") is choose([gateway], "m", is_anthropic=True) is gateway
+    assert choose([gateway], "m") is choose([gateway], "m", Api.ANTHROPIC) is gateway
 
 
 def test_the_model_is_read_only_where_it_decides() -> None:

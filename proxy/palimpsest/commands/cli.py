@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 
 from palimpsest import __version__
 from palimpsest.commands.arguments import (
@@ -30,6 +31,7 @@ from palimpsest.commands.arguments import (
 from palimpsest.errors import PalimpsestError, PolicyError
 from palimpsest.settings import load
 
+NO_BENCHMARKS = "the benchmarks are not installed with the proxy; in a checkout of it: pip install -e '.[bench]'"
 HELP_COLUMN = 20  # behind the longest name of a command
 
 MODULES = {  # beside this one, by the commands that they add; only that of the command that is run is imported
@@ -61,8 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not arguments:
         _parser(())[0].print_help(sys.stderr)
         return WRONG
-    given = parse(arguments)
     try:
+        given = parse(arguments)
         status: int = given.handler(given)
         return status
     except PolicyError as error:
@@ -80,6 +82,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     The arguments of a command, one at least, with the function that runs it as `handler`.
 
     Raises:
+        PolicyError: the benchmarks are asked for, and not installed.
         SystemExit: one of them is wrong, and the hint is printed; or help was asked for.
     """
     parser, commands = _parser(arguments, [name for name, added in MODULES.items() if arguments[0] in added])
@@ -187,6 +190,8 @@ def _parser(
 
     bench = command("bench", _bench, "Run a benchmark of memory on known conversations.")
     if arguments[:1] == ["bench"]:  # nobody else waits for what it is made of
+        if find_spec("palimpsest.evaluation") is None:
+            raise PolicyError(f"bench: {NO_BENCHMARKS}")
         from palimpsest.evaluation.command import add_arguments
 
         add_arguments(bench, "".join(arguments[1:2]))

@@ -25,7 +25,7 @@ from palimpsest.commands.child_process import Child
 from palimpsest.commands.detect import own_base
 from palimpsest.commands.first_party import first_party_variables
 from palimpsest.commands.probe import Occupant, address, ask, claim, look
-from palimpsest.domain import Json
+from palimpsest.domain import Api, Json
 from palimpsest.errors import MemoryFault, PolicyError
 from palimpsest.settings import load
 from palimpsest.settings.load import WRAPPED_AT_ENV, WRAPPED_BY_ENV
@@ -150,7 +150,7 @@ def arguments(
     if told := table["credentials"].get(name):
         has_key = environment.get(told["variable"]) and not _login(told, environment)
         credential = told["key" if has_key else "login"]
-    is_openai = policy is not None and all(upstream.is_openai for upstream in serving(policy.upstreams, False))
+    is_openai = policy is not None and all(upstream.is_openai for upstream in serving(policy.upstreams, Api.OPENAI))
     provider = table["providers"].get(name, {}).get("openai" if is_openai else "other", "")
     texts = (_filled(text, url) for text in table["arguments"].get(name, ()))
     return [text.replace("{credential}", credential).replace("{provider}", provider) for text in texts]

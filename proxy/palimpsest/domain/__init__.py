@@ -56,6 +56,7 @@ from palimpsest.domain.keys import ProxyKey
 from palimpsest.domain.memories import Account, AccountLine, Candidate, Memory, Plan, Query, Reach, Recalled, Teller
 from palimpsest.domain.requests import (
     REQUEST_HEADER,
+    Api,
     Chat,
     Completion,
     Fingerprint,

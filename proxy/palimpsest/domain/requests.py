@@ -6,12 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
 from palimpsest.domain.frozen import frozen
 
 Json = dict[str, Any]
+
+
+class Api(StrEnum):
+    """The API that a client speaks, by the name that `upstreams.wire` has for it."""
+
+    OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
 """Headers as they stand on the wire: repeated names and their order kept. A client's names are in lower case."""

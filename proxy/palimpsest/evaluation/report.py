@@ -100,7 +100,7 @@ def ready_to_plot(file: Path) -> type[Figure]:
     try:
         from matplotlib.figure import Figure  # no pyplot: nothing here needs a window
     except ImportError as cause:
-        raise PolicyError("--plot: matplotlib is missing; in a checkout: pip install '.[bench]'") from cause
+        raise PolicyError("--plot: matplotlib is missing; in a checkout: pip install -e '.[bench]'") from cause
     return Figure
 
 

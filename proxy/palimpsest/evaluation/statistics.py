@@ -45,7 +45,7 @@ def compare(a: Sequence[float], b: Sequence[float], seed: int = SEED) -> Compari
     try:
         from scipy import stats  # type: ignore[import-untyped]
     except ImportError as cause:
-        raise PolicyError("comparing systems: scipy is missing; in a checkout: pip install '.[bench]'") from cause
+        raise PolicyError("comparing systems: scipy is missing; in a checkout: pip install -e '.[bench]'") from cause
 
     difference = np.asarray(a, np.float64) - np.asarray(b, np.float64)
     mean = float(difference.mean()) if len(difference) else 0.0

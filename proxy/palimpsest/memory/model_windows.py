@@ -8,14 +8,13 @@ import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from palimpsest.domain import Ending, Mode, RawHeaders, TooLong
+from palimpsest.domain import Api, Ending, Mode, RawHeaders, TooLong
 from palimpsest.ports import Listener, Wire
 from palimpsest.settings.policy import Policy
 from palimpsest.tokens.windows import Windows
 from palimpsest.upstream.routing import choose
-from palimpsest.wire import messages as messages_wire
 from palimpsest.wire.model_list import windows_in
-from palimpsest.wire.refusal import speaks_anthropic
+from palimpsest.wire.refusal import api_of
 from palimpsest.wire.response_tap import ResponseTap
 
 LIST_BYTES = 4 * 1024 * 1024  # the longest list that is known, OpenRouter's, takes a tenth of it
@@ -31,8 +30,8 @@ class ModelWindows:
 
     def upstream_of(self, model: str, wire: Wire, headers: RawHeaders) -> str:
         """Name of the upstream that such a request goes to; "" where nobody serves it."""
-        is_anthropic = wire is messages_wire or speaks_anthropic("", headers)
-        upstream = choose(self._policy.upstreams, model, is_anthropic=is_anthropic)
+        api = wire.API if wire.API is Api.ANTHROPIC else api_of("", headers)
+        upstream = choose(self._policy.upstreams, model, api)
         return upstream.name if upstream else ""
 
     def of(self, upstream: str, model: str) -> int:
@@ -64,8 +63,8 @@ class ModelWindows:
 
     def _listed(self, body: bytes) -> None:
         for model, tokens in windows_in(body).items():
-            for is_anthropic in (False, True):
-                if (upstream := choose(self._policy.upstreams, model, is_anthropic=is_anthropic)) is not None:
+            for api in Api:
+                if (upstream := choose(self._policy.upstreams, model, api)) is not None:
                     self._windows.listed(upstream.name, model, tokens)
 
 

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, pairwise
+from itertools import pairwise
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -402,12 +402,6 @@ def _account(ask: Ask, rows: Sequence[Row], query: Query) -> Account | None:
     else:
         is_talk = False
     return replace(account(read[::-1], query.seen, query.account_chars), is_talk=is_talk)
-
-
-def _is_work(lost: Sequence[Lost]) -> bool:
-    """Whether a talk without tools is about files: it comes back to some. Answers about anything name examples once."""
-    named = Counter(chain.from_iterable({name for name in work_names(one.text) if is_file(name)} for one in lost))
-    return sum(messages > 1 for messages in named.values()) >= WORK_FILES
 
 
 def _said(rows: Sequence[Row], query: Query, limit: int) -> list[tuple[int, float]]:

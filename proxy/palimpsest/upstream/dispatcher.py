@@ -20,7 +20,7 @@ from palimpsest.upstream.listing import LIST_PATH, ModelList, entry_of
 from palimpsest.upstream.litellm_library import Apart
 from palimpsest.upstream.passthrough import Passthrough
 from palimpsest.upstream.routing import at_login, choose, login_headers, login_of, taking
-from palimpsest.wire.refusal import speaks_anthropic
+from palimpsest.wire.refusal import api_of
 
 if TYPE_CHECKING:
     from palimpsest.upstream.via_litellm import ViaLitellm
@@ -74,20 +74,20 @@ class Upstreams:
     async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> UpstreamAnswer:
         """See `Sender`."""
         path = target.partition("?")[0]
-        is_anthropic = speaks_anthropic(path, headers)
+        api = api_of(path, headers)
         login = login_of(headers, self._login_headers)
         candidates = taking(self._upstreams, login) if login else self._upstreams
-        is_listing = method == "GET" and path.startswith(LIST_PATH) and self._models.merges(is_anthropic) and not login
+        is_listing = method == "GET" and path.startswith(LIST_PATH) and self._models.merges(api) and not login
         if is_listing and path == LIST_PATH:
             return await self._models.answer(
-                is_anthropic,
+                api,
                 headers,
                 lambda upstream, asking: self._passthrough.send(upstream, method, target, asking, body),
             )
         if is_listing:
             model = unquote(path[len(LIST_PATH) :].strip("/"))
-        upstream = choose(candidates, model, is_anthropic=is_anthropic)
-        if upstream is None and choose(self._upstreams, model, is_anthropic=is_anthropic) is not None:
+        upstream = choose(candidates, model, api)
+        if upstream is None and choose(self._upstreams, model, api) is not None:
             raise NotServed(
                 f"a login told by the header {login} is good at its own provider only, and the upstream of this "
                 f"request is another one: use an API key, or name the address for such logins in upstreams.logins",

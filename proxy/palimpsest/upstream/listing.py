@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import structlog
 
-from palimpsest.domain import Json, RawHeaders
+from palimpsest.domain import Api, Json, RawHeaders
 from palimpsest.errors import UpstreamUnreachable
 from palimpsest.ports import UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
@@ -43,12 +43,12 @@ class ModelList:
     def __init__(self, upstreams: Sequence[UpstreamPolicy]) -> None:
         self._upstreams = tuple(upstreams)
 
-    def merges(self, is_anthropic: bool) -> bool:
+    def merges(self, api: Api) -> bool:
         """Whether several upstreams have to be asked."""
-        those = serving(self._upstreams, is_anthropic)
+        those = serving(self._upstreams, api)
         return len(those) > 1 or any(upstream.litellm for upstream in those)
 
-    async def answer(self, is_anthropic: bool, headers: RawHeaders, ask: Ask) -> UpstreamAnswer:
+    async def answer(self, api: Api, headers: RawHeaders, ask: Ask) -> UpstreamAnswer:
         """
         All lists in one. Upstreams that fail are left out; if all fail, the first one's answer is returned.
 
@@ -59,13 +59,13 @@ class ModelList:
         Raises:
             UpstreamUnreachable: nobody gave any, and the first did not even answer.
         """
-        those = serving(self._upstreams, is_anthropic)
+        those = serving(self._upstreams, api)
         plain = [header for header in headers if header[0] not in _NOT_ASKED]
         told = await asyncio.gather(*(_told(ask, upstream, plain) for upstream in those))
         found: dict[str, Json] = {}
         for upstream, said in zip(those, told, strict=True):
             for entry in [*(said if isinstance(said, list) else ()), *_named(upstream)]:
-                if choose(self._upstreams, entry["id"], is_anthropic=is_anthropic) is upstream:
+                if choose(self._upstreams, entry["id"], api) is upstream:
                     found.setdefault(entry["id"], entry)
         failure = next((said for said in told if not isinstance(said, list)), None)
         if failure is None or found:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from palimpsest.domain import Chat, Completion, Insertion, Json
+from palimpsest.domain import Api, Chat, Completion, Insertion, Json
 from palimpsest.errors import WireError
 from palimpsest.wire.assembly import assemble
 from palimpsest.wire.json_body import positive, read_object
@@ -19,6 +19,7 @@ from palimpsest.wire.message import objects, read_message, text_of
 from palimpsest.wire.splice import Form, add
 
 FORM = Form(listed="messages", text_part="text")
+API = Api.OPENAI
 LISTED, FOLDS = FORM.listed, False
 
 

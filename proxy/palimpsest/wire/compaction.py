@@ -9,9 +9,9 @@ from dataclasses import replace
 from palimpsest.domain import Chat
 from palimpsest.wire import responses
 from palimpsest.wire.layout import Known
-from palimpsest.wire.responses import FOLDS, LISTED, render, reply
+from palimpsest.wire.responses import API, FOLDS, LISTED, render, reply
 
-__all__ = ["FOLDS", "LISTED", "parse", "render", "reply"]
+__all__ = ["API", "FOLDS", "LISTED", "parse", "render", "reply"]
 
 
 def parse(body: bytes, known: Known | None = None) -> Chat:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from palimpsest.domain import Chat, Completion, Insertion, Json, Message
+from palimpsest.domain import Api, Chat, Completion, Insertion, Json, Message
 from palimpsest.errors import WireError
 from palimpsest.wire.json_body import positive, read_object
 from palimpsest.wire.layout import OUTSIDE, Known
@@ -20,6 +20,7 @@ from palimpsest.wire.messages_stream import of_body, of_events
 from palimpsest.wire.splice import Form, add
 
 FORM = Form(listed="messages", text_part="text", in_front=False, instructions="system")
+API = Api.ANTHROPIC
 LISTED, FOLDS = FORM.listed, False
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import orjson
 
-from palimpsest.domain import RawHeaders
+from palimpsest.domain import Api, RawHeaders
 
 Refusal = Callable[[int, str, str], bytes]
 """The body of an error: from its HTTP status, a code for programs and a text for people."""
@@ -26,12 +26,13 @@ _ANTHROPIC_TYPES = {
 
 def refusal_of(path: str, headers: RawHeaders) -> Refusal:
     """The shape for one request. Anthropic's SDKs name their version on every path, Messages is theirs alone."""
-    return anthropic if speaks_anthropic(path, headers) else openai
+    return anthropic if api_of(path, headers) is Api.ANTHROPIC else openai
 
 
-def speaks_anthropic(path: str, headers: RawHeaders) -> bool:
-    """Whether a request is for Anthropic's API; all others are taken to be for OpenAI's."""
-    return "/v1/messages" in path or any(name.startswith(b"anthropic-") for name, _ in headers)
+def api_of(path: str, headers: RawHeaders) -> Api:
+    """The API that a request is for; what does not look like Anthropic's is taken for OpenAI's."""
+    is_anthropic = "/v1/messages" in path or any(name.startswith(b"anthropic-") for name, _ in headers)
+    return Api.ANTHROPIC if is_anthropic else Api.OPENAI
 
 
 def openai(status: int, code: str, text: str) -> bytes:

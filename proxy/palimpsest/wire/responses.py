@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from palimpsest.domain import Chat, Completion, Growing, Insertion, Json, Message
+from palimpsest.domain import Api, Chat, Completion, Growing, Insertion, Json, Message
 from palimpsest.errors import WireError
 from palimpsest.wire.json_body import object_in, positive, read_object
 from palimpsest.wire.layout import OUTSIDE, Known
@@ -18,6 +18,7 @@ from palimpsest.wire.responses_items import answer_of, is_trigger, messages_of
 from palimpsest.wire.splice import Form, add
 
 FORM = Form(listed="input", text_part="input_text")
+API = Api.OPENAI
 LISTED, FOLDS = FORM.listed, True
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from palimpsest.commands.detect import leads_here
 from palimpsest.commands.doctor.finding import Finding, ok, warning
 from palimpsest.commands.wrap import logs_in
+from palimpsest.domain import Api
 from palimpsest.settings import load
 from palimpsest.settings.policy import Policy
 from palimpsest.upstream.routing import serving
@@ -32,7 +33,7 @@ def codex(policy: Policy, environment: Mapping[str, str]) -> list[Finding]:
     here = [one for one in providers if isinstance(one, dict) and leads_here(str(one.get("base_url")), policy.listen)]
     if not here:
         return []
-    others = [upstream.name for upstream in serving(policy.upstreams, False) if not upstream.is_openai]
+    others = [upstream.name for upstream in serving(policy.upstreams, Api.OPENAI) if not upstream.is_openai]
     if others and any(one.get("name") == COMPACTS_THERE for one in here):
         found = f"its provider is named OpenAI, so it has upstream {others[0]} compact, which may not know how"
         return [warning(CODEX, found, f'in {home / "config.toml"} give it another name, such as name = "Palimpsest"')]
