@@ -10,13 +10,13 @@ half the embedding and nothing to index again when the next message arrives.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from rank_bm25 import BM25Okapi  # type: ignore[import-untyped]
 
 from palimpsest.core.recall.similarity import Signs
 from palimpsest.domain.frozen import frozen
@@ -29,8 +29,6 @@ REACH_PASSAGES = 5  # how far a passage's surroundings go; 8 measures the same, 
 REACH_CHARS = 750  # between the middles of two passages: long ones have context enough of their own (BEAM)
 MEANING_SHARE = 0.5  # what surroundings count in a vector's favour; words spread further than meaning
 IDF_FLOOR = 0.25  # a word in more than half of all passages still says a little
-K1, B = 1.5, 0.75  # saturation of repeated terms, and the weight of lengths
-COMMON_SHARE = 0.25  # of the mean weight that a term has whose own weight would be negative
 SHORT_CHARS = 350  # a longer passage must be worth the room: twice as long, 1.4 times the score (BEAM +17 points)
 NAMED_MESSAGES = 3  # an identifier that stands in more messages names none of them
 HALF_LIFE_DAYS = 7.0  # of recency, LANTERN 3.2
@@ -151,12 +149,11 @@ class Recipe:
 RECIPE = Recipe()
 
 
-class ScopedBM25:
+class ScopedBM25(BM25Okapi):  # type: ignore[misc]
     """
-    BM25 (Okapi) with the statistics of one scope.
+    BM25 (Okapi, the variant of rank_bm25) with the statistics of one scope, no corpus to be indexed.
 
-    Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009; what becomes of terms that more than
-    half of the passages hold, k1 and b are as in the library rank_bm25.
+    Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009; k1 and b are rank_bm25's.
 
     Args:
         passages: N, how many passages the scope holds.
@@ -164,17 +161,28 @@ class ScopedBM25:
         holding: for each term, how many passages hold it, > 0.
     """
 
+    idf: dict[str, float]
+
     def __init__(self, passages: int, mean_length: float, holding: Mapping[str, int]) -> None:
-        self._mean_length = max(mean_length, 1.0)
-        idf = {term: math.log(passages - held + 0.5) - math.log(held + 0.5) for term, held in holding.items()}
-        common = COMMON_SHARE * sum(idf.values()) / max(len(idf), 1)
-        self.idf = {term: max(value if value >= 0 else common, IDF_FLOOR) for term, value in idf.items()}
+        self._statistics = passages, mean_length, holding
+        super().__init__(corpus=())
+
+    def _initialize(self, _corpus: Sequence[Sequence[str]]) -> Mapping[str, int]:
+        """The library's first step, which counts a corpus: here that is done already."""
+        self.corpus_size, self.avgdl, holding = self._statistics
+        return holding
+
+    def _calc_idf(self, nd: Mapping[str, int]) -> None:
+        """Its second step; where no term is known there is nothing to weigh."""
+        if nd:
+            super()._calc_idf(nd)
+        self.idf = {term: max(idf, IDF_FLOOR) for term, idf in self.idf.items()}
 
     def score(self, terms: Sequence[str], frequencies: Floats, lengths: Floats) -> Floats:
         """Scores of m passages, (m,), from how often each of t terms stands in them, (t, m)."""
         idf = np.array([self.idf[term] for term in terms])
-        norm = K1 * (1 - B + B * lengths / self._mean_length)
-        saturated: Floats = frequencies * (K1 + 1) / (frequencies + norm)
+        norm = self.k1 * (1 - self.b + self.b * lengths / max(self.avgdl, 1.0))
+        saturated: Floats = frequencies * (self.k1 + 1) / (frequencies + norm)
         return idf @ saturated
 
 
