@@ -166,7 +166,7 @@ class Proxy:
         return self.process.wait(PATIENCE_SECONDS)
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill -9."""
         self.stop(signal.SIGKILL)
 
     def __enter__(self) -> Proxy:

@@ -302,7 +302,7 @@ def test_two_users_who_say_the_same_are_told_apart_by_what_only_the_provider_can
 
 
 @pytest.mark.parametrize(
-    "method, path",
+    ("method", "path"),
     [
         ("GET", "/v1/responses/{}"),
         ("GET", "/v1/responses/{}/input_items"),

@@ -243,7 +243,7 @@ class _Proxy:
         )
         is_shared = _share_an_account(policy, keyring) and not policy.tenants.share_provider_state
         stored = partial(stored_name, key=self._secret, redacts=policy.archive.redact)
-        state = ProviderState(memory.journal, keyring, self._secret, self._signals, stored) if is_shared else None
+        state = ProviderState(memory.journal, self._secret, self._signals, stored) if is_shared else None
         proxied = ProxyRoutes(
             *(policy, pipeline, shared.upstreams, keyring, state, metrics.response),
             tracer=self._tracer,

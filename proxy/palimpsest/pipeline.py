@@ -21,7 +21,7 @@ import structlog
 from palimpsest.core.archive.turns import bare_turn, turn_of, unsent_turn
 from palimpsest.core.caller.admission import is_unknown_mode, mode_of
 from palimpsest.core.caller.client_table import Signals
-from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.core.caller.proxy_keys import Key, ProxyKeys
 from palimpsest.core.conversation import Request, Rules
 from palimpsest.core.decision import Decision
 from palimpsest.core.response_headers import LogFields, headers_of, log_fields, undecided_headers
@@ -56,6 +56,7 @@ class _Attempt:
     named: Mapping[str, str]  # the same, lower-case names to values
     body: bytes
     wire: Wire
+    key: Key | None  # of the proxy, that the caller presented
     mode: Mode
     deadline: float  # by the event loop's clock; then nothing more is looked for
     created_at: float  # Unix seconds
@@ -107,9 +108,7 @@ class Pipeline:
         self._clock = clock
         self._tracer = tracer
         self._work = OffLoop(memory.executor)
-        self._reader = RequestReader(
-            self._rules, keyring, memory.journal, memory.recent, memory.tokens, metrics, self._work
-        )
+        self._reader = RequestReader(self._rules, memory.journal, memory.recent, memory.tokens, metrics, self._work)
         self._decider = Decider(
             *(self._rules, memory.journal, memory.recall, memory.controller, memory.selector, metrics),
             *(self._work, clock),
@@ -159,7 +158,7 @@ class Pipeline:
             return _untouched(body, off, await self._model(body))
         begun = asyncio.get_running_loop().time() if arrived is None else arrived
         deadline, turn_id = begun + self._policy.memory.deadline_ms / 1000, TURN_PREFIX + secrets.token_hex(8)
-        attempt = _Attempt(headers, named, body, wire, mode, deadline, self._clock(), turn_id)
+        attempt = _Attempt(headers, named, body, wire, key, mode, deadline, self._clock(), turn_id)
         if not self._tracer.is_on:
             return await self._by_deadline(attempt)
         attempt.traceparent = named.get(TRACEPARENT.decode(), "")
@@ -246,7 +245,7 @@ class Pipeline:
         body, wire, mode = attempt.body, attempt.wire, attempt.mode
         turn_id = attempt.turn_id if mode is Mode.ON else ""
         earlier = self._unread_before(attempt)  # one of them may be read, and not be on the disk, when this one is
-        read = await self._reader.read(attempt.headers, attempt.named, body, wire, LATE_SECONDS, turn_id)
+        read = await self._reader.read(attempt.headers, attempt.named, body, wire, attempt.key, LATE_SECONDS, turn_id)
         if isinstance(read, Passed):
             return _untouched(body, read.note, read.model or await self._model(body))
         reading, speaker, follows = read

@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> bool:
 
 
 def kill_all(proxy: Proxy) -> list[psutil.Process]:
-    """kill -9 of every process that serves, all at once; what else they had started, which has to end by itself."""
+    """Kill -9 of every process that serves, all at once; what else they had started, which has to end by itself."""
     assert proxy.process is not None
     if proxy.process.poll() is not None:
         return []

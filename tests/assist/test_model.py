@@ -189,7 +189,7 @@ async def test_a_provider_that_fails_again_and_again_is_left_alone(database: Dat
         upstream.play(*(Reply("down", status=500) for _ in range(FAILURES_TO_REST)), BLUE)
         for _ in range(FAILURES_TO_REST):
             assert (await fault_of(assistant)).outcome == "unreachable"
-        assert "left alone" in str(await fault_of(assistant))
+        assert "it is not asked for" in str(await fault_of(assistant))
         assert len(upstream.received) == FAILURES_TO_REST
 
 

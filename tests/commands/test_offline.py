@@ -52,7 +52,7 @@ async def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def without_model(tmp_path: Path) -> Iterator[dict[str, str]]:
-    yield {"PALIMPSEST_MODEL__CACHE": str(tmp_path / "no-model"), "PALIMPSEST_MODEL__DOWNLOAD": "never"}
+    return {"PALIMPSEST_MODEL__CACHE": str(tmp_path / "no-model"), "PALIMPSEST_MODEL__DOWNLOAD": "never"}
 
 
 def test_explain_shows_the_newest_turn_of_a_conversation_or_the_nth(data: Path) -> None:

@@ -93,7 +93,7 @@ def test_an_address_is_one_that_a_client_can_connect_to(host: str, url: str) -> 
 
 
 def test_an_address_can_be_claimed_once() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(OSError):
+    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(OSError, match="in use"):
         claim(ListenPolicy(port=other.getsockname()[1]))
     assert claim(ListenPolicy(port=0)) > 0
 

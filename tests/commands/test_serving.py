@@ -136,7 +136,7 @@ def test_a_socket_that_is_handed_over_is_served_and_outlives_the_process(tmp_pat
             assert asked.result().status == 200
 
 
-@pytest.mark.parametrize(("count", "said"), [("2", "hand over one socket"), ("1", "no socket of the internet")])
+@pytest.mark.parametrize(("count", "said"), [("2", "hand over one socket"), ("1", "not an internet socket")])
 def test_what_is_handed_over_and_cannot_be_served_stops_the_start(tmp_path: Path, count: str, said: str) -> None:
     hand_over = HAND_OVER.replace("LISTEN_FDS='1'", f"LISTEN_FDS='{count}'")
     command = [

@@ -119,7 +119,7 @@ def test_an_import_becomes_the_tenants_that_is_named_and_no_others(files: Path, 
     assert "tenant: cannot be told" in without.stderr and "--tenant" in without.stderr
     wrong = palimpsest(*take, "--tenant", "me")
     assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert "--tenant: me is none; allowed: static:NAME, key:NAME, hmac:HASH or local" in wrong.stderr
+    assert "--tenant: me is not a tenant; allowed: static:NAME, key:NAME, hmac:HASH or local" in wrong.stderr
     named = palimpsest(*take, "--tenant", "key:team", "--user", "ann")
     assert named.returncode == 0, named.stderr
     assert rows(tmp_path / "new", "SELECT DISTINCT name FROM tenant") == [("key:team",)]

@@ -32,7 +32,7 @@ async def test_what_is_not_compressed_is_as_it_was_sent() -> None:
 
 
 @pytest.mark.parametrize(
-    "sent, encodings",
+    ("sent", "encodings"),
     [
         (b"{}", [b"rot13"]),
         (b"{}", [b"gzip"]),

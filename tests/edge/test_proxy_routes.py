@@ -146,7 +146,7 @@ async def test_what_memory_says_is_added_to_the_answer_and_never_to_the_request(
 
 
 @pytest.mark.parametrize(
-    "encoding, pack", [(b"gzip", gzip.compress), (b"br", brotli.compress), (b"zstd", zstd.compress)]
+    ("encoding", "pack"), [(b"gzip", gzip.compress), (b"br", brotli.compress), (b"zstd", zstd.compress)]
 )
 async def test_a_compressed_body_is_read_and_loses_its_encoding_only_where_it_is_rewritten(
     upstream: RawUpstream, port: int, pipeline: ScriptedPipeline, encoding: bytes, pack: Callable[[bytes], bytes]

@@ -98,7 +98,7 @@ async def test_values_that_stand_beside_each_other_do_so_when_they_are_told(hous
         ({"subject": " "}, "subject: must be"),
         ({"slot": "s" * 101}, "slot: must be"),
         ({"value": "v" * 1001}, "value: must be"),
-        ({"valid_until": NOW}, "valid_until: is over"),
+        ({"valid_until": NOW}, "valid_until: is in the past"),
     ],
 )
 async def test_what_is_no_fact_is_refused(house: House, more: dict[str, Any], words: str) -> None:

@@ -18,7 +18,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from palimpsest.core.caller.client_table import read_signals
-from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.core.conversation import Rules
 from palimpsest.core.reading import Reading
 from palimpsest.domain import Json
@@ -51,13 +50,13 @@ def rules() -> Rules:
 def reader(recent: RecentReadings, executor: Executor = EXECUTOR) -> RequestReader:
     journal = Journal(Database(Path("/nowhere/palimpsest.db")))
     tokens = TokenCounter()
-    return RequestReader(rules(), ProxyKeys({}), journal, recent, tokens, Metrics(), OffLoop(executor))
+    return RequestReader(rules(), journal, recent, tokens, Metrics(), OffLoop(executor))
 
 
 async def read(by: RequestReader, body: bytes, wire: Wire = chat, caller: bytes = b"sk-a") -> Reading:
     headers = [(b"authorization", b"Bearer " + caller)]
     named = {name.decode(): value.decode() for name, value in headers}
-    found = await by.read(headers, named, body, wire, patience_seconds=1)
+    found = await by.read(headers, named, body, wire, None, patience_seconds=1)
     assert not isinstance(found, Passed)
     return found[0]
 

@@ -55,9 +55,9 @@ def archive(folder: Path, members: dict[str, bytes]) -> Path:
     ("members", "words"),
     [
         ({}, "has no backup.json"),
-        ({MANIFEST: b"{"}, "no backup, or damaged"),
-        ({MANIFEST: b"[]"}, "it is no backup"),
-        ({MANIFEST: b'{"palimpsest":"backup","version":1}'}, "no backup, or damaged"),
+        ({MANIFEST: b"{"}, "not a backup, or damaged"),
+        ({MANIFEST: b"[]"}, "it is not a backup"),
+        ({MANIFEST: b'{"palimpsest":"backup","version":1}'}, "not a backup, or damaged"),
         ({MANIFEST: b'{"palimpsest":"backup","version":2}'}, "a newer palimpsest made this backup"),
         ({MANIFEST: manifest(made_at="today")}, "holds no date, or no counts"),
         ({MANIFEST: manifest(made_at=1e300)}, "holds no date, or no counts"),

@@ -78,7 +78,7 @@ def test_an_export_of_a_newer_version_is_refused_in_words() -> None:
         ({"ended_at": -1.0}, "ended_at: not a time from 1970 to 9999"),
         ({"messages": {}}, "messages: not a list"),
         ({"messages": [{"position": 0, "message": "secret words"}]}, "messages: one has no position"),
-        ({"messages": [{"position": 0, "message": {"role": "user"}}] * 2}, "messages: two stand in one position"),
+        ({"messages": [{"position": 0, "message": {"role": "user"}}] * 2}, "messages: two have the same position"),
         ({"role": "king"}, "role: not known"),
         ({"ending": "never"}, "ending: not known"),
         ({"kept": [[0, 1]]}, "kept: not a list of"),

@@ -47,7 +47,7 @@ async def sent(
 
 
 @pytest.mark.parametrize(
-    "base, target, path",
+    ("base", "target", "path"),
     [
         ("/v1", "/v1/chat/completions", b"/v1/chat/completions"),
         ("/v1/", "/v1/chat/completions", b"/v1/chat/completions"),

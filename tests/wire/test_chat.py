@@ -88,7 +88,7 @@ def test_a_request_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields, expected",
+    ("fields", "expected"),
     [
         ({"max_completion_tokens": 7, "max_tokens": 9}, 7),
         ({"max_completion_tokens": None, "max_tokens": 9}, 9),
@@ -148,7 +148,7 @@ def test_nothing_to_add_gives_the_very_same_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    "content, expected",
+    ("content", "expected"),
     [
         ("hello", "block\n\nhello"),
         ("", "block\n\n"),

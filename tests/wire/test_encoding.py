@@ -24,7 +24,7 @@ GZIP = gzip.compress(TEXT, mtime=0)  # without the time of day, which processes 
 
 
 @pytest.mark.parametrize(
-    "encoding, body",
+    ("encoding", "body"),
     [
         ("", TEXT),
         ("identity", TEXT),
@@ -72,7 +72,9 @@ def test_garbage_behind_a_good_start_is_said_to_be_garbage() -> None:
         decode(b"\0" * 8)  # where the checksum should stand
 
 
-@pytest.mark.parametrize("encoding, pack", [("gzip", gzip.compress), ("br", brotli.compress), ("zstd", zstd.compress)])
+@pytest.mark.parametrize(
+    ("encoding", "pack"), [("gzip", gzip.compress), ("br", brotli.compress), ("zstd", zstd.compress)]
+)
 def test_a_bomb_is_not_unpacked(encoding: str, pack: Callable[[bytes], bytes]) -> None:
     decode = decoder(encoding, 1000)
     assert decode is not None
@@ -100,7 +102,7 @@ def test_a_whole_body_is_decoded_or_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "encoding, body",
+    ("encoding", "body"),
     [
         ("gzip", GZIP),
         ("deflate", zlib.compress(TEXT)),

@@ -34,7 +34,7 @@ def calling(arguments: str, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "sent, again",
+    ("sent", "again"),
     [
         (user("a  b\n\tc "), user("a b c")),
         (user("a"), user([{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}])),
@@ -61,7 +61,7 @@ def test_what_clients_change_does_not_count(sent: dict[str, Any], again: dict[st
 
 
 @pytest.mark.parametrize(
-    "one, other",
+    ("one", "other"),
     [
         (user("a"), {"role": "assistant", "content": "a"}),
         ({"role": "tool", "content": "ok\n\n<p>\n1\n</p>"}, {"role": "tool", "content": "ok\n\n<p>\n2\n</p>"}),

@@ -18,7 +18,7 @@ CALL = {"type": "tool_use", "id": "toolu_1", "name": "open", "input": {"file_id"
 
 
 @pytest.mark.parametrize(
-    "body, answers",
+    ("body", "answers"),
     [
         ({"previous_response_id": "resp_1"}, ("resp_1",)),
         ({"input": [{"type": "item_reference", "id": "msg_1"}, {"id": "msg_2"}]}, ("msg_1", "msg_2")),
@@ -34,7 +34,7 @@ def test_answers_are_named(body: Json, answers: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "body, field",
+    ("body", "field"),
     [
         ({"conversation": "conv_1"}, "conversation"),
         ({"conversation": {"id": "conv_1"}}, "conversation"),
@@ -95,7 +95,7 @@ def test_what_leaves_nothing_behind_is_stateless(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "method, path",
+    ("method", "path"),
     [
         *(("GET", f"/v1/{kind}") for kind in ("files", "responses/resp_1", "responses/resp_1/input_items", "batches")),
         *(("GET", f"/v1/{kind}") for kind in ("conversations/conv_1/items", "chat/completions", "vector_stores", "x")),

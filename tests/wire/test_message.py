@@ -62,7 +62,7 @@ def test_a_tool_message_says_which_call_it_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    "data, content",
+    ("data", "content"),
     [
         ("data:image/png;base64," + b64encode(b"pixels").decode(), b"pixels"),
         ("data:text/plain,a%20b,c", b"a b,c"),
@@ -76,7 +76,7 @@ def test_inlined_data_is_named_by_its_hash_and_size(data: str, content: bytes) -
 
 
 @pytest.mark.parametrize(
-    "part, expected",
+    ("part", "expected"),
     [
         ({"type": "image_url", "image_url": "https://x"}, ("https://x",)),
         ({"type": "image_url", "image_url": {"url": "data:,ab"}}, (inline_reference("data:,ab"),)),
@@ -156,7 +156,7 @@ def test_what_is_handed_over_as_text_is_said(part: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "source, medium",
+    ("source", "medium"),
     [
         ({"type": "base64", "media_type": "application/pdf", "data": "YWI="}, inline_reference("YWI=")),
         ({"type": "url", "url": "https://x/y.pdf"}, "https://x/y.pdf"),

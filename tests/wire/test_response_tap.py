@@ -54,7 +54,7 @@ def test_a_compressed_body_is_heard() -> None:
     assert said(ear) == "Hello"
 
 
-@pytest.mark.parametrize("encoding, reason", [(b"lzma", "'lzma' is not decoded"), (b"br", "decoding a copy")])
+@pytest.mark.parametrize(("encoding", "reason"), [(b"lzma", "'lzma' is not decoded"), (b"br", "decoding a copy")])
 def test_what_cannot_be_decoded_is_not_heard_and_says_why(encoding: bytes, reason: str) -> None:
     ear = ResponseTap([(b"content-encoding", encoding)], 1000)
     assert (ear.feed(b"\xff" * 50), ear.feed(b"\xff")) == (50, 1)

@@ -137,7 +137,7 @@ def test_assistant_messages_need_no_type() -> None:
 
 
 @pytest.mark.parametrize(
-    "item, role, text, answers",
+    ("item", "role", "text", "answers"),
     [
         ({"type": "custom_tool_call_output", "call_id": "c2", "output": "ok"}, "tool", "ok", "c2"),
         (
@@ -269,7 +269,7 @@ def test_what_only_the_provider_can_read_is_not_stored() -> None:
 
 
 @pytest.mark.parametrize(
-    "content, expected",
+    ("content", "expected"),
     [
         ("hello", "block\n\nhello"),
         (

@@ -231,7 +231,7 @@ class RoleModel:
         """
         seconds = self._rests_until - asyncio.get_running_loop().time()
         if seconds > 0:
-            raise self._fault(f"it is left alone for {seconds:.0f} s more, because it failed", self._rests_for)
+            raise self._fault(f"it is not asked for {seconds:.0f} s more, because it failed", self._rests_for)
 
     def _learn(self, outcome: str) -> None:
         """Count failures in a row; behind the deadline of recall a call is cancelled, which is one as well."""
@@ -249,7 +249,7 @@ class RoleModel:
         until = asyncio.get_running_loop().time() + min(seconds, LONGEST_PAUSE_SECONDS)
         if until > self._rests_until:
             self._rests_until, self._rests_for = until, why
-            log.warning("a model is left alone for a while", role=self._role, outcome=why, seconds=round(seconds))
+            log.warning("a model is not asked for a while", role=self._role, outcome=why, seconds=round(seconds))
 
 
 def _pause_seconds(attempt: int) -> float:

@@ -34,14 +34,16 @@ def policy_flags(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="YAML file, or the name of a preset (personal); may be given several times, and later ones win",
     )
-    parser.add_argument("--data", metavar="DIR", help="folder of the database and the secret")
+    parser.add_argument("--data", metavar="DIR", help="folder that holds the database and the secret")
 
 
 def listen_flags(parser: argparse.ArgumentParser) -> None:
     """Options that say where the proxy listens and what it forwards to."""
     parser.add_argument("--host", help="address of the proxy (127.0.0.1)")
     parser.add_argument("--port", type=int, help="its TCP port (8484); 0 takes a free one")
-    parser.add_argument("--upstream", metavar="URL", help="base URL of the provider (OpenAI's and Anthropic's)")
+    parser.add_argument(
+        "--upstream", metavar="URL", help="base URL of the provider (default: OpenAI's and Anthropic's)"
+    )
 
 
 def action_of(parser: argparse.ArgumentParser, *, is_required: bool) -> Command:
@@ -60,7 +62,7 @@ def action_of(parser: argparse.ArgumentParser, *, is_required: bool) -> Command:
 
 def model_flag(parser: argparse.ArgumentParser) -> None:
     """The option that names the embedding model."""
-    parser.add_argument("--model", metavar="NAME", help="embedding model, by its name in palimpsest model list")
+    parser.add_argument("--model", metavar="NAME", help="embedding model, as named by palimpsest model list")
 
 
 def policy_of(given: argparse.Namespace) -> Policy:

@@ -24,24 +24,26 @@ if TYPE_CHECKING:
 
 def add_commands(command: Command) -> None:
     """Add both to the command line."""
-    backup = command("backup", _backup, "Copy the database and its secret to one file, while the proxy is running.")
+    backup = command("backup", _backup, "Copy the database and its secret to one file; the proxy may be running.")
     backup.add_argument("file", type=Path, metavar="FILE", help="a new file; .gz and .zst are compressed")
-    backup.add_argument("--without-secret", action="store_true", help="leave the secret out: keep it elsewhere then")
+    backup.add_argument(
+        "--without-secret", action="store_true", help="leave out the secret, which must then be kept elsewhere"
+    )
     policy_flags(backup)
 
-    restore = command("restore", _restore, "Put a backup in place, without what was erased since it was made.")
-    restore.add_argument("file", type=Path, metavar="FILE", help="what palimpsest backup wrote")
-    restore.add_argument("--force", action="store_true", help="move what is in the data folder aside")
+    restore = command("restore", _restore, "Restore a backup, without what was erased after it was made.")
+    restore.add_argument("file", type=Path, metavar="FILE", help="a file written by palimpsest backup")
+    restore.add_argument("--force", action="store_true", help="move the present contents of the data folder aside")
     restore.add_argument(
         "--erasures",
         type=Path,
         action="append",
         default=[],
         metavar="FILE",
-        help="also erase what this database or backup says was erased",
+        help="also erase what this database or backup records as erased",
     )
     restore.add_argument(
-        "--ignore-erasures", action="store_true", help="do not ask the present data folder what was erased"
+        "--ignore-erasures", action="store_true", help="do not read from the present data folder what was erased"
     )
     policy_flags(restore)
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 def add_commands(command: Command) -> None:
     """Add it to the command line."""
-    parser = command("check", _check, "Check that the journal and all that is derived from it agree.")
+    parser = command("check", _check, "Check that the journal and the data derived from it agree.")
     parser.add_argument(
-        "--repair", action="store_true", help="make again from the journal what is wrong; asks before it removes"
+        "--repair", action="store_true", help="rebuild from the journal what is wrong; asks before removing anything"
     )
     yes_flag(parser)
     policy_flags(parser)

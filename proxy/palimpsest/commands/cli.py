@@ -140,11 +140,11 @@ def _parser(
     listen_flags(serve)
     model_flag(serve)
     serve.add_argument("--handed-over", action="store_true", help=argparse.SUPPRESS)  # as `wrap` starts it
-    serve.add_argument("--workers", type=int, help="processes (1)")
+    serve.add_argument("--workers", type=int, help="number of processes (1)")
     serve.add_argument(
         "--forward-anyway",
         action="store_true",
-        help="where memory cannot start, for a wrong setting or data folder, pass requests without it",
+        help="if memory cannot start because of a wrong setting or data folder, pass requests without it",
     )
     serve.add_argument("--demo", action="store_true", help="show the demonstration instead")
 

@@ -30,14 +30,14 @@ DOES = {
 
 def add_commands(command: Command) -> None:
     """Add the command to the command line."""
-    about = "Merge repeated items of memory, let newer values replace older ones, and relate what they speak of."
+    about = "Merge repeated items, let newer values replace older ones, and record relations."
     parser = command("consolidate", _consolidate, about)
     parser.add_argument("--tenant", metavar="NAME", default="", help="only items of this tenant")
     parser.add_argument("--user", metavar="NAME", help="only items of this user")
     parser.add_argument("--scope", metavar="NAME", help="only items of this project")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
     parser.add_argument("--list", action="store_true", help="list the newest runs that changed something")
-    parser.add_argument("--undo", metavar="RUN", help="take back what a run did, for good; asks first")
+    parser.add_argument("--undo", metavar="RUN", help="undo a run for good; asks first")
     parser.add_argument("--json", action="store_true", help="print JSON")
     yes_flag(parser)
     policy_flags(parser)
@@ -49,7 +49,7 @@ def _consolidate(given: argparse.Namespace) -> int:
     from palimpsest.memory.consolidation_batches import Outcome
 
     if given.undo is not None and (given.dry_run or given.list):
-        raise PolicyError("--undo: it goes with neither --dry-run nor --list")
+        raise PolicyError("--undo: cannot be combined with --dry-run or --list")
     policy = quiet_policy(given)
     out, aside = terminal.console(), Console(stderr=True, markup=False, highlight=False)
 

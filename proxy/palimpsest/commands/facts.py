@@ -37,11 +37,17 @@ def add_commands(command: Command) -> None:
     """Add it to the command line."""
     parser = command("facts", _list, "List facts that messages state or programs added; add, pin or forget one.")
     _whose(parser)
-    parser.add_argument("--conversation", default="", metavar="ID", help="only those that its messages state")
+    parser.add_argument("--conversation", default="", metavar="ID", help="only facts stated in this conversation")
     parser.add_argument("--category", choices=[*FactCategory], help="only this kind")
-    parser.add_argument("--subject", default="", metavar="PATTERN", help="only of these subjects; * is anything")
-    parser.add_argument("--matching", default="", metavar="PATTERN", help="only what contains this; * is anything")
-    parser.add_argument("--history", action="store_true", help="also what was superseded or is not valid now")
+    parser.add_argument(
+        "--subject", default="", metavar="PATTERN", help="only facts about matching subjects; * matches anything"
+    )
+    parser.add_argument(
+        "--matching", default="", metavar="PATTERN", help="only facts that contain this; * matches anything"
+    )
+    parser.add_argument(
+        "--history", action="store_true", help="include superseded facts and facts that are not valid now"
+    )
     parser.add_argument("--limit", type=int, default=LISTED, metavar="N", help=f"the newest ({LISTED})")
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     policy_flags(parser)
@@ -57,15 +63,19 @@ def add_commands(command: Command) -> None:
 
     def of_one(name: str, run: object, about: str) -> argparse.ArgumentParser:
         added = action(name, run, about)
-        added.add_argument("id", metavar="ID", help="as palimpsest facts lists it")
-        added.add_argument("--tenant", metavar="T", help="where several have a fact of this id")
+        added.add_argument("id", metavar="ID", help="as listed by palimpsest facts")
+        added.add_argument("--tenant", metavar="T", help="tenant, if several have a fact with this id")
         return added
 
-    forget = of_one("forget", _forget, "Forget a fact for good: no message states it again, though the messages stay.")
+    forget = of_one(
+        "forget",
+        _forget,
+        "Forget a fact for good. The messages that state it stay, and it is not extracted from them again.",
+    )
     yes_flag(forget)
     of_one("pin", _pin, "List a fact before all others.")
     of_one("unpin", _unpin, "Undo a pin.")
-    action("rebuild", _rebuild, "Extract the facts of all messages anew; those that were added by hand stay.")
+    action("rebuild", _rebuild, "Extract the facts of all messages again; facts added by hand stay.")
 
 
 def _whose(parser: argparse.ArgumentParser) -> None:
@@ -219,7 +229,7 @@ def _table(facts: list[Fact], is_long: bool) -> Table:
     names = [*(["tenant"] if has_tenants else []), *(["of"] if has_users else [])]
     table = Table("id", *names, "what", "value", "category", "said", "state", box=None, padding=(0, 2, 0, 0))
     for fact in facts:
-        whose = [*([fact.tenant] if has_tenants else []), *(["/".join((fact.user, fact.scope))] if has_users else [])]
+        whose = [*([fact.tenant] if has_tenants else []), *([f"{fact.user}/{fact.scope}"] if has_users else [])]
         row = (
             *whose,
             f"{fact.subject}: {fact.slot}",

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from palimpsest.store.selection import Target
 
 SELECTORS = (
-    ("conversation", "ID", "a conversation with its sub-agents (x-palimpsest-conversation)"),
+    ("conversation", "ID", "a conversation and its sub-agents (x-palimpsest-conversation)"),
     ("turn", "ID", "the new messages of a request and its answer: x-palimpsest-turn, or CONVERSATION/N"),
     ("user", "NAME", "all conversations of a user"),
     ("scope", "NAME", "all conversations of a project"),
-    ("tenant", "NAME", "everything of a tenant; with other options: only within it"),
+    ("tenant", "NAME", "everything of a tenant; with other options, only within it"),
     ("older-than", "AGE", "messages older than this: 90d, 12h, 4w"),
     ("matching", "TEXT", "messages that contain these words, ignoring case"),
 )
@@ -52,7 +52,7 @@ def add_commands(command: Command) -> None:
     policy_flags(retire)
 
     unretire = command("unretire", _unretire, "Undo a retirement, or list those that can be undone.")
-    unretire.add_argument("id", nargs="?", metavar="ID", help="id in the receipt; without it: list them")
+    unretire.add_argument("id", nargs="?", metavar="ID", help="id from the receipt; without one, list them")
     policy_flags(unretire)
 
     receipt = command("receipt", _receipt, "Verify that a receipt was signed by this installation, and not changed.")

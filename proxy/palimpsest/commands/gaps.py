@@ -21,9 +21,11 @@ PROBES = 100  # made in some seconds; the interval is then 10 points to either s
 
 def add_commands(command: Command) -> None:
     """Add it to the command line."""
-    parser = command("gaps", _gaps, "Show how much memory loses in writing and in recall: it asks itself now.")
-    parser.add_argument("--probes", type=_count, default=PROBES, metavar="N", help=f"questions to ask ({PROBES})")
-    parser.add_argument("--seed", type=int, help="of what is asked; the default is another each time")
+    parser = command(
+        "gaps", _gaps, "Measure how much memory loses in writing and in recall, by questions made from the archive."
+    )
+    parser.add_argument("--probes", type=_count, default=PROBES, metavar="N", help=f"number of questions ({PROBES})")
+    parser.add_argument("--seed", type=int, help="seed of the choice of questions; the default differs each time")
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     policy_flags(parser)
     model_flag(parser)

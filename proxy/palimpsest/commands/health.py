@@ -28,26 +28,28 @@ from palimpsest.settings import load
 
 def add_commands(command: Command) -> None:
     """Add these commands to the command line."""
-    doctor = command("doctor", _doctor, "Check everything that the proxy needs, and say how to fix it.")
+    doctor = command("doctor", _doctor, "Check everything the proxy needs, and explain how to fix what is missing.")
     doctor.add_argument("--json", action="store_true", help="as JSON, for programs")
     policy_flags(doctor)
     listen_flags(doctor)
     model_flag(doctor)
 
-    healthcheck = command("healthcheck", _healthcheck, "Ask the proxy at the configured address whether it is alive.")
-    healthcheck.add_argument("--ready", action="store_true", help="whether it is ready, store included")
+    healthcheck = command("healthcheck", _healthcheck, "Check that the proxy at the configured address is alive.")
+    healthcheck.add_argument("--ready", action="store_true", help="check that it is ready, including its store")
     policy_flags(healthcheck)
     listen_flags(healthcheck)
 
     check_config = command(
-        "check-config", _check_config, "Check a configuration and its data folder, and list what it changes."
+        "check-config",
+        _check_config,
+        "Check a configuration and its data folder, and list the settings that differ from the defaults.",
     )
     check_config.add_argument(
         "config", nargs="*", type=Path, metavar="FILE", help="YAML file, or the name of a preset; later ones win"
     )
 
     settings = command("settings", _settings, "Print every setting with its default, as a file to start from.")
-    settings.add_argument("--markdown", action="store_true", help="as tables, with what is allowed")
+    settings.add_argument("--markdown", action="store_true", help="as tables, with the allowed values")
 
 
 def _doctor(given: argparse.Namespace) -> int:

@@ -23,18 +23,22 @@ from palimpsest.settings.policy import Policy
 
 def add_commands(command: Command) -> None:
     """Add it to the command line."""
-    parser = command("key", _list, "Make, list and revoke keys that callers present to the proxy.")
+    parser = command("key", _list, "Create, list and revoke keys for callers of the proxy.")
     action = action_of(parser, is_required=True)
-    create = action("create", _create, "Make a key, and print it: it is shown this once, and kept nowhere.")
-    create.add_argument("name", metavar="NAME", help="what the key is for, for people")
+    create = action("create", _create, "Create a key and print it. It is shown only once.")
+    create.add_argument("name", metavar="NAME", help="a description of what the key is for")
     create.add_argument("--tenant", default="", metavar="T", help="tenant whose memory it opens (NAME)")
-    create.add_argument("--user", action="append", default=[], metavar="U", help="user it may name (any); repeatable")
-    create.add_argument("--scope", action="append", default=[], metavar="S", help="project, in the same manner")
-    create.add_argument("--expires", default="", metavar="PERIOD", help="how long it is good: 90d, 12h, 4w (for good)")
-    create.add_argument("--read-only", action="store_true", help="recalls, and archives nothing")
+    create.add_argument(
+        "--user", action="append", default=[], metavar="U", help="user that its requests may name (any); repeatable"
+    )
+    create.add_argument(
+        "--scope", action="append", default=[], metavar="S", help="project that its requests may name (any); repeatable"
+    )
+    create.add_argument("--expires", default="", metavar="PERIOD", help="period of validity: 90d, 12h, 4w (unlimited)")
+    create.add_argument("--read-only", action="store_true", help="recall only; archive nothing")
     action("list", _list, "List all keys, the newest first.")
-    revoke = action("revoke", _revoke, "Let a key open nothing any more, for good.")
-    revoke.add_argument("id", metavar="ID", help="as key list shows it")
+    revoke = action("revoke", _revoke, "Revoke a key for good.")
+    revoke.add_argument("id", metavar="ID", help="as listed by palimpsest key list")
 
 
 def _create(given: argparse.Namespace) -> int:

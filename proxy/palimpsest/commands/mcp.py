@@ -27,11 +27,9 @@ def add_commands(command: Command) -> None:
     parser.add_argument(
         "--key-env",
         metavar="NAME",
-        help=f"variable with the key that names whose memory it is; else the first of {', '.join(KEY_VARIABLES)}",
+        help=f"variable with the key whose memory is used; the default is the first of {', '.join(KEY_VARIABLES)}",
     )
-    parser.add_argument(
-        "--user", default="", metavar="NAME", help="user whose memory it is, as x-palimpsest-user names it"
-    )
+    parser.add_argument("--user", default="", metavar="NAME", help="user whose memory is used (x-palimpsest-user)")
     parser.add_argument("--scope", default="", metavar="NAME", help="project to look in (x-palimpsest-scope)")
     policy_flags(parser)
 

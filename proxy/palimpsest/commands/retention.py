@@ -23,12 +23,12 @@ QUESTION = (
 def add_commands(command: Command) -> None:
     """Add these commands to the command line."""
     retention = command("retention", _retention, "Show what is older than retention allows; with --run, erase it now.")
-    retention.add_argument("--run", action="store_true", help="erase it now; a running proxy does so by itself")
-    retention.add_argument("--dry-run", action="store_true", help="only show it, as without options")
+    retention.add_argument("--run", action="store_true", help="erase it now; a running proxy does this by itself")
+    retention.add_argument("--dry-run", action="store_true", help="only show it (the default)")
     yes_flag(retention)
     policy_flags(retention)
 
-    vacuum = command("vacuum", _vacuum, "Write the database file anew, so that it is small and can shrink.")
+    vacuum = command("vacuum", _vacuum, "Rewrite the database file to make it as small as possible.")
     policy_flags(vacuum)
 
 

@@ -39,7 +39,7 @@ def add_commands(command: Command) -> None:
     index.add_argument(
         "--all",
         action="store_true",
-        help="first delete everything that is derived from the journal, and derive it again",
+        help="first delete all data derived from the journal, and derive it again",
     )
     policy_flags(index)
     model_flag(index)
@@ -50,7 +50,7 @@ def add_commands(command: Command) -> None:
         "--conversation", default="", metavar="ID", help="search only this conversation (x-palimpsest-conversation)"
     )
     search.add_argument("--tenant", default="", metavar="NAME", help="tenant to search; required if several are stored")
-    search.add_argument("--limit", type=int, default=RESULTS, metavar="N", help=f"how many ({RESULTS})")
+    search.add_argument("--limit", type=int, default=RESULTS, metavar="N", help=f"number of results ({RESULTS})")
     policy_flags(search)
     model_flag(search)
 
@@ -59,14 +59,14 @@ def add_commands(command: Command) -> None:
         "named",
         nargs="?",
         metavar="TURN|CONVERSATION|REQUEST",
-        help="x-palimpsest-turn, -conversation or -request of an answer, or CONVERSATION/N; else the newest turn",
+        help="x-palimpsest-turn, -conversation or -request of an answer, or CONVERSATION/N (the newest turn)",
     )
     explain.add_argument(
         "number",
         nargs="?",
         type=int,
         metavar="N",
-        help="number of the turn in the conversation, from 1; the default is its newest",
+        help="number of the turn in the conversation, from 1; the default is the newest",
     )
     policy_flags(explain)
 

@@ -121,7 +121,7 @@ def add_commands(command: Command) -> None:
     parser.add_argument(
         "action",
         choices=["install", "status", "uninstall"],
-        help="install: write its files and start it; status: how it is; uninstall: stop it and remove those files",
+        help="install: write its files and start it; status: show its state; uninstall: stop it and remove the files",
     )
     policy_flags(parser)
     listen_flags(parser)

@@ -207,7 +207,7 @@ def _at_socket(listen: ListenPolicy, descriptor: int) -> ListenPolicy:
         with socket.socket(fileno=os.dup(descriptor)) as listening:
             host, port, *_ = listening.getsockname()
     except (OSError, ValueError) as cause:
-        raise PolicyError(f"LISTEN_FDS: what was handed over is no socket of the internet: {cause}") from cause
+        raise PolicyError(f"LISTEN_FDS: the socket that was handed over is not an internet socket: {cause}") from cause
     return listen.model_copy(update={"host": host, "port": port})
 
 

@@ -30,12 +30,12 @@ def add_commands(command: Command) -> None:
         type=float,
         const=WATCH_SECONDS,
         metavar="SECONDS",
-        help=f"watch the running proxy, and look so often ({WATCH_SECONDS:g})",
+        help=f"watch the running proxy, refreshing at this interval ({WATCH_SECONDS:g})",
     )
     parser.add_argument(
-        "--cost", action="store_true", help="what requests cost, and why caches of providers were rebuilt"
+        "--cost", action="store_true", help="show what requests cost, and why provider caches were rebuilt"
     )
-    parser.add_argument("--by", choices=[*By], default=By.DAY, type=By, help="with --cost: added up by this (day)")
+    parser.add_argument("--by", choices=[*By], default=By.DAY, type=By, help="with --cost: group by this (day)")
     parser.add_argument(
         "--limit", type=int, default=COST_ROWS, metavar="N", help=f"with --cost: the newest N ({COST_ROWS})"
     )

@@ -16,7 +16,7 @@ from palimpsest.settings.policy import Policy
 def add_commands(command: Command) -> None:
     """Add them to the command line."""
     disable = command("disable", _disable, "Switch memory off at once: requests pass untouched and are not archived.")
-    disable.add_argument("--reason", default="", metavar="TEXT", help="why, for whoever finds it off")
+    disable.add_argument("--reason", default="", metavar="TEXT", help="the reason, shown to whoever finds memory off")
     enable = command("enable", _enable, "Switch memory on again.")
     for parser in (disable, enable):
         parser.add_argument("--tenant", default="", metavar="NAME", help="only for this tenant")

@@ -45,7 +45,7 @@ def add_commands(command: Command) -> None:
     about = "Read conversations from files: our own exports, ChatGPT's and Claude's account exports, "
     imports = command("import", _import, about + "sessions of Claude Code and Codex.")
     imports.add_argument("files", nargs="+", type=Path, metavar="FILE", help="files, zip archives or folders")
-    _whose(imports, "store all of it as that of")
+    _whose(imports, "store everything under")
     policy_flags(imports)
 
 
@@ -67,7 +67,7 @@ def _export(given: argparse.Namespace) -> int:
     async def run(policy: Policy) -> Counter[bytes]:
         kinds = Counter[bytes]()  # lines, by the name of their first field
         async with offline.opened(policy) as archive:
-            with _written(given.output) as (stream, name), faults(OSError, f"writing {name}"):
+            with _WrittenFile(given.output) as (stream, name), faults(OSError, f"writing {name}"):
                 async for lines in archive.export(selection):
                     kinds.update(line.split(b'"', 2)[1] for line in lines.splitlines())
                     stream.write(lines)
@@ -85,7 +85,7 @@ def _export(given: argparse.Namespace) -> int:
     return DONE
 
 
-class _written:
+class _WrittenFile:
     """The file that is written, put in place when it is whole; standard output where there is none."""
 
     def __init__(self, path: Path | None) -> None:
@@ -224,7 +224,9 @@ async def destination(
 
     static = f"static:{policy.tenants.static}" if policy.tenants.static else ""
     if given.tenant and not TENANT.fullmatch(given.tenant):
-        raise PolicyError(f"--tenant: {given.tenant} is none; allowed: static:NAME, key:NAME, hmac:HASH or {LOCAL}")
+        raise PolicyError(
+            f"--tenant: {given.tenant} is not a tenant; allowed: static:NAME, key:NAME, hmac:HASH or {LOCAL}"
+        )
     tenant = given.tenant or static
     if tenant:
         return Destination(tenant, given.user, given.scope)

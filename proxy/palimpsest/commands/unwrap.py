@@ -35,9 +35,9 @@ CODEX_TABLE = re.compile(r"\[\s*model_providers\.(?P<name>[^\]]+?)\s*\]")
 
 def add_commands(command: Command) -> None:
     """Add it to the command line."""
-    about = "Show base URLs that lead to the proxy in shell files and clients' settings, or with --yes take them out."
+    about = "List base URLs in shell files and client settings that point to the proxy; with --yes, remove them."
     parser = command("unwrap", _unwrap, about)
-    parser.add_argument("--yes", action="store_true", help="take them out, and keep a copy of each file beside it")
+    parser.add_argument("--yes", action="store_true", help="remove them, keeping a copy of each file beside it")
     policy_flags(parser)
     listen_flags(parser)
 

@@ -23,9 +23,9 @@ MARKS = {True: "yes", False: "no", None: ""}
 
 def add_commands(command: Command) -> None:
     """Add it to the command line."""
-    parser = command("why-not", _why_not, "Show at which stage a statement got lost on its way into a request.")
+    parser = command("why-not", _why_not, "Show at which stage a statement was lost on its way into a request.")
     parser.add_argument("conversation", metavar="CONVERSATION", help="x-palimpsest-conversation of an answer")
-    parser.add_argument("statement", nargs="+", metavar="TEXT", help="what was said, or a question that it answers")
+    parser.add_argument("statement", nargs="+", metavar="TEXT", help="the statement, or a question that it answers")
     parser.add_argument(
         "--turn", metavar="ID", help="x-palimpsest-turn of the request, or CONVERSATION/N; the default is the newest"
     )

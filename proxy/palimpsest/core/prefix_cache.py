@@ -86,7 +86,8 @@ def change_of(decision: Decision) -> Rebuild | None:
 
 def _change_by_client(decision: Decision, head: Head) -> int | None:
     """The first message of the request before that is not where it was, as an index into the head; -1: what stands in
-    front of all of them has changed."""
+    front of all of them has changed.
+    """
     shape, before, lineage = decision.shape, head.shape, decision.lineage
     if (shape.model, shape.tool_names, shape.tools_tokens, shape.instructions) != (
         *(before.model, before.tool_names, before.tools_tokens, before.instructions),

@@ -57,7 +57,7 @@ class Access:
             return Caller()
         if (key := self.keys.find(headers)) is not None:
             if key.users or key.scopes:
-                return Refusal(403, "this key is for some users or projects only, and here a whole tenant is opened")
+                return Refusal(403, "this key is limited to some users or projects, and this path opens a whole tenant")
             return Caller(key.tenant, key.read_only)
         if self.token is not None:
             return Refusal(401, "send the admin token as authorization: Bearer")

@@ -48,7 +48,7 @@ class Draining:
         def begin(frame: FrameType | None) -> None:
             if not self.has_begun:
                 self.has_begun = True
-                log.info("stopping: requests are taken a little longer", seconds=self._seconds)
+                log.info("stopping: requests are still accepted for a moment", seconds=self._seconds)
                 loop.call_later(self._seconds, server_stops, signal.SIGTERM, frame)
 
         signal.signal(signal.SIGTERM, lambda _signal, frame: loop.call_soon_threadsafe(begin, frame))

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.identity import tenant_key, whose
-from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.core.caller.proxy_keys import Key
 from palimpsest.core.history.link_keys import reply_links
 from palimpsest.domain import RawHeaders
 from palimpsest.edge.key_limits import parsed
@@ -41,7 +41,6 @@ class ProviderState:
     def __init__(
         self,
         journal: Journal,
-        keyring: ProxyKeys,
         secret: bytes,
         signals: Signals,
         stored: Callable[[str], str] = lambda name: name,
@@ -55,7 +54,6 @@ class ProviderState:
         self._signals = signals
         self._stored = stored
         self._journal = journal
-        self._keyring = keyring
         self._secret = secret
 
     def check_path(self, method: str, path: str, *, switches: bool) -> None:
@@ -71,9 +69,10 @@ class ProviderState:
                 f"keys of this proxy; if they may see each other's data, set {SETTING}",
             )
 
-    async def check_body(self, headers: RawHeaders, body: bytes | None) -> None:
+    async def check_body(self, key: Key | None, headers: RawHeaders, body: bytes | None) -> None:
         """
         Args:
+            key: of the caller.
             body: decoded; None where it is too large for that.
 
         Raises:
@@ -94,7 +93,7 @@ class ProviderState:
                 f"{', '.join(named.fields)} refers to what the provider stores for any key of this proxy; send the "
                 f"content itself, or set {SETTING}",
             )
-        if named.answers and not await self._are_own(headers, body, named.answers):
+        if named.answers and not await self._are_own(key, headers, body, named.answers):
             raise StateNotShared(
                 400,
                 "previous_response_not_found",
@@ -102,8 +101,7 @@ class ProviderState:
                 f"that was archived; send the history itself, or set {SETTING}",
             )
 
-    async def _are_own(self, headers: RawHeaders, body: bytes, ids: tuple[str, ...]) -> bool:
-        key = self._keyring.find(headers)
+    async def _are_own(self, key: Key | None, headers: RawHeaders, body: bytes, ids: tuple[str, ...]) -> bool:
         if key is None or key.read_only:
             return False
         tenant, named = key.tenant, {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs
 import structlog
 from starlette.types import Receive, Scope, Send
 
-from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.core.caller.proxy_keys import Key, ProxyKeys
 from palimpsest.domain import Ending, Mode, RawHeaders
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.copies import Copies
@@ -110,10 +110,11 @@ class ProxyRoutes:
                 self._answered(relay.status)
 
     async def _answer(self, scope: Scope, path: str, headers: RawHeaders, upload: Upload, relay: Relay) -> None:
+        key = self._keyring.find(headers)
         if _STRANGE_PATH.search(path):
             text = "the path contains //, dot segments or backslashes, or does not start with /; send it without"
             await relay.refuse(400, "invalid_path", text)
-        elif self._keyring.refuses(headers):
+        elif self._keyring.refuses(headers, key):
             if self._keyring.is_complete:
                 text = (
                     "no key that is good here: send one of this proxy's keys as authorization: Bearer, or as x-api-key"
@@ -135,10 +136,10 @@ class ProxyRoutes:
             room.begin()
             try:
                 if self._limits is not None:
-                    await self._limits.check(self._keyring.find(headers), headers)
+                    await self._limits.check(key, headers)
                 if self._state is not None:
                     self._state.check_path(scope["method"], path, switches=can_switch(scope))
-                await self._forward(scope, path, headers, upload, relay)
+                await self._forward(scope, path, key, headers, upload, relay)
             except ClientGone:
                 pass
             except NotAllowed as refused:
@@ -152,8 +153,10 @@ class ProxyRoutes:
             finally:
                 room.end()
 
-    async def _forward(self, scope: Scope, path: str, headers: RawHeaders, upload: Upload, relay: Relay) -> None:
-        outgoing = await self._prepare(scope["method"], path, headers, upload)
+    async def _forward(
+        self, scope: Scope, path: str, key: Key | None, headers: RawHeaders, upload: Upload, relay: Relay
+    ) -> None:
+        outgoing = await self._prepare(scope["method"], path, key, headers, upload)
         query = scope["query_string"].decode("latin-1")
         relay.take(outgoing.prepared)
         answer: UpstreamAnswer | None = None
@@ -189,7 +192,7 @@ class ProxyRoutes:
         finally:
             relay.end(Ending.CLIENT_GONE)  # unless it ended otherwise before
 
-    async def _prepare(self, method: str, path: str, headers: RawHeaders, upload: Upload) -> Outgoing:
+    async def _prepare(self, method: str, path: str, key: Key | None, headers: RawHeaders, upload: Upload) -> Outgoing:
         """Prepare a request with memory. Its body is read whole if memory or routing needs it, or else streamed."""
         if _declared_bytes(headers) > self._limit_bytes:
             raise BodyTooLarge
@@ -199,9 +202,9 @@ class ProxyRoutes:
                 if body is None and self._needs_model:
                     raise _unreadable()
                 if self._state is not None:
-                    await self._state.check_body(headers, body)
+                    await self._state.check_body(key, headers, body)
                 if self._limits is not None:
-                    await self._limits.check(self._keyring.find(headers), headers, body)
+                    await self._limits.check(key, headers, body)
                 prepared = await self._pipeline.prepare(headers, body, wire, arrived)
                 if prepared.body == (body or b""):
                     return Outgoing(prepared, headers, sent)
@@ -212,7 +215,7 @@ class ProxyRoutes:
             sent = await upload.whole()
             async with self._copies.copy(sent, headers) as body:
                 if checks is not None:
-                    await checks.check_body(headers, body)
+                    await checks.check_body(key, headers, body)
                 if body is None:
                     raise _unreadable()
                 return Outgoing(Prepared(b"", model=model_of(body) if self._needs_model else ""), headers, sent)

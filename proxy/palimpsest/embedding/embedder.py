@@ -292,7 +292,7 @@ class LocalEmbedder:
     def _say(self, trouble: str) -> None:
         self.status = trouble
         if Use.QUESTIONS in self._loads:  # else who embeds them says so
-            log.warning("no embedding model: recall goes by words alone", reason=trouble)
+            log.warning("no embedding model: recall uses words alone", reason=trouble)
 
 
 def gist(text: str) -> str:

@@ -38,7 +38,7 @@ class Nearest:
         return np.ones(len(self._last), np.bool_) if dropped is None else self._last < dropped
 
     async def cosines(self, query: str) -> Floats:
-        """(n,): of each piece to the question, as much of it as the model reads. (Ours shortens it to be quicker.)"""
+        """(n,): of each piece to the question, as much of it as the model reads; ours shortens it to be quicker."""
         found: Floats = self.vectors @ (await self._embedder.embed_passages([query]))[0]
         return found
 

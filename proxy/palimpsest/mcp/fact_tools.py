@@ -111,7 +111,7 @@ class FactTools:
         self._whose(speaker)
         fact = await self._facts.one(speaker.tenant, id)
         if fact is None or fact.user != speaker.user:
-            raise ToolError(f"{id}: no such fact; recall_facts tells the ids")
+            raise ToolError(f"{id}: no such fact; recall_facts lists the ids")
         return await self._facts.forget(speaker.tenant, fact.id)
 
     def _whose(self, speaker: Speaker, scope: str = "") -> FactScope:

@@ -135,7 +135,8 @@ class _Offered:
         limit: Annotated[int, Field(ge=1, le=MAX_RESULTS, description="The most messages to quote.")] = RESULTS,
     ) -> CallToolResult:
         """Use when the user refers to something said earlier, in this or another conversation, that you cannot see:
-        a decision, a value, a name, a file. Returns what was said, word for word, with dates."""
+        a decision, a value, a name, a file. Returns what was said, word for word, with dates.
+        """
         return await _answered(context, lambda who: self._quoted(self._tools.search(who, query, conversation, limit)))
 
     async def fetch_memory(
@@ -157,7 +158,8 @@ class _Offered:
         conversation: Annotated[str, Field(description="Id of the conversation; empty for the newest.")] = "",
     ) -> CallToolResult:
         """Use when the conversation was compacted or summarised and something is missing: a port, a path, a decision,
-        what you were doing. Returns the original messages that the summary replaced."""
+        what you were doing. Returns the original messages that the summary replaced.
+        """
         return await _answered(context, lambda who: self._quoted(self._tools.recall_lost(who, query, conversation)))
 
     async def search(
@@ -195,7 +197,8 @@ class _Offered:
         confirm: Annotated[str, Field(description="What the first call returned; without it, nothing is erased.")] = "",
     ) -> CallToolResult:
         """Use when the user asks that something be forgotten for good. The first call only counts and returns a token;
-        show the counts to the user, and call again with the token when the user agrees. It cannot be undone."""
+        show the counts to the user, and call again with the token when the user agrees. It cannot be undone.
+        """
         given = {"matching": matching, "conversation": conversation, "turn": turn}
         meant: Json = {name: text for name, text in given.items() if text}
 
@@ -239,7 +242,8 @@ class _OfferedFacts:
         scope: Annotated[str, Field(description="Another project of the user; * for each of them.")] = "",
     ) -> CallToolResult:
         """Use when you need to know something lasting about the user or the project that you cannot see: a name, a
-        preference, a decision, a port, a rule to follow. Returns what holds now, with dates."""
+        preference, a decision, a port, a rule to follow. Returns what holds now, with dates.
+        """
         return await _answered(
             context, lambda who: _of_facts(self._facts.recall(who, query.strip(), category, scope.strip()))
         )
@@ -254,7 +258,8 @@ class _OfferedFacts:
         valid_until: Annotated[str, Field(description="Until when it holds, ISO 8601; empty: for good.")] = "",
     ) -> CallToolResult:
         """Use when the user asks you to remember something, or settles something that later conversations need. A new
-        value of the same subject and slot takes the place of the old one. Never store secrets."""
+        value of the same subject and slot takes the place of the old one. Never store secrets.
+        """
         return await _answered(
             context,
             lambda who: _of_facts(

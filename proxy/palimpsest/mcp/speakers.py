@@ -32,9 +32,9 @@ class Speakers:
 
     def of(self, headers: RawHeaders) -> Speaker | None:
         """Who sent a request with these headers (lower-case names); None: the key opens nothing, or not this."""
-        if self._keyring.refuses(headers):
-            return None
         key = self._keyring.find(headers)
+        if self._keyring.refuses(headers, key):
+            return None
         named = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
         if key is not None and (key.users or key.scopes):
             return None  # a tool may name any conversation of the tenant

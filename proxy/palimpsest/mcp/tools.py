@@ -134,7 +134,7 @@ class MemoryTools:
         tenant = speaker.tenant
         found = await self._database.ask(lambda ask: message(ask, tenant, conversation, occurrence))
         if found is None or not found.text:
-            raise ToolError(f"{id}: no such message; it was forgotten, or the id is no result's")
+            raise ToolError(f"{id}: no such message; it was forgotten, or the id is not from a result")
         count = max(0, min(neighbours, MAX_NEIGHBOURS))
         beside = await self._database.ask(lambda ask: around(ask, tenant, found, count))
         text, goes_on = found.text[start : start + FETCH_CHARS], start + FETCH_CHARS < len(found.text)
@@ -198,7 +198,7 @@ class MemoryTools:
             raise ToolError("confirm: the preview is older than ten minutes; ask without it again")
         receipt = await self._forgetting.erase(target_of({**given, "tenant": speaker.tenant}, self._clock()))
         if receipt is None:
-            raise ToolError("nothing that is stored is meant any more")
+            raise ToolError("nothing stored matches any more")
         return receipt
 
     async def _recalled(self, query: Query, limit: int) -> Recalled:

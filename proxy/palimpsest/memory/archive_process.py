@@ -258,7 +258,7 @@ class ArchiveProcess:
         self._deaths_alone = number, deaths + 1 if number == before else 1
         if self._deaths_alone[1] >= DEATHS_ALONE:
             item = self._waiting.pop(number)
-            log.error("a turn is given up: the archive process dies of it", turn=item.turn.id)
+            log.error("a turn is given up: it makes the archive process fail", turn=item.turn.id)
             report([Outcome(number, is_lost=True)])
 
 

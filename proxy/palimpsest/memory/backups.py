@@ -177,7 +177,9 @@ def _recorded(other: Path, folder: Path, manifest: Manifest) -> Erasures:
     theirs, _ = unpack(other, folder)
     erasures = recorded_in(folder / DATABASE)
     if erasures and theirs.secret_print != manifest.secret_print:
-        raise MemoryFault(f"reading the erasures of {other}: they were made with another secret, and fit nothing here")
+        raise MemoryFault(
+            f"reading the erasures of {other}: they were made with another secret, and match nothing here"
+        )
     return erasures
 
 
@@ -193,8 +195,8 @@ def _present(data: Path, manifest: Manifest, environment: Mapping[str, str]) -> 
     secret = load_secret(data, environment)
     if print_of(secret) != manifest.secret_print:
         raise MemoryFault(
-            f"reading the erasures of {data}: they were made with another secret than the backup's, and fit nothing in "
-            f"it; {advice}"
+            f"reading the erasures of {data}: they were made with another secret than the backup's, and match nothing "
+            f"in it; {advice}"
         )
     return erasures
 

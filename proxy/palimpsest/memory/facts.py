@@ -124,7 +124,7 @@ class Facts:
         (id,) = await self._database.transact(functools.partial(told_facts.tell, told=[told], key_of=key_of))
         found = await self.one(telling.tenant, id)
         if found is None:
-            raise PolicyError("the fact was forgotten at once: somebody erased what is stored; tell it again")
+            raise PolicyError("the fact was forgotten at once: somebody erased what is stored; add it again")
         return found
 
     async def forget(self, tenant: str, id: str) -> int:
@@ -156,7 +156,7 @@ class Facts:
             return redact(said) if redacts else said
 
         if telling.valid_until is not None and telling.valid_until <= now:
-            raise PolicyError("valid_until: is over already")
+            raise PolicyError("valid_until: is in the past")
         subject, slot = text("subject", NAME_CHARS), text("slot", NAME_CHARS)
         user, scope = (stored_name(said, self._secret, redacts) for said in (telling.user, telling.scope))
         return ToldFact(

@@ -100,7 +100,7 @@ class Follower:
         except Exception as failure:  # a guard: one that fails must not keep the others from learning
             if one.failure != type(failure).__name__:
                 self._counts.fault(one.name)
-                log.error("a change could not be taken in; trying again", name=one.name, exc_info=failure)
+                log.error("a change could not be applied; trying again", name=one.name, exc_info=failure)
             one.failure = type(failure).__name__
         else:
             one.seen, one.failure = number, ""

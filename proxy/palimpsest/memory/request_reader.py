@@ -19,7 +19,7 @@ from palimpsest.core.caller.admission import is_excluded
 from palimpsest.core.caller.credentials import forwarded
 from palimpsest.core.caller.identity import identify, is_rotating, tenant_of
 from palimpsest.core.caller.locality import is_nameless
-from palimpsest.core.caller.proxy_keys import ProxyKeys
+from palimpsest.core.caller.proxy_keys import Key
 from palimpsest.core.conversation import FAILED, Rules
 from palimpsest.core.history.link_keys import reply_links
 from palimpsest.core.reading import Reading
@@ -58,7 +58,6 @@ class RequestReader:
     def __init__(
         self,
         rules: Rules,
-        keyring: ProxyKeys,
         journal: Journal,
         recent: RecentReadings,
         tokens: TokenCounter,
@@ -66,7 +65,6 @@ class RequestReader:
         work: OffLoop,
     ) -> None:
         self._rules = rules
-        self._keyring = keyring
         self._journal = journal
         self._recent = recent
         self._tokens = tokens
@@ -80,6 +78,7 @@ class RequestReader:
         named: Mapping[str, str],
         body: bytes,
         wire: Wire,
+        key: Key | None,
         patience_seconds: float,
         turn: str = "",
     ) -> tuple[Reading, Speaker, Follows | None] | Passed:
@@ -88,6 +87,7 @@ class RequestReader:
 
         Args:
             named: the headers, lower-case names to values.
+            key: of the proxy, that the caller presented.
             patience_seconds: that a look-up is waited for, at most.
             turn: the id that it will be archived under; "" where it will not.
 
@@ -100,9 +100,9 @@ class RequestReader:
         """
         if len(body) > MAX_BODY_BYTES:
             return Passed(Note.TOO_LARGE)
-        rules, credentials, proxy_key = self._rules, forwarded(headers), self._keyring.find(headers)
+        rules, credentials = self._rules, forwarded(headers)
         nameless = rules.trusts_machine and not credentials and is_nameless(headers)
-        tenant = tenant_of(credentials, rules.policy.tenants, rules.secret, proxy_key, is_nameless=nameless)
+        tenant = tenant_of(credentials, rules.policy.tenants, rules.secret, key, is_nameless=nameless)
         if tenant in rules.off_for:
             return Passed(Note.DISABLED)
         before, same, does_repeat = self._recent.find(tenant, wire, body) if tenant else (None, 0, False)
@@ -117,7 +117,7 @@ class RequestReader:
         if len(chat.messages) > MAX_MESSAGES:
             return Passed(Note.TOO_LARGE, chat.model)
         tenants, secret = rules.policy.tenants, rules.secret
-        speaker = identify(named, credentials, chat.raw, rules.signals, tenants, secret, proxy_key, tenant)
+        speaker = identify(named, credentials, chat.raw, rules.signals, tenants, secret, key, tenant)
         if speaker.user or speaker.scope:
             speaker = replace(speaker, user=rules.named(speaker.user), scope=rules.named(speaker.scope))
         if not tenant:
@@ -129,8 +129,7 @@ class RequestReader:
         if any(message.refers for message in chat.messages[known:]):
             chat = replace(await self._completed(chat, speaker, patience_seconds), layout=None)
         new_bytes += BYTES_PER_MESSAGE * len(chat.messages)
-        key = rules.key(tenant)
-        prints, sizes = await self._work.run(new_bytes, _measured, chat, key, before, known)
+        prints, sizes = await self._work.run(new_bytes, _measured, chat, rules.key(tenant), before, known)
         is_counted = known if before and before.encoding == self._tokens.encoding(chat.model) else 0
         if before and _outside(chat) is not _outside(before.reading.chat):
             is_counted = 0

@@ -136,7 +136,7 @@ class Retiring:
                 messages += await self._database.transact(functools.partial(take_back, retirement=row, cuts=cuts))
             await self._database.transact(functools.partial(take_back_told, retirement=row))
             await self._database.transact(functools.partial(end, retirement=row))
-        log.info("what was retired is taken back", messages=messages)
+        log.info("a retirement was undone", messages=messages)
         return {"id": key, "what": "undone retirement", "at": _time(self._clock()), "messages": messages}
 
     async def listed(self, tenant: str = "") -> list[Json]:

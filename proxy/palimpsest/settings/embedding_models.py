@@ -99,7 +99,7 @@ def embedding_models() -> Mapping[str, EmbeddingModel]:
 
 @lru_cache(maxsize=1)
 def text_embedding() -> type[TextEmbedding]:
-    """fastembed's class, which knows of every model here and writes nothing on standard error."""
+    """Fastembed's class, which knows of every model here and writes nothing on standard error."""
     from fastembed import TextEmbedding
     from fastembed.common.model_description import ModelSource, PoolingType
     from loguru import logger
@@ -123,7 +123,7 @@ def _described(
     *,
     model: str,
     dim: int,
-    size_in_GB: float,
+    size_in_GB: float,  # noqa: N803  # their name
     license: str,
     description: str,
     model_file: str,

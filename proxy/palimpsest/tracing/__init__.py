@@ -80,10 +80,10 @@ def tracer_of(environment: Mapping[str, str]) -> Tracer:
     try:
         from palimpsest.tracing.opentelemetry import opened  # takes 0.2 s, and is an extra
     except ImportError:
-        log.warning("traces are asked for, but OpenTelemetry is not installed", hint=_EXTRA)
+        log.warning("traces are requested, but OpenTelemetry is not installed", hint=_EXTRA)
         return NO_TRACER
     try:
         return opened(environment)
     except Exception as failure:  # whatever its libraries raise: no reason not to serve
-        log.warning("traces are asked for, but cannot be made", exc_info=failure)
+        log.warning("traces are requested, but cannot be recorded", exc_info=failure)
         return NO_TRACER

@@ -95,9 +95,9 @@ def unpack(path: Path, folder: Path) -> tuple[Manifest, bytes | None]:
                         shutil.copyfileobj(content, target, COPY_BYTES)
                     has_database = True
     except (*UNREADABLE, tarfile.TarError, orjson.JSONDecodeError, TypeError) as cause:
-        raise MemoryFault(f"reading {path}: it is no backup, or damaged: {cause}") from cause
+        raise MemoryFault(f"reading {path}: it is not a backup, or damaged: {cause}") from cause
     if manifest is None or not has_database:
-        raise MemoryFault(f"reading {path}: it is no backup: it has no {MANIFEST if manifest is None else DATABASE}")
+        raise MemoryFault(f"reading {path}: it is not a backup: it has no {MANIFEST if manifest is None else DATABASE}")
     return manifest, secret
 
 
@@ -109,14 +109,14 @@ def is_archive(path: Path) -> bool:
 
 def _manifest(path: Path, value: Any) -> Manifest:
     if not isinstance(value, dict) or value.get("palimpsest") != "backup":
-        raise MemoryFault(f"reading {path}: it is no backup")
+        raise MemoryFault(f"reading {path}: it is not a backup")
     if type(value.get("version")) is not int or value["version"] > VERSION:
         raise MemoryFault(f"reading {path}: a newer palimpsest made this backup: install that one")
     manifest = Manifest(**value)
     is_dated = type(manifest.made_at) in (int, float) and 0 <= manifest.made_at < MAX_SECONDS
     counts = manifest.counts.values() if isinstance(manifest.counts, dict) else [None]
     if not is_dated or any(type(count) is not int for count in counts):
-        raise MemoryFault(f"reading {path}: it is no backup, or damaged: {MANIFEST} holds no date, or no counts")
+        raise MemoryFault(f"reading {path}: it is not a backup, or damaged: {MANIFEST} holds no date, or no counts")
     return manifest
 
 

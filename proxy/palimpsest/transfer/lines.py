@@ -110,7 +110,7 @@ def from_line(value: Any) -> PortableTurn:
         sheds_blocks=value.get("sheds_blocks") is True,
     )
     if len({message.position for message in turn.messages}) < len(turn.messages):
-        raise WireError("messages: two stand in one position")
+        raise WireError("messages: two have the same position")
     return turn
 
 
@@ -192,7 +192,7 @@ def forgotten_from_line(value: Json) -> ForgottenFact:
     place = _place(value["forgotten"])
     start, stop, part = (int(read.number(name)) for name in ("start", "stop", "part"))
     if not all(map(_is_place, (place[1], start, stop, part))):
-        raise WireError("forgotten: its place is none that a message can have")
+        raise WireError("forgotten: no message can have its position")
     return ForgottenFact(read.text("tenant"), place, start, stop, part, value.get("shared") is True)
 
 

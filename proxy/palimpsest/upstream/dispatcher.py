@@ -89,8 +89,8 @@ class Upstreams:
         upstream = choose(candidates, model, api)
         if upstream is None and choose(self._upstreams, model, api) is not None:
             raise NotServed(
-                f"a login told by the header {login} is good at its own provider only, and the upstream of this "
-                f"request is another one: use an API key, or name the address for such logins in upstreams.logins",
+                f"a login named by the header {login} is valid at its own provider only, and this request goes to "
+                f"another upstream: use an API key, or set the address for such logins in upstreams.logins",
                 LOGIN_NOT_SERVED,
             )
         if upstream is None:

@@ -64,7 +64,7 @@ def decoded(body: bytes, content_encoding: str, limit_bytes: int) -> bytes:
     unpackers = _unpackers(names, limit_bytes)
     data = _undo(unpackers, body)
     if not all(unpacker.is_whole for unpacker in unpackers):
-        raise WireError("decoding the request body: it breaks off, or goes on behind its end")
+        raise WireError("decoding the request body: it is truncated, or has bytes after its end")
     return data
 
 

@@ -58,7 +58,7 @@ def kept(body: bytes) -> Kept:
     try:
         root = json.loads(body, object_pairs_hook=tuple)
     except (ValueError, RecursionError) as cause:
-        raise WireError("reading the request body: it is no JSON, or too deep") from cause
+        raise WireError("reading the request body: it is not JSON, or nested too deep") from cause
     if not isinstance(root, tuple):
         raise WireError("reading the request body: not a JSON object")
     answers: list[str] = []

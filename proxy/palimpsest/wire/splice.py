@@ -131,7 +131,7 @@ def _located(chat: Chat, insertion: Insertion) -> Insertion:
     behind = insertion.at - len(chat.places)
     place = chat.places[insertion.at] if behind < 0 else chat.places[-1] + 1 + behind
     if place < 0 and not insertion.role:
-        raise WireError(f"adding text to the request body: message {insertion.at} stands outside of its list")
+        raise WireError(f"adding text to the request body: message {insertion.at} is outside the list")
     return replace(insertion, at=max(place, 0))
 
 

@@ -105,7 +105,7 @@ def test_long_runs_give_their_words_and_no_data():
 
 
 @pytest.mark.parametrize(
-    "text, expected",
+    ("text", "expected"),
     [
         ("look at src/app/main.py, please", "src/app/main.py"),
         ("release v1.2.3 broke it", "v1.2.3"),
@@ -127,7 +127,7 @@ def test_everyday_words_and_amounts_are_no_identifiers(text: str):
 
 
 @pytest.mark.parametrize(
-    "text, tag",
+    ("text", "tag"),
     [
         ("see https://example.org/a?b=1.", "https://example.org/a?b=1"),
         ("edit /etc/nginx/nginx.conf", "/etc/nginx/nginx.conf"),
@@ -180,7 +180,7 @@ def test_scope_terms_are_single_tokens_of_the_full_text_index():
 
 
 @pytest.mark.parametrize(
-    "text, role, expected",
+    ("text", "role", "expected"),
     [
         ("1. Open the box\n2. Take it out\n", "user", "procedural"),
         ("My sister is a nurse", "user", "semantic"),

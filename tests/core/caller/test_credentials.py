@@ -8,7 +8,7 @@ from palimpsest.domain import RawHeaders
 
 
 @pytest.mark.parametrize(
-    "value, secret",
+    ("value", "secret"),
     [
         *(
             (b"Bearer a", b"a"),
@@ -25,7 +25,7 @@ def test_a_scheme_is_no_secret(value: bytes, secret: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "headers, secrets",
+    ("headers", "secrets"),
     [
         ([(b"api-key", b"c"), (b"x-api-key", b"b"), (b"authorization", b"Bearer a")], [b"a", b"b", b"c"]),
         ([(b"authorization", b"Bearer a"), (b"authorization", b"Bearer z")], [b"a", b"z"]),

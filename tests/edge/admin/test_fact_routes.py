@@ -78,7 +78,7 @@ async def test_a_fact_may_end(house: House) -> None:
     soon = datetime.fromtimestamp(NOW + 5, UTC).isoformat()
     assert (await told(house, valid_until=soon))["valid_until"] == NOW + 5
     status, said = await house.ask("/memory/v1/facts", ACME, "POST", PORT | {"valid_until": "2020-01-01T00:00:00Z"})
-    assert status == 400 and "valid_until: is over" in said["error"]["message"]
+    assert status == 400 and "valid_until: is in the past" in said["error"]["message"]
 
 
 async def test_what_is_wrong_with_a_fact_is_said(house: House) -> None:

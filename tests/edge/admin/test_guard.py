@@ -139,7 +139,7 @@ async def test_a_wrong_method_is_405_and_told_which_are_right(house: House, oper
     assert status == 405
     assert operation.method in house.headers[b"allow"].decode().split(", ")
     assert said["error"] == {
-        "message": f"PATCH is not possible here, only {house.headers[b'allow'].decode()}",
+        "message": f"PATCH is not allowed here; allowed: {house.headers[b'allow'].decode()}",
         "type": "palimpsest_error",
         "code": 405,
     }

@@ -22,7 +22,7 @@ def dead(environment: Mapping[str, str], folder: Path) -> list[Finding]:
     if leading or unread:
         return [*leading, *unread]
     if not found.base_urls:
-        return [ok(CHECK, "none of this machine in the environment, shell files or clients' settings")]
+        return [ok(CHECK, "no base URL of this machine in the environment, shell files or clients' settings")]
     return [ok(CHECK, f"{len(found.base_urls)} of this machine, and somebody answers at each")]
 
 

@@ -28,6 +28,6 @@ def table(findings: Sequence[Finding]) -> RenderableType:
 
 
 def document(findings: Sequence[Finding]) -> str:
-    """`{"fine": ..., "checks": [{"check", "state", "found", "advice"}]}`"""
+    """`{"fine": ..., "checks": [{"check", "state", "found", "advice"}]}`."""
     told = {"fine": is_fine(findings), "checks": list(findings)}
     return orjson.dumps(told, option=orjson.OPT_INDENT_2).decode()

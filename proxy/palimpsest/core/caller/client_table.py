@@ -89,7 +89,9 @@ def read_signals(table: Mapping[str, Any]) -> Signals:
         try:
             return tuple(re.compile(pattern) for pattern in listed(section, kind))
         except re.error as cause:
-            raise PolicyError(f"client table, {section}.{kind}: {cause.pattern!r} is no pattern: {cause}") from cause
+            raise PolicyError(
+                f"client table, {section}.{kind}: {cause.pattern!r} is not a valid pattern: {cause}"
+            ) from cause
 
     return Signals(
         conversation_ids=rows("conversation_ids"),
@@ -130,7 +132,7 @@ def _signal(section: str, row: Any) -> Signal:
     try:
         unless = re.compile(row["unless"]) if row.get("unless") else None
     except re.error as cause:
-        raise PolicyError(f"client table, {section}.{row['name']}.unless: no pattern: {cause}") from cause
+        raise PolicyError(f"client table, {section}.{row['name']}.unless: not a valid pattern: {cause}") from cause
     return Signal(str(row["name"]), tuple(parts), unless)
 
 

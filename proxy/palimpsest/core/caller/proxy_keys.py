@@ -67,8 +67,13 @@ class ProxyKeys:
         """Whether one header value is a key of ours, revoked and expired ones included: it is never forwarded."""
         return secret_in(credential).startswith(_PREFIX) or self.opens(credential) is not None
 
-    def refuses(self, headers: RawHeaders) -> bool:
-        """Whether a caller is to be turned away: without a key where one is needed, or with one that opens nothing."""
-        if self.find(headers) is not None:
+    def refuses(self, headers: RawHeaders, key: Key | None) -> bool:
+        """
+        Whether a caller is to be turned away: without a key where one is needed, or with one that opens nothing.
+
+        Args:
+            key: what was found for these headers.
+        """
+        if key is not None:
             return False
         return self.is_required or any(secret.startswith(_PREFIX) for secret in presented(headers))

@@ -80,7 +80,7 @@ class PathEndpoint:
         request = Request(scope, receive)
         operation = self._by_method.get(request.method)
         if operation is None:
-            response = error_reply(405, f"{request.method} is not possible here, only {self._allowed}")
+            response = error_reply(405, f"{request.method} is not allowed here; allowed: {self._allowed}")
             response.headers["allow"] = self._allowed
         else:
             try:
