@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from palimpsest.core.facts.marks import told_id
 from palimpsest.domain import FactCategory, FactQuery, FactScope, ToldFact
-from palimpsest.store.connection import Ask
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Ask
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.standing_facts import standing_facts
 from palimpsest.store.told_facts import tell
 

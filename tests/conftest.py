@@ -18,8 +18,8 @@ from palimpsest.embedding.model import install
 from palimpsest.errors import MemoryFault
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.policy import ModelPolicy
-from palimpsest.store.database import Database
 from palimpsest.store.engine.dialect import SQLITE
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 
 from tests.databases import copied, database_file

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 NAME = "palimpsest.db"
 

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Sequence
 
 from palimpsest.domain.items import Item, Span
-from palimpsest.store.connection import Transaction
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Transaction
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.items import StoredItem, claim, groups, items_of, write_items
 
 from tests.remembered import Past

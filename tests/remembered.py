@@ -11,9 +11,9 @@ from palimpsest.core.archive.chunking import query_terms
 from palimpsest.domain import Json
 from palimpsest.errors import MemoryFault
 from palimpsest.ports import Vectors
-from palimpsest.store.connection import Ask, Row
-from palimpsest.store.database import Database
 from palimpsest.store.derived import Derived
+from palimpsest.store.engine import Ask, Row
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 
 from tests.talking import NOW, assistant, record, user

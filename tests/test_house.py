@@ -163,18 +163,28 @@ SQL = re.compile(
 )
 
 
-def sql_in(source: str) -> list[int]:
-    """Lines on which a string begins that is SQL; docstrings are none."""
+# What one database has and others do not; statements use the names of `store/engine/dialect.py` for it.
+OF_ONE_DATABASE = re.compile(
+    r"\b(?:json_\w+|ifnull|iif|rowid|zeroblob|group_concat|strftime|last_insert_rowid|total_changes|sqlite_\w+|pragma_\w+"
+    r"|INDEXED BY|CROSS JOIN|INSERT OR|UPDATE OR|PRAGMA|MATCH|GLOB|AS BLOB)\b|\b(?:max|min)\([^()]+,|\bchar\(0\)"
+    r"|\bIS (?:NOT )?(?!NULL|NOT|DISTINCT)"
+)
+
+
+def strings_in(source: str) -> list[ast.Constant]:
+    """Strings, and the parts of those with fields; no docstrings."""
     tree = ast.parse(source)
     said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     return [
-        node.lineno
+        node
         for node in ast.walk(tree)
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and id(node) not in said
-        and SQL.match(node.value)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said
     ]
+
+
+def sql_in(source: str) -> list[int]:
+    """Lines on which a string begins that is SQL."""
+    return [node.lineno for node in strings_in(source) if SQL.match(str(node.value))]
 
 
 def test_sql_stands_in_the_store_only() -> None:
@@ -188,6 +198,20 @@ def test_sql_stands_in_the_store_only() -> None:
     }
     assert strays == {}
     assert all(sql_in(file.read_text()) for file in others)
+
+
+def test_statements_are_those_of_no_single_database() -> None:
+    assert OF_ONE_DATABASE.search("SELECT max(a, b)") and OF_ONE_DATABASE.search("WHERE a IS NOT b.c")
+    assert not OF_ONE_DATABASE.search("SELECT max(a) FROM t WHERE a IS NOT NULL AND b IS NOT DISTINCT FROM ?")
+    store = PACKAGE / "store"
+    strays = {
+        f"{file.relative_to(store)}:{node.lineno}": found[0]
+        for file in store.rglob("*.py")
+        if store / "engine" not in file.parents
+        for node in strings_in(file.read_text())
+        if (found := OF_ONE_DATABASE.search(str(node.value)))
+    }
+    assert strays == {}
 
 
 @pytest.mark.parametrize("module", ["palimpsest.app", "palimpsest.commands.serving", "palimpsest.commands.cli"])

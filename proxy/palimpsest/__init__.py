@@ -13,7 +13,7 @@ The map, top down: a file imports only from its own line and from those below (`
     scripted/               a provider that follows a script, for tests, demo and benchmarks
     assist/                 language models that help memory, where the policy names some
     index/                  search by words and by meaning, in memory, over what is stored
-    store/                  SQLite; all SQL is here
+    store/                  what is stored; all SQL is here, and in engine/ the database, SQLite
     embedding/ tokens/      the embedding model; token counts and context windows
     upstream/               connections to providers
     transfer/               files of conversations: our export format, and those of other programs

@@ -13,7 +13,7 @@ from palimpsest.ports import Assistant, Prompt
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.load import validated
 from palimpsest.settings.policy import Policy
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.clock import Clock
 

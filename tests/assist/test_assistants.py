@@ -10,7 +10,7 @@ from palimpsest.domain import ASSIST_ROLES
 from palimpsest.errors import AssistFault
 from palimpsest.scripted import Reply, ScriptedUpstream
 from palimpsest.settings.load import validated
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.assist.helping import BLUE, PROMPT, TENANT, AssistTally, assistants_of, policy_of
 

@@ -12,7 +12,7 @@ from palimpsest.errors import AssistFault
 from palimpsest.settings.policy import AssistantPolicy
 from palimpsest.settings.prices import Price
 from palimpsest.store.assist_usage import AssistUsage, day_of, used
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.assist.helping import BLUE, PROMPT, TENANT, AssistTally, helped
 from tests.clock import Clock

@@ -12,7 +12,7 @@ from palimpsest.domain import Json
 from palimpsest.errors import AssistFault
 from palimpsest.ports import Prompt
 from palimpsest.scripted import ScriptedUpstream
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.assist.helping import TENANT, assistants_of, policy_of
 from tests.running import upstream_on_a_thread

@@ -12,7 +12,7 @@ from palimpsest.core.writing.grounding import says_no_more
 from palimpsest.core.writing.writers import WRITERS
 from palimpsest.domain import Item, Json
 from palimpsest.scripted import Reply
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.assist.helping import TENANT, helped
 from tests.core.writing.talking import count, quoted, segment, statistics

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.commands.test_cli import palimpsest
 from tests.memory.test_importing import SECRET, Destination, Importing, talk

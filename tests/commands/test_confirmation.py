@@ -12,7 +12,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.commands.test_cli import ROOT, palimpsest
 from tests.remembered import Past

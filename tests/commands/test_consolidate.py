@@ -4,7 +4,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.commands.test_cli import palimpsest
 from tests.kept_items import tell

@@ -7,7 +7,7 @@ from subprocess import CompletedProcess
 
 import orjson
 import pytest
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.commands.test_cli import palimpsest
 from tests.remembered import Past

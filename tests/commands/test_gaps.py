@@ -6,7 +6,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 from palimpsest.store.probes import save
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from palimpsest.embedding.model import locate
 from palimpsest.settings.policy import ModelPolicy
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 
 from tests.commands.test_cli import palimpsest

@@ -15,7 +15,7 @@ import orjson
 import pytest
 from palimpsest.domain import Json
 from palimpsest.scripted import ScriptedUpstream
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.secret import load_secret
 from palimpsest.transfer.reading import Found, turns_in
 

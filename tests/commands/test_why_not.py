@@ -2,7 +2,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 
 from tests.commands.test_cli import palimpsest

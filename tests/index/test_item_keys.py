@@ -14,7 +14,7 @@ from palimpsest.memory.item_writing import ItemKeeper
 from palimpsest.memory.recall import Recall
 from palimpsest.memory.retiring import Retiring
 from palimpsest.metrics import Metrics
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.selection import Target
 
 from tests.kept_items import keep

@@ -15,8 +15,8 @@ from palimpsest.errors import MemoryFault
 from palimpsest.index import passage_tables as module
 from palimpsest.index.passage_tables import TABLE_PASSAGES, PassageTables
 from palimpsest.store import passages
-from palimpsest.store.connection import Ask, Row
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Ask, Row
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.passages import trim_changes
 from palimpsest.store.scope import Scope, scope_of
 

@@ -26,7 +26,7 @@ from palimpsest.memory.supervision import Supervisor
 from palimpsest.ports import Listener
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import DATABASE_FILE
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 from palimpsest.wire import chat
 

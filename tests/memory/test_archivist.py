@@ -31,9 +31,9 @@ from palimpsest.memory.spool import Spool
 from palimpsest.memory.supervision import Supervisor
 from palimpsest.memory.write_batch import GATHER_SECONDS
 from palimpsest.ports import Listener, Vectors
-from palimpsest.store.connection import Transaction
-from palimpsest.store.database import Database
 from palimpsest.store.derived import Derived
+from palimpsest.store.engine import Transaction
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 from palimpsest.store.selection import Target
 from palimpsest.wire import chat

@@ -13,7 +13,7 @@ from palimpsest.domain import Json
 from palimpsest.errors import MemoryFault, PolicyError
 from palimpsest.memory.backups import Restored, back_up, restore
 from palimpsest.memory.forgetting import Forgetting
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.secret import SECRET_ENV, load_secret
 from palimpsest.store.selection import Target
 from palimpsest.transfer.backup_file import DATABASE

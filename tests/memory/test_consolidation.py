@@ -18,8 +18,8 @@ from palimpsest.memory.forgetting import Forgetting
 from palimpsest.memory.retiring import Retiring
 from palimpsest.metrics import Metrics
 from palimpsest.store import graph
-from palimpsest.store.connection import Row, Transaction
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Row, Transaction
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.items import StoredItem
 from palimpsest.store.selection import Target
 

@@ -6,8 +6,8 @@ import pytest
 from palimpsest.errors import MemoryFault
 from palimpsest.memory.consolidation_batches import LOCK_SECONDS, Batches
 from palimpsest.metrics import Metrics
-from palimpsest.store.connection import Transaction
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Transaction
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.clock import Clock
 from tests.talking import NOW

@@ -9,7 +9,7 @@ from palimpsest.memory.consolidation import Consolidator
 from palimpsest.memory.consolidation_schedule import IDLE_SECONDS, Schedule
 from palimpsest.metrics import Metrics
 from palimpsest.settings.policy import ConsolidationPolicy
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.kept_items import tell, texts
 from tests.remembered import Past, Watched, WordEmbedder

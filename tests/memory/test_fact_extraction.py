@@ -14,7 +14,7 @@ from palimpsest.domain import BLOCK_CLOSE, BLOCK_OPEN, FactCategory, FactProposa
 from palimpsest.memory.fact_extraction import Extract, FactExtraction
 from palimpsest.metrics import Metrics
 from palimpsest.store import fact_extraction as store
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.facts import FactFilter, listed
 
 from tests.remembered import Past

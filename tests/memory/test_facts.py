@@ -17,8 +17,8 @@ from palimpsest.memory.retention import Sweeper
 from palimpsest.memory.retiring import DAY_SECONDS, DAYS, Retiring
 from palimpsest.metrics import Metrics
 from palimpsest.settings.policy import Policy, RetentionPolicy
-from palimpsest.store.copying import copy
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.copying import copy
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.recorded_erasures import covered, record, recorded_in
 from palimpsest.store.selection import Target
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.store.data_dir import DATABASE_FILE
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 
 from tests.running import Conversation, Proxy, rows, until

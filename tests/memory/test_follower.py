@@ -13,7 +13,7 @@ from palimpsest.memory.follower import Follower, Listen
 from palimpsest.memory.forgetting import Forgetting
 from palimpsest.metrics import Metrics
 from palimpsest.store.changes import ERASURES, KEYS, SWITCHES, count
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 from palimpsest.store.selection import Target
 

@@ -18,8 +18,8 @@ from palimpsest.domain.word_cache import CACHES
 from palimpsest.errors import PolicyError
 from palimpsest.memory.forgetting import Forgetting, forget_words
 from palimpsest.memory.targets import target_of
-from palimpsest.store.database import Database
 from palimpsest.store.derived import Derived
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.erasure import Erased, erase_messages, mark_scopes
 from palimpsest.store.journal import Journal
 from palimpsest.store.selection import Target, plans

@@ -22,8 +22,8 @@ from palimpsest.memory.retention import Sweeper
 from palimpsest.metrics import Metrics
 from palimpsest.settings.policy import RetentionPeriods, RetentionPolicy
 from palimpsest.store import told_facts
-from palimpsest.store.database import Database
 from palimpsest.store.derived import Derived
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.fact_extraction import start_over
 from palimpsest.store.journal import Journal
 from palimpsest.store.selection import Target

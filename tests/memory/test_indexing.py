@@ -13,8 +13,8 @@ from palimpsest.errors import MemoryFault
 from palimpsest.memory.indexing import PROBE, Indexer
 from palimpsest.metrics import Metrics
 from palimpsest.ports import Vectors
-from palimpsest.store.database import Database
 from palimpsest.store.derived import Derived
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.remembered import Past, WordEmbedder
 

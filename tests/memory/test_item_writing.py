@@ -14,7 +14,7 @@ from palimpsest.memory.item_writing import IDLE_SECONDS, LEASE_SECONDS, SEGMENT_
 from palimpsest.metrics import Metrics
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.policy import ConsolidationPolicy
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.assist.helping import assistants_of, policy_of
 from tests.clock import Clock

@@ -14,7 +14,7 @@ from palimpsest.metrics import Metrics
 from palimpsest.settings import load
 from palimpsest.settings.policy import Policy
 from palimpsest.settings.source import Source
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 PATIENCE_SECONDS = 10.0
 

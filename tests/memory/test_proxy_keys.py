@@ -6,7 +6,7 @@ import pytest
 from palimpsest.core.caller.proxy_keys import digest_of
 from palimpsest.errors import PolicyError
 from palimpsest.memory.proxy_keys import KeyDesk, KnownKeys, stored_tenant, told
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.clock import Clock
 

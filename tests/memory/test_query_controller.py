@@ -14,7 +14,7 @@ from palimpsest.memory.query_controller import QueryController
 from palimpsest.scripted import Reply, ScriptedUpstream
 from palimpsest.settings.load import validated
 from palimpsest.settings.policy import RecallPolicy
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.assist.helping import AssistTally
 from tests.clock import Clock

@@ -15,8 +15,8 @@ from palimpsest.index.passage_tables import PassageTables
 from palimpsest.memory import recall as module
 from palimpsest.memory.recall import CLEARED_SECONDS, Recall
 from palimpsest.store.cleared import mark_cleared
-from palimpsest.store.connection import Ask
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Ask
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.core.shelves import shelf
 from tests.remembered import Past, Watched, WordEmbedder

@@ -29,7 +29,7 @@ from palimpsest.metrics import Metrics
 from palimpsest.ports import Wire
 from palimpsest.settings import load
 from palimpsest.settings.policy import Policy
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 from palimpsest.tokens.counter import TokenCounter
 from palimpsest.wire import chat, messages, responses

@@ -16,7 +16,7 @@ from palimpsest.memory.retention import Sweeper
 from palimpsest.memory.retiring import DAY_SECONDS, DAYS, Retiring
 from palimpsest.metrics import Metrics
 from palimpsest.settings.policy import RetentionPolicy
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 from palimpsest.store.selection import Target
 

@@ -13,9 +13,9 @@ from palimpsest.domain import Block, BlockKind, Json, Record
 from palimpsest.errors import MemoryFault, PolicyError
 from palimpsest.memory.forgetting import Forgetting
 from palimpsest.memory.retiring import DAY_SECONDS, DAYS, Retiring
-from palimpsest.store.connection import Row
-from palimpsest.store.database import Database
 from palimpsest.store.derived import Derived
+from palimpsest.store.engine import Row
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 from palimpsest.store.selection import Target
 

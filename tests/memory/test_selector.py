@@ -18,7 +18,7 @@ from palimpsest.metrics import Metrics
 from palimpsest.scripted import Reply, ScriptedUpstream
 from palimpsest.settings.load import validated
 from palimpsest.settings.policy import Policy
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.assist.helping import AssistTally
 from tests.clock import Clock

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from palimpsest.errors import PolicyError
 from palimpsest.memory.switches import KnownSwitches, Switchboard
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.switches import SwitchedOff
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from palimpsest.domain import AssistRole
 from palimpsest.store.assist_usage import KEPT_DAYS, AssistUsage, add, day_of, newest_use, used
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 DAY_SECONDS = 86_400.0
 NOON = 1_774_958_400.0  # 2026-03-31

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from palimpsest.domain import Clues, Head, Json, LinkKind, Record, Role
 from palimpsest.store.branch_heads import MAX_TAIL_MESSAGES, ROW_BYTES
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import MAX_HEADS_READ, Journal
 
 from tests.examples import examples

@@ -15,7 +15,7 @@ from palimpsest.memory.fact_extraction import FactExtraction
 from palimpsest.memory.forgetting import Forgetting
 from palimpsest.metrics import Metrics
 from palimpsest.store.consistency import examination
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.selection import Target
 from palimpsest.transfer.reading import Found, turns_in
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from palimpsest.domain import Added, Cost, Head, Heard, Json, Rebuild, Role, Usage
 from palimpsest.store.costs import By, costs
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 
 from tests.talking import NOW, assistant, heard, newest, record, user

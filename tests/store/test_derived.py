@@ -9,9 +9,9 @@ import pytest
 from palimpsest.core.archive.chunking import digest
 from palimpsest.domain import Ending, HeadFlag, Role
 from palimpsest.store import derived as module
-from palimpsest.store.connection import Row
-from palimpsest.store.database import Database
 from palimpsest.store.derived import Derived
+from palimpsest.store.engine import Row
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 
 from tests.clock import Clock

@@ -8,8 +8,8 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from palimpsest.store.database import Database
 from palimpsest.store.diffs import decode_kept, encode_kept
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 
 from tests.talking import Talk

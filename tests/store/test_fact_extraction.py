@@ -6,7 +6,7 @@ import functools
 
 from palimpsest.domain import HeadFlag, Role
 from palimpsest.store import fact_extraction as extraction
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.erasure import Erased, erase_messages
 
 from tests.remembered import Past

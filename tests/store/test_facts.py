@@ -12,8 +12,8 @@ import pytest
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.domain import Fact, FactCategory, FactOrigin, FactProposal, FactScope, HeadFlag, Reach, ToldFact
 from palimpsest.store import fact_extraction as extraction
-from palimpsest.store.database import Database
 from palimpsest.store.engine.dialect import SQLITE
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.fact_consistency import wrong_facts
 from palimpsest.store.facts import PAGE, FactFilter, current, listed, place_of
 from palimpsest.store.told_facts import forget, pin, tell

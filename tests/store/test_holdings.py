@@ -13,7 +13,7 @@ import palimpsest
 import pytest
 from palimpsest.domain.word_cache import CACHES
 from palimpsest.memory.forgetting import OBJECTS_OF_WORDS
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.holdings import DERIVED, FINGERPRINTS, FULL_TEXT, PLAIN, WORDS
 
 TEXT_WITHOUT_WORDS = {  # columns of text that hold names of ours, keys made by chance, keyed hashes

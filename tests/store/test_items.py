@@ -6,8 +6,8 @@ import pytest
 from palimpsest.domain.items import Item, Span
 from palimpsest.memory.forgetting import Forgetting
 from palimpsest.memory.retiring import Retiring
-from palimpsest.store.connection import Transaction
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Transaction
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.items import (
     Group,
     claim,

@@ -9,7 +9,9 @@ from hashlib import sha256
 
 import pytest
 from palimpsest.core.archive.chunking import scope_terms, terms
-from palimpsest.store.schema import SCHEMA, VERSION, statements
+from palimpsest.store.engine import full_text
+from palimpsest.store.engine.sqlite.tables import statements
+from palimpsest.store.schema import SCHEMA, VERSION
 
 RESERVED = """
 all analyse analyze and any array as asc asymmetric authorization binary both case cast check collate collation column
@@ -26,7 +28,7 @@ using variadic verbose when where window with
 @pytest.fixture
 def db() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:")) as db:
-        for statement in statements(SCHEMA):
+        for statement in statements(SCHEMA + full_text.MAKE):
             db.execute(statement)
         yield db
 

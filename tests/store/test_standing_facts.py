@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from palimpsest.core.facts.standing import LAG_SECONDS
 from palimpsest.domain import FactQuery, FactScope, Reach, StandingFacts
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.standing_facts import standing_facts
 
 from tests.remembered import Past

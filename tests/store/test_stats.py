@@ -3,7 +3,7 @@ from functools import partial
 from pathlib import Path
 
 from palimpsest.store.assist_usage import AssistUsage, add
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.fact_extraction import begin
 from palimpsest.store.journal import Journal
 

@@ -13,7 +13,7 @@ from palimpsest.domain import AssistRole, RawHeaders
 from palimpsest.ports import Assistant, AssistCounts, Body, Clock, UpstreamAnswer
 from palimpsest.settings.policy import AssistantPolicy, Policy, UpstreamPolicy
 from palimpsest.settings.prices import price_of
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine
 from palimpsest.upstream.dispatcher import Upstreams
 from palimpsest.upstream.litellm_library import Apart
 
@@ -25,7 +25,7 @@ class ModelAssistants:
 
     def __init__(
         self,
-        database: Database,
+        database: Engine,
         counts: AssistCounts,
         clock: Clock,
         environment: Mapping[str, str],

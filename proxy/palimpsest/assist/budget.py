@@ -16,8 +16,7 @@ from palimpsest.ports import Clock
 from palimpsest.settings.policy import AssistantPolicy
 from palimpsest.settings.prices import Price
 from palimpsest.store.assist_usage import AssistUsage, add, day_of, used
-from palimpsest.store.connection import Transaction
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine, Transaction
 
 FREE = Price(0.0, 0.0)
 
@@ -35,7 +34,7 @@ class Budget:
     """The budget of one role."""
 
     def __init__(
-        self, role: AssistRole, policy: AssistantPolicy, price: Price | None, database: Database, clock: Clock
+        self, role: AssistRole, policy: AssistantPolicy, price: Price | None, database: Engine, clock: Clock
     ) -> None:
         """
         Args:

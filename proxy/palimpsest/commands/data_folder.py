@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import DATABASE_FILE, make_folder
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.secret import load_secret
 
 

@@ -19,7 +19,7 @@ from palimpsest.evaluation.datasets import Conversation, DatasetMessage
 from palimpsest.evaluation.palimpsest import TENANT, Store
 from palimpsest.ports import Embedder, Vectors
 from palimpsest.settings.embedding_models import DEFAULT
-from palimpsest.store.connection import Ask
+from palimpsest.store.engine import Ask
 from palimpsest.store.passages import vectors_of_tenant
 from palimpsest.store.scope import scope_of
 

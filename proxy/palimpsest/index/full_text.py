@@ -16,7 +16,7 @@ import numpy as np
 from palimpsest.core.recall.ranking import PassageTable, Rows
 from palimpsest.domain import Reach
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.connection import Ask
+from palimpsest.store.engine import Ask
 from palimpsest.store.engine.full_text import postings
 from palimpsest.store.passages import last_passage
 from palimpsest.store.scope import Scope

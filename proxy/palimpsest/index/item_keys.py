@@ -21,7 +21,7 @@ from palimpsest.domain import Reach
 from palimpsest.domain.frozen import frozen
 from palimpsest.index.full_text import find
 from palimpsest.store.changes import ITEMS
-from palimpsest.store.connection import Ask, Row
+from palimpsest.store.engine import Ask, Row
 from palimpsest.store.graph import edges_of_tenant
 from palimpsest.store.item_keys import item_state, keys_of
 from palimpsest.store.items import vectors_of_items

@@ -20,7 +20,7 @@ from palimpsest.core.archive.chunking import ASKS, WISHES, tells
 from palimpsest.core.recall.ranking import PassageTable, Rows, consequence
 from palimpsest.core.recall.similarity import LARGE_PASSAGES, Floats, Signs, signs_of
 from palimpsest.domain import HeadFlag
-from palimpsest.store.connection import Ask, Row
+from palimpsest.store.engine import Ask, Row
 from palimpsest.store.passages import (
     are_any_in,
     changes_after,

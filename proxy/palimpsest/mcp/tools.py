@@ -27,7 +27,7 @@ from palimpsest.memory.targets import target_of
 from palimpsest.ports import Clock
 from palimpsest.settings.policy import Policy
 from palimpsest.store.branch_heads import lost_heads
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine
 from palimpsest.store.messages import Said, around, message
 from palimpsest.wire.frame import opened, quoted
 
@@ -81,7 +81,7 @@ class MemoryTools:
 
     def __init__(
         self,
-        database: Database,
+        database: Engine,
         recall: Recall,
         forgetting: Forgetting,
         policy: Policy,

@@ -19,8 +19,8 @@ from palimpsest.memory.recall import Recall
 from palimpsest.ports import Clock, Counts, Embedder, QuietModel
 from palimpsest.settings.policy import ConsolidationPolicy, Policy, RetentionPolicy
 from palimpsest.store.data_dir import DATABASE_FILE
-from palimpsest.store.database import Database
 from palimpsest.store.derived import Derived
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 
 if TYPE_CHECKING:

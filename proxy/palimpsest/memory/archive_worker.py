@@ -44,8 +44,8 @@ from palimpsest.memory.supervision import Supervisor
 from palimpsest.memory.write_batch import Item, Outcome, RequestItem, WriterState
 from palimpsest.store import changes
 from palimpsest.store.data_dir import DATABASE_FILE
-from palimpsest.store.database import Database
 from palimpsest.store.derived import Derived
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 
 TELL_SECONDS = 0.5  # between words on how it is: well within what the owner takes for silence

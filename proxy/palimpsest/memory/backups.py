@@ -21,9 +21,9 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.errors import MemoryFault, PolicyError, faults
 from palimpsest.memory.forgetting import Forgetting
 from palimpsest.ports import Clock
-from palimpsest.store.copying import copy, examined, is_in_use
 from palimpsest.store.data_dir import FOLDER_MODE, make_folder
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.copying import copy, examined, is_in_use
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.recorded_erasures import Erasures, covered, record, recorded_in
 from palimpsest.store.secret import FILE_NAME as SECRET_FILE
 from palimpsest.store.secret import SECRET_ENV, load_secret

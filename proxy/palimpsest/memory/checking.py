@@ -11,8 +11,8 @@ from pathlib import Path
 from palimpsest.errors import MemoryFault
 from palimpsest.ports import Clock
 from palimpsest.store.consistency import Examination, Repair, examination, forget_unused, repair_heads
-from palimpsest.store.database import Database
 from palimpsest.store.derived import Derived
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.fact_consistency import repair_facts
 
 

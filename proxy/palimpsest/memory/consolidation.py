@@ -35,9 +35,8 @@ from palimpsest.memory.consolidation_batches import ASKED_ITEMS, BATCH_ITEMS, Ba
 from palimpsest.memory.relating import Relater, RelationJudge
 from palimpsest.ports import Clock, Counts, Embedder, Vectors
 from palimpsest.store import consolidations
-from palimpsest.store.connection import Ask, Transaction
 from palimpsest.store.consolidations import Action
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Ask, Engine, Transaction
 from palimpsest.store.items import Group, StoredItem, groups, items_of, mark_judged, save_item_vectors, vectors_of_items
 
 SPENT_SECONDS = 30 * 86_400.0  # for which what gave way for room can be taken back: a month, as with what is retired
@@ -79,7 +78,7 @@ class Consolidator:
 
     def __init__(
         self,
-        database: Database,
+        database: Engine,
         embedder: Embedder,
         counts: Counts,
         clock: Clock,

@@ -17,9 +17,8 @@ from palimpsest.domain import Json
 from palimpsest.errors import MemoryFault
 from palimpsest.ports import Clock, Counts
 from palimpsest.store import consolidations
-from palimpsest.store.connection import Transaction
 from palimpsest.store.consolidations import Action
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine, Transaction
 from palimpsest.store.items import Group, StoredItem
 from palimpsest.store.tasks import lease, release
 
@@ -60,7 +59,7 @@ class Outcome:
 class Batches:
     """The transactions of consolidation of one database."""
 
-    def __init__(self, database: Database, counts: Counts, clock: Clock) -> None:
+    def __init__(self, database: Engine, counts: Counts, clock: Clock) -> None:
         self._database = database
         self._counts = counts
         self._clock = clock

@@ -16,7 +16,7 @@ from palimpsest.errors import MemoryFault
 from palimpsest.memory.consolidation import Consolidator
 from palimpsest.ports import Clock, Counts
 from palimpsest.settings.policy import ConsolidationPolicy
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine
 from palimpsest.store.graph import edge_count
 from palimpsest.store.items import has_unjudged, in_use, newest_turn_at
 
@@ -37,7 +37,7 @@ class Schedule:
     def __init__(
         self,
         consolidator: Consolidator,
-        database: Database,
+        database: Engine,
         policy: Callable[[], ConsolidationPolicy],
         counts: Counts,
         clock: Clock,

@@ -7,14 +7,14 @@ from __future__ import annotations
 import functools
 from collections.abc import AsyncIterator
 
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine
 from palimpsest.store.forgotten_facts import KeyOf, forgotten
 from palimpsest.store.told_facts import told
 from palimpsest.store.transcript import Selection, Transcript
 from palimpsest.transfer.lines import fact_to_line, forgotten_to_line, header_line, to_line
 
 
-async def export(database: Database, selection: Selection, key_of: KeyOf) -> AsyncIterator[bytes]:
+async def export(database: Engine, selection: Selection, key_of: KeyOf) -> AsyncIterator[bytes]:
     """
     The lines of an export, some at a time, the header first.
 

@@ -24,7 +24,7 @@ from palimpsest.domain import BLOCK_OPEN, FactProposal
 from palimpsest.errors import MemoryFault
 from palimpsest.ports import Clock, Counts
 from palimpsest.store import fact_extraction as store
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine
 from palimpsest.store.fact_extraction import Claim, Source
 from palimpsest.store.facts import count_by_category
 from palimpsest.wire.frame import own_words
@@ -46,7 +46,7 @@ class FactExtraction:
 
     def __init__(
         self,
-        database: Database,
+        database: Engine,
         secret: bytes,
         counts: Counts,
         clock: Clock,

@@ -21,7 +21,7 @@ from palimpsest.errors import PolicyError
 from palimpsest.ports import Clock
 from palimpsest.settings.policy import Policy
 from palimpsest.store import fact_extraction, told_facts
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine
 from palimpsest.store.facts import FactFilter, current, listed
 
 NAME_CHARS = 100  # of a subject or a slot
@@ -54,7 +54,7 @@ class FactInput:
 class Facts:
     """The facts of one database. Methods raise `MemoryFault` where that does not answer."""
 
-    def __init__(self, database: Database, secret: bytes, policy: Callable[[], Policy], clock: Clock) -> None:
+    def __init__(self, database: Engine, secret: bytes, policy: Callable[[], Policy], clock: Clock) -> None:
         """
         Args:
             policy: in force at the moment that it is called.

@@ -16,7 +16,7 @@ import structlog
 from palimpsest.errors import MemoryFault
 from palimpsest.ports import ArchiveCounts
 from palimpsest.store.changes import counters
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 LOOK_SECONDS = 0.5  # between looks: a change is known everywhere within a second
 ANSWER_SECONDS = 2.0  # a database that needs longer for a few rows is failing

@@ -34,9 +34,10 @@ from palimpsest.memory.targets import (
 )
 from palimpsest.ports import Clock
 from palimpsest.settings.policy import FOREVER
-from palimpsest.store.connection import Transaction
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Transaction
 from palimpsest.store.engine.full_text import merge_some, optimise
+from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.store.engine.sqlite.remains import Remains, known_words, samples, search, unexplained
 from palimpsest.store.erasure import (
     Erased,
     erase_conversation,
@@ -48,7 +49,6 @@ from palimpsest.store.erasure import (
     mark_messages,
     mark_scopes,
 )
-from palimpsest.store.remains import Remains, known_words, samples, search, unexplained
 from palimpsest.store.selection import Plan, Target
 from palimpsest.store.told_facts import erase_telling, erase_told
 

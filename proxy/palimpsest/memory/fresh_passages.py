@@ -16,7 +16,7 @@ from palimpsest.errors import MemoryFault
 from palimpsest.index.passage_tables import PassageTables
 from palimpsest.memory.patience import await_for
 from palimpsest.ports import Vectors
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine
 from palimpsest.store.passages import texts_of
 from palimpsest.store.scope import Scope
 
@@ -33,7 +33,7 @@ EmbedAside = Callable[[Sequence[str]], Awaitable[Vectors]]
 class FreshPassages:
     """Embeds what a table of passages lacks; one scope at a time, as all share one thread."""
 
-    def __init__(self, database: Database, tables: PassageTables, embed: EmbedAside) -> None:
+    def __init__(self, database: Engine, tables: PassageTables, embed: EmbedAside) -> None:
         self._database = database
         self._tables = tables
         self._embed = embed

@@ -38,7 +38,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.errors import DataFault, PolicyError, WireError
 from palimpsest.settings.policy import RetentionPolicy
 from palimpsest.store.arrivals import Arrival, Arrivals, Written, known, without_words
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine
 from palimpsest.store.forgotten_facts import forget_again
 from palimpsest.store.told_facts import tell
 from palimpsest.store.tombstones import without_text
@@ -117,7 +117,7 @@ def ages(turns: Iterable[PortableTurn], into: Destination, policy: RetentionPoli
 class Importing:
     """Writes turns from files into one database; any number of processes may do so beside others that write."""
 
-    def __init__(self, database: Database, secret: bytes, redacts: bool = True) -> None:
+    def __init__(self, database: Engine, secret: bytes, redacts: bool = True) -> None:
         self._database = database
         self._secret = secret
         self._redacts = redacts

@@ -25,8 +25,7 @@ from palimpsest.domain.items import Item, SourceMessage
 from palimpsest.errors import MemoryFault
 from palimpsest.ports import Assistant, Assistants, Clock, Counts
 from palimpsest.settings.policy import ConsolidationPolicy
-from palimpsest.store.connection import Ask
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Ask, Engine
 from palimpsest.store.items import Waiting, claim, count_uses, passages_in, unread, waiting_conversations, write_items
 from palimpsest.store.terms import passages_holding
 
@@ -93,7 +92,7 @@ class ItemKeeper:
 
     def __init__(
         self,
-        database: Database,
+        database: Engine,
         counts: Counts,
         clock: Clock,
         writer: Callable[[], ItemWriter | None],

@@ -23,7 +23,7 @@ from palimpsest.settings import load
 from palimpsest.settings.policy import Policy
 from palimpsest.settings.reloading import compare, digest_of
 from palimpsest.settings.source import Source
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine
 from palimpsest.store.policies import enter, newest
 
 LOOK_SECONDS = 0.4  # between looks at the files: what is the same twice is applied, within a second of being written
@@ -53,7 +53,7 @@ class PolicyReload:
         environment: Mapping[str, str],
         policy: Policy,
         apply: Apply,
-        database: Database,
+        database: Engine,
         counts: Counts,
         clock: Clock,
     ) -> None:

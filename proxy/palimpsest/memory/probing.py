@@ -35,8 +35,7 @@ from palimpsest.memory.decider import RECALL_LIMIT
 from palimpsest.memory.traffic import Traffic
 from palimpsest.ports import Clock, Counts, QuietModel, Retriever, Vectors
 from palimpsest.settings.policy import Policy
-from palimpsest.store.connection import Ask, Row
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Ask, Engine, Row
 from palimpsest.store.probes import (
     ProbedMessage,
     live_estimate,
@@ -115,7 +114,7 @@ class Prober:
 
     def __init__(
         self,
-        database: Database,
+        database: Engine,
         tables: PassageTables,
         recall: Callable[[PassageTables], Retriever],
         policy: Callable[[], Policy],

@@ -15,7 +15,7 @@ from palimpsest.domain import Json, ProxyKey
 from palimpsest.errors import PolicyError
 from palimpsest.ports import Clock
 from palimpsest.store import proxy_keys
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine
 
 KEY_BYTES = 32  # random: nobody can search them
 ID_BYTES = 4
@@ -28,7 +28,7 @@ STORED_TENANT = re.compile(r"(key|static|hmac):.")  # as the archive has it
 class KeyDesk:
     """The keys of one database."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Engine, clock: Clock) -> None:
         self._database = database
         self._clock = clock
 
@@ -96,7 +96,7 @@ class KeyDesk:
 class KnownKeys:
     """The keys of the database as this process knows them; `learn` listens to changes of theirs."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Engine, clock: Clock) -> None:
         self._database = database
         self._clock = clock
         self._by_digest: dict[bytes, ProxyKey] = {}

@@ -66,8 +66,7 @@ from palimpsest.memory.fresh_passages import EmbedAside, FreshPassages
 from palimpsest.memory.updates import with_updates
 from palimpsest.ports import Clock, Embedder, LookupCounts, Vectors
 from palimpsest.store.cleared import cleared_in
-from palimpsest.store.connection import Ask, Row
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Ask, Engine, Row
 from palimpsest.store.passages import newest_texts, passages_of, texts_of
 from palimpsest.store.scope import Scope, scope_of
 
@@ -97,7 +96,7 @@ class Recall:
 
     def __init__(
         self,
-        database: Database,
+        database: Engine,
         tables: PassageTables,
         embedder: Embedder,
         counts: LookupCounts,

@@ -14,9 +14,8 @@ from palimpsest.core.consolidation import relations
 from palimpsest.core.consolidation.relations import Edge, names_of
 from palimpsest.memory.consolidation_batches import ASKED_ITEMS, Batches, Outcome
 from palimpsest.store import graph
-from palimpsest.store.connection import Ask, Transaction
 from palimpsest.store.consolidations import Action
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Ask, Engine, Transaction
 from palimpsest.store.items import Group, StoredItem, items_of, mark_related
 
 RELATED_ITEMS = 64  # whose relations are written at a time: some 20 ms in which requests wait to be journalled
@@ -32,7 +31,7 @@ class RelationJudge(Protocol):
 class Relater:
     """Takes relations from the items of one database."""
 
-    def __init__(self, database: Database, batches: Batches, judge: Callable[[], RelationJudge | None]) -> None:
+    def __init__(self, database: Engine, batches: Batches, judge: Callable[[], RelationJudge | None]) -> None:
         """
         Args:
             judge: the model that says what items relate beside the rules, as the policy in force names it.

@@ -26,9 +26,9 @@ from palimpsest.domain import HeadFlag, Json
 from palimpsest.errors import MemoryFault
 from palimpsest.ports import Clock, Counts
 from palimpsest.settings.policy import RetentionPolicy
-from palimpsest.store.connection import Row, Transaction
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine, Row, Transaction
 from palimpsest.store.engine.full_text import merge_some
+from palimpsest.store.engine.sqlite.room import FileSize, file_size, give_back
 from palimpsest.store.erasure import (
     Erased,
     erase_blocks,
@@ -43,12 +43,9 @@ from palimpsest.store.sweeping import (
     HOLDER,
     LOCK,
     Due,
-    FileSize,
     blocks_quoting,
     conversations_after,
     ended_before,
-    file_size,
-    give_back,
     listed,
     of_retirement,
     oldest_of_all,
@@ -128,7 +125,7 @@ class Sweeper:
     """
 
     def __init__(
-        self, database: Database, secret: bytes, policy: Callable[[], RetentionPolicy], counts: Counts, clock: Clock
+        self, database: Engine, secret: bytes, policy: Callable[[], RetentionPolicy], counts: Counts, clock: Clock
     ) -> None:
         self._database = database
         self._secret = secret

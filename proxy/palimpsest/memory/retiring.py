@@ -21,8 +21,7 @@ from palimpsest.core.caller.identity import tenant_key
 from palimpsest.domain import HeadFlag, Json
 from palimpsest.memory.targets import SETTLE_SECONDS, Preview, Selection, asked_for, in_parts, scope_prints_of
 from palimpsest.ports import Clock
-from palimpsest.store.connection import Transaction
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine, Transaction
 from palimpsest.store.erasure import mark_messages
 from palimpsest.store.retirement import (
     begin,
@@ -51,7 +50,7 @@ log = structlog.get_logger()
 class Retiring:
     """Retires from one database; any number of processes may do so beside others that write."""
 
-    def __init__(self, database: Database, secret: bytes, clock: Clock, settle_seconds: float = SETTLE_SECONDS) -> None:
+    def __init__(self, database: Engine, secret: bytes, clock: Clock, settle_seconds: float = SETTLE_SECONDS) -> None:
         """
         Args:
             settle_seconds: for what is on its way to arrive, before it is looked for once more.

@@ -9,7 +9,7 @@ from functools import partial
 from palimpsest.errors import PolicyError
 from palimpsest.memory.proxy_keys import stored_tenant
 from palimpsest.ports import Clock
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine
 from palimpsest.store.switches import EVERYBODY, SwitchedOff, switch_off, switch_on, switched_off
 
 REASON_CHARS = 500
@@ -18,7 +18,7 @@ REASON_CHARS = 500
 class Switchboard:
     """The switches of one database. Its methods raise `MemoryFault` where that does not answer."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Engine, clock: Clock) -> None:
         self._database = database
         self._clock = clock
 
@@ -50,7 +50,7 @@ class Switchboard:
 class KnownSwitches:
     """The switches as this process knows them; `learn` listens to changes of theirs."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Engine) -> None:
         self._database = database
         self.off_for: frozenset[str] = frozenset()
 

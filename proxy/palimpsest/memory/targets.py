@@ -18,7 +18,7 @@ from palimpsest.core.redaction import redaction
 from palimpsest.domain import HeadFlag, Json
 from palimpsest.domain.frozen import frozen
 from palimpsest.errors import MemoryFault, PolicyError
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine
 from palimpsest.store.selection import Plan, Target, counts, is_stored_name, last_occurrence, plans, resent
 
 LONGEST_NUMBER_DIGITS = 15  # fits into an integer of the database
@@ -89,7 +89,7 @@ class Selection:
 
     def __init__(
         self,
-        database: Database,
+        database: Engine,
         secret: bytes,
         without: int = HeadFlag.ERASED,
         settle_seconds: float = SETTLE_SECONDS,

@@ -21,9 +21,8 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.ports import Retriever
 from palimpsest.settings.policy import Policy
 from palimpsest.store.branch_heads import head_after, head_of
-from palimpsest.store.connection import Ask
-from palimpsest.store.database import Database
 from palimpsest.store.diffs import message_list
+from palimpsest.store.engine import Ask, Engine
 from palimpsest.store.journal import Journal
 from palimpsest.store.statements import (
     Message,
@@ -58,7 +57,7 @@ class _Place:
 class Trails:
     """Follows statements through one archive. The model should be loaded: without it everything is by words alone."""
 
-    def __init__(self, journal: Journal, database: Database, retriever: Retriever, policy: Policy) -> None:
+    def __init__(self, journal: Journal, database: Engine, retriever: Retriever, policy: Policy) -> None:
         self._journal = journal
         self._database = database
         self._retriever = retriever

@@ -13,7 +13,7 @@ from palimpsest.core.recall.ranking import PROBABILITY, Bools, PassageTable, Ran
 from palimpsest.core.recall.relevance import term_weight
 from palimpsest.core.recall.updates import LEAST_ALIKE, later, shared_share, statements
 from palimpsest.index.full_text import find
-from palimpsest.store.connection import Ask
+from palimpsest.store.engine import Ask
 from palimpsest.store.passages import texts_of
 from palimpsest.store.scope import Scope
 

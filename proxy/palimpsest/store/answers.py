@@ -16,9 +16,9 @@ from palimpsest.core.block.pressure import CHARS_PER_TOKEN
 from palimpsest.domain import Bare, Cost, Ending, Entry, Heard
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.branch_heads import to_listing
-from palimpsest.store.connection import Transaction
 from palimpsest.store.costs import write_costs
 from palimpsest.store.diffs import decode_kept, encode_kept, message_list
+from palimpsest.store.engine import Transaction
 from palimpsest.store.messages import (
     NewOccurrence,
     OccurrencePassages,

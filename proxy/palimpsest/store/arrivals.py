@@ -17,8 +17,8 @@ from palimpsest.core.archive.tombstones import Sent, resends
 from palimpsest.domain import Answer, Block, Entry, HeadFlag, Heard, Record, Whole
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.answers import write_answers
-from palimpsest.store.connection import Ask, Row, Transaction
 from palimpsest.store.diffs import message_list
+from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.messages import ids
 from palimpsest.store.tombstones import has_erasures, tombstones, without_text
 from palimpsest.store.turns import write_turns

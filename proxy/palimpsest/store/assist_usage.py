@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from palimpsest.domain import AssistRole
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.connection import Ask, Transaction
+from palimpsest.store.engine import Ask, Transaction
 
 KEPT_DAYS = 90  # a quarter's bill
 

@@ -16,8 +16,8 @@ import orjson
 
 from palimpsest.domain import Event, Head, Role, Shape, StoredBlock, Turn
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.connection import Ask, Row
 from palimpsest.store.diffs import message_list
+from palimpsest.store.engine import Ask, Row
 
 HEAD = """
 SELECT conversation.public, head.turn, head.state, head.lost, listing.rows, head.listing

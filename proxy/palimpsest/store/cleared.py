@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from palimpsest.domain import LinkKind
-from palimpsest.store.connection import Ask, Transaction
+from palimpsest.store.engine import Ask, Transaction
 
 NAMED = """
 SELECT DISTINCT conversation.id, conversation.public FROM link JOIN conversation ON conversation.id = link.conversation

@@ -7,10 +7,8 @@ earlier version made of a text is not judged: only whether they are there, and w
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 
@@ -20,23 +18,18 @@ from palimpsest.core.archive.chunking import SCOPE_MARK, digest, scope_terms
 from palimpsest.core.archive.records import is_findable
 from palimpsest.domain import HeadFlag, Role, Shape
 from palimpsest.domain.frozen import frozen
-from palimpsest.errors import faults
 from palimpsest.store.branch_heads import LISTED, WIDTH, int64_of, to_listing
-from palimpsest.store.connection import Ask, Transaction
 from palimpsest.store.derived import REBUILD
 from palimpsest.store.diffs import decode_kept, message_list
-from palimpsest.store.engine import full_text
-from palimpsest.store.engine.dialect import SQLITE
+from palimpsest.store.engine import Ask, Transaction, full_text
+from palimpsest.store.engine.sqlite.snapshot import damages_of, orphans_of, snapshot
 from palimpsest.store.fact_consistency import wrong_facts
 from palimpsest.store.messages import ids
-from palimpsest.store.schema import known_version
 
 ROWS_AT_A_TIME = 5_000
 KEPT_LISTINGS = 2_000  # of turns that others may go on from
-MOST_DAMAGES = 5  # of the file, in words of SQLite's: one says enough
 NOT_FOUND = HeadFlag.ERASED | HeadFlag.RETIRED
 
-FOREIGN = 'SELECT count(*), min("table") FROM pragma_foreign_key_check'
 UNUSED = "SELECT count(*) FROM content WHERE NOT EXISTS (SELECT 1 FROM occurrence WHERE content = content.id)"
 FORGET_UNUSED = "DELETE FROM content WHERE NOT EXISTS (SELECT 1 FROM occurrence WHERE content = content.id)"
 ERASED_WITH_TEXT = f"""
@@ -134,24 +127,10 @@ def examination(path: Path, report: Callable[[str], None] = lambda doing: None) 
     Raises:
         MemoryFault: it cannot be read at all, or is none of this version.
     """
-    uri = f"{path.absolute().as_uri()}?mode=rw"
-    with (
-        faults(sqlite3.OperationalError, f"examining {path}"),
-        closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as database,
-    ):
-
-        def ask(sql: str, args: Sequence[object] = ()) -> list[tuple[object, ...]]:
-            return database.execute(SQLITE[sql], args).fetchall()
-
-        database.execute("PRAGMA query_only = ON")
-        database.execute("BEGIN")
-        try:
-            known_version(database, f"examining {path}")
-            report("the file")
-            damages = [str(row[0]) for row in ask(f"PRAGMA integrity_check({MOST_DAMAGES})") if row[0] != "ok"]
-        except sqlite3.DatabaseError as cause:
-            return Examination(0, 0, 0, (Finding(1, f"the file is damaged: {cause}", Repair.NONE),))
-        if damages:
+    doing = f"examining {path}"
+    with snapshot(path, doing) as ask:
+        report("the file")
+        if damages := damages_of(ask, doing):
             return Examination(0, 0, 0, (Finding(len(damages), f"the file is damaged: {damages[0]}", Repair.NONE),))
         return _examined(ask, report)
 
@@ -164,7 +143,7 @@ def _examined(ask: Ask, report: Callable[[str], None]) -> Examination:
             findings.append(Finding(count, words, repair))
 
     report("the journal")
-    ((foreign, table),) = ask(FOREIGN)
+    foreign, table = orphans_of(ask)
     find(foreign, f"rows of the table {table} and perhaps others belong to nothing", Repair.NONE)
     find(sum(1 for _ in _broken_turns(ask)), "turns carry messages that are not there", Repair.NONE)
     find(ask(ERASED_WITH_TEXT)[0][0], "erased messages still have their text", Repair.NONE)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.changes import ITEMS, count
-from palimpsest.store.connection import Ask, Transaction
+from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.graph import forget_unused
 from palimpsest.store.item_erasure import forget_items
 from palimpsest.store.messages import ids

@@ -11,7 +11,7 @@ from typing import Any
 
 from palimpsest.core.prefix_cache import Before, rebuild_of
 from palimpsest.domain import Cost, Rebuild, Role, Usage
-from palimpsest.store.connection import Ask, Transaction
+from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.messages import ids
 
 INSERT = """

@@ -21,9 +21,7 @@ from palimpsest.domain import HeadFlag, Role
 from palimpsest.domain.frozen import frozen
 from palimpsest.errors import DataFault
 from palimpsest.ports import Clock, Vectors
-from palimpsest.store.connection import Row, Transaction
-from palimpsest.store.database import Database
-from palimpsest.store.engine import full_text
+from palimpsest.store.engine import Engine, Row, Transaction, full_text
 from palimpsest.store.messages import OccurrencePassages, ids, write_passages
 from palimpsest.store.passages import trim_changes
 
@@ -87,7 +85,7 @@ class Waiting:
 class Derived:
     """The part of the database that can be rebuilt."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Engine, clock: Clock) -> None:
         self._database = database
         self._clock = clock
         self._only_model = ""  # no vectors of other models are there

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import orjson
 
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.connection import Ask
+from palimpsest.store.engine import Ask
 
 # A turn that keeps nothing of its parent's listing needs no parent to be rebuilt: the walk ends there.
 CHAIN = """

@@ -16,8 +16,7 @@ import orjson
 from palimpsest.core.archive.chunking import SCOPE_MARK, terms
 from palimpsest.domain import HeadFlag
 from palimpsest.store.branch_heads import WIDTH, int64_of
-from palimpsest.store.connection import Ask, Transaction
-from palimpsest.store.engine import full_text
+from palimpsest.store.engine import Ask, Transaction, full_text
 from palimpsest.store.item_erasure import (
     forget_items,
     forget_progress,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from palimpsest.domain import FactCategory, HeadFlag
-from palimpsest.store.connection import Ask, Transaction
+from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.erasure import Erased, erase_blocks
 from palimpsest.store.fact_extraction import EXTRACTION, start_over
 from palimpsest.store.told_facts import remove

@@ -15,7 +15,7 @@ from palimpsest.core.facts.extraction import TOOL_ROLES
 from palimpsest.core.facts.marks import Statement, fact_id, marks, place_print
 from palimpsest.domain import FactProposal, HeadFlag, Role
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.connection import Ask, Row, Transaction
+from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.erasure import put_zeros
 from palimpsest.store.messages import ids
 from palimpsest.store.tasks import lease, put, release

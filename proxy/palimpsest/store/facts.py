@@ -18,7 +18,7 @@ import orjson
 from palimpsest.core.facts.endings import Claim, Endings
 from palimpsest.domain import Fact, FactCategory, FactOrigin, FactScope, FactSource, Reach
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.connection import Ask, Row
+from palimpsest.store.engine import Ask, Row
 from palimpsest.store.messages import ids
 
 SCOPE, SAID_AT, VALUE = 4, 12, 14  # columns of `STATED`

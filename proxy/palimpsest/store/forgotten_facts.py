@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from palimpsest.core.facts.extraction import proposals
 from palimpsest.core.facts.marks import Statement, marks, marks_left
 from palimpsest.domain import FactProposal
-from palimpsest.store.connection import Ask, Transaction
+from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.erasure import Erased
 from palimpsest.store.fact_extraction import SOURCES, Source
 from palimpsest.store.messages import ids

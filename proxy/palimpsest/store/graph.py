@@ -13,7 +13,7 @@ from itertools import groupby
 from palimpsest.core.consolidation.relations import Edge, Node, is_hidden, names_of
 from palimpsest.core.consolidation.strength import Evidence
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.connection import Ask, Transaction
+from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.items import HIDDEN
 from palimpsest.store.messages import ids
 

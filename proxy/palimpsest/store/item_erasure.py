@@ -10,7 +10,7 @@ from __future__ import annotations
 import orjson
 
 from palimpsest.store.changes import ITEMS, count
-from palimpsest.store.connection import Ask, Row, Transaction
+from palimpsest.store.engine import Ask, Row, Transaction
 
 GONE = "(SELECT value FROM numbers(?1))"
 STEPS = f"item IN {GONE} OR heir IN {GONE}"

@@ -4,7 +4,7 @@ Items and edges as what recall goes by: which passages items were made of, and w
 
 from __future__ import annotations
 
-from palimpsest.store.connection import Ask, Row
+from palimpsest.store.engine import Ask, Row
 from palimpsest.store.items import HIDDEN
 from palimpsest.store.scope import Scope
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.connection import Ask
+from palimpsest.store.engine import Ask
 from palimpsest.store.items import HIDDEN, IN_USE
 from palimpsest.store.messages import ids
 

@@ -17,7 +17,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.domain.items import Item, SourceMessage
 from palimpsest.ports import Vectors
 from palimpsest.store.changes import ITEMS, count
-from palimpsest.store.connection import Ask, Transaction
+from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.messages import ids
 
 State = Literal["current", "merged", "superseded", "evicted"]

@@ -36,9 +36,8 @@ from palimpsest.domain import (
 )
 from palimpsest.errors import MemoryFault
 from palimpsest.store.branch_heads import head_after, head_of
-from palimpsest.store.connection import Ask, Row
-from palimpsest.store.database import Database
 from palimpsest.store.diffs import message_list
+from palimpsest.store.engine import Ask, Engine, Row
 from palimpsest.store.messages import ids
 from palimpsest.store.standing_facts import standing_facts
 from palimpsest.store.stats import count, oldest_pending, usage
@@ -140,7 +139,7 @@ NEWEST = """turn.id = (
 class Journal:
     """The journal in one SQLite database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Engine) -> None:
         self._database = database
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ import orjson
 from palimpsest.core.archive.chunking import TELLS
 from palimpsest.domain import HeadFlag
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.connection import Ask, Row
+from palimpsest.store.engine import Ask, Row
 from palimpsest.store.messages import ids
 
 FIRST_WORDS_CHARS = 80  # a line of a terminal

@@ -12,8 +12,7 @@ import orjson
 from palimpsest.core.archive.chunking import SCOPE_MARK, scope_terms
 from palimpsest.domain import Entry, HeadFlag, Passage
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.connection import Ask, Row, Transaction
-from palimpsest.store.engine import full_text
+from palimpsest.store.engine import Ask, Row, Transaction, full_text
 from palimpsest.store.item_erasure import forget_items, items_said_in
 
 

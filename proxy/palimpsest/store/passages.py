@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from palimpsest.domain import Reach
-from palimpsest.store.connection import Ask, Row, Transaction
+from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.messages import ids
 from palimpsest.store.scope import Scope
 

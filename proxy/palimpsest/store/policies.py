@@ -4,7 +4,7 @@ Policies that were in force, as rows: their numbers rise, and all processes on o
 
 from __future__ import annotations
 
-from palimpsest.store.connection import Ask, Transaction
+from palimpsest.store.engine import Ask, Transaction
 
 KEPT = 100  # of the newest; an operator looks at the last few
 NEWEST = "SELECT generation, digest FROM policy ORDER BY generation DESC LIMIT 1"

@@ -13,7 +13,7 @@ import orjson
 
 from palimpsest.domain import ProxyKey
 from palimpsest.store.changes import KEYS, count
-from palimpsest.store.connection import Ask, Row, Transaction
+from palimpsest.store.engine import Ask, Row, Transaction
 
 COLUMNS = "id, shown, name, tenant, users, scopes, read_only, created_at, expires_at, revoked_at"
 

@@ -7,17 +7,15 @@ counts as erased: the day on which it is erased for good may have passed.
 
 from __future__ import annotations
 
-import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 
 from palimpsest.core.archive.tombstones import scope_print
 from palimpsest.domain import HeadFlag
 from palimpsest.domain.frozen import frozen
-from palimpsest.errors import faults
-from palimpsest.store.connection import Ask, Row, Transaction
+from palimpsest.store.engine import Ask, Row, Transaction
+from palimpsest.store.engine.sqlite.snapshot import snapshot, tables_of
 from palimpsest.store.selection import Plan
 from palimpsest.store.told_facts import FORBID, covered_facts
 from palimpsest.store.tombstones import ERASE_SCOPE
@@ -25,7 +23,6 @@ from palimpsest.store.tombstones import ERASE_SCOPE
 KeyOf = Callable[[str], bytes]
 """The key of a tenant, by its name."""
 
-IS_THERE = "SELECT count(*) FROM sqlite_master WHERE name = ?"
 SCOPES = "SELECT fingerprint, at FROM erased_scope"
 RETIRED_SCOPES = "SELECT fingerprint, at FROM retired_scope"
 FACTS = "SELECT mark, at FROM fact_forgotten"
@@ -61,14 +58,11 @@ def recorded_in(path: Path) -> Erasures:
     Raises:
         MemoryFault: it cannot be read.
     """
-    with (
-        faults(sqlite3.Error, f"reading the erasures of {path}"),
-        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)) as database,
-    ):
+    with snapshot(path, f"reading the erasures of {path}") as ask:
+        tables = tables_of(ask)
 
         def rows(table: str, sql: str) -> tuple[Row, ...]:
-            ((is_there,),) = database.execute(IS_THERE, (table,))
-            return tuple(database.execute(sql)) if is_there else ()
+            return tuple(ask(sql)) if table in tables else ()
 
         scopes = rows("erased_scope", SCOPES) + rows("retired_scope", RETIRED_SCOPES)
         return Erasures(rows("erased", STONES), scopes, rows("fact_forgotten", FACTS))

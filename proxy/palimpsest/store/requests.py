@@ -26,8 +26,8 @@ from palimpsest.store.branch_heads import (
     to_lost,
     to_state,
 )
-from palimpsest.store.connection import Transaction
 from palimpsest.store.diffs import encode_kept, encode_run
+from palimpsest.store.engine import Transaction
 from palimpsest.store.messages import NewOccurrence, OccurrencePassages, ids, last_ids, write_occurrences
 from palimpsest.store.tombstones import (
     ERASED_TURN,

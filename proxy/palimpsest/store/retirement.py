@@ -14,8 +14,8 @@ from palimpsest.core.archive.records import is_findable
 from palimpsest.domain import HeadFlag, Role
 from palimpsest.domain.frozen import frozen
 from palimpsest.errors import MemoryFault
-from palimpsest.store.connection import Ask, Row, Transaction
 from palimpsest.store.derived import REBUILD
+from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.erasure import conversations_of, mark_heads, numbers_of, overwrite_passages, quoting
 from palimpsest.store.messages import OccurrencePassages, forget_passages, forget_terms, ids, last_ids, write_passages
 

@@ -9,15 +9,7 @@ No column has a name that SQL reserves.
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
-
-from palimpsest.errors import MemoryFault
-from palimpsest.store.connection import Transaction
-from palimpsest.store.engine import full_text
-
-APPLICATION_ID = 0x50414C49  # "PALI", in the header of the file: tells our databases from others
-VERSION = 17  # of these tables, in `PRAGMA user_version`: rises with every change of them
+VERSION = 17  # of these tables, kept beside them: rises with every change of them
 
 JOURNAL = r"""
 CREATE TABLE tenant (
@@ -442,16 +434,7 @@ WHEN (old.flags & 512) <> (new.flags & 512) BEGIN
 END;
 """
 
-SCHEMA = JOURNAL + full_text.MAKE + ERASURE + OPERATION + ITEMS + FACTS + SUPERSEDED
-
-
-def make_tables(transaction: Transaction) -> None:
-    """Make the tables; of processes that start together, whoever comes second finds them there."""
-    if transaction.read("PRAGMA user_version") == [(0,)]:
-        for statement in statements(SCHEMA):
-            transaction.write(statement)
-        transaction.write(f"PRAGMA user_version = {VERSION}")
-        transaction.write(f"PRAGMA application_id = {APPLICATION_ID}")
+SCHEMA = JOURNAL + ERASURE + OPERATION + ITEMS + FACTS + SUPERSEDED
 
 
 def refusal_of(version: int) -> str:
@@ -464,29 +447,3 @@ def refusal_of(version: int) -> str:
             "of that build, and `palimpsest import` of this one into another data folder"
         )
     return ""
-
-
-def known_version(database: sqlite3.Connection, doing: str) -> int:
-    """
-    The version of a database of ours, which is `VERSION`.
-
-    Raises:
-        MemoryFault: it is another program's, or of another version; it begins with `doing`.
-    """
-    (application,) = database.execute("PRAGMA application_id").fetchone()
-    (version,) = database.execute("PRAGMA user_version").fetchone()
-    if application != APPLICATION_ID:
-        raise MemoryFault(f"{doing}: it is no database of palimpsest")
-    if refusal := refusal_of(version):
-        raise MemoryFault(f"{doing}: {refusal}")
-    return int(version)
-
-
-def statements(script: str) -> Iterator[str]:
-    """The statements of a script, one by one: `executescript` would commit the transaction that they belong to."""
-    pending = ""
-    for line in script.splitlines(keepends=True):
-        pending += line
-        if sqlite3.complete_statement(pending):
-            yield pending.strip()
-            pending = ""

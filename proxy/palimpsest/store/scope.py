@@ -5,7 +5,7 @@ from __future__ import annotations
 from palimpsest.core.archive.chunking import scope_terms
 from palimpsest.domain import Query, Reach
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.connection import Ask
+from palimpsest.store.engine import Ask
 
 
 @frozen

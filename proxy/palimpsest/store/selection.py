@@ -11,7 +11,7 @@ import orjson
 
 from palimpsest.domain import HeadFlag
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.connection import Ask
+from palimpsest.store.engine import Ask
 from palimpsest.store.messages import ids
 from palimpsest.store.told_facts import told_by
 

@@ -11,7 +11,7 @@ import orjson
 
 from palimpsest.core.facts.standing import LAG_SECONDS
 from palimpsest.domain import Fact, FactCategory, FactOrigin, FactQuery, FactSource, StandingFact, StandingFacts, Stated
-from palimpsest.store.connection import Ask, Row
+from palimpsest.store.engine import Ask, Row
 from palimpsest.store.facts import OF_TENANT, View, current_and_ended, visible_to
 from palimpsest.store.messages import ids
 

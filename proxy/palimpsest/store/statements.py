@@ -10,7 +10,7 @@ import orjson
 
 from palimpsest.domain import HeadFlag
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.connection import Ask
+from palimpsest.store.engine import Ask
 from palimpsest.store.messages import ids
 
 # Sides are left out: what a summariser was sent repeats everything.

@@ -11,7 +11,7 @@ from typing import Any
 
 from palimpsest.core.recall.gaps import as_json
 from palimpsest.store.assist_usage import newest_use
-from palimpsest.store.connection import Ask
+from palimpsest.store.engine import Ask
 from palimpsest.store.probes import live_estimate
 from palimpsest.store.switches import switched_off
 

@@ -1,5 +1,5 @@
 """
-What is due by its age or for room, and how large the file is: the questions and the small steps of a sweep.
+What is due by its age or for room: the questions and the small steps of a sweep.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from palimpsest.core.archive.retention import SIDE_REQUESTS, TOOL_RESULTS, TURNS, Cutoffs
 from palimpsest.domain import HeadFlag
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.connection import Ask, Transaction
+from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.messages import ids
 from palimpsest.store.tombstones import ERASED_TURN
 
@@ -87,15 +87,6 @@ class Due:
         return sorted(occurrence for listed in self.messages.values() for occurrence in listed)
 
 
-@frozen
-class FileSize:
-    """Bytes of the database file, and of those that hold something."""
-
-    bytes: int
-    used_bytes: int
-    free_pages: int
-
-
 def conversations_after(ask: Ask, last: int, limit: int) -> list[Stored]:
     """The next conversations, in the order of their ids."""
     return [Stored(*row) for row in ask(CONVERSATIONS, (last, limit))]
@@ -154,20 +145,6 @@ def ended_before(ask: Ask, conversation: int, cutoffs: Cutoffs) -> float:
 def sweep_explained(transaction: Transaction, turns: Sequence[int]) -> None:
     """Take away the records of these decisions."""
     transaction.write("UPDATE turn SET explain = ? WHERE id = ?", [(SWEPT_TURN, turn) for turn in turns])
-
-
-def file_size(ask: Ask) -> FileSize:
-    """How large the file is."""
-    ((page,),) = ask("PRAGMA page_size")
-    ((pages,),) = ask("PRAGMA page_count")
-    ((free,),) = ask("PRAGMA freelist_count")
-    return FileSize(page * pages, page * (pages - free), free)
-
-
-def give_back(transaction: Transaction, pages: int) -> None:
-    """Shorten the file by up to so many free pages."""
-    for _ in range(pages):  # Python takes the first step of the pragma only, and that is one page
-        transaction.write("PRAGMA incremental_vacuum(1)")
 
 
 Work = Callable[[Ask], list[Due]]

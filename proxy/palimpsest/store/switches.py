@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.changes import SWITCHES, count
-from palimpsest.store.connection import Ask, Transaction
+from palimpsest.store.engine import Ask, Transaction
 
 SWITCH_OFF = """
 INSERT INTO switch(tenant, reason, at) VALUES (?, ?, ?) ON CONFLICT (tenant) DO UPDATE SET reason = excluded.reason

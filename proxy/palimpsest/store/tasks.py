@@ -4,7 +4,7 @@ Tasks that outlive a process: where each stands, and who has the lease of one.
 
 from __future__ import annotations
 
-from palimpsest.store.connection import Transaction
+from palimpsest.store.engine import Transaction
 
 PUT = """
 INSERT INTO task(name, next, stop) VALUES (?, ?, 0)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
-from palimpsest.store.connection import Ask, Row
+from palimpsest.store.engine import Ask, Row
 
 
 def passages_holding(ask: Ask, tenant: int, terms: Sequence[str]) -> Mapping[str, int]:

@@ -13,7 +13,7 @@ import orjson
 from palimpsest.core.facts.marks import Statement, marks, marks_left, place_print, told_mark
 from palimpsest.domain import FactCategory, Reach, ToldFact
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.connection import Ask, Row, Transaction
+from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.erasure import Erased, erase_blocks, put_zeros
 from palimpsest.store.facts import OWNER
 from palimpsest.store.messages import ids

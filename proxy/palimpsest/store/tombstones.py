@@ -14,7 +14,7 @@ import orjson
 
 from palimpsest.core.archive.tombstones import Tombstone
 from palimpsest.domain import Entry, Fingerprint, HeadFlag, Json, Record
-from palimpsest.store.connection import Ask
+from palimpsest.store.engine import Ask
 from palimpsest.store.messages import ids
 from palimpsest.wire.values import dumps
 

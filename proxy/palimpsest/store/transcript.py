@@ -14,8 +14,8 @@ import orjson
 
 from palimpsest.domain import BlockKind, Ending, Event, HeadFlag, Json, Role
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.connection import Ask, Row
 from palimpsest.store.diffs import decode_kept, message_list
+from palimpsest.store.engine import Ask, Row
 from palimpsest.store.messages import ids
 from palimpsest.transfer.portable_turn import Place, PortableBlock, PortableMessage, PortableTurn, runs_of
 from palimpsest.wire.storage_codec import from_stored

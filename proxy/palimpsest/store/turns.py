@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from palimpsest.domain import Cost, Heard, Record
 from palimpsest.store.answers import write_answers
-from palimpsest.store.connection import Transaction
+from palimpsest.store.engine import Transaction
 from palimpsest.store.messages import write_passages
 from palimpsest.store.requests import write_requests
 

@@ -11,7 +11,7 @@ import pytest
 from palimpsest.commands.doctor import disk
 from palimpsest.commands.doctor.finding import State
 from palimpsest.settings.policy import Policy
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.secret import load_secret
 
 

@@ -25,7 +25,7 @@ from palimpsest.memory.service import MemoryState
 from palimpsest.metrics import Metrics
 from palimpsest.settings.policy import KeyPolicy, Policy, RetentionPolicy
 from palimpsest.settings.source import NO_SOURCE
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 from starlette.applications import Starlette
 from starlette.routing import Route

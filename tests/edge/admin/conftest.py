@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.databases import copied, database_file
 from tests.edge.admin.asking import AT_HOME, House, two_tenants

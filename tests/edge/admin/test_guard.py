@@ -19,7 +19,7 @@ from palimpsest.edge.admin.operation import PREFIX, Call, Nothing, OfTenant, Ope
 from palimpsest.edge.admin.routes import all_operations
 from palimpsest.settings.policy import FactsPolicy, Policy
 from palimpsest.store import consolidations
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from starlette.responses import Response, StreamingResponse
 
 from tests.edge.admin.asking import ACME, AT_HOME, LOCAL, House

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from palimpsest.edge.access import Access
 from palimpsest.memory.service import MemoryState
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.edge.admin.asking import ACME, ADMIN, LOCAL, PUBLIC, House
 

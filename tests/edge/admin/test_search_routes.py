@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from palimpsest.domain import Memory, Reach
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.edge.admin.asking import ACME, AT_HOME, LOCAL, House
 from tests.talking import NOW

@@ -7,8 +7,8 @@ from math import inf
 import pytest
 from palimpsest.core.history.link_keys import id_print
 from palimpsest.store.cleared import cleared_in
-from palimpsest.store.connection import Transaction
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Transaction
+from palimpsest.store.engine.sqlite.database import Database
 
 from tests.edge.admin.asking import ACME, House
 

@@ -15,7 +15,7 @@ from palimpsest.commands.doctor.finding import Finding, failed, ok, refusal, war
 from palimpsest.errors import MemoryFault, PolicyError
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import DATABASE_FILE, FOLDER_MODE, refuse_network_file_system
-from palimpsest.store.database import Database
+from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.schema import VERSION
 from palimpsest.store.secret import FILE_NAME, SECRET_ENV, load_secret
 from palimpsest.store.stats import count

@@ -17,8 +17,7 @@ from palimpsest.edge.admin.paging import MAX_PAGE, NextCursor, Paged, cursor_to,
 from palimpsest.memory.consolidation import Consolidator, Which
 from palimpsest.ports import Clock
 from palimpsest.store import consolidations
-from palimpsest.store.connection import Ask
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Ask, Engine
 from palimpsest.store.graph import edges_of_tenant
 from palimpsest.store.item_listings import ItemFilter, item_page, tenant_ids
 
@@ -194,7 +193,7 @@ class Undone:
 class ConsolidationRoutes:
     """The operations on items, relations and runs."""
 
-    def __init__(self, consolidator: Consolidator, database: Database, clock: Clock) -> None:
+    def __init__(self, consolidator: Consolidator, database: Engine, clock: Clock) -> None:
         self._consolidator = consolidator
         self._database = database
         self._clock = clock

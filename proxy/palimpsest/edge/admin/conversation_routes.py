@@ -14,7 +14,7 @@ from palimpsest.domain import Role
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, Paged, cursor_to, position_of
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine
 from palimpsest.store.listings import Filter, conversations, tenants
 
 UNKNOWN_CONVERSATION = "no such conversation"
@@ -80,7 +80,7 @@ class TenantPage:
 class ConversationRoutes:
     """The operations that list conversations, and whose they are."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Engine) -> None:
         self._database = database
 
     def operations(self) -> tuple[Operation[Any], ...]:

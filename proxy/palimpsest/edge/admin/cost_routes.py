@@ -16,7 +16,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Operation
 from palimpsest.edge.admin.paging import MAX_PAGE, PAGE, OfPeriod
 from palimpsest.store.costs import By, costs
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine
 
 Tokens = Annotated[int | None, Field(description="As providers counted; null: none of them did.")]
 
@@ -61,7 +61,7 @@ class CostPage:
 class CostRoutes:
     """The operation that adds up costs."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Engine) -> None:
         self._database = database
 
     def operations(self) -> tuple[Operation[Any], ...]:

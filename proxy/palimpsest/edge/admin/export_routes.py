@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 
 from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
 from palimpsest.memory.exporting import export
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine
 from palimpsest.store.forgotten_facts import KeyOf
 from palimpsest.store.transcript import Selection
 
@@ -32,7 +32,7 @@ class Exported(OfTenant):
 class ExportRoutes:
     """The operation that exports."""
 
-    def __init__(self, database: Database, key_of: KeyOf) -> None:
+    def __init__(self, database: Engine, key_of: KeyOf) -> None:
         self._database = database
         self._key_of = key_of
 

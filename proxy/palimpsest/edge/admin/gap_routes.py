@@ -12,7 +12,7 @@ from palimpsest.core.recall.gaps import as_json
 from palimpsest.domain import Json
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Nothing, Operation
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine
 from palimpsest.store.probes import live_estimate
 
 
@@ -47,7 +47,7 @@ class GapReport:
 class GapRoutes:
     """The operation that tells the estimate."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Engine) -> None:
         self._database = database
 
     def operations(self) -> tuple[Operation[Any], ...]:

@@ -49,7 +49,7 @@ from palimpsest.memory.retention import Sweeper
 from palimpsest.memory.retiring import Retiring
 from palimpsest.memory.switches import Switchboard
 from palimpsest.ports import Clock, Preparer, Retriever
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine
 from palimpsest.store.forgotten_facts import KeyOf
 from palimpsest.store.journal import Journal
 
@@ -62,7 +62,7 @@ class Parts:
     `default_tenant` is that of an operator's search that names none (`tenants.static`).
     """
 
-    database: Database
+    database: Engine
     journal: Journal
     retriever: Retriever
     facts: Facts

@@ -15,7 +15,7 @@ from palimpsest.edge.admin.memory_routes import SpeakerName
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, Operation, Refused
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
 from palimpsest.ports import Retriever
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine
 from palimpsest.store.journal import Journal
 from palimpsest.store.listings import turns_of_messages
 from palimpsest.store.passages import last_passage
@@ -72,7 +72,7 @@ class Results:
 class SearchRoutes:
     """The operation that searches."""
 
-    def __init__(self, database: Database, journal: Journal, retriever: Retriever, default_tenant: str) -> None:
+    def __init__(self, database: Engine, journal: Journal, retriever: Retriever, default_tenant: str) -> None:
         """
         Args:
             default_tenant: tenant of an operator's search that names none: `tenants.static`.

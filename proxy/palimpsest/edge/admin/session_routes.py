@@ -18,8 +18,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation
 from palimpsest.ports import Clock
 from palimpsest.store.cleared import mark_cleared, named_by_client
-from palimpsest.store.connection import Transaction
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine, Transaction
 from palimpsest.store.forgotten_facts import KeyOf
 
 
@@ -45,7 +44,7 @@ class Marked:
 class SessionRoutes:
     """The operation that takes a session's events."""
 
-    def __init__(self, database: Database, key_of: KeyOf, clock: Clock) -> None:
+    def __init__(self, database: Engine, key_of: KeyOf, clock: Clock) -> None:
         self._database = database
         self._key_of = key_of
         self._clock = clock

@@ -15,7 +15,7 @@ from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation
 from palimpsest.memory.policy_reload import PolicyReload
 from palimpsest.memory.trails import Trails
 from palimpsest.ports import Retriever
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Engine
 from palimpsest.store.journal import Journal
 
 
@@ -50,7 +50,7 @@ class StatementTrail:
 class TrailRoutes:
     """The operation that follows a statement."""
 
-    def __init__(self, journal: Journal, database: Database, retriever: Retriever, policies: PolicyReload) -> None:
+    def __init__(self, journal: Journal, database: Engine, retriever: Retriever, policies: PolicyReload) -> None:
         self._parts = journal, database, retriever
         self._policies = policies
 

@@ -14,8 +14,7 @@ from palimpsest.domain import Event, Rebuild, Role
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
-from palimpsest.store.connection import Ask
-from palimpsest.store.database import Database
+from palimpsest.store.engine import Ask, Engine
 from palimpsest.store.journal import Journal
 from palimpsest.store.listings import Filter, Page, blocks_of_turn, conversations, messages_of_turn, turns
 
@@ -142,7 +141,7 @@ class Turn(TurnSummary):
 class TurnRoutes:
     """The operations that show turns."""
 
-    def __init__(self, database: Database, journal: Journal) -> None:
+    def __init__(self, database: Engine, journal: Journal) -> None:
         self._database = database
         self._journal = journal
 

@@ -1,6 +1,83 @@
 """
 The engine below the store: what one database does in its own way, behind names that all of them have.
 
-Every statement of `store/` is written once, in standard SQL and the few functions that `dialect.py` lists. SQLite runs
-them here; nothing outside this folder names it.
+The store asks with work functions: each is given `ask`, or a transaction, on a thread of the engine's, and may use it
+until it returns. Statements are written once (`dialect.py`). SQLite runs them (`sqlite/`); nothing outside this folder
+depends on how.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+Row = tuple[Any, ...]
+Ask = Callable[..., list[Row]]
+"""`ask(sql, args=())` returns the rows of one SELECT; on the thread that it was given to, and while it was given."""
+
+Statement = tuple[str, Sequence[Sequence[Any]]]
+"""SQL, and the rows of arguments to run it with."""
+
+ONCE: Sequence[Sequence[Any]] = ((),)
+
+
+class Transaction(Protocol):
+    """Reads and writes in the order in which they are asked for; all of them or none."""
+
+    def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]: ...
+
+    def write(self, sql: str, rows: Sequence[Sequence[Any]] = ONCE) -> None:
+        """Run one statement once for each row of arguments."""
+
+
+class Engine(Protocol):
+    """
+    A database that is asked and written to. Every failure is a `MemoryFault` that says what to try.
+
+    Until `open` has succeeded every read raises it, and every write tries to open first.
+    """
+
+    writes: int  # committed
+
+    @property
+    def error(self) -> str:
+        """What keeps it from working and what to try; "" while it works."""
+
+    @property
+    def is_healthy(self) -> bool: ...
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def read(self, sql: str, args: Sequence[Any] = ()) -> list[Row]:
+        """Rows of one SELECT. Cancelling interrupts it."""
+
+    async def ask(self, work: Callable[[Ask], T]) -> T:
+        """What `work` makes of several SELECTs. Cancelling interrupts it."""
+
+    def ask_at_once(self, work: Callable[[Ask], T]) -> T | None:
+        """What `work` makes of a few rows by their keys, on the event loop; None: ask `ask`, which waits."""
+
+    async def write(self, statements: Iterable[Statement]) -> None:
+        """Run statements in order, in one transaction."""
+
+    async def transact(self, work: Callable[[Transaction], T]) -> T:
+        """
+        Run `work` in one transaction: committed when it returns, undone when it raises.
+
+        Raises:
+            MemoryFault: nothing was written. A `DataFault`: nor will it be.
+        """
+
+
+class Maintenance(Protocol):
+    """What an engine that keeps its files itself can do for them."""
+
+    async def truncate_log(self) -> bool:
+        """Leave no old page in the log; False: others read on."""
+
+    async def vacuum(self) -> None:
+        """Write the whole database anew."""

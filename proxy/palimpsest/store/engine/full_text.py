@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from palimpsest.store.connection import Ask, Row, Transaction
+from palimpsest.store.engine import Ask, Row, Transaction
 
 MAKE = r"""
 CREATE VIRTUAL TABLE memory_text USING fts5(tokens, tokenize = "ascii tokenchars '_./:@\#+-'");

@@ -11,7 +11,7 @@ import asyncio
 import sqlite3
 from contextlib import suppress
 
-from palimpsest.store.connection import Connection
+from palimpsest.store.engine.sqlite.connection import Connection
 
 CHECKPOINT_SECONDS = 1.0  # after a write; what is written meanwhile is moved with it
 MOVE = "PRAGMA wal_checkpoint(PASSIVE)"  # waits for nobody, and nobody for it

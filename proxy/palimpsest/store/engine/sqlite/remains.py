@@ -4,9 +4,9 @@ Erased texts on the disk: bytes of the database's files, searched for samples of
 A search in the database proves nothing: MATCH finds nothing while the words still stand in the index's segments. So
 the files themselves are read, the database with its log and whatever else lies in its folder.
 
-A process of its own reads them (`python -m palimpsest.store.remains`). POSIX takes all locks on a file from a process
-that closes it, by whichever descriptor: one that has the database open would lose SQLite's, and the next process to
-open the database would take it for unused and cut off the log's index under everybody else's feet.
+A process of its own reads them (`python -m palimpsest.store.engine.sqlite.remains`). POSIX takes all locks on a file
+from a process that closes it, by whichever descriptor: one that has the database open would lose SQLite's, and the next
+process to open the database would take it for unused and cut off the log's index under everybody else's feet.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import orjson
 
 from palimpsest.domain.frozen import frozen
 from palimpsest.errors import MemoryFault, faults
-from palimpsest.store.connection import Ask
+from palimpsest.store.engine import Ask
 from palimpsest.store.holdings import WORDS
 
 SAMPLE_BYTES = 16  # of a text; shorter runs stand everywhere by chance: words, keys of JSON

@@ -4,7 +4,7 @@ Repetition: a store that is made larger by its own rows, for measurements (`pali
 
 from __future__ import annotations
 
-from palimpsest.store.connection import Ask, Transaction
+from palimpsest.store.engine import Ask, Transaction
 
 # Every row of the first telling once again, its ids moved on. Texts are stored once either way.
 AGAIN = (

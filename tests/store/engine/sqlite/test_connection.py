@@ -13,13 +13,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from palimpsest.store.connection import (
+from palimpsest.store.engine import Ask, Transaction
+from palimpsest.store.engine.sqlite.connection import (
     SLOW_SECONDS,
-    Ask,
     Connection,
     InterruptibleRead,
     NearReader,
-    Transaction,
     in_transaction,
 )
 

@@ -19,20 +19,13 @@ from typing import Any, Literal, TypeVar
 import structlog
 
 from palimpsest.errors import DataFault, MemoryFault, faults
-from palimpsest.store.checkpoints import EMPTY, Checkpoints
-from palimpsest.store.connection import (
-    Ask,
-    Connection,
-    InterruptibleRead,
-    NearReader,
-    Row,
-    Statement,
-    Transaction,
-    in_transaction,
-)
 from palimpsest.store.data_dir import FOLDER_MODE, refuse_network_file_system
-from palimpsest.store.failures import ADVICE, LOCKED, REOPEN_AFTER, code_of, is_of_the_data
-from palimpsest.store.schema import APPLICATION_ID, make_tables, refusal_of
+from palimpsest.store.engine import Ask, Row, Statement, Transaction
+from palimpsest.store.engine.sqlite.checkpoints import EMPTY, Checkpoints
+from palimpsest.store.engine.sqlite.connection import Connection, InterruptibleRead, NearReader, in_transaction
+from palimpsest.store.engine.sqlite.failures import ADVICE, LOCKED, REOPEN_AFTER, code_of, is_of_the_data
+from palimpsest.store.engine.sqlite.tables import APPLICATION_ID, make_tables
+from palimpsest.store.schema import refusal_of
 
 T = TypeVar("T")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from palimpsest.errors import MemoryFault
-from palimpsest.store.copying import copy, examined, is_in_use
-from palimpsest.store.database import Database
-from palimpsest.store.schema import APPLICATION_ID
+from palimpsest.store.engine.sqlite.copying import copy, examined, is_in_use
+from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.store.engine.sqlite.tables import APPLICATION_ID
 
 from tests.remembered import Past
 
@@ -74,7 +74,7 @@ def test_what_is_no_database_of_ours_or_of_another_version_is_refused(tmp_path: 
 async def test_a_process_that_has_it_open_is_noticed(tmp_path: Path) -> None:
     database = Database(tmp_path / "x.db")
     await database.open()
-    look = "from pathlib import Path; from palimpsest.store.copying import *\n"
+    look = "from pathlib import Path; from palimpsest.store.engine.sqlite.copying import *\n"
     look += f"print(is_in_use(Path({str(database.path)!r})))"
 
     def seen() -> str:

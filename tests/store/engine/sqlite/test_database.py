@@ -17,10 +17,11 @@ from pathlib import Path
 import pytest
 from palimpsest.errors import DataFault, MemoryFault
 from palimpsest.settings.policy import MemoryPolicy
-from palimpsest.store import database as module
-from palimpsest.store.connection import Ask, Transaction
-from palimpsest.store.database import READERS, Database
-from palimpsest.store.schema import APPLICATION_ID, VERSION
+from palimpsest.store.engine import Ask, Transaction
+from palimpsest.store.engine.sqlite import database as module
+from palimpsest.store.engine.sqlite.database import READERS, Database
+from palimpsest.store.engine.sqlite.tables import APPLICATION_ID
+from palimpsest.store.schema import VERSION
 
 FOREVER = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
@@ -319,7 +320,7 @@ async def test_database_of_a_build_before_the_release_is_refused_untouched(datab
 def test_processes_that_make_the_tables_at_once_agree(tmp_path: Path) -> None:
     program = (
         "import asyncio, pathlib, sys\n"
-        "from palimpsest.store.database import Database\n"
+        "from palimpsest.store.engine.sqlite.database import Database\n"
         "async def main():\n"
         "    database = Database(pathlib.Path(sys.argv[1]))\n"
         "    await database.write([('INSERT INTO tenant(name) VALUES (?)', [(sys.argv[2],)])])\n"

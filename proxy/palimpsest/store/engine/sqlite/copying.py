@@ -13,7 +13,8 @@ from contextlib import closing
 from pathlib import Path
 
 from palimpsest.errors import MemoryFault, faults
-from palimpsest.store.schema import known_version
+from palimpsest.store.engine.sqlite.snapshot import damages_of, orphans_of, snapshot
+from palimpsest.store.engine.sqlite.tables import known_version
 
 STEP_PAGES = 2_048  # 8 MB: some 10 ms of the disk
 STEP_PAUSE_SECONDS = 0.002  # between them, for others who read and write
@@ -59,17 +60,14 @@ def examined(path: Path) -> tuple[int, Mapping[str, int]]:
     Raises:
         MemoryFault: it is damaged, another program's, or of another version.
     """
-    with (
-        faults(sqlite3.Error, f"examining {path}"),
-        closing(_opened(path, BUSY_SECONDS)) as database,
-    ):
-        version = known_version(database, f"examining {path}")
-        (found,) = database.execute("PRAGMA integrity_check(1)").fetchone()
-        if found != "ok":
-            raise MemoryFault(f"examining {path}: it is damaged: {found}")
-        if broken := database.execute("PRAGMA foreign_key_check").fetchone():
-            raise MemoryFault(f"examining {path}: it is damaged: rows of {broken[0]} belong to nothing")
-        return version, {table: database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in COUNTED}
+    doing = f"examining {path}"
+    with snapshot(path, doing) as ask:
+        if damages := damages_of(ask, doing):
+            raise MemoryFault(f"{doing}: it is damaged: {damages[0]}")
+        orphans, table = orphans_of(ask)
+        if orphans:
+            raise MemoryFault(f"{doing}: it is damaged: rows of {table} belong to nothing")
+        return known_version(ask, doing), {table: ask(f"SELECT count(*) FROM {table}")[0][0] for table in COUNTED}
 
 
 def is_in_use(path: Path) -> bool:
@@ -79,9 +77,10 @@ def is_in_use(path: Path) -> bool:
     Raises:
         MemoryFault: that cannot be known.
     """
+    uri = f"{path.absolute().as_uri()}?mode=rw"
     with (
         faults(sqlite3.DatabaseError, f"opening {path}"),
-        closing(_opened(path, 0)) as database,
+        closing(sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)) as database,
     ):
         try:
             # in WAL mode every connection holds a shared lock on the file as long as it is open
@@ -93,8 +92,3 @@ def is_in_use(path: Path) -> bool:
                 return True
             raise
         return False
-
-
-def _opened(path: Path, busy_seconds: float) -> sqlite3.Connection:
-    """A database that exists; it is not made."""
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=busy_seconds, isolation_level=None)

@@ -18,18 +18,11 @@ from typing import Any, Generic, TypeVar
 
 import aiosqlite
 
+from palimpsest.store.engine import ONCE, Ask, Row, Transaction
 from palimpsest.store.engine.dialect import SQLITE
 
 T = TypeVar("T")
 
-Row = tuple[Any, ...]
-Ask = Callable[..., list[Row]]
-"""`ask(sql, args=())` returns the rows of one SELECT; on the thread that it was given to, and while it was given."""
-
-Statement = tuple[str, Sequence[Sequence[Any]]]
-"""SQL, and the rows of arguments to run it with."""
-
-ONCE: Sequence[Sequence[Any]] = ((),)
 CACHE_KB = (
     16_000  # of each connection: the inner pages of the full-text index of a million passages; the default is 2 MB
 )
@@ -131,7 +124,7 @@ class NearReader:
         return self._connection.execute(SQLITE[sql], args).fetchall()
 
 
-class Transaction:
+class FileTransaction:
     """Reads and writes on the connection's own thread, in the order in which they are asked for."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -160,9 +153,10 @@ class InterruptibleRead(Generic[T]):
 
     def __call__(self, connection: sqlite3.Connection) -> T:
         def read(sql: str, args: Sequence[Any] = ()) -> list[Row]:
+            text = SQLITE[sql]  # in front of the look: what stops it later must meet a statement that runs
             if self._is_stopped:
                 raise sqlite3.OperationalError("interrupted")
-            return connection.execute(SQLITE[sql], args).fetchall()
+            return connection.execute(text, args).fetchall()
 
         return self._work(read)
 
@@ -173,7 +167,7 @@ def in_transaction(work: Callable[[Transaction], T]) -> Callable[[sqlite3.Connec
     def run(connection: sqlite3.Connection) -> T:
         connection.execute("BEGIN IMMEDIATE")
         try:
-            result = work(Transaction(connection))
+            result = work(FileTransaction(connection))
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:  # some failures have undone it by themselves

@@ -7,8 +7,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from palimpsest.store.checkpoints import Checkpoints
-from palimpsest.store.connection import Connection
+from palimpsest.store.engine.sqlite.checkpoints import Checkpoints
+from palimpsest.store.engine.sqlite.connection import Connection
 
 from tests.running import PATIENCE_SECONDS
 

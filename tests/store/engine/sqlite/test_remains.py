@@ -6,8 +6,15 @@ import asyncio
 import sys
 from pathlib import Path
 
-from palimpsest.store.database import Database
-from palimpsest.store.remains import LEAST_STEP_BYTES, SAMPLE_BYTES, samples, search, search_files, unexplained
+from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.store.engine.sqlite.remains import (
+    LEAST_STEP_BYTES,
+    SAMPLE_BYTES,
+    samples,
+    search,
+    search_files,
+    unexplained,
+)
 
 OPEN_AND_CLOSE = """
 import sqlite3, sys

@@ -1,0 +1,72 @@
+"""
+Snapshots of a database file that is not open here, and that others may be writing to; what its own checks say of it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from palimpsest.errors import faults
+from palimpsest.store.engine import Ask, Row
+from palimpsest.store.engine.dialect import SQLITE
+from palimpsest.store.engine.sqlite.tables import known_version
+
+MOST_DAMAGES = 5  # of the file, in words of SQLite's: one says enough
+ORPHANS = 'SELECT count(*), min("table") FROM pragma_foreign_key_check'
+TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+
+
+@contextmanager
+def snapshot(path: Path, doing: str) -> Iterator[Ask]:
+    """
+    What reads a database as it is now, of whatever version.
+
+    Args:
+        doing: what for, as an error begins.
+
+    Raises:
+        MemoryFault: it cannot be read.
+    """
+    uri = f"{path.absolute().as_uri()}?mode=rw"
+    with (
+        faults(sqlite3.Error, doing),
+        closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as database,
+    ):
+
+        def ask(sql: str, args: Sequence[Any] = ()) -> list[Row]:
+            return database.execute(SQLITE[sql], args).fetchall()
+
+        database.execute("PRAGMA query_only = ON")
+        database.execute("BEGIN")
+        yield ask
+
+
+def tables_of(ask: Ask) -> set[str]:
+    """The tables that are there."""
+    return {name for (name,) in ask(TABLES)}
+
+
+def damages_of(ask: Ask, doing: str) -> list[str]:
+    """
+    What is wrong with the file itself.
+
+    Raises:
+        MemoryFault: it is another program's, or of another version.
+    """
+    try:
+        known_version(ask, doing)
+        return [str(row[0]) for row in ask(f"PRAGMA integrity_check({MOST_DAMAGES})") if row[0] != "ok"]
+    except sqlite3.OperationalError:  # locked, for one
+        raise
+    except sqlite3.DatabaseError as cause:
+        return [str(cause)]
+
+
+def orphans_of(ask: Ask) -> tuple[int, str]:
+    """How many rows belong to nothing, and a table that has some."""
+    ((count, table),) = ask(ORPHANS)
+    return int(count), str(table)
