@@ -272,9 +272,9 @@ class _Proxy:
         from palimpsest.mcp.tools import MemoryTools
 
         memory = self._memory
-        parts = (memory.database, memory.recall, memory.forgetting, policy, self._secret, time.time)
+        parts = (memory.database, memory.recall, memory.archive.forgetting, policy, self._secret, time.time)
         speakers = Speakers(policy, self._signals, access.keys, self._secret, access.trusts_machine)
-        facts = FactTools(memory.facts, policy, self._switches.off_for)
+        facts = FactTools(memory.archive.facts, policy, self._switches.off_for)
         names = [name for name in policy.mcp.tools if policy.facts.is_on or name not in FACT_TOOLS]
         return McpEndpoint(MemoryTools(*parts), facts, names, speakers.of)
 
@@ -294,11 +294,11 @@ class _Proxy:
             database=memory.database,
             journal=memory.journal,
             retriever=memory.recall,
-            facts=memory.facts,
-            forgetting=memory.forgetting,
-            retiring=memory.retiring,
-            sweeper=memory.sweeper,
-            consolidator=memory.consolidator,
+            facts=memory.archive.facts,
+            forgetting=memory.archive.forgetting,
+            retiring=memory.archive.retiring,
+            sweeper=memory.archive.sweeper,
+            consolidator=memory.archive.consolidator,
             readying=readying,
             policies=self._reload,
             preparer=pipeline,

@@ -14,6 +14,7 @@ from palimpsest.errors import PolicyError
 from palimpsest.mcp.fact_tools import FactTools
 from palimpsest.mcp.tools import ToolError
 from palimpsest.memory.archive import Archive
+from palimpsest.memory.facts import Facts
 from palimpsest.metrics import Metrics
 from palimpsest.settings.policy import Policy
 from palimpsest.wire.frame import own_words
@@ -33,7 +34,7 @@ class House:
 
     def tools(self, **memory: Any) -> FactTools:
         policy = Policy.model_validate({"facts": {"policy": "suggest"}, "memory": memory})
-        return FactTools(self.archive.facts(SECRET, lambda: policy), policy)
+        return FactTools(Facts(self.archive.database, SECRET, lambda: policy, lambda: NOW), policy)
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ async def test_a_key_that_only_reads_writes_no_facts_nor_does_anybody_where_noth
 @pytest.mark.parametrize("off_for", [frozenset({""}), frozenset({"acme"})])
 async def test_nothing_is_written_for_whom_memory_is_switched_off(house: House, off_for: frozenset[str]) -> None:
     policy = Policy.model_validate({"facts": {"policy": "suggest"}})
-    tools = FactTools(house.archive.facts(SECRET, lambda: policy), policy, off_for)
+    tools = FactTools(Facts(house.archive.database, SECRET, lambda: policy, lambda: NOW), policy, off_for)
     with pytest.raises(ToolError, match="switched off"):
         await tools.remember(ANN, "project", "port", "5432")
     with pytest.raises(ToolError, match="switched off"):

@@ -27,7 +27,7 @@ class House:
 
     def tools(self, reach: Reach = Reach.TENANT) -> MemoryTools:
         policy = Policy(data=self.archive.database.path.parent, memory=MemoryPolicy(reach=reach))
-        forgetting = self.archive.forgetting(SECRET)
+        forgetting = self.archive.forgetting
         return MemoryTools(self.archive.database, self.archive.recall(), forgetting, policy, SECRET, lambda: self.now)
 
     async def say(self, *texts: str, conversation: str = "c-1", tenant: str = "acme", user: str = "") -> Talk:
@@ -55,7 +55,7 @@ class House:
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    archive = Archive(Policy(data=tmp_path), Metrics(), WordEmbedder())
+    archive = Archive(Policy(data=tmp_path), Metrics(), WordEmbedder(), secret=lambda: SECRET)
     await archive.database.open()
     yield House(archive)
     await archive.close()

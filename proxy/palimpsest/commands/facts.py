@@ -101,13 +101,13 @@ def _list(given: argparse.Namespace) -> int:
     if given.limit < 1:
         raise PolicyError("--limit: must be at least 1")
 
-    async def work(archive: Commands) -> int:
-        found = await archive.facts().listed(wanted, given.limit + 1)
+    async def work(commands: Commands) -> int:
+        found = await commands.archive.facts.listed(wanted, given.limit + 1)
         page = found[: given.limit]
         if given.json:
             return _say({"facts": [dict(shown(fact)) for fact in page]})
         if not page:
-            _aside(f"no facts{'' if archive.policy.facts.is_on else '; facts.policy is off'}")
+            _aside(f"no facts{'' if commands.policy.facts.is_on else '; facts.policy is off'}")
             return DONE
         terminal.console().print(_table(page, is_long=given.history))
         if len(found) > len(page):
@@ -122,15 +122,22 @@ def _remember(given: argparse.Namespace) -> int:
 
     until = _time(given.until) if given.until else None
 
-    async def work(archive: Commands) -> int:
+    async def work(commands: Commands) -> int:
         telling = FactInput(
-            *(await archive.only_tenant(given.tenant), given.user, given.scope, given.subject, given.slot, given.value),
+            *(
+                await commands.only_tenant(given.tenant),
+                given.user,
+                given.scope,
+                given.subject,
+                given.slot,
+                given.value,
+            ),
             *(FactCategory(given.category), TOOL),
             who="operator",
             valid_until=until,
             is_pinned=given.pin,
         )
-        fact = await archive.facts().tell(telling)
+        fact = await commands.archive.facts.tell(telling)
         if given.json:
             return _say(dict(shown(fact)))
         terminal.console().print(terminal.safe(f"{fact.id}  {_said(fact)}"))
@@ -140,14 +147,14 @@ def _remember(given: argparse.Namespace) -> int:
 
 
 def _forget(given: argparse.Namespace) -> int:
-    async def work(archive: Commands) -> int:
-        if (fact := await _found(archive, given)) is None:
+    async def work(commands: Commands) -> int:
+        if (fact := await _found(commands, given)) is None:
             return FAILED
         _aside(_said(fact))
         if not is_confirmed(given, "facts forget", "This cannot be undone. Type yes to forget it: "):
             _aside("nothing was forgotten")
             return FAILED
-        statements = await archive.facts().forget(fact.tenant, fact.id)
+        statements = await commands.archive.facts.forget(fact.tenant, fact.id)
         if given.json:
             return _say({"id": fact.id, "statements": statements})
         times = "" if statements == 1 else f", stated {statements} times"
@@ -170,12 +177,12 @@ def _unpin(given: argparse.Namespace) -> int:
 def _set_pin(given: argparse.Namespace, is_pinned: bool) -> int:
     from palimpsest.memory.facts import shown
 
-    async def work(archive: Commands) -> int:
-        if (fact := await _found(archive, given)) is None:
+    async def work(commands: Commands) -> int:
+        if (fact := await _found(commands, given)) is None:
             return FAILED
-        await archive.facts().pin(fact.tenant, fact.id, is_pinned)
+        await commands.archive.facts.pin(fact.tenant, fact.id, is_pinned)
         if given.json:
-            return _say(dict(shown(await archive.facts().one(fact.tenant, fact.id) or fact)))
+            return _say(dict(shown(await commands.archive.facts.one(fact.tenant, fact.id) or fact)))
         terminal.console().print(terminal.safe(f"{'pinned' if is_pinned else 'not pinned any more'}: {_said(fact)}"))
         return DONE
 
@@ -183,8 +190,8 @@ def _set_pin(given: argparse.Namespace, is_pinned: bool) -> int:
 
 
 def _rebuild(given: argparse.Namespace) -> int:
-    async def work(archive: Commands) -> int:
-        statements = await archive.rebuild_facts()
+    async def work(commands: Commands) -> int:
+        statements = await commands.rebuild_facts()
         if given.json:
             return _say({"statements": statements})
         terminal.console().print(f"{sum(statements.values()):,} statements: {_counted(statements)}")
@@ -197,17 +204,17 @@ def _run(given: argparse.Namespace, work: Work) -> int:
     from palimpsest.commands import offline
 
     async def run() -> int:
-        async with offline.opened(quiet_policy(given)) as archive:
-            return await work(archive)
+        async with offline.opened(quiet_policy(given)) as commands:
+            return await work(commands)
 
     return asyncio.run(run())
 
 
-async def _found(archive: Commands, given: argparse.Namespace) -> Fact | None:
-    tenants = [given.tenant] if given.tenant else await archive.facts().tenants_of(given.id)
+async def _found(commands: Commands, given: argparse.Namespace) -> Fact | None:
+    tenants = [given.tenant] if given.tenant else await commands.archive.facts.tenants_of(given.id)
     if len(tenants) > 1:
         raise PolicyError(f"--tenant: required, because several have {given.id}: {', '.join(tenants)}")
-    fact = await archive.facts().one(tenants[0], given.id) if tenants else None
+    fact = await commands.archive.facts.one(tenants[0], given.id) if tenants else None
     if fact is None:
         _aside(f"there is no fact {given.id}; palimpsest facts --history lists them all")
     return fact

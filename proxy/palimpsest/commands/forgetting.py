@@ -80,8 +80,8 @@ def _forget(given: argparse.Namespace) -> int:
     out, aside = terminal.console(), _aside()
 
     async def run() -> int:
-        async with offline.opened(policy) as archive:
-            preview = await archive.preview(target)
+        async with offline.opened(policy) as commands:
+            preview = await commands.preview(target)
             if preview is None:
                 aside.print("nothing stored matches, so nothing was erased")
                 return FAILED
@@ -91,7 +91,7 @@ def _forget(given: argparse.Namespace) -> int:
             if not is_confirmed(given, "forget", "This cannot be undone. Type yes to erase it: "):
                 aside.print("nothing was erased")
                 return FAILED
-            receipt = await archive.erase(target, given.vacuum)
+            receipt = await commands.erase(target, given.vacuum)
             if receipt is None:  # somebody else was faster
                 aside.print("nothing stored matches any more")
                 return FAILED
@@ -112,8 +112,8 @@ def _retire(given: argparse.Namespace) -> int:
     out, aside = terminal.console(), _aside()
 
     async def run() -> int:
-        async with offline.opened(policy) as archive:
-            retiring = archive.retiring()
+        async with offline.opened(policy) as commands:
+            retiring = commands.archive.retiring
             preview = await retiring.preview(target)
             if preview is None:
                 aside.print("nothing that is in use matches, so nothing was retired")
@@ -143,8 +143,8 @@ def _unretire(given: argparse.Namespace) -> int:
     out, aside = terminal.console(), _aside()
 
     async def run() -> int:
-        async with offline.opened(policy) as archive:
-            retiring = archive.retiring()
+        async with offline.opened(policy) as commands:
+            retiring = commands.archive.retiring
             if given.id is None:
                 listed = await retiring.listed()
                 if not listed:

@@ -25,12 +25,9 @@ from palimpsest.errors import MemoryFault, PolicyError
 from palimpsest.memory.archive import Archive
 from palimpsest.memory.consolidation import Consolidator
 from palimpsest.memory.exporting import export
-from palimpsest.memory.facts import Facts
-from palimpsest.memory.forgetting import VACUUM_BYTES, Forgetting
+from palimpsest.memory.forgetting import Forgetting
 from palimpsest.memory.importing import Destination, Totals
 from palimpsest.memory.item_writing import writer_of
-from palimpsest.memory.retention import Sweeper
-from palimpsest.memory.retiring import Retiring
 from palimpsest.memory.targets import Preview
 from palimpsest.memory.trails import Trails
 from palimpsest.metrics import Metrics
@@ -77,9 +74,9 @@ class Commands:
         self.policy = policy
         metrics = Metrics()
         self._embedder = LocalEmbedder(policy.model, metrics)
-        self._archive = Archive(policy, metrics, self._embedder)
-        self._journal = self._archive.journal
-        self.database = self._archive.database
+        self.archive = Archive(policy, metrics, self._embedder, secret=self._secret)
+        self._journal = self.archive.journal
+        self.database = self.archive.database
 
     async def explain(self, named: str | None, number: int | None) -> Explanation:
         """
@@ -115,7 +112,7 @@ class Commands:
             MemoryFault: there is no such turn in the conversation.
         """
         await self._embedder.warm()
-        trails = Trails(self._journal, self.database, self._archive.recall(), self.policy)
+        trails = Trails(self._journal, self.database, self.archive.recall(), self.policy)
         found = await trails.find(statement, None, conversation, named)
         if found is None:
             where = f"{named} of {conversation}" if named else conversation
@@ -143,7 +140,7 @@ class Commands:
             The estimate, and whether there was an embedding model; else it is of recall by words alone.
         """
         has_model = await self._embedder.warm()
-        return await self._archive.prober(self._embedder, lambda: self.policy, chance).some(probes), has_model
+        return await self.archive.prober(self._embedder, chance).some(probes), has_model
 
     async def live_gaps(self) -> GapEstimate:
         """What became of those that a running proxy asked itself."""
@@ -166,14 +163,14 @@ class Commands:
             all_of_it = await self._journal.occurrences(tenant, conversation)
             query = Query(tenant, conversation, text, reach=Reach.CONVERSATION, lost=all_of_it)
         await self._embedder.warm()
-        recall = self._archive.recall()
+        recall = self.archive.recall()
         demand = demanded(self.policy.memory.generosity, BlockKind.RECALL)
         recalled = await recall.recall(replace(query, least_help=demand.least_help), limit)
         return SearchResult(recalled, None if recalled.admitted else await recall.recall(query, limit))
 
     async def preview(self, target: Target) -> Preview | None:
         """What an erasure would delete; None: nothing stored matches."""
-        return await self._forgetting().preview(target)
+        return await self.archive.forgetting.preview(target)
 
     async def erase(self, target: Target, vacuum: bool = False) -> Json | None:
         """
@@ -186,31 +183,20 @@ class Commands:
             MemoryFault: it was not finished; it can be repeated.
             PolicyError: several tenants could be meant, or the secret cannot be read.
         """
-        return await self._forgetting(inf if vacuum else VACUUM_BYTES).erase(target)
-
-    def retiring(self) -> Retiring:
-        """The means to retire, and to undo that."""
-        return self._archive.retiring(self._secret())
+        forgetting = self.archive.forgetting
+        if vacuum:
+            backups = self.policy.retention.backups
+            forgetting = Forgetting(self.database, self._secret(), time.time, inf, lambda: backups)
+        return await forgetting.erase(target)
 
     async def write_items(self) -> int:
         """Keep items of all that no writer has read yet, by the writer that the policy names; returns how many."""
-        return await self._archive.item_keeper(lambda: writer_of(self.policy.consolidation)).catch_up(may_be_open=True)
+        return await self.archive.item_keeper(lambda: writer_of(self.policy.consolidation)).catch_up(may_be_open=True)
 
     async def consolidator(self) -> Consolidator:
         """What tidies items; by meaning where the model is here."""
         await self._embedder.warm()
-        return self._archive.consolidator()
-
-    def sweeper(self) -> Sweeper:
-        """What erases by age and for room."""
-        return self._archive.sweeper(self._secret(), lambda: self.policy.retention)
-
-    def _forgetting(self, vacuum_bytes: float = VACUUM_BYTES) -> Forgetting:
-        return self._archive.forgetting(self._secret(), vacuum_bytes)
-
-    def facts(self) -> Facts:
-        """Facts on request."""
-        return self._archive.facts(self._secret(), lambda: self.policy)
+        return self.archive.consolidator
 
     async def rebuild_facts(self) -> dict[str, int]:
         """
@@ -221,8 +207,8 @@ class Commands:
         """
         if not self.policy.facts.is_on:
             raise PolicyError("facts.policy is off: set it to suggest or use, and facts are extracted")
-        extraction = self._archive.fact_extraction(self._secret())
-        await self.facts().start_over()
+        extraction = self.archive.fact_extraction
+        await self.archive.facts.start_over()
         while await self.database.ask(waiting):
             if not await extraction.extract_batch():
                 await asyncio.sleep(LOOK_SECONDS)  # the rest is a running proxy's, or a dead one's until its lease ends
@@ -249,21 +235,17 @@ class Commands:
             MemoryFault: nothing can be written now; what was written by then stays, and it can be repeated.
             PolicyError: it cannot be told whose they become, or the secret cannot be read.
         """
-        importing = self._archive.importing(self._secret(), self.policy.archive.redact)
-        return await importing.take(turns, into, report)
+        return await self.archive.importing.take(turns, into, report)
 
     async def take_facts(self, facts: Sequence[ToldFact], into: Destination) -> int:
         """Import facts that were told; see `Importing.take_facts`. None where none are kept."""
         if not (facts and self.policy.facts.is_on):
             return 0
-        return await self._archive.importing(self._secret(), self.policy.archive.redact).take_facts(facts, into)
+        return await self.archive.importing.take_facts(facts, into)
 
     async def take_forgotten(self, facts: Sequence[ForgottenFact], into: Destination) -> int:
         """Leave facts forgotten that were; see `Importing.take_forgotten`."""
-        if not facts:
-            return 0
-        importing = self._archive.importing(self._secret(), self.policy.archive.redact)
-        return await importing.take_forgotten(facts, into, time.time())
+        return await self.archive.importing.take_forgotten(facts, into, time.time()) if facts else 0
 
     def tenant_of(self, credential: bytes) -> str:
         """The tenant of requests with this credential; "" where it names none."""
@@ -294,7 +276,7 @@ class Commands:
         Raises:
             MemoryFault: the model is missing; everything but the vectors is done.
         """
-        derived, indexer = self._archive.derived, self._archive.indexer(lease_seconds=LEASE_SECONDS)
+        derived, indexer = self.archive.derived, self.archive.indexer(lease_seconds=LEASE_SECONDS)
         if anew:
             await derived.start_rebuild()
         while await derived.rebuild():
@@ -310,7 +292,7 @@ class Commands:
 
     async def close(self) -> None:
         await self._embedder.close()
-        await self._archive.close()
+        await self.archive.close()
 
     async def _tenant_of(self, conversation: str) -> str:
         names = await self._journal.tenants(conversation)

@@ -39,8 +39,8 @@ def _retention(given: argparse.Namespace) -> int:
     out, aside = terminal.console(), Console(stderr=True, markup=False, highlight=False)
 
     async def run() -> int:
-        async with offline.opened(policy) as archive:
-            sweeper = archive.sweeper()
+        async with offline.opened(policy) as commands:
+            sweeper = commands.archive.sweeper
             overview = await sweeper.overview()
             periods = policy.retention
             kinds = ("turns", "tool_results", "side_requests", "explain")
@@ -75,11 +75,11 @@ def _vacuum(given: argparse.Namespace) -> int:
     policy = quiet_policy(given)
 
     async def run() -> int:
-        async with offline.opened(policy) as archive:
-            path = archive.database.path
+        async with offline.opened(policy) as commands:
+            path = commands.database.path
             before = path.stat().st_size
-            await archive.database.vacuum()
-            is_moved = await archive.database.truncate_log()
+            await commands.database.vacuum()
+            is_moved = await commands.database.truncate_log()
             terminal.console().print(f"{before / 1e6:,.1f} MB before, {path.stat().st_size / 1e6:,.1f} MB now")
             return DONE if is_moved else FAILED
 

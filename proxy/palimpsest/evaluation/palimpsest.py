@@ -106,7 +106,7 @@ class Store:
             pass
         await self.archive.item_keeper(lambda: writer_of(self.policy.consolidation)).catch_up(may_be_open=True)
         if self.policy.consolidation.writer != "off":
-            await self.archive.consolidator().run()
+            await self.archive.consolidator.run()
 
     async def journal(self, conversations: Sequence[Conversation]) -> None:
         """Journal conversations, each whole, in this order."""

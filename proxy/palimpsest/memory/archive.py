@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Collection
+from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from palimpsest.index.passage_tables import PassageTables
 from palimpsest.memory.fresh_passages import EmbedAside
 from palimpsest.memory.recall import Recall
 from palimpsest.ports import Clock, Counts, Embedder, QuietModel
-from palimpsest.settings.policy import ConsolidationPolicy, Policy, RetentionPolicy
+from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import DATABASE_FILE
 from palimpsest.store.derived import Derived
 from palimpsest.store.engine.sqlite.database import Database
@@ -47,19 +48,25 @@ class Archive:
         embedder: Embedder,
         clock: Clock = time.time,
         *,
+        secret: Callable[[], bytes] = lambda: b"",
+        current: Callable[[], Policy] | None = None,
+        judge: Callable[[], Judge | None] = lambda: None,
         model_loaded: Callable[[], Awaitable[bool]] | None = None,
-        consolidation: Callable[[], ConsolidationPolicy] | None = None,
         embed_aside: EmbedAside | None = None,
     ) -> None:
         """
         Args:
             policy: its `data` is the folder.
+            secret: under which names are hashed; read when something needs it.
+            current: the policy in force when it is called; None: always `policy`.
+            judge: judges what rules leave of items; see `Consolidator`.
             embed_aside: embeds what was said last; see `Recall`.
             model_loaded: waits a moment for a model that is being loaded; see `Recall`.
-            consolidation: as it is in force when it is called; None: as in `policy`.
         """
         self._counts = counts
-        self._backups = lambda: policy.retention.backups
+        self._secret = secret
+        self._current = current or (lambda: policy)
+        self._judge = judge
         self._clock = clock
         self._model_loaded = model_loaded
         self._embed_aside = embed_aside
@@ -70,7 +77,6 @@ class Archive:
         self.journal = Journal(self.database)
         self.derived = Derived(self.database, clock)
         self.tables = PassageTables(embedder.name, embedder.dimensions)
-        self._consolidation = consolidation or (lambda: policy.consolidation)
         self._keys: ItemKeys | None = None
 
     def __repr__(self) -> str:
@@ -102,12 +108,12 @@ class Archive:
 
     def keys(self) -> ItemKeys | None:
         """Keys of items, from when recall first went by them."""
-        if self._keys is None and self._consolidation().recall != "off":
+        if self._keys is None and self._current().consolidation.recall != "off":
             from palimpsest.index.item_keys import ItemKeys
 
             self._keys = ItemKeys(
                 *(self.embedder.name, self.embedder.dimensions),
-                lambda: (self._consolidation().recall, self._consolidation().share_between_users),
+                lambda: (self._current().consolidation.recall, self._current().consolidation.share_between_users),
             )
         return self._keys
 
@@ -117,14 +123,14 @@ class Archive:
         if self._keys is not None:
             self._keys.forget()
 
-    def prober(self, model: QuietModel, policy: Callable[[], Policy], chance: Random | None = None) -> Prober:
+    def prober(self, model: QuietModel, chance: Random | None = None) -> Prober:
         """What asks this archive for what it holds; see `Prober`."""
         from palimpsest.memory.probing import Aside, Prober, Uncounted
 
         def recall(tables: PassageTables) -> Recall:
             return Recall(self.database, tables, Aside(model), Uncounted(), self._clock)
 
-        return Prober(self.database, self.tables, recall, policy, self._clock, chance)
+        return Prober(self.database, self.tables, recall, self._current, self._clock, chance)
 
     def indexer(self, batch_passages: int | None = None, lease_seconds: float | None = None) -> Indexer:
         """A worker of the index; see `Indexer`."""
@@ -132,51 +138,6 @@ class Archive:
 
         sizes = batch_passages or BATCH_PASSAGES, lease_seconds or LEASE_SECONDS
         return Indexer(self.derived, self.embedder, self._counts, *sizes)
-
-    def facts(self, secret: bytes, policy: Callable[[], Policy]) -> Facts:
-        """Facts on request; see `Facts`."""
-        from palimpsest.memory.facts import Facts
-
-        return Facts(self.database, secret, policy, self._clock)
-
-    def fact_extraction(self, secret: bytes) -> FactExtraction:
-        """A worker that extracts facts; see `FactExtraction`."""
-        from palimpsest.memory.fact_extraction import FactExtraction
-
-        return FactExtraction(self.database, secret, self._counts, self._clock)
-
-    def forgetting(
-        self, secret: bytes, vacuum_bytes: float | None = None, backups: Callable[[], str] | None = None
-    ) -> Forgetting:
-        """The means to erase from this archive; see `Forgetting`."""
-        from palimpsest.memory.forgetting import VACUUM_BYTES, Forgetting
-
-        most = VACUUM_BYTES if vacuum_bytes is None else vacuum_bytes
-        return Forgetting(self.database, secret, self._clock, most, backups or self._backups)
-
-    def importing(self, secret: bytes, redacts: bool) -> Importing:
-        """The means to write turns from files into this archive; see `Importing`."""
-        from palimpsest.memory.importing import Importing
-
-        return Importing(self.database, secret, redacts)
-
-    def retiring(self, secret: bytes) -> Retiring:
-        """The means to retire from this archive; see `Retiring`."""
-        from palimpsest.memory.retiring import Retiring
-
-        return Retiring(self.database, secret, self._clock)
-
-    def sweeper(self, secret: bytes, policy: Callable[[], RetentionPolicy]) -> Sweeper:
-        """What erases from this archive by itself; see `Sweeper`."""
-        from palimpsest.memory.retention import Sweeper
-
-        return Sweeper(self.database, secret, policy, self._counts, self._clock)
-
-    def consolidator(self, judge: Callable[[], Judge | None] = lambda: None) -> Consolidator:
-        """What tidies the items of this archive; see `Consolidator`."""
-        from palimpsest.memory.consolidation import Consolidator
-
-        return Consolidator(self.database, self.embedder, self._counts, self._clock, judge)
 
     def item_keeper(self, writer: Callable[[], ItemWriter | None]) -> ItemKeeper:
         """What keeps items of what this archive holds; see `ItemKeeper`."""
@@ -186,6 +147,56 @@ class Archive:
 
     def _used_items(self) -> Collection[int]:
         return () if self._keys is None else self._keys.take_used()
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Facts on request."""
+        from palimpsest.memory.facts import Facts
+
+        return Facts(self.database, self._secret(), self._current, self._clock)
+
+    @cached_property
+    def fact_extraction(self) -> FactExtraction:
+        """What extracts facts."""
+        from palimpsest.memory.fact_extraction import FactExtraction
+
+        return FactExtraction(self.database, self._secret(), self._counts, self._clock)
+
+    @cached_property
+    def forgetting(self) -> Forgetting:
+        """What erases on request."""
+        from palimpsest.memory.forgetting import Forgetting
+
+        backups = lambda: self._current().retention.backups  # noqa: E731
+        return Forgetting(self.database, self._secret(), self._clock, backups=backups)
+
+    @cached_property
+    def importing(self) -> Importing:
+        """What writes turns from files."""
+        from palimpsest.memory.importing import Importing
+
+        return Importing(self.database, self._secret(), self._current().archive.redact)
+
+    @cached_property
+    def retiring(self) -> Retiring:
+        """What retires on request, and undoes that."""
+        from palimpsest.memory.retiring import Retiring
+
+        return Retiring(self.database, self._secret(), self._clock)
+
+    @cached_property
+    def sweeper(self) -> Sweeper:
+        """What erases by age and for room."""
+        from palimpsest.memory.retention import Sweeper
+
+        return Sweeper(self.database, self._secret(), lambda: self._current().retention, self._counts, self._clock)
+
+    @cached_property
+    def consolidator(self) -> Consolidator:
+        """What tidies items."""
+        from palimpsest.memory.consolidation import Consolidator
+
+        return Consolidator(self.database, self.embedder, self._counts, self._clock, self._judge)
 
     async def close(self) -> None:
         """Close the database."""

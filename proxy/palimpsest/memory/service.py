@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -47,13 +47,8 @@ from palimpsest.upstream.litellm_library import Apart
 if TYPE_CHECKING:
     from palimpsest.assist.assistants import ModelAssistants
     from palimpsest.memory.archive_writer import ArchiveWriter
-    from palimpsest.memory.consolidation import Consolidator, Judge
-    from palimpsest.memory.fact_extraction import FactExtraction
-    from palimpsest.memory.facts import Facts
-    from palimpsest.memory.forgetting import Forgetting
+    from palimpsest.memory.consolidation import Judge
     from palimpsest.memory.query_controller import QueryController
-    from palimpsest.memory.retention import Sweeper
-    from palimpsest.memory.retiring import Retiring
     from palimpsest.memory.selector import Selector
 
 START_SECONDS = 5.0  # requests are served after this even if the store is still being opened
@@ -151,22 +146,23 @@ class MemoryService:
         self._process = ArchiveProcess(policy, secret, counts) if archives_apart else None
         loads = Use.QUESTIONS if archives_apart else Use.QUESTIONS | Use.PASSAGES
         self._model = model or LocalEmbedder(policy.model, counts, loads)
-        self._archive = Archive(
+        self.archive = Archive(
             *(policy, counts, self._model, clock),
             model_loaded=self._loaded,
             embed_aside=self._model.embed_aside,
-            consolidation=lambda: self._policy.consolidation,
+            secret=lambda: secret,
+            current=lambda: self._policy,
+            judge=self._judge,
         )
-        self._indexer = None if archives_apart else self._archive.indexer()
+        self._indexer = None if archives_apart else self.archive.indexer()
         self._secret = secret
-        self._extraction: FactExtraction | None = None
         self._switched_on: dict[str, asyncio.Task[None]] = {}  # tasks that not every policy wants
         self.supervisor = Supervisor(counts)
         self._uncounted = ""  # why tokens are not
         self._reported: tuple[str, ...] = ()
-        self.journal = self._archive.journal
-        self.recall = self._archive.recall()
-        self.database = self._archive.database
+        self.journal = self.archive.journal
+        self.recall = self.archive.recall()
+        self.database = self.archive.database
         self._environment = environment
         self._apart = apart
         self._assistants: ModelAssistants | None = None
@@ -179,7 +175,7 @@ class MemoryService:
             lambda: self.selector.trouble if self.selector else "",
         ]
         self.traffic = Traffic()
-        self.follower = Follower(self._archive.database, counts)
+        self.follower = Follower(self.archive.database, counts)
         self.follower.listen(changes.ERASURES, "forgetting", self._forget)
         self.tokens = TokenCounter()
         self.windows = Windows(policy.pressure, clock)
@@ -196,36 +192,11 @@ class MemoryService:
         self._choose_recall()
 
     def __repr__(self) -> str:
-        return f"<MemoryService {self._archive!r} {self.supervisor!r} {self.archivist!r}>"
+        return f"<MemoryService {self.archive!r} {self.supervisor!r} {self.archivist!r}>"
 
     @property
     def _is_off(self) -> bool:
         return self._policy.memory.mode is Mode.OFF
-
-    @cached_property
-    def facts(self) -> Facts:
-        """Facts on request."""
-        return self._archive.facts(self._secret, lambda: self._policy)
-
-    @cached_property
-    def forgetting(self) -> Forgetting:
-        """What erases on request."""
-        return self._archive.forgetting(self._secret, backups=lambda: self._policy.retention.backups)
-
-    @cached_property
-    def retiring(self) -> Retiring:
-        """What retires on request."""
-        return self._archive.retiring(self._secret)
-
-    @cached_property
-    def sweeper(self) -> Sweeper:
-        """What erases by age and for room."""
-        return self._archive.sweeper(self._secret, lambda: self._policy.retention)
-
-    @cached_property
-    def consolidator(self) -> Consolidator:
-        """What tidies items."""
-        return self._archive.consolidator(self._judge)
 
     def of(self, role: AssistRole) -> Assistant | None:
         """See `Assistants`."""
@@ -309,8 +280,8 @@ class MemoryService:
         start("model", self._model.watch)  # after the above, as a model takes the machine
         if self._indexer is not None:
             start("index", partial(self._indexer.run, lambda: not self.archivist.is_failing))
-        start("erasure", lambda: self.forgetting.finish())
-        start("retention", lambda: self.sweeper.run())
+        start("erasure", lambda: self.archive.forgetting.finish())
+        start("retention", lambda: self.archive.sweeper.run())
         start("state", self._report)
         self._switch_on()
 
@@ -353,22 +324,22 @@ class MemoryService:
                 self._switched_on[name] = self.supervisor.start(name, task_of())
 
     def _facts_task(self) -> Task:
-        self._extraction = self._archive.fact_extraction(self._secret)
-        return partial(self._extraction.run, self._may_extract)
+        return partial(self.archive.fact_extraction.run, self._may_extract)
 
     def _probes_task(self) -> Task:
-        prober = self._archive.prober(self._model, lambda: self._policy)
-        return partial(prober.run, self.traffic, self._counts, self._may_probe)
+        return partial(self.archive.prober(self._model).run, self.traffic, self._counts, self._may_probe)
 
     def _items_task(self) -> Task:
         from palimpsest.memory.item_writing import writer_of
 
-        return self._archive.item_keeper(lambda: writer_of(self._consolidation, self)).run
+        return self.archive.item_keeper(lambda: writer_of(self._consolidation, self)).run
 
     def _consolidation_task(self) -> Task:
         from palimpsest.memory.consolidation_schedule import Schedule
 
-        return Schedule(self.consolidator, self.database, lambda: self._consolidation, self._counts, self._clock).run
+        return Schedule(
+            self.archive.consolidator, self.database, lambda: self._consolidation, self._counts, self._clock
+        ).run
 
     def _may_extract(self) -> bool:
         policy = self._policy
@@ -403,7 +374,7 @@ class MemoryService:
         """Write what waits, then end all tasks, threads and connections."""
         async with AsyncExitStack() as ending:  # each of these, whatever becomes of the others; the last one first
             ending.callback(self.executor.shutdown, wait=False, cancel_futures=True)
-            ending.push_async_callback(self._archive.close)
+            ending.push_async_callback(self.archive.close)
             ending.push_async_callback(self._model.close)
             if self._assistants is not None:
                 ending.push_async_callback(self._assistants.close)
@@ -450,8 +421,8 @@ class MemoryService:
         yield from self.archivist.troubles
         yield from self._indexer.troubles if self._indexer else ()
         told = (
-            (self._extraction is not None and self._extraction.has_set_aside, WITHOUT_FACTS),
-            (bool(self._archive.database.replaced), REPLACED),
+            ("facts" in self._switched_on and self.archive.fact_extraction.has_set_aside, WITHOUT_FACTS),
+            (bool(self.archive.database.replaced), REPLACED),
             (pending is None, SILENT),
             (self._model.ready and (pending or 0) >= BEHIND, _behind(pending or 0)),
             (self._model.is_loading, LOADING),
@@ -483,14 +454,14 @@ class MemoryService:
     async def _open_store(self) -> None:
         """Open the database, or leave that to the index, which tries again every few seconds."""
         try:
-            await self._archive.database.open()
+            await self.archive.database.open()
         except MemoryFault as fault:
             log.error("the store cannot be opened, requests pass without memory until it can", reason=str(fault))
 
     async def _forget(self) -> None:
         from palimpsest.memory.forgetting import forget_words
 
-        forget_words((self._model.forget, self.recent.forget, self._archive.forget))
+        forget_words((self._model.forget, self.recent.forget, self.archive.forget))
 
     async def _load_tokens(self) -> None:
         try:
@@ -502,8 +473,8 @@ class MemoryService:
     def _written(self) -> None:
         if self._indexer is not None:
             self._indexer.wake()
-        if self._extraction is not None:
-            self._extraction.wake()
+        if "facts" in self._switched_on:
+            self.archive.fact_extraction.wake()
 
     def _learn(self, turn: Turn, prompt_tokens: int) -> None:
         """Take in how many tokens the upstream counted for the prompt of a turn."""
