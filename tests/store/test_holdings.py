@@ -11,8 +11,7 @@ from pathlib import Path
 
 import palimpsest
 import pytest
-from palimpsest.domain.word_cache import CACHES
-from palimpsest.memory.forgetting import OBJECTS_OF_WORDS
+from palimpsest.domain.word_cache import CACHES, OBJECTS_OF_WORDS
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.holdings import DERIVED, FINGERPRINTS, FULL_TEXT, PLAIN, WORDS
 
@@ -104,6 +103,7 @@ KEPT_WITHOUT_WORDS = {  # containers that objects keep: numbers, ids, settings, 
         *("ArchiveProcess._waiting", "_Link._behind", "_Link._gathered", "_Link._open"),
         *("ArchiveWorker._open", "ArchiveWorker._under_way", "RelayedCounts._calls"),
         *(
+            "MemoryService._switched_on",
             "MemoryService.concerns",
             "Readers._reading",
             "Readers._results",

@@ -4,7 +4,7 @@ Caches of functions that keep words of messages in memory to save time: an erasu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import _lru_cache_wrapper, lru_cache
 from typing import Any, TypeVar
 
@@ -12,6 +12,17 @@ T = TypeVar("T")
 
 CACHES: list[_lru_cache_wrapper[Any]] = []
 """Of all modules that are imported."""
+
+OBJECTS_OF_WORDS = frozenset(
+    {
+        "palimpsest.embedding.embedder.LocalEmbedder",
+        "palimpsest.index.item_keys.ItemKeys",
+        "palimpsest.index.passage_tables.PassageTables",
+        "palimpsest.memory.archive.Archive",
+        "palimpsest.memory.recent_readings.RecentReadings",
+    }
+)
+"""Classes whose objects keep words too: `forget_words` is given the `forget` of each."""
 
 
 def word_cache(entries: int) -> Callable[[Callable[..., T]], _lru_cache_wrapper[T]]:
@@ -23,3 +34,16 @@ def word_cache(entries: int) -> Callable[[Callable[..., T]], _lru_cache_wrapper[
         return cached
 
     return decorate
+
+
+def forget_words(others: Sequence[Callable[[], None]] = ()) -> None:
+    """
+    Empty this process's memory of words, as is due after an erasure by any process.
+
+    Args:
+        others: the `forget` of each object of `OBJECTS_OF_WORDS`.
+    """
+    for cache in CACHES:
+        cache.cache_clear()
+    for other in others:
+        other()

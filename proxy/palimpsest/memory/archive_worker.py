@@ -23,6 +23,7 @@ import structlog
 
 from palimpsest import logs
 from palimpsest.domain import Turn
+from palimpsest.domain.word_cache import forget_words
 from palimpsest.embedding.embedder import LocalEmbedder, Use
 from palimpsest.errors import MemoryFault
 from palimpsest.memory.archive_frames import (
@@ -38,7 +39,6 @@ from palimpsest.memory.archive_frames import (
 )
 from palimpsest.memory.archive_writer import ArchiveWriter
 from palimpsest.memory.follower import Follower
-from palimpsest.memory.forgetting import forget_words
 from palimpsest.memory.indexing import Indexer
 from palimpsest.memory.supervision import Supervisor
 from palimpsest.memory.write_batch import Item, Outcome, RequestItem, WriterState

@@ -22,7 +22,6 @@ from palimpsest.core.archive.retention import age_seconds
 from palimpsest.core.archive.tombstones import scope_print
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.domain import Json
-from palimpsest.domain.word_cache import CACHES
 from palimpsest.errors import MemoryFault
 from palimpsest.memory.targets import (
     SETTLE_SECONDS,
@@ -58,16 +57,6 @@ MAX_MERGES = 100_000  # of an index of 80 GB
 LOOKS_AGAIN = 2  # at what is left: that a row of others comes and goes during each is not to be expected
 LATEST = 253_402_300_799.0  # Unix seconds of the last day that a calendar here has
 VACUUM_BYTES = 256 << 20  # the whole file is written anew, and others wait: seconds
-
-OBJECTS_OF_WORDS = frozenset(
-    {
-        "palimpsest.embedding.embedder.LocalEmbedder",
-        "palimpsest.index.item_keys.ItemKeys",
-        "palimpsest.index.passage_tables.PassageTables",
-        "palimpsest.memory.recent_readings.RecentReadings",
-    }
-)
-"""Classes whose objects keep words too: `forget_words` is given the `forget` of each."""
 
 log = structlog.get_logger()
 
@@ -276,16 +265,3 @@ class Forgetting:
     async def _vacuum(self) -> None:
         if self._database.path.stat().st_size <= self._vacuum_bytes:
             await self._database.vacuum()
-
-
-def forget_words(others: Sequence[Callable[[], None]] = ()) -> None:
-    """
-    Empty this process's memory of words, as is due after an erasure by any process.
-
-    Args:
-        others: the `forget` of each object of `OBJECTS_OF_WORDS`.
-    """
-    for cache in CACHES:
-        cache.cache_clear()
-    for other in others:
-        other()

@@ -23,6 +23,7 @@ import structlog
 
 from palimpsest.domain import AssistRole, Mode, Turn
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.word_cache import forget_words
 from palimpsest.embedding.embedder import LocalEmbedder, Use
 from palimpsest.errors import MemoryFault
 from palimpsest.memory.archive import Archive
@@ -459,8 +460,6 @@ class MemoryService:
             log.error("the store cannot be opened, requests pass without memory until it can", reason=str(fault))
 
     async def _forget(self) -> None:
-        from palimpsest.memory.forgetting import forget_words
-
         forget_words((self._model.forget, self.recent.forget, self.archive.forget))
 
     async def _load_tokens(self) -> None:
