@@ -23,7 +23,8 @@ from pathlib import Path
 from zlib import crc32
 
 import numpy as np
-from palimpsest.core.work.account import Lost, sorted_calls
+from palimpsest.core.work.account import Lost, changed_files, heads_of, sorted_calls
+from palimpsest.core.work.names import names
 from palimpsest.core.work.need import WEIGHTS, mentioned, signals, words
 from palimpsest.evaluation.bench_work import MESSAGE_CHARS, Cut, cuts, held, text_of
 from palimpsest.evaluation.datasets import read
@@ -71,12 +72,12 @@ def row(cut: Cut) -> Row:
         room -= len(lost[-1].text)
         if room < 0:
             break
-    texts, _ = sorted_calls(lost[::-1])
-    mentions = mentioned(texts)
-    names = [name for name in mentions if name not in cut.visible]
-    known = words([cut.visible])
-    rows = [signals(name, mentions[name], len(texts), known) for name in names]
-    return Row(cut, names, np.array(rows, float), np.array([name in cut.needed for name in names], float))
+    texts, done = sorted_calls(lost[::-1])
+    mentions = mentioned(texts, heads_of(done, texts), names(cut.visible))
+    unseen = [name for name in mentions if name not in cut.visible]
+    known, changed = words([cut.visible]), changed_files(done)
+    rows = [signals(name, mentions[name], len(texts), known, changed) for name in unseen]
+    return Row(cut, unseen, np.array(rows, float), np.array([name in cut.needed for name in unseen], float))
 
 
 def fit(rows: Sequence[Row]) -> Floats:

@@ -77,6 +77,17 @@ def test_what_tools_put_around_lines_is_not_told() -> None:
     assert not [frame for frame in ("staff", "8573", "528aa98", "1003", "Old_One", "--git") if frame in texts]
 
 
+def test_frames_of_listings_inside_of_listings_are_not_told() -> None:
+    text = "  704→+  1021→\t- call_it()\n  715→@@ -1282,7 +1282,7 @@ Exit code\n+++ b/src/lib.py\n--- /dev/null"
+    lines = account(work(("tool", text)), [], 2000).lines
+    assert [line.text for line in lines] == ["call_it, src/lib.py"]
+
+
+def test_a_stretch_ends_without_the_sign_that_closes_its_sentence() -> None:
+    lines = account(work(("assistant", "Now the helper beta_zero.py. It calls parse_all:")), [], 2000).lines
+    assert "beta_zero.py." not in lines[0].text and not lines[0].text.endswith(":")
+
+
 def test_a_plan_of_which_the_model_sees_a_later_state_is_not_told() -> None:
     plans = [call("TodoWrite", todos=[{"content": "Fix it", "status": s}]) for s in ("pending", "completed")]
     said = work(("assistant", plans[0]), ("tool", "ok"))

@@ -1,7 +1,7 @@
 """Names of a text, verbatim."""
 
 import pytest
-from palimpsest.core.work.names import is_number, is_time, names, parts, placed
+from palimpsest.core.work.names import is_number, names, parts, placed
 
 
 def test_paths_identifiers_versions_and_numbers_are_names_and_words_are_none() -> None:
@@ -13,19 +13,12 @@ def test_a_name_keeps_its_case_and_not_the_signs_that_close_a_sentence() -> None
     assert names("It is in lib/Parser.py.") == {"lib/Parser.py"}
 
 
-def test_short_ones_data_and_measures_are_no_names() -> None:
-    assert names(f"a.b x_y 12 {'k1' * 80} 0.223s 63.2KB") == set()
+def test_short_ones_data_measures_and_moments_are_no_names() -> None:
+    assert names(f"a.b x_y 12 {'k1' * 80} 0.223s 63.2KB 2026-01-16T22:29:05Z 22:29:05") == set()
 
 
 def test_names_come_in_their_order_with_their_places() -> None:
     assert [*placed("(src/a.py): then parse_it, parse_it")] == [("src/a.py", 1), ("parse_it", 17), ("parse_it", 27)]
-
-
-@pytest.mark.parametrize(
-    ("name", "is_one"), [("2026-01-16T22:29:05Z", True), ("12:30", True), ("v1.2.3", False), ("a.go:12", False)]
-)
-def test_dates_and_times_of_day_are_times(name: str, is_one: bool) -> None:
-    assert is_time(name) is is_one
 
 
 @pytest.mark.parametrize(("name", "is_one"), [("5433", True), ("v0.1.0", True), ("12:30", True), ("x86_64", False)])

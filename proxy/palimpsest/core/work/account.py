@@ -38,16 +38,17 @@ HEAD_CHARS = len(FILE) + LABEL_CHARS + 2  # around its path
 PATH_CHARS = 160  # of a file's name
 FILE_ACTS = (Act.READ, Act.EDITED, Act.CREATED)
 NAME_CHARS = 8  # of room that a name takes beside its own letters
-WANTED_NAMES = 250  # the likeliest for their length: a block holds some hundred
+WANTED_NAMES = 400  # the likeliest for their length: a block holds some hundred, and which is a matter of their lines
 FILES, RUNS, FAILURES = 8, 3, 2  # told of each: what is older seldom matters
 FILES_CHARS = 420
 ROOT_CHARS = 20  # of a folder that files share, from which on it is told once
 COMMAND_CHARS = 110
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
-_FRAME = re.compile(  # of lines: numbers as tools print files, what `ls -l` says of one, headers of differences
-    r"^(?:[+-]?[ \t]*\d{1,6}(?:→|\t|[:-](?=\s*[^\s\d]))"
+_FRAME = re.compile(  # of lines: numbers as tools print files, also of quoted listings, `ls -l`, headers of differences
+    r"^(?:(?:[+-]?[ \t]*\d{1,6}(?:→|\t|[:-](?=\s*[^\s\d])))+[+-]?[ \t]*"
     r"|[dl-][rwxsStT-]{9}[@+.]? +\d+ \S+ +\S+ +[\d.,KMG]+ +\w+ +\w+ +[\d:]+ "
-    r"|@@ -.*|diff --git .*|index [0-9a-f]{6,}\.\..*|(?:new |deleted |old )?(?:file )?mode \d{6}$|--- /dev/null$)",
+    r")?(?:[+-]?(?:@@ -.*|(?:---|\+\+\+) (?:[ab]/|/dev/null$)|diff --git .*|index [0-9a-f]{6,}\.\..*"
+    r"|(?:new |deleted |old )?(?:file )?mode \d{6}$))?",
     re.MULTILINE,
 )
 _COLOURED = re.compile(r"\x1b?\[\d[\d;]*m")
@@ -69,7 +70,7 @@ class Lost:
 
 
 @frozen
-class _Done:
+class Done:
     """One call, in which message it stands, and what came back."""
 
     call: Call
@@ -94,20 +95,26 @@ def account(lost: Sequence[Lost], seen: Sequence[str], chars: int) -> Account:
     plans = any(call.act is Act.PLANNED for text in seen for call in calls_of(text)[1])
     acts = [*_fitting(_acts(done, texts, visible, plans), room)]
     room -= sum(line.chars for line in acts)
-    mentions = mentioned(texts)
-    known = words(seen)
-    found = {name: need(name, mentions[name], len(texts), known) for name in mentions.keys() - names(visible)}
+    heads = heads_of(done, texts)
+    mentions = mentioned(texts, heads, names_seen := names(visible))
+    known, changed = words(seen), changed_files(done)
+    found = {name: need(name, mentions[name], len(texts), known, changed) for name in mentions.keys() - names_seen}
     likeliest = sorted(found, key=lambda name: (-found[name] / (len(name) + NAME_CHARS), name))
     unseen = (name for name in likeliest if name not in visible)  # nor as a part of a longer name
     needs = {name: found[name] for name in islice(unseen, WANTED_NAMES)}
     told = "\n".join(line.text for line in (*acts, *holding))
-    offers = offered([one.text for one in texts], needs.keys(), _heads(done, texts))
+    offers = offered([one.text for one in texts], needs.keys(), heads)
     room -= sum(len(role) + LABEL_CHARS for role in {one.role for one in texts})
     taken = chosen(offers, needs, {name: 1.0 for name in needs if name in told}, room, HEAD_CHARS)
     return Account((*acts, *_excerpt_lines(taken, texts)), holding)
 
 
-def _heads(done: Sequence[_Done], texts: Sequence[LostText]) -> list[str]:
+def changed_files(done: Sequence[Done]) -> frozenset[str]:
+    """The files that were created or edited."""
+    return frozenset(one.call.what for one in done if one.call.act in (Act.CREATED, Act.EDITED))
+
+
+def heads_of(done: Sequence[Done], texts: Sequence[LostText]) -> list[str]:
     """Of each message the file that a tool looked at or changed there, "" for all others."""
     heads = [""] * len(texts)
     for one in done:
@@ -118,10 +125,10 @@ def _heads(done: Sequence[_Done], texts: Sequence[LostText]) -> list[str]:
     return heads
 
 
-def sorted_calls(lost: Sequence[Lost]) -> tuple[list[LostText], list[_Done]]:
+def sorted_calls(lost: Sequence[Lost]) -> tuple[list[LostText], list[Done]]:
     """The messages with what their calls say apart, and what was done."""
     texts: list[LostText] = []
-    done: list[_Done] = []
+    done: list[Done] = []
     waiting: list[int] = []  # calls whose results are to come, as places in `done`
     for at, message in enumerate(lost):
         if message.role not in TOOL_ROLES:
@@ -129,32 +136,32 @@ def sorted_calls(lost: Sequence[Lost]) -> tuple[list[LostText], list[_Done]]:
             called = "\n".join(call.text for call in calls)
             texts.append(LostText(message.occurrence, message.role, _plain(prose), _plain(called)))
             if message.role == "assistant":
-                done += [_Done(edit, at) for edit in written_edits(prose)]
+                done += [Done(edit, at) for edit in written_edits(prose)]
             waiting = [len(done) + place for place in range(len(calls))]
-            done += [_Done(call, at) for call in calls]
+            done += [Done(call, at) for call in calls]
             continue
         texts.append(LostText(message.occurrence, message.role, _plain(message.text)))
         if waiting:
             one = done[place := waiting.pop(0)]
             if not one.call.what and (change := changed_by(message.text)):
-                one = _Done(replace(change, text=one.call.text), one.at)
+                one = Done(replace(change, text=one.call.text), one.at)
             is_run = one.call.act is Act.RAN
             outcome, is_failure = outcome_of(message.text, one.call.what) if is_run else ("", False)
-            done[place] = _Done(one.call, one.at, at, outcome, is_failure)
+            done[place] = Done(one.call, one.at, at, outcome, is_failure)
     return texts, done
 
 
-def _acts(done: Sequence[_Done], texts: Sequence[LostText], visible: str, shows_plan: bool) -> Iterator[AccountLine]:
+def _acts(done: Sequence[Done], texts: Sequence[LostText], visible: str, shows_plan: bool) -> Iterator[AccountLine]:
     """What was done, open things first. What the model still sees of it is not told, nor what a newer plan replaced."""
 
-    def line(label: str, text: str, of: Iterable[_Done]) -> AccountLine:
+    def line(label: str, text: str, of: Iterable[Done]) -> AccountLine:
         places = dict.fromkeys(at for one in of for at in (one.at, one.result_at) if at >= 0)
         return AccountLine(label, text, tuple(texts[at].occurrence for at in places))
 
     plan = next((one for one in reversed(done) if one.call.act is Act.PLANNED), None)
     if plan is not None and plan.call.what and not shows_plan:
         yield line("plan", plan.call.what, [plan])
-    runs: dict[str, _Done] = {}
+    runs: dict[str, Done] = {}
     for one in done:
         if one.call.act is Act.RAN and one.result_at >= 0:
             command = _short(one.call.what)
@@ -165,7 +172,7 @@ def _acts(done: Sequence[_Done], texts: Sequence[LostText], visible: str, shows_
     for command, one in [*reversed(failed)][:FAILURES]:
         if command not in visible:
             yield line("failed", f"{command}: {one.outcome}", [one])
-    changed: dict[tuple[Act, str], list[_Done]] = {}
+    changed: dict[tuple[Act, str], list[Done]] = {}
     for one in done:
         if one.call.act in (Act.EDITED, Act.CREATED, Act.DELETED) and one.call.what:
             acts = [key for key in changed if key[1] == one.call.what]

@@ -21,16 +21,17 @@ from palimpsest.domain.frozen import frozen
 LINE_CHARS = 110  # a line up to this is offered whole
 LOOKED_CHARS = 400  # of a longer line, around the name
 ROW_NAMES = 12  # the first of a line, told without what stands between them
-DENSE_LINES = 1  # of each name, the one with most other wanted names, beside its newest and its first one
+DENSE_LINES = 2  # of each name, those with most other wanted names, beside its newest and its first one
 BARE = 0.6  # of its worth, for a name with fewer words beside it than tell what it is about
 BESIDE = 2  # words that tell it
-LEAST_GAIN = 0.0003  # probability for each character: what adds less is noise
+LEAST_GAIN = 0.0001  # probability for each character: what adds less is noise
 JOINT = ", "  # between two excerpts of one message
 
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _TOKEN = re.compile(r"\S+")
 _STEPS = ((0, 0), (0, 1), (1, 0), (1, 1), (0, 2), (2, 0))
 _EDGES = "`\"'(),;{}[]*|<> "
+_ENDS = _EDGES + ".:"  # and what closes a sentence
 
 
 @frozen
@@ -58,7 +59,7 @@ def offered(texts: Sequence[str], wanted: Set[str], heads: Sequence[str]) -> lis
         wanted: names.
         heads: of each message the file that it is from, or "".
     """
-    inside = {name: [other for other in wanted if len(other) <= len(name) and other in name] for name in wanted}
+    inside = {name: [other for other in wanted if other in name] for name in wanted}
     lines = {at: _lines_of(text, wanted) for at, text in enumerate(texts)}
     found: dict[str, Excerpt] = {}
     for at, start in sorted(_told_lines(lines), reverse=True):
@@ -86,6 +87,7 @@ def chosen(
         head_chars: around each head.
     """
     worth = dict(told)
+    bare = {name: 0.0 if is_number(name) else BARE for name in needs}  # a number alone tells nothing
     opened = {""}
     under: dict[str, list[int]] = defaultdict(list)
     for at, offer in enumerate(offers):
@@ -101,8 +103,12 @@ def chosen(
         return offer.held if offer.head in opened else {**dict.fromkeys(headed[offer.head], False), **offer.held}
 
     def gain(offer: Excerpt) -> float:
-        new = (needs[n] * (_worth(n, full) - worth.get(n, 0.0)) for n, full in held(offer).items())
-        return sum(g for g in new if g > 0) / cost(offer)
+        new = 0.0
+        for name, full in held(offer).items():
+            more = (1.0 if full else bare[name]) - worth.get(name, 0.0)
+            if more > 0:
+                new += needs[name] * more
+        return new / cost(offer)
 
     waiting = [(-gain(offer), at) for at, offer in enumerate(offers)]
     heapify(waiting)
@@ -131,17 +137,12 @@ def chosen(
             too_long.clear()
         taken[at] = offer
         for name, full in held(offer).items():
-            worth[name] = max(worth.get(name, 0.0), _worth(name, full))
+            worth[name] = max(worth.get(name, 0.0), 1.0 if full else bare[name])
         if offer.head not in opened:
             opened.add(offer.head)
             for other in under[offer.head]:  # which are cheaper now
                 heappush(waiting, (-gain(offers[other]), other))
     return sorted(taken.values(), key=lambda offer: (offer.at, offer.place))
-
-
-def _worth(name: str, full: bool) -> float:
-    """How much of a name's worth a stretch tells; a number alone tells nothing."""
-    return 1.0 if full else 0.0 if is_number(name) else BARE
 
 
 def _lines_of(text: str, wanted: Set[str]) -> dict[int, list[tuple[str, int]]]:
@@ -193,7 +194,7 @@ def _stretches(line: str, start: int, stop: int) -> Iterator[str]:
     for low, high in dict.fromkeys(chain(whole, around)):
         stretch = " ".join(line[tokens[low][0] : tokens[high][1]].split())
         if len(stretch) <= LINE_CHARS + (stop - start):
-            yield stretch.strip(_EDGES)
+            yield stretch.lstrip(_EDGES).rstrip(_ENDS)
 
 
 def _is_beside(name: str, stretch: str) -> bool:

@@ -17,10 +17,11 @@ CACHED_TOKENS = 50_000  # a session of a million characters has some ten thousan
 
 _TOKEN = re.compile(r"[\w@][\w./:@-]{3,}")
 _IS_NAME = re.compile(r"[_/@]|\w\.\w|[a-z][A-Z]|\d").search
-_IS_MEASURE = re.compile(r"[\d.,]+(?:[mµn]?s|[kKMG]i?B|[KMG])").fullmatch  # seconds and bytes change every time
+_CHANGES = re.compile(
+    r"[\d.,]+(?:[mµn]?s|[kKMG]i?B|[KMG])|.*\d\d:\d\d:\d\d.*"
+).fullmatch  # each time: measures, moments
 _PART = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}")
 _NUMBER = re.compile(r"v?[\d.,:/TZ_+-]+")
-_TIME = re.compile(r"\d\d:\d\d|\d{4}-\d\d-\d\d")
 _FILE = re.compile(
     r"\.(?:c|cc|cfg|conf|cpp|cs|css|csv|env|go|h|html|ini|ipynb|java|js|jsonl?|jsx|kt|lock|log|md|php|proto|py|rb|rs"
     r"|scss|sh|sql|svelte|swift|toml|tsx?|txt|vue|xml|ya?ml)$"
@@ -31,7 +32,7 @@ _FILE = re.compile(
 def _name(token: str) -> str:
     """The name that a token is, without the signs that close a sentence; "" where it is a plain word or data."""
     name = token.strip(".:-/")
-    is_one = LEAST_CHARS <= len(name) <= MOST_CHARS and _IS_NAME(name) and not _IS_MEASURE(name)
+    is_one = LEAST_CHARS <= len(name) <= MOST_CHARS and _IS_NAME(name) and not _CHANGES(name)
     return name if is_one else ""
 
 
@@ -52,11 +53,6 @@ def placed(text: str) -> Iterator[tuple[str, int]]:
 def is_number(name: str) -> bool:
     """Whether a name is a number, a version, a date or a time, and no identifier."""
     return _NUMBER.fullmatch(name) is not None
-
-
-def is_time(name: str) -> bool:
-    """Whether a name holds a date or a time of day, as logs do."""
-    return _TIME.search(name) is not None
 
 
 def is_file(name: str) -> bool:
