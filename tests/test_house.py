@@ -61,7 +61,14 @@ OFF = (
     *("memory.item_writing", "memory.consolidation", "memory.consolidation_schedule", "memory.relating"),
     *("index.item_keys", "store.items", "store.graph", "store.consolidations"),
     *("memory.query_controller", "memory.selector", "embedding.cross_encoder", "embedding.fetch"),
-    *("upstream.via_litellm", "upstream.litellm_bridge", "upstream.litellm_router", "upstream.traced"),
+    *(
+        "upstream.via_litellm",
+        "upstream.litellm_library",
+        "core.recall.query_plan",
+        "upstream.litellm_bridge",
+        "upstream.litellm_router",
+        "upstream.traced",
+    ),
     *("memory.importing", "memory.retiring", "memory.archive_writer", "memory.indexing", "transfer", "terminal"),
 )
 

@@ -58,10 +58,10 @@ from palimpsest.store.secret import load_secret
 from palimpsest.store.switches import EVERYBODY
 from palimpsest.tracing import tracer_of
 from palimpsest.upstream.dispatcher import Upstreams
-from palimpsest.upstream.litellm_library import Apart
 
 if TYPE_CHECKING:
     from palimpsest.mcp.endpoint import McpEndpoint
+    from palimpsest.upstream.litellm_library import Apart
 
 EXPIRY_SECONDS = 0.5  # between looks whether a key has expired
 OWN_PATHS = ("/livez", "/healthz", "/readyz", "/metrics", "/memory")
@@ -128,13 +128,13 @@ class _Proxy:
         self._secret = load_secret(policy.data, environment)
         self._signals = read_signals(load.read_yaml(load.shipped("clients.yaml")))
         self._metrics = Metrics()
-        self._litellm = Apart()
+        self._litellm: Apart | None = None
         self._open_turns = OpenTurns()
         self._memory = MemoryService(
             *(policy, self._secret, self._metrics),
             tracer=tracer,
             environment=environment,
-            apart=self._litellm,
+            apart=self._apart,
             archives_apart=archives_apart,
         )
         self._draining = Draining(policy.listen.drain_seconds)
@@ -165,7 +165,7 @@ class _Proxy:
         async with AsyncExitStack() as opened:
             opened.push(_say_why)
             opened.push_async_callback(self._tracer.close)
-            opened.push_async_callback(self._litellm.close)
+            opened.push_async_callback(self._close_litellm)
             await self._upstreams.upstreams.__aenter__()
             opened.push_async_callback(self._generations.close)
             opened.push_async_callback(memory.close)
@@ -179,6 +179,18 @@ class _Proxy:
             opened.enter_context(self._draining.before_stop())
             opened.enter_context(on_hangup(self._reload.reload))
             yield
+
+    def _apart(self) -> Apart:
+        """Where LiteLLM runs, for all upstreams and models that need it."""
+        if self._litellm is None:
+            from palimpsest.upstream.litellm_library import Apart
+
+            self._litellm = Apart()
+        return self._litellm
+
+    async def _close_litellm(self) -> None:
+        if self._litellm is not None:
+            await self._litellm.close()
 
     async def _learn_keys(self) -> None:
         await self._keys.learn()
@@ -221,7 +233,7 @@ class _Proxy:
 
     def _upstreams_of(self, policy: Policy) -> _SharedUpstreams:
         keyring = ProxyKeys(load.proxy_keys(policy, self._environment))
-        return _SharedUpstreams(Upstreams(policy.upstreams, self._environment, keyring, self._litellm, self._tracer))
+        return _SharedUpstreams(Upstreams(policy.upstreams, self._environment, keyring, self._apart, self._tracer))
 
     def _generation(self, policy: Policy, number: int) -> Generation:
         """All that a request needs and that a policy may change."""

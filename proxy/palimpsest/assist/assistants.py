@@ -5,7 +5,7 @@ The models that help memory, by role: made from the policy, and made anew where 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from palimpsest.assist.budget import Budget
 from palimpsest.assist.model import RoleModel
@@ -29,7 +29,7 @@ class ModelAssistants:
         counts: AssistCounts,
         clock: Clock,
         environment: Mapping[str, str],
-        apart: Apart | None = None,
+        apart: Callable[[], Apart] | None = None,
     ) -> None:
         """
         Args:

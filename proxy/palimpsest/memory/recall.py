@@ -34,7 +34,6 @@ from palimpsest.core.archive.chunking import (
 )
 from palimpsest.core.recall.coverage import LostPassage, by_coverage
 from palimpsest.core.recall.dates import periods
-from palimpsest.core.recall.query_plan import interleaved, preferred
 from palimpsest.core.recall.ranking import (
     PROBABILITY,
     RECIPE,
@@ -169,6 +168,8 @@ class Recall:
                     judge(ask, replace(query, text=also.text, least_help=0.0, wishes=0, whole_chars=0), near, also)[1]
                     for near, also in zip(more_vectors, more_asked, strict=True)
                 ]
+                from palimpsest.core.recall.query_plan import interleaved  # few policies make plans
+
                 best = interleaved([best, *filter(None, others)], limit)
             candidates = () if best is None else _candidates(ask, query.tenant, table, best)
             return Recalled(
@@ -265,8 +266,11 @@ class Recall:
             nearer, rejudged = self._ranked(table, _nearer(asked, lifted[0]), eligible, limit)
             if nearer is not None and rejudged is not None:
                 once, passages = nearer, rejudged.at(judged.helps)
-        probabilities = preferred(table, once, passages, query.plan)
-        best = by_worth(once, probabilities, table.lengths[once.rows])
+        if query.plan is not None:
+            from palimpsest.core.recall.query_plan import preferred
+
+            passages = preferred(table, once, passages, query.plan)
+        best = by_worth(once, passages, table.lengths[once.rows])
         best = diversified(best, table.vectors, self._recipe.mmr_lambda).part(slice(limit))
         if lifted is not None and (keys := self._keys()) is not None:
             keys.note(lifted[1], best.rows)

@@ -43,7 +43,6 @@ from palimpsest.tokens import counter
 from palimpsest.tokens.counter import TokenCounter
 from palimpsest.tokens.windows import Windows
 from palimpsest.tracing import NO_TRACER
-from palimpsest.upstream.litellm_library import Apart
 
 if TYPE_CHECKING:
     from palimpsest.assist.assistants import ModelAssistants
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from palimpsest.memory.consolidation import Judge
     from palimpsest.memory.query_controller import QueryController
     from palimpsest.memory.selector import Selector
+    from palimpsest.upstream.litellm_library import Apart
 
 START_SECONDS = 5.0  # requests are served after this even if the store is still being opened
 DRAIN_SECONDS = 5.0  # for what was heard last; a store that is slower than that is failing
@@ -128,7 +128,7 @@ class MemoryService:
         limits: ArchiveLimits = LIMITS,
         tracer: Tracer = NO_TRACER,
         environment: Mapping[str, str] = MappingProxyType({}),
-        apart: Apart | None = None,
+        apart: Callable[[], Apart] | None = None,
         archives_apart: bool = False,
     ) -> None:
         """
@@ -136,7 +136,7 @@ class MemoryService:
             model: None: the one that the policy names.
             limits: of the archive, but for how long an answer waits: that is as the policy says.
             environment: holds the keys of language models.
-            apart: where LiteLLM runs, if it has to; None: elsewhere.
+            apart: where LiteLLM runs; called if it has to. None: elsewhere.
             archives_apart: whether turns are written and indexed by a process of its own.
         """
         self._policy = policy

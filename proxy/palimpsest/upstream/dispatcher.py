@@ -4,7 +4,7 @@ The dispatcher: sends a request to its upstream, as it is or through LiteLLM.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -17,12 +17,12 @@ from palimpsest.ports import Body, Tracer, UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
 from palimpsest.tracing import NO_TRACER
 from palimpsest.upstream.listing import LIST_PATH, ModelList, entry_of
-from palimpsest.upstream.litellm_library import Apart
 from palimpsest.upstream.passthrough import Passthrough
 from palimpsest.upstream.routing import at_login, choose, login_headers, login_of, taking
 from palimpsest.wire.refusal import api_of
 
 if TYPE_CHECKING:
+    from palimpsest.upstream.litellm_library import Apart
     from palimpsest.upstream.via_litellm import ViaLitellm
 
 LOGIN_NOT_SERVED = "login_not_served"  # code of the error
@@ -36,7 +36,7 @@ class Upstreams:
         upstreams: Sequence[UpstreamPolicy],
         environment: Mapping[str, str],
         keyring: ProxyKeys | None = None,
-        apart: Apart | None = None,
+        apart: Callable[[], Apart] | None = None,
         tracer: Tracer = NO_TRACER,
     ) -> None:
         """
@@ -44,7 +44,8 @@ class Upstreams:
             upstreams: their names differ.
             environment: holds the keys of those with `auth: held`.
             keyring: the keys that clients present to us; they are never forwarded.
-            apart: where LiteLLM runs, shared with the upstreams of other policies; None: where it has to.
+            apart: where LiteLLM runs, shared with the upstreams of other policies; called where one needs it. None: it
+                runs where it has to.
         """
         self._upstreams = tuple(upstreams)
         self._passthrough = Passthrough([u for u in upstreams if not u.litellm], environment, keyring)
@@ -52,7 +53,7 @@ class Upstreams:
         if translated := [upstream for upstream in upstreams if upstream.litellm]:
             from palimpsest.upstream.via_litellm import ViaLitellm
 
-            self._litellm = ViaLitellm(translated, environment, keyring, apart)
+            self._litellm = ViaLitellm(translated, environment, keyring, apart and apart())
         self._models = ModelList(upstreams)
         self._login_headers = login_headers(upstreams)
         self._opened = AsyncExitStack()

@@ -93,7 +93,6 @@ def test_passages_of_whom_the_plan_means_are_more_probable_and_no_other_changes(
     after = preferred(table, ranked([0, 1, 2], [0.5] * 3), before, Plan((), (), teller))
     assert np.flatnonzero(after > before).tolist() == higher
     assert (after <= 1).all() and (after >= before).all()
-    assert preferred(table, ranked([0, 1, 2], [0.5] * 3), before, None) is before
 
 
 def test_passages_of_the_days_that_the_plan_means_are_more_probable_too() -> None:

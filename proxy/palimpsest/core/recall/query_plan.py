@@ -66,13 +66,13 @@ def plan_of(answer: Json, text: str) -> Plan | None:
     return None if plan == Plan() else plan
 
 
-def preferred(table: PassageTable, ranked: Ranked, probabilities: Floats, plan: Plan | None) -> Floats:
+def preferred(table: PassageTable, ranked: Ranked, probabilities: Floats, plan: Plan) -> Floats:
     """
     The probabilities, (m,), with better odds for what was said by whom and when the plan means.
 
     They order what may come. Whether anything does is judged before, by the question alone.
     """
-    if plan is None or (plan.teller is Teller.ANYONE and not plan.periods):
+    if plan.teller is Teller.ANYONE and not plan.periods:
         return probabilities
     rows = ranked.rows
     told_by = {
