@@ -20,11 +20,11 @@ from time import thread_time
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from palimpsest.core.facts.marks import told_id
-from palimpsest.domain import FactCategory, FactQuery, FactScope, ToldFact
+from palimpsest.domain import AddedFact, FactCategory, FactQuery, FactScope
 from palimpsest.store.engine import Ask
 from palimpsest.store.engine.sqlite.database import Database
-from palimpsest.store.standing_facts import standing_facts
-from palimpsest.store.told_facts import tell
+from palimpsest.store.standing_facts import current_facts
+from palimpsest.store.told_facts import add_facts
 
 from tests.remembered import Past
 from tests.talking import NOW
@@ -36,17 +36,17 @@ ROUNDS = 5
 ANN = FactScope("acme", "ann", "shop")
 
 
-def fact(number: int, slots: int) -> ToldFact:
+def fact(number: int, slots: int) -> AddedFact:
     slot = f"slot {number % slots}"
     told = (told_id(number), *("acme", "ann", "shop"), "project", slot, f"value {number}")
-    return ToldFact(*told, FactCategory.SETTING, NOW + number / 1000, "growth")
+    return AddedFact(*told, FactCategory.SETTING, NOW + number / 1000, "growth")
 
 
 def milliseconds(ask: Ask, query: FactQuery) -> float:
     taken = []
     for _ in range(ROUNDS):
         before = thread_time()
-        standing_facts(ask, query, NOW + 1e9)
+        current_facts(ask, query, NOW + 1e9)
         taken.append(thread_time() - before)
     return 1000 * median(taken)
 
@@ -58,7 +58,7 @@ async def measure(statements: int, slots: int) -> tuple[float, float]:
         try:
             for start in range(0, statements, BATCH):
                 told = [fact(number, slots) for number in range(start, min(start + BATCH, statements))]
-                await database.transact(lambda transaction, told=told: tell(transaction, told, str.encode))
+                await database.transact(lambda transaction, told=told: add_facts(transaction, told, str.encode))
             later = NOW + statements
             (mark,) = await Past(database).say("later", user="ann", scope="shop", created_at=later)
             begins = await database.ask(lambda ask: milliseconds(ask, FactQuery(ANN)))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from palimpsest.domain import Candidate, Memory, Recalled
-from palimpsest.terminal import excerpt, explanation, found, safe
+from palimpsest.terminal import excerpt, explanation, safe, search_results
 from rich.console import Console, RenderableType
 
 TOLD: dict[str, Any] = {
@@ -150,11 +150,13 @@ def test_explanation_writes_out_what_a_terminal_would_obey() -> None:
 def test_search_shows_where_and_when_and_each_signal() -> None:
     memory = Memory(7, 70, "c1", 3, "user", "port\n7431", 1_700_000_000.0)
     text = shown(
-        found(Recalled((Candidate(memory, 0.5, {"dense": (1, 0.8)}, 0.75),), True, "cosine 0.8", elapsed_ms=3.25))
+        search_results(
+            Recalled((Candidate(memory, 0.5, {"dense": (1, 0.8)}, 0.75),), True, "cosine 0.8", elapsed_ms=3.25)
+        )
     )
     for words in ("open: cosine 0.8", "3.2 ms", "0.750", "1 (0.80)", "2023-11-", "c1 3 user", "port 7431"):
         assert words in text
 
 
 def test_search_that_found_nothing_relevant_says_so() -> None:
-    assert "shut: nothing close" in shown(found(Recalled((), False, "nothing close")))
+    assert "shut: nothing close" in shown(search_results(Recalled((), False, "nothing close")))

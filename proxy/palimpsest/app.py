@@ -61,7 +61,7 @@ from palimpsest.upstream.dispatcher import Upstreams
 
 if TYPE_CHECKING:
     from palimpsest.mcp.endpoint import McpEndpoint
-    from palimpsest.upstream.litellm_library import Apart
+    from palimpsest.upstream.litellm_library import LiteLLMThread
 
 EXPIRY_SECONDS = 0.5  # between looks whether a key has expired
 OWN_PATHS = ("/livez", "/healthz", "/readyz", "/metrics", "/memory")
@@ -128,13 +128,13 @@ class _Proxy:
         self._secret = load_secret(policy.data, environment)
         self._signals = read_signals(load.read_yaml(load.shipped("clients.yaml")))
         self._metrics = Metrics()
-        self._litellm: Apart | None = None
+        self._litellm: LiteLLMThread | None = None
         self._open_turns = OpenTurns()
         self._memory = MemoryService(
             *(policy, self._secret, self._metrics),
             tracer=tracer,
             environment=environment,
-            apart=self._apart,
+            litellm_thread=self._litellm_thread,
             archives_apart=archives_apart,
         )
         self._draining = Draining(policy.listen.drain_seconds)
@@ -180,12 +180,12 @@ class _Proxy:
             opened.enter_context(on_hangup(self._reload.reload))
             yield
 
-    def _apart(self) -> Apart:
+    def _litellm_thread(self) -> LiteLLMThread:
         """Where LiteLLM runs, for all upstreams and models that need it."""
         if self._litellm is None:
-            from palimpsest.upstream.litellm_library import Apart
+            from palimpsest.upstream.litellm_library import LiteLLMThread
 
-            self._litellm = Apart()
+            self._litellm = LiteLLMThread()
         return self._litellm
 
     async def _close_litellm(self) -> None:
@@ -208,7 +208,7 @@ class _Proxy:
     async def _watch_expiry(self) -> None:
         """Take keys out of use when their time is over; forever."""
         while True:
-            if self._keys.opening().keys() != self._opening:
+            if self._keys.active().keys() != self._active_keys:
                 self._renew()
             await asyncio.sleep(EXPIRY_SECONDS)
 
@@ -233,13 +233,15 @@ class _Proxy:
 
     def _upstreams_of(self, policy: Policy) -> _SharedUpstreams:
         keyring = ProxyKeys(load.proxy_keys(policy, self._environment))
-        return _SharedUpstreams(Upstreams(policy.upstreams, self._environment, keyring, self._apart, self._tracer))
+        return _SharedUpstreams(
+            Upstreams(policy.upstreams, self._environment, keyring, self._litellm_thread, self._tracer)
+        )
 
     def _generation(self, policy: Policy, number: int) -> Generation:
         """All that a request needs and that a policy may change."""
         memory, metrics, shared = self._memory, self._metrics, self._upstreams
-        made = self._keys.opening()
-        self._opening = made.keys()
+        made = self._keys.active()
+        self._active_keys = made.keys()
         keyring = ProxyKeys(
             load.proxy_keys(policy, self._environment),
             made,

@@ -173,7 +173,7 @@ def _behind(recalled: Recalled) -> str:
     return f"{recalled.unindexed:,} of {recalled.eligible:,} passages have no vector yet"
 
 
-def found(recalled: Recalled, behind: Recalled | None = None) -> Iterable[RenderableType]:
+def search_results(recalled: Recalled, behind: Recalled | None = None) -> Iterable[RenderableType]:
     """The results of a search, best first; `behind`: those that a request would not have received."""
     yield fields(
         [

@@ -46,21 +46,21 @@ async def test_a_turn_that_is_the_newest_state_is_found_with_all_links_of_its_an
     print = said.entry.new.print.full if said.entry else 0
     said = replace(said, answer=replace(said.answer, links=((LinkKind.ANSWER, print), (LinkKind.PHRASE, print))))
     await journal.write([first], [said])
-    stands = await journal.standing(Continuation("acme", first.turn.id, print))
-    assert journal.standing_at_once(Continuation("acme", first.turn.id, print)) == stands
+    stands = await journal.head(Continuation("acme", first.turn.id, print))
+    assert journal.head_at_once(Continuation("acme", first.turn.id, print)) == stands
     assert stands.heads == (await look(journal, HELLO)).heads
     assert [(link.kind, link.conversation) for link in stands.links] == [(LinkKind.ANSWER, "c-1")]
-    assert await journal.standing(Continuation("other", first.turn.id, print)) == Seen()
-    assert await journal.standing(Continuation("acme", "t-unknown", print)) == Seen()
+    assert await journal.head(Continuation("other", first.turn.id, print)) == Seen()
+    assert await journal.head(Continuation("acme", "t-unknown", print)) == Seen()
     elsewhere = record([user("hello"), assistant("hi there"), user("more")], conversation="c-2")
     elsewhere = replace(elsewhere, turn=replace(elsewhere.turn, links=((LinkKind.MESSAGE, print),)))
     await journal.write([elsewhere])
-    links = (await journal.standing(Continuation("acme", first.turn.id, print))).links
+    links = (await journal.head(Continuation("acme", first.turn.id, print))).links
     assert {link.conversation for link in links} == {"c-1", "c-2"}
     later = record([*HELLO, assistant("hi there"), user("more")], stands.heads[0])
     await journal.write([later])
-    assert await journal.standing(Continuation("acme", first.turn.id, print)) == Seen()
-    assert journal.standing_at_once(Continuation("acme", first.turn.id, print)) == Seen()
+    assert await journal.head(Continuation("acme", first.turn.id, print)) == Seen()
+    assert journal.head_at_once(Continuation("acme", first.turn.id, print)) == Seen()
 
 
 async def test_answers_are_found_by_their_names_inside_their_tenant(journal: Journal) -> None:
@@ -243,7 +243,7 @@ async def test_blocks_are_replayed_in_order_until_a_restore_sheds_them(journal: 
     await talk.say("two")
     asked = await talk.say("three", block=block("second"), anchor=4)
     said = (await newest(journal, talk.history)).blocks
-    assert (await journal.standing(Continuation("acme", asked.turn.id, 0))).heads[0].blocks == said
+    assert (await journal.head(Continuation("acme", asked.turn.id, 0))).heads[0].blocks == said
     assert [(s.block.text, s.block.occurrences) for s in said] == [("first", (7, 5)), ("second", ())]
     anchored = await journal.messages("acme", [s.occurrence for s in said])
     assert [m.text for m in anchored.values()] == ["one", "three"]

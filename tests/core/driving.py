@@ -27,6 +27,8 @@ from palimpsest.core.reading import Reading
 from palimpsest.domain import (
     Clues,
     Continuation,
+    CurrentFact,
+    CurrentFacts,
     Event,
     Fact,
     FactQuery,
@@ -43,8 +45,6 @@ from palimpsest.domain import (
     Recalled,
     Role,
     Seen,
-    StandingFact,
-    StandingFacts,
     StoredBlock,
     Turn,
 )
@@ -144,7 +144,7 @@ class Journal:
     """
     What a store keeps for lineage: links, blocks, and the newest state of each branch. Forgets nothing.
 
-    `standing` and `ended` are the facts that it tells of; its time is a number of turns.
+    `current_facts` and `ended` are the facts that it tells of; its time is a number of turns.
     """
 
     links: dict[tuple[LinkKind, int], list[Link]] = field(default_factory=lambda: defaultdict(list))
@@ -155,7 +155,7 @@ class Journal:
     blocks: dict[str, list[StoredBlock]] = field(default_factory=lambda: defaultdict(list))  # by conversation
     shed: set[int] = field(default_factory=set)  # occurrences that carry blocks which are not repeated any more
     times: dict[int, int] = field(default_factory=dict)  # of occurrences
-    standing_facts: tuple[StandingFact, ...] = ()
+    current_facts: tuple[CurrentFact, ...] = ()
     ended: tuple[Fact, ...] = ()
 
     def answer(self, asked: Lookup) -> object:
@@ -163,12 +163,12 @@ class Journal:
             case Clues():
                 return self.seen(asked)
             case Continuation():
-                return self.standing(asked)
+                return self.head(asked)
             case StoredMessages():
                 return {}
             case FactQuery():
                 ended = tuple(fact for fact in self.ended if fact.id in asked.told)
-                return StandingFacts(self.standing_facts, ended, self.times.get(asked.since, 0))
+                return CurrentFacts(self.current_facts, ended, self.times.get(asked.since, 0))
             case Query():
                 return NOTHING
             case _:
@@ -185,7 +185,7 @@ class Journal:
         heads = tuple(self._with_blocks(head) for head in self.heads.values() if head.conversation in found)
         return Seen(tuple(dict.fromkeys(links)), heads)
 
-    def standing(self, asked: Continuation) -> Seen:
+    def head(self, asked: Continuation) -> Seen:
         number = self.numbers.get(asked.turn, 0)
         head = self.heads.get(number)
         kinds = (LinkKind.ANSWER, LinkKind.MESSAGE)

@@ -17,6 +17,8 @@ from palimpsest.domain import (
     BlockKind,
     Candidate,
     Clues,
+    CurrentFact,
+    CurrentFacts,
     Event,
     FactQuery,
     Head,
@@ -32,8 +34,6 @@ from palimpsest.domain import (
     Recalled,
     Role,
     Seen,
-    StandingFact,
-    StandingFacts,
     StoredBlock,
 )
 from palimpsest.errors import MemoryFault
@@ -73,7 +73,7 @@ class Answers:
         self,
         *seen: Seen | Exception,
         recalled: Recalled | Exception = NOTHING,
-        standing: StandingFacts | Exception = StandingFacts(),  # noqa: B008
+        standing: CurrentFacts | Exception = CurrentFacts(),  # noqa: B008
     ) -> None:
         self.asked: list[Lookup] = []
         self.messages: Mapping[int, Message] | Exception = {}
@@ -281,15 +281,15 @@ NAME = standing(fact("name", "Ada"))
 
 def told_by(decision: Decision) -> list[str]:
     """The facts that a request carries anew."""
-    return list(decision.telling.ids) if decision.telling else []
+    return list(decision.fact_choice.ids) if decision.fact_choice else []
 
 
 class Talk:
     """A conversation of a person with facts, on the core alone."""
 
-    def __init__(self, *facts: StandingFact, policy: Policy = USE) -> None:
+    def __init__(self, *facts: CurrentFact, policy: Policy = USE) -> None:
         self.core = Core(rules_of(policy))
-        self.core.journal.standing_facts = facts
+        self.core.journal.current_facts = facts
         self.client = Client(self.core)
 
     def ask(self, text: str) -> Decision:
@@ -330,12 +330,12 @@ class Talk:
                 client.send(prose(20, ("again", at)))
             case "new":
                 more = standing(fact(f"pet {at}", "Rex", said_at=newest))
-                journal.standing_facts = (more, *journal.standing_facts)
+                journal.current_facts = (more, *journal.current_facts)
             case "move":
-                journal.standing_facts = (standing(fact("home", f"Town {at}", said_at=newest)), NAME)
+                journal.current_facts = (standing(fact("home", f"Town {at}", said_at=newest)), NAME)
             case "end":
                 journal.ended = (NAME.fact,)
-                journal.standing_facts = tuple(one for one in journal.standing_facts if one is not NAME)
+                journal.current_facts = tuple(one for one in journal.current_facts if one is not NAME)
             case _:
                 changed = {"reach": {"memory": {"reach": "user"}}}.get(step, {"facts": {"policy": step}})
                 given = USE.model_dump() | {}
@@ -368,22 +368,22 @@ def test_edit_of_the_question_that_a_compaction_came_with_hears_what_that_heard(
 def test_what_the_first_message_did_not_hear_comes_with_one_of_the_next():
     talk = Talk()
     talk.say(1)
-    talk.core.journal.standing_facts = (standing(fact("home", "Lisbon", said_at=-1e6)),)
+    talk.core.journal.current_facts = (standing(fact("home", "Lisbon", said_at=-1e6)),)
     assert told_by(talk.say(1)) == ["f-home-Lisbon"] and told_by(talk.say(1)) == []
     late = Talk()
     late.say(4)
-    late.core.journal.standing_facts = talk.core.journal.standing_facts
+    late.core.journal.current_facts = talk.core.journal.current_facts
     assert told_by(late.say(1)) == []
 
 
 def test_new_fact_of_another_conversation_is_told_when_a_person_speaks_next():
     talk = Talk(HOME)
     talk.say(3)
-    talk.core.journal.standing_facts = (standing(fact("pet", "Rex", said_at=1e9)), HOME)
+    talk.core.journal.current_facts = (standing(fact("pet", "Rex", said_at=1e9)), HOME)
     assert told_by(talk.ask("Go on.")) == ["f-pet-Rex"]
     talk.client.messages.append(calling(("call-1", "read", {"path": "a.py"})))
     talk.client.messages.append(tool("call-1", prose(30)))
-    talk.core.journal.standing_facts = (standing(fact("pet", "Tom", said_at=2e9)), HOME)
+    talk.core.journal.current_facts = (standing(fact("pet", "Tom", said_at=2e9)), HOME)
     talk.client.send()
     assert told_by(talk.core.decisions[-1]) == []
     assert told_by(talk.ask("And?")) == ["f-pet-Tom"]
@@ -412,14 +412,14 @@ def test_fact_that_the_conversation_states_is_not_told_in_it():
     talk = Talk()
     talk.say(1)
     prints = request_of(body(*talk.client.messages), talk.core.rules).reading.history_prints
-    talk.core.journal.standing_facts = (standing(fact("home", "Lisbon", said_at=1e9), prints[0].full),)
+    talk.core.journal.current_facts = (standing(fact("home", "Lisbon", said_at=1e9), prints[0].full),)
     assert told_by(talk.ask("Go on.")) == []
     assert talk.core.decisions[-1].explain["facts"] == {"told": [], "left_out": {"its message is in the request": 1}}
 
 
 def test_facts_stand_in_front_of_what_is_recalled(known: Seen):
     rules = rules_of(USE)
-    answers = Answers(seen_of(rules, PAST), recalled=FOUND, standing=StandingFacts((HOME,)))
+    answers = Answers(seen_of(rules, PAST), recalled=FOUND, standing=CurrentFacts((HOME,)))
     decision = decided(request_of(body(*PAST[4:], user(QUESTION)), rules), rules, answers)
     (insertion,) = decision.insertions
     assert insertion.text.index("Lisbon") < insertion.text.index(ANSWER)
@@ -432,7 +432,7 @@ def test_facts_stand_in_front_of_what_is_recalled(known: Seen):
 def test_fact_whose_message_is_quoted_is_not_told_beside_it():
     rules = rules_of(USE)
     stated = standing(fact("port", "4711", occurrence=MEMORY.occurrence))
-    answers = Answers(seen_of(rules, PAST), recalled=FOUND, standing=StandingFacts((stated,)))
+    answers = Answers(seen_of(rules, PAST), recalled=FOUND, standing=CurrentFacts((stated,)))
     decision = decided(request_of(body(*PAST[4:], user(QUESTION)), rules), rules, answers)
     assert told_by(decision) == [] and decision.block is not None and decision.block.kind is BlockKind.RESTORE
 
@@ -448,7 +448,7 @@ def test_without_its_facts_a_request_goes_on(failure: Exception, note: Note):
     rules = rules_of(USE)
     answers = Answers(seen_of(rules, PAST), recalled=FOUND, standing=failure)
     decision = decided(request_of(body(*PAST[4:], user(QUESTION)), rules), rules, answers)
-    assert decision.note is None and decision.block is not None and decision.telling is None
+    assert decision.note is None and decision.block is not None and decision.fact_choice is None
 
 
 @pytest.mark.parametrize("policy", ["off", "suggest"])
@@ -471,7 +471,7 @@ def test_conversation_that_hears_only_of_itself_looks_up_facts_once_it_lost_some
 def test_side_requests_sub_agents_and_repeated_requests_hear_no_new_facts():
     talk = Talk(HOME)
     talk.say(2)
-    talk.core.journal.standing_facts = (HOME, standing(fact("pet", "Rex", said_at=1e9)))
+    talk.core.journal.current_facts = (HOME, standing(fact("pet", "Rex", said_at=1e9)))
     talk.client.messages.pop()
     talk.client.send(prose(30, "again"))
     assert talk.core.decisions[-1].lineage.event is Event.RETRY and told_by(talk.core.decisions[-1]) == []

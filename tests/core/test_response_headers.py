@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from palimpsest.core.decision import Decision
-from palimpsest.core.facts.standing import Telling
+from palimpsest.core.facts.standing import FactChoice
 from palimpsest.core.reading import Reading
 from palimpsest.core.response_headers import headers_of, log_fields, undecided_headers
 from palimpsest.domain import (
@@ -61,8 +61,8 @@ def test_log_has_what_was_added_and_nothing_that_is_not_there() -> None:
 
 
 def test_facts_are_counted_where_some_are_told() -> None:
-    telling = Telling(("fact: port: 1\n", "fact: host: a\n"), ("f-1", "f-2"), ("new", "new"))
-    telling_two = replace(ADDING, telling=telling)
+    fact_choice = FactChoice(("fact: port: 1\n", "fact: host: a\n"), ("f-1", "f-2"), ("new", "new"))
+    telling_two = replace(ADDING, fact_choice=fact_choice)
     assert named(headers_of(telling_two, "", None))["facts"] == "2" and log_fields(telling_two, "", None)["facts"] == 2
-    silent = replace(ADDING, telling=Telling())
+    silent = replace(ADDING, fact_choice=FactChoice())
     assert "facts" not in named(headers_of(silent, "", None)) and "facts" not in log_fields(silent, "", None)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
-from palimpsest.domain import Growing
+from palimpsest.domain import PersistentList
 
 STEPS = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99), st.lists(st.integers(), max_size=3)), max_size=12)
 
@@ -16,7 +16,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99), st.lists(st.i
 def test_each_is_what_copying_would_have_made_however_many_grow_from_one(
     steps: list[tuple[int, int, list[int]]],
 ) -> None:
-    made: list[tuple[Growing[int], tuple[int, ...]]] = [(Growing([1, 2]), (1, 2))]
+    made: list[tuple[PersistentList[int], tuple[int, ...]]] = [(PersistentList([1, 2]), (1, 2))]
     for which, kept, further in steps:
         grown, items = made[which % len(made)]
         count = kept % (len(items) + 1) if kept % 3 else len(items)  # mostly all of it, as conversations do
@@ -29,23 +29,23 @@ def test_each_is_what_copying_would_have_made_however_many_grow_from_one(
 
 @given(st.lists(st.integers(), max_size=5), st.lists(st.integers(), max_size=3), *[st.none() | st.integers(-9, 9)] * 2)
 def test_a_slice_is_that_of_a_tuple(items: list[int], behind: list[int], start: int | None, stop: int | None) -> None:
-    grown = Growing(items)
+    grown = PersistentList(items)
     grown.then(len(items), behind)
     for step in (None, 1, 2, -1, -2):
         assert grown[start:stop:step] == tuple(items)[start:stop:step]
 
 
 def test_nothing_is_copied_where_all_of_it_is_kept_and_nothing_else_grew_from_it() -> None:
-    first = Growing([object()])
+    first = PersistentList([object()])
     second = first.then(1, [object()])
     beside = first.then(1, [object()])
     assert first.shared(second) == second.shared(first) == 1
     assert first.shared(beside) == beside.shared(second) == first.shared([*first]) == 0
-    assert Growing.of(second) is second and first[0] is second[0] is beside[0]
+    assert PersistentList.of(second) is second and first[0] is second[0] is beside[0]
 
 
 def test_two_threads_that_grow_from_one_do_not_meet() -> None:
-    first: Growing[int] = Growing(range(1000))
+    first: PersistentList[int] = PersistentList(range(1000))
     grown: list[Sequence[int]] = []
 
     def grow(item: int) -> None:

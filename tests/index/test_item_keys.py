@@ -132,7 +132,7 @@ async def related(database: Database, past: Past, *users: str) -> None:
     await Consolidator(database, WordEmbedder(), Metrics(), lambda: NOW).run()
 
 
-async def lifted(shelf: Shelf, text: str = "They paint harbours.") -> float:
+async def boosted(shelf: Shelf, text: str = "They paint harbours.") -> float:
     shelf.which = "off"
     before = cosine_of(await shelf.ask("Which ferries have a roof?"), text)
     shelf.which = "graph"
@@ -142,9 +142,9 @@ async def lifted(shelf: Shelf, text: str = "They paint harbours.") -> float:
 async def test_relations_of_a_user_lead_to_passages_and_those_of_others_do_not(database: Database, past: Past) -> None:
     shelf = Shelf(database)
     await related(database, past, "bob", "eve", "joe")
-    assert await lifted(shelf) == 0
+    assert await boosted(shelf) == 0
     await related(database, past, "ann")
-    assert await lifted(shelf) > 0
+    assert await boosted(shelf) > 0
 
 
 @pytest.mark.parametrize(("users", "leads"), [(("bob", "eve"), False), (("bob", "eve", "joe"), True)])
@@ -154,7 +154,7 @@ async def test_shared_relations_lead_if_three_users_spoke_of_them(
     shelf = Shelf(database)
     shelf.shared = True
     await related(database, past, *users)
-    assert (await lifted(shelf) > 0) == leads
+    assert (await boosted(shelf) > 0) == leads
 
 
 async def test_relations_never_leave_a_tenant(database: Database, past: Past) -> None:
@@ -166,4 +166,4 @@ async def test_relations_never_leave_a_tenant(database: Database, past: Past) ->
     await past.say("They paint harbours.", "The roof leaks.", user="ann", conversation="c-ann-2")
     await past.index()
     await Consolidator(database, WordEmbedder(), Metrics(), lambda: NOW).run()
-    assert await lifted(shelf) == 0
+    assert await boosted(shelf) == 0

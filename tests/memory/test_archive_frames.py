@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from palimpsest.domain import Block, BlockKind, Ending, LinkKind, ToolCall, Whole
-from palimpsest.memory.archive_frames import AnswerFrame, Applied, Begin, Told, pack, unpacked
+from palimpsest.memory.archive_frames import AnswerFrame, Applied, Begin, Progress, pack, unpacked
 from palimpsest.memory.write_batch import Outcome, RequestItem, WriterState
 from palimpsest.settings.policy import Policy
 from palimpsest.wire.values import dumps
@@ -32,8 +32,8 @@ FRAMES = [
     AnswerFrame(4, TURN.id, TURN, 9, 12, "palimpsest.wire.chat", (b"{", b"}"), True, Ending.CLIENT_GONE, 2.5),
     AnswerFrame(5, TURN.id, None, 0, 0, "palimpsest.wire.chat", (), False, Ending.COMPLETE, 2.5),
     Applied(Policy(data=Path("elsewhere"))),
-    Told((Outcome(3), Outcome(4, True), Outcome(5, False, 8)), WriterState(True, frozenset({"t"}), ("w",)), ()),
-    Told((), WriterState(), (("fault", ("journal",)), ("observe", ("journal", 0.5)))),
+    Progress((Outcome(3), Outcome(4, True), Outcome(5, False, 8)), WriterState(True, frozenset({"t"}), ("w",)), ()),
+    Progress((), WriterState(), (("fault", ("journal",)), ("observe", ("journal", 0.5)))),
     Begin(Policy(data=Path("data")), b"secret"),
 ]
 

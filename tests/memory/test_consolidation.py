@@ -94,7 +94,7 @@ async def test_a_dry_run_says_what_would_be_done_and_writes_nothing(
     before = await everything(database)
     outcome = await consolidator.run(dry_run=True)
     assert [(action.item, action.what, action.heir) for action in outcome.actions] == [(1, "superseded", 2)]
-    assert outcome.told()["would"][0]["why"] == "a newer value of: favorite color"
+    assert outcome.to_json()["would"][0]["why"] == "a newer value of: favorite color"
     assert await everything(database) == before
     assert await database.read("SELECT * FROM task") == []
 
@@ -351,7 +351,7 @@ async def test_what_a_model_relates_names_no_user(database: Database, past: Past
 
 
 def test_an_outcome_is_told_as_json() -> None:
-    told = Outcome({1: "k-1"}).told()
+    told = Outcome({1: "k-1"}).to_json()
     assert told["runs"] == ["k-1"]
     assert told["would"] == []
 

@@ -67,7 +67,7 @@ def house(database: Database) -> House:
 
 
 async def test_a_told_fact_is_found_with_who_told_it(house: House) -> None:
-    fact = await house.facts.tell(PORT)
+    fact = await house.facts.add(PORT)
     assert (fact.value, fact.source.tool, fact.source.who) == ("5432", "remember_fact", "agent/1")
     assert await house.facts.recall(ANN) == [fact] == [await house.facts.one("acme", fact.id)]
 
@@ -77,7 +77,7 @@ async def test_a_told_value_takes_the_place_of_the_one_before_wherever_that_come
     name = (await house.facts.recall(ANN))[0]
     house.now += 1
     told = replace(PORT, subject=name.subject, slot=name.slot, value="Robert", category=FactCategory.IDENTITY)
-    await house.facts.tell(told)
+    await house.facts.add(told)
     assert await house.held() == ["Robert"]
     house.now += 1
     await house.say("My name is Bobby.", conversation="c-2")
@@ -88,7 +88,7 @@ async def test_values_that_stand_beside_each_other_do_so_when_they_are_told(hous
     await house.say("I love figs.")
     liked = (await house.facts.recall(ANN))[0]
     assert not liked.is_single
-    await house.facts.tell(replace(PORT, subject=liked.subject, slot=liked.slot, value="tea"))
+    await house.facts.add(replace(PORT, subject=liked.subject, slot=liked.slot, value="tea"))
     assert len(await house.held()) == 2
 
 
@@ -103,27 +103,27 @@ async def test_values_that_stand_beside_each_other_do_so_when_they_are_told(hous
 )
 async def test_what_is_no_fact_is_refused(house: House, more: dict[str, Any], words: str) -> None:
     with pytest.raises(PolicyError, match=words):
-        await house.facts.tell(replace(PORT, **more))
+        await house.facts.add(replace(PORT, **more))
 
 
 async def test_nothing_is_kept_where_facts_are_off(house: House) -> None:
     house.policy = Policy()
     with pytest.raises(PolicyError, match=r"facts\.policy is off"):
-        await house.facts.tell(PORT)
+        await house.facts.add(PORT)
     assert await house.rows() == 0
 
 
 async def test_credentials_in_what_is_told_are_not_kept(house: House) -> None:
     secret = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
-    fact = await house.facts.tell(replace(PORT, value=f"the key is {secret}"))
+    fact = await house.facts.add(replace(PORT, value=f"the key is {secret}"))
     assert secret not in fact.value and "redacted" in fact.value
     house.policy = Policy.model_validate({"facts": {"policy": "use"}, "archive": {"redact": False}})
-    assert secret in (await house.facts.tell(replace(PORT, slot="key", value=secret))).value
+    assert secret in (await house.facts.add(replace(PORT, slot="key", value=secret))).value
 
 
 async def test_a_fact_is_found_by_words_by_a_pattern_and_by_its_category(house: House) -> None:
-    await house.facts.tell(PORT)
-    await house.facts.tell(
+    await house.facts.add(PORT)
+    await house.facts.add(
         replace(PORT, slot="favourite database", value="PostgreSQL", category=FactCategory.PREFERENCE)
     )
 
@@ -178,9 +178,9 @@ async def test_a_fact_goes_with_its_message_and_an_older_one_stands_again(house:
 async def test_told_facts_are_erased_by_whose_they_are_and_their_words_are_gone_from_the_disk(
     house: House, target: Target
 ) -> None:
-    await house.facts.tell(replace(PORT, value=CANARY))
+    await house.facts.add(replace(PORT, value=CANARY))
     house.now += 10
-    await house.facts.tell(replace(PORT, tenant="other", user="bob", scope="barn"))
+    await house.facts.add(replace(PORT, tenant="other", user="bob", scope="barn"))
     preview = await house.forgetting.preview(target)
     assert preview and preview.counts["facts"] == 1
     receipt = await house.forgetting.erase(target)
@@ -192,20 +192,20 @@ async def test_told_facts_are_erased_by_whose_they_are_and_their_words_are_gone_
 
 async def test_single_messages_and_conversations_hold_no_told_facts(house: House) -> None:
     await house.say("hello", conversation="c-1")
-    await house.facts.tell(PORT)
+    await house.facts.add(PORT)
     await house.forgetting.erase(Target(tenant="acme", conversation="c-1"))
     assert await house.held() == ["5432"]
 
 
 async def test_the_last_fact_takes_its_tenant_along(house: House) -> None:
-    await house.facts.tell(PORT)
+    await house.facts.add(PORT)
     await house.forgetting.erase(Target(tenant="acme"))
     assert await house.database.read("SELECT name FROM tenant") == []
 
 
 async def test_what_is_retired_states_nothing_until_it_is_taken_back(house: House) -> None:
     await house.say("My name is Bob.")
-    await house.facts.tell(PORT)
+    await house.facts.add(PORT)
     receipt = await house.retiring.retire(Target(tenant="acme", user="ann"))
     assert receipt and receipt["retired"]["facts"] == 2
     assert await house.held() == []
@@ -219,7 +219,7 @@ def sweeper(house: House, **periods: str) -> Sweeper:
 
 
 async def test_what_was_not_taken_back_in_time_is_erased(house: House) -> None:
-    await house.facts.tell(PORT)
+    await house.facts.add(PORT)
     await house.retiring.retire(Target(tenant="acme", user="ann"))
     house.now += (DAYS + 1) * DAY_SECONDS
     await sweeper(house).sweep(10.0)
@@ -228,7 +228,7 @@ async def test_what_was_not_taken_back_in_time_is_erased(house: House) -> None:
 
 async def test_facts_are_kept_as_long_as_messages(house: House) -> None:
     await house.say("My name is Bob.")
-    await house.facts.tell(PORT)
+    await house.facts.add(PORT)
     house.now += 20 * DAY_SECONDS
     await sweeper(house, turns="30d").sweep(10.0)
     assert await house.rows() == 2
@@ -240,9 +240,9 @@ async def test_facts_are_kept_as_long_as_messages(house: House) -> None:
 async def test_what_was_forgotten_or_erased_elsewhere_goes_from_a_backup(house: House, tmp_path: Path) -> None:
     """A second database, as it stood before."""
     await house.say("My name is Bob.")
-    told = await house.facts.tell(PORT)
-    await house.facts.tell(replace(PORT, user="bob", value="the other's"))
-    await house.facts.tell(replace(PORT, slot="city", value="Rome"))
+    told = await house.facts.add(PORT)
+    await house.facts.add(replace(PORT, user="bob", value="the other's"))
+    await house.facts.add(replace(PORT, slot="city", value="Rome"))
     (said,) = await house.facts.recall(ANN, "*Bob*")
     path = tmp_path / "backup.db"
     await asyncio.to_thread(copy, house.database.path, path)
@@ -261,7 +261,7 @@ async def test_what_was_forgotten_or_erased_elsewhere_goes_from_a_backup(house: 
 
 
 async def test_blocks_that_tell_a_fact_go_with_it_and_others_stay(house: House) -> None:
-    first, second = await house.facts.tell(PORT), await house.facts.tell(replace(PORT, slot="city", value="Rome"))
+    first, second = await house.facts.add(PORT), await house.facts.add(replace(PORT, slot="city", value="Rome"))
     talk = Talk(house.past.journal)
     for fact in (first, second):
         told = Block(f"fact: {fact.value}", BlockKind.RECALL, (), 5, facts=((fact.id, 0),))

@@ -12,7 +12,7 @@ from pathlib import Path
 import orjson
 import pytest
 from palimpsest.core.caller.identity import tenant_key
-from palimpsest.domain import Ending, Event, FactCategory, Json, LinkKind, Reach, Role, ToldFact
+from palimpsest.domain import AddedFact, Ending, Event, FactCategory, Json, LinkKind, Reach, Role
 from palimpsest.errors import PolicyError
 from palimpsest.memory.exporting import export
 from palimpsest.memory.fact_extraction import FactExtraction
@@ -27,7 +27,7 @@ from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.fact_extraction import start_over
 from palimpsest.store.journal import Journal
 from palimpsest.store.selection import Target
-from palimpsest.store.told_facts import tell
+from palimpsest.store.told_facts import add_facts
 from palimpsest.store.transcript import Selection
 from palimpsest.transfer.lines import fact_to_line, from_line, header_line, to_line
 from palimpsest.transfer.portable_turn import ForgottenFact, PortableMessage, PortableTurn
@@ -383,7 +383,7 @@ async def test_explanations_of_imported_turns_say_that_they_were_imported(tmp_pa
         assert turn is not None and turn["explain"]["evidence"] == ["imported"] and turn["ending"] == Ending.COMPLETE
 
 
-PORT = ToldFact(
+PORT = AddedFact(
     *(
         "f-0123456789abcdef",
         "acme",
@@ -403,11 +403,11 @@ PORT = ToldFact(
 HOME = replace(PORT, id="f-02", user="bob", slot="home", value="Porto", is_pinned=False, is_single=False, who="")
 
 
-async def told_to(database: Database, *facts: ToldFact) -> None:
-    await database.transact(lambda t: tell(t, facts, functools.partial(tenant_key, SECRET)))
+async def told_to(database: Database, *facts: AddedFact) -> None:
+    await database.transact(lambda t: add_facts(t, facts, functools.partial(tenant_key, SECRET)))
 
 
-def facts_in(data: bytes, path: Path) -> list[ToldFact]:
+def facts_in(data: bytes, path: Path) -> list[AddedFact]:
     path.write_bytes(data)
     found = Found()
     assert list(turns_in([path], found)) == [] and not found.broken

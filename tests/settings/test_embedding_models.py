@@ -12,7 +12,7 @@ from palimpsest.settings.embedding_models import (
     E5_SMALL,
     embedding_model,
     embedding_models,
-    mistaken,
+    unknown_model_error,
 )
 
 from tests.running import ROOT
@@ -42,9 +42,9 @@ def test_the_small_multilingual_model_has_the_prefixes_that_its_card_asks_for() 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
     assert embedding_model("e5") is None
-    assert mistaken("BAAI/BGE-small-en").endswith("did you mean BAAI/bge-small-en?")
-    assert mistaken("multilingual-e5-larg").endswith("did you mean intfloat/multilingual-e5-large?")
-    assert mistaken("zzz").endswith("palimpsest model list says what there is")
+    assert unknown_model_error("BAAI/BGE-small-en").endswith("did you mean BAAI/bge-small-en?")
+    assert unknown_model_error("multilingual-e5-larg").endswith("did you mean intfloat/multilingual-e5-large?")
+    assert unknown_model_error("zzz").endswith("palimpsest model list says what there is")
 
 
 def test_the_default_is_known_without_fastembed() -> None:

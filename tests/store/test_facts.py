@@ -10,13 +10,13 @@ from dataclasses import replace
 
 import pytest
 from palimpsest.core.caller.identity import tenant_key
-from palimpsest.domain import Fact, FactCategory, FactOrigin, FactProposal, FactScope, HeadFlag, Reach, ToldFact
+from palimpsest.domain import AddedFact, Fact, FactCategory, FactOrigin, FactProposal, FactScope, HeadFlag, Reach
 from palimpsest.store import fact_extraction as extraction
 from palimpsest.store.engine.dialect import SQLITE
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.fact_consistency import wrong_facts
 from palimpsest.store.facts import PAGE, FactFilter, current, listed, place_of
-from palimpsest.store.told_facts import forget, pin, tell
+from palimpsest.store.told_facts import add_facts, forget, pin
 
 from tests.remembered import Past
 from tests.talking import NOW
@@ -74,13 +74,13 @@ async def stored(database: Database, **wanted: object) -> list[Fact]:
     return await database.ask(lambda ask: listed(ask, filter, NOW + 100, 50))
 
 
-def told(value: str, slot: str = "port", **more: object) -> ToldFact:
-    one = ToldFact(f"f-{value:0>16}", "acme", "ann", "shop", "project", slot, value, FactCategory.SETTING, NOW, "test")
+def told(value: str, slot: str = "port", **more: object) -> AddedFact:
+    one = AddedFact(f"f-{value:0>16}", "acme", "ann", "shop", "project", slot, value, FactCategory.SETTING, NOW, "test")
     return replace(one, **more)  # type: ignore[arg-type]
 
 
-async def tell_all(database: Database, *facts: ToldFact) -> list[str]:
-    return await database.transact(lambda t: tell(t, facts, key_of))
+async def tell_all(database: Database, *facts: AddedFact) -> list[str]:
+    return await database.transact(lambda t: add_facts(t, facts, key_of))
 
 
 async def test_the_newest_value_of_a_slot_of_one_value_is_current_and_the_others_stay_readable(past: Past) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from palimpsest.core.facts.standing import LAG_SECONDS
-from palimpsest.domain import FactQuery, FactScope, Reach, StandingFacts
+from palimpsest.domain import CurrentFacts, FactQuery, FactScope, Reach
 from palimpsest.store.engine.sqlite.database import Database
-from palimpsest.store.standing_facts import standing_facts
+from palimpsest.store.standing_facts import current_facts
 
 from tests.remembered import Past
 from tests.store.test_facts import ANN, say, tell_all, told
@@ -20,8 +20,8 @@ from tests.talking import NOW, print_of, user
 LATER = NOW + 1000
 
 
-async def looked_up(database: Database, query: FactQuery | None = None, now: float = LATER) -> StandingFacts:
-    return await database.ask(lambda ask: standing_facts(ask, query or FactQuery(ANN), now))
+async def looked_up(database: Database, query: FactQuery | None = None, now: float = LATER) -> CurrentFacts:
+    return await database.ask(lambda ask: current_facts(ask, query or FactQuery(ANN), now))
 
 
 async def values(database: Database, query: FactQuery | None = None, now: float = LATER) -> list[str]:

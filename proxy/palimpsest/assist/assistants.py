@@ -15,7 +15,7 @@ from palimpsest.settings.policy import AssistantPolicy, Policy, UpstreamPolicy
 from palimpsest.settings.prices import price_of
 from palimpsest.store.engine import Engine
 from palimpsest.upstream.dispatcher import Upstreams
-from palimpsest.upstream.litellm_library import Apart
+from palimpsest.upstream.litellm_library import LiteLLMThread
 
 NO_MEMORY = {"x-palimpsest-memory": "off"}  # to whoever is at `url`: it may be another proxy like this one
 
@@ -29,18 +29,18 @@ class ModelAssistants:
         counts: AssistCounts,
         clock: Clock,
         environment: Mapping[str, str],
-        apart: Callable[[], Apart] | None = None,
+        litellm_thread: Callable[[], LiteLLMThread] | None = None,
     ) -> None:
         """
         Args:
             environment: holds the keys that the policy names.
-            apart: where LiteLLM runs, shared with the upstreams of clients; None: where it has to.
+            litellm_thread: where LiteLLM runs, shared with the upstreams of clients; None: where it has to.
         """
         self._database = database
         self._counts = counts
         self._clock = clock
         self._environment = environment
-        self._apart = apart
+        self._litellm_thread = litellm_thread
         self._made_of: object = ({}, ())
         self._models: dict[AssistRole, RoleModel] = {}
         self._senders: list[tuple[_LateSender, RoleModel]] = []  # those of earlier policies, too, while they are asked
@@ -71,7 +71,7 @@ class ModelAssistants:
         models = {}
         for role, assistant in policy.models.items():
             asked = _upstream(role, assistant, upstreams)
-            sender = _LateSender(Upstreams([asked], self._environment, apart=self._apart))
+            sender = _LateSender(Upstreams([asked], self._environment, litellm_thread=self._litellm_thread))
             budget = Budget(role, assistant, price_of(assistant), self._database, self._clock)
             models[role] = RoleModel(role, assistant, sender, budget, self._counts)
             self._senders.append((sender, models[role]))

@@ -74,7 +74,7 @@ def plain(prompt: Prompt) -> Json:
     return {"temperature": 0, "max_tokens": prompt.most_tokens, "stream": False}
 
 
-def newer(prompt: Prompt) -> Json:
+def reasoning(prompt: Prompt) -> Json:
     """A body for models that reason: they take no temperature, and call their limit otherwise."""
     return {"max_completion_tokens": prompt.most_tokens, "stream": False} | _held_to(
         prompt.name, _structure(prompt.schema)
@@ -86,7 +86,7 @@ def bare(prompt: Prompt) -> Json:
     return {"stream": False}
 
 
-FORMS: tuple[Callable[[Prompt], Json], ...] = (exact, structured, newer, plain, bare)
+FORMS: tuple[Callable[[Prompt], Json], ...] = (exact, structured, reasoning, plain, bare)
 """In the order in which they are tried with a provider that refuses; the first that it takes is kept."""
 
 

@@ -55,7 +55,7 @@ def _consolidate(given: argparse.Namespace) -> int:
 
     def tell(outcome: Outcome, kept: int) -> None:
         if given.json:
-            out.print_json(data={**outcome.told(), "kept": kept})
+            out.print_json(data={**outcome.to_json(), "kept": kept})
             return
         if kept:
             aside.print(f"{kept:,} items were kept of what was said since")

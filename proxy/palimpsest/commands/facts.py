@@ -123,7 +123,7 @@ def _remember(given: argparse.Namespace) -> int:
     until = _time(given.until) if given.until else None
 
     async def work(commands: Commands) -> int:
-        telling = FactInput(
+        new = FactInput(
             *(
                 await commands.only_tenant(given.tenant),
                 given.user,
@@ -137,7 +137,7 @@ def _remember(given: argparse.Namespace) -> int:
             valid_until=until,
             is_pinned=given.pin,
         )
-        fact = await commands.archive.facts.tell(telling)
+        fact = await commands.archive.facts.add(new)
         if given.json:
             return _say(dict(shown(fact)))
         terminal.console().print(terminal.safe(f"{fact.id}  {_said(fact)}"))

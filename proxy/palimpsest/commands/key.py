@@ -43,18 +43,18 @@ def add_commands(command: Command) -> None:
 
 def _create(given: argparse.Namespace) -> int:
     from palimpsest.commands.data_folder import database_of
-    from palimpsest.memory.proxy_keys import KeyDesk, told
+    from palimpsest.memory.proxy_keys import KeyService, key_json
 
     async def run(policy: Policy) -> tuple[str, ProxyKey]:
         async with database_of(policy) as database:
-            return await KeyDesk(database, time.time).create(
+            return await KeyService(database, time.time).create(
                 given.name, given.tenant, given.user, given.scope, given.expires, given.read_only
             )
 
     policy = quiet_policy(given)
     secret, key = asyncio.run(run(policy))
     if given.json:
-        return _say({"key": secret, **told(key)})
+        return _say({"key": secret, **key_json(key)})
     aside = Console(stderr=True, markup=False, highlight=False)
     aside.print(terminal.fields(_rows(key)))
     if not (policy.tenants.keys or policy.tenants.require_key):
@@ -66,15 +66,15 @@ def _create(given: argparse.Namespace) -> int:
 
 def _list(given: argparse.Namespace) -> int:
     from palimpsest.commands.data_folder import database_of
-    from palimpsest.memory.proxy_keys import KeyDesk, told
+    from palimpsest.memory.proxy_keys import KeyService, key_json
 
     async def run(policy: Policy) -> list[ProxyKey]:
         async with database_of(policy) as database:
-            return await KeyDesk(database, time.time).listed()
+            return await KeyService(database, time.time).listed()
 
     keys, now = asyncio.run(run(quiet_policy(given))), time.time()
     if given.json:
-        return _say({"keys": [told(key) for key in keys]})
+        return _say({"keys": [key_json(key) for key in keys]})
     out = terminal.console()
     if not keys:
         out.print("no keys; palimpsest key create NAME makes one")
@@ -91,18 +91,18 @@ def _list(given: argparse.Namespace) -> int:
 
 def _revoke(given: argparse.Namespace) -> int:
     from palimpsest.commands.data_folder import database_of
-    from palimpsest.memory.proxy_keys import KeyDesk, told
+    from palimpsest.memory.proxy_keys import KeyService, key_json
 
     async def run(policy: Policy) -> ProxyKey | None:
         async with database_of(policy) as database:
-            return await KeyDesk(database, time.time).revoke(given.id)
+            return await KeyService(database, time.time).revoke(given.id)
 
     key = asyncio.run(run(quiet_policy(given)))
     if key is None:
         sys.stderr.write(f"palimpsest: there is no key {given.id}; palimpsest key list shows them all\n")
         return FAILED
     if given.json:
-        return _say(told(key))
+        return _say(key_json(key))
     terminal.console().print(terminal.safe(f"{key.id} ({key.name}) opens nothing any more"))
     return DONE
 

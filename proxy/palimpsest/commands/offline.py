@@ -19,7 +19,7 @@ from palimpsest.core.caller.identity import tenant_key, tenant_of
 from palimpsest.core.recall.gaps import GapEstimate
 from palimpsest.core.recall.generosity import demanded
 from palimpsest.core.recall.trail import Trace
-from palimpsest.domain import TURN_PREFIX, BlockKind, Json, Query, Reach, Recalled, ToldFact
+from palimpsest.domain import TURN_PREFIX, AddedFact, BlockKind, Json, Query, Reach, Recalled
 from palimpsest.embedding.embedder import LocalEmbedder
 from palimpsest.errors import MemoryFault, PolicyError
 from palimpsest.memory.archive import Archive
@@ -237,7 +237,7 @@ class Commands:
         """
         return await self.archive.importing.take(turns, into, report)
 
-    async def take_facts(self, facts: Sequence[ToldFact], into: Destination) -> int:
+    async def take_facts(self, facts: Sequence[AddedFact], into: Destination) -> int:
         """Import facts that were told; see `Importing.take_facts`. None where none are kept."""
         if not (facts and self.policy.facts.is_on):
             return 0

@@ -108,7 +108,7 @@ def _search(given: argparse.Namespace) -> int:
 
     searched = asyncio.run(run(quiet_policy(given)))
     out = terminal.console()
-    for part in terminal.found(searched.recalled, searched.behind):
+    for part in terminal.search_results(searched.recalled, searched.behind):
         out.print(part)
     return DONE
 

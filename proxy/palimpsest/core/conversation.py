@@ -6,7 +6,7 @@ The decisions of one request, as a generator: it asks for look-ups, is sent thei
     Clues      the newest messages    Seen                        once more with older ones, where nothing is known
     Clues      echoes, tasks          Seen                        the lineage, what is replayed, the pressure
     Foreseen   a likely question      None
-    FactQuery  what else is known     StandingFacts               once the block is packed, what to tell of them
+    FactQuery  what else is known     CurrentFacts               once the block is packed, what to tell of them
     StoredMessages                    messages by occurrence      the query
     Query                             Recalled                    packing, placement, does it fit?
 
@@ -32,7 +32,7 @@ from palimpsest.core.block.pressure import pressure, reply_room
 from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.decision import Decision
-from palimpsest.core.facts.standing import Telling, telling, wanted
+from palimpsest.core.facts.standing import FactChoice, choose_facts, wanted
 from palimpsest.core.history.lineage import extended, follows, trace
 from palimpsest.core.history.link_keys import CLUE_MESSAGES, NEWEST_CLUES, clues, further_clues, shape_of
 from palimpsest.core.history.request_roles import intent_of
@@ -44,6 +44,7 @@ from palimpsest.domain import (
     BlockKind,
     Clues,
     Continuation,
+    CurrentFacts,
     FactQuery,
     Follows,
     Lineage,
@@ -53,7 +54,6 @@ from palimpsest.domain import (
     Seen,
     Shape,
     Speaker,
-    StandingFacts,
 )
 from palimpsest.domain.frozen import frozen
 from palimpsest.errors import MemoryFault
@@ -143,12 +143,12 @@ def decide(request: Request, rules: Rules) -> Deciding:
     if past.note is not None:
         return replace(decision, note=past.note)
     facts = wanted(decision.reading.chat, decision.diagnosis, decision.replayed, rules.policy)
-    standing = (yield from _standing(facts)) if facts is not None and not decision.drops_blocks else None
+    current = (yield from _current_facts(facts)) if facts is not None and not decision.drops_blocks else None
     if decision.diagnosis.query is None:
         decision = replace(decision, note=decision.diagnosis.note)
     else:
         decision = yield from _recalled(decision, rules)
-    return decision if facts is None or standing is None else _with_facts(decision, rules, facts, standing)
+    return decision if facts is None or current is None else _with_facts(decision, rules, facts, current)
 
 
 def advance(deciding: Deciding, answer: object) -> Lookup | Decision | Note:
@@ -249,24 +249,24 @@ def _recalled(decision: Decision, rules: Rules) -> Generator[Lookup, Any, Decisi
     return replace(decision, block=block, anchor=anchor, note=early)
 
 
-def _standing(facts: FactQuery) -> Generator[Lookup, Any, StandingFacts | None]:
+def _current_facts(facts: FactQuery) -> Generator[Lookup, Any, CurrentFacts | None]:
     """Look up the facts that hold; None where that failed: a request can do without."""
     try:
-        standing: StandingFacts = yield facts
+        current: CurrentFacts = yield facts
     except FAILED:
         return None
-    return standing
+    return current
 
 
-def _with_facts(decision: Decision, rules: Rules, facts: FactQuery, standing: StandingFacts) -> Decision:
+def _with_facts(decision: Decision, rules: Rules, facts: FactQuery, current: CurrentFacts) -> Decision:
     """Tell facts in front of what the block quotes, or in a block of their own, where they fit into the window."""
     diagnosis, block, reading, lineage = decision.diagnosis, decision.block, decision.reading, decision.lineage
     if diagnosis.sheds and block is None:
         return decision
     chat, now = reading.chat, diagnosis.pressure
     held = () if lineage.head is None else (lineage.head.fulls[index] for index in lineage.held)
-    chosen = telling(
-        standing,
+    chosen = choose_facts(
+        current,
         decision.conversation,
         not facts.since,
         block is not None and block.kind is BlockKind.RECALL,
@@ -277,14 +277,14 @@ def _with_facts(decision: Decision, rules: Rules, facts: FactQuery, standing: St
         rules.policy.facts.tokens,
         lambda text: rules.count(text, chat.model),
     )
-    decision = replace(decision, telling=chosen)
+    decision = replace(decision, fact_choice=chosen)
     if not chosen.lines:
         return decision
     anchor, role = place(chat, diagnosis.anchor, rules.policy.memory.placement)
     full = replace(with_facts(block, chosen.lines, chosen.sources), role=role)
     full = replace(full, tokens=rules.count(full.text, chat.model))
     if now.prompt_tokens + full.tokens + now.reply_tokens > now.window_tokens:
-        return replace(decision, telling=Telling(left_out={"the window is full": len(standing.facts)}))
+        return replace(decision, fact_choice=FactChoice(left_out={"the window is full": len(current.facts)}))
     note = decision.note if decision.note in FAULTS else None
     return replace(decision, block=full, anchor=anchor, note=note)
 

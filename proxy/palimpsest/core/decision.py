@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from palimpsest.core.block.explanation import explanation
 from palimpsest.core.block.placement import Replay, insertions
 from palimpsest.core.block.pressure import pressure
-from palimpsest.core.facts.standing import Telling
+from palimpsest.core.facts.standing import FactChoice
 from palimpsest.core.reading import Reading
 from palimpsest.domain import Added, Block, Diagnosis, Insertion, Json, Lineage, Note, Recalled, Shape
 from palimpsest.domain.frozen import frozen
@@ -38,7 +38,7 @@ class Decision:
     note: Note | None = None
     recalled: Recalled | None = None
     cut: Mapping[int, str] = field(default_factory=dict)
-    telling: Telling | None = None  # the facts in the block, and what became of the others; None: not looked up
+    fact_choice: FactChoice | None = None  # the facts in the block, and what became of the others; None: not looked up
 
     @property
     def lineage(self) -> Lineage:
@@ -71,7 +71,7 @@ class Decision:
     @property
     def explain(self) -> Json:
         """What `palimpsest explain` shows."""
-        return explanation(self.diagnosis, self.note, self.recalled, self.block, self.cut, self.added, self.telling)
+        return explanation(self.diagnosis, self.note, self.recalled, self.block, self.cut, self.added, self.fact_choice)
 
     def bare(self, note: Note, window_tokens: int) -> Decision:
         """The decision where the request is forwarded as the client sent it; `note` says why."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from palimpsest.domain import Chat, Fingerprint, Growing, Message
+from palimpsest.domain import Chat, Fingerprint, Message, PersistentList
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Reading:
         said = [one for one in added if not one[1].is_instruction]
         new = [print for _, _, print in said]
         known = self.__dict__
-        known["places"] = Growing.of(before.places).then(cut, [at for at, _, _ in said])
-        known["history_prints"] = Growing.of(before.history_prints).then(cut, new)
+        known["places"] = PersistentList.of(before.places).then(cut, [at for at, _, _ in said])
+        known["history_prints"] = PersistentList.of(before.history_prints).then(cut, new)
         known["instruction_prints"] = (
             *before.instruction_prints[: same - cut],
             *(print for _, message, print in added if message.is_instruction),
@@ -58,7 +58,9 @@ class Reading:
             *before.opaque[: bisect_left(before.opaque, cut)],
             *(index for index, (_, message, _) in enumerate(said, cut) if message.opaque),
         )
-        self.chat.__dict__["history"] = Growing.of(before.chat.history).then(cut, [message for _, message, _ in said])
+        self.chat.__dict__["history"] = PersistentList.of(before.chat.history).then(
+            cut, [message for _, message, _ in said]
+        )
         return self
 
     @cached_property

@@ -67,7 +67,7 @@ def cost_fields(cost: Cost) -> Mapping[str, str | int]:
 
 
 def _facts_told(decision: Decision) -> int:
-    return len(decision.telling.lines) if decision.telling else 0
+    return len(decision.fact_choice.lines) if decision.fact_choice else 0
 
 
 def _named(**values: str) -> Headers:

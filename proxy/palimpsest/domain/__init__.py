@@ -27,15 +27,15 @@ from palimpsest.domain.facts import (
     NO_LONGER_ANY,
     PROJECT_SUBJECT,
     USER_SUBJECT,
+    AddedFact,
     Fact,
     FactCategory,
     FactOrigin,
     FactProposal,
     FactScope,
     FactSource,
-    ToldFact,
 )
-from palimpsest.domain.growing import Growing
+from palimpsest.domain.growing import PersistentList
 from palimpsest.domain.history import (
     Clues,
     Continuation,
@@ -68,4 +68,4 @@ from palimpsest.domain.requests import (
     ToolCall,
     TooLong,
 )
-from palimpsest.domain.standing import FactQuery, StandingFact, StandingFacts, Stated
+from palimpsest.domain.standing import CurrentFact, CurrentFacts, FactQuery, Stated

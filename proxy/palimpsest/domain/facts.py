@@ -121,7 +121,7 @@ class FactScope:
 
 
 @frozen
-class ToldFact:
+class AddedFact:
     """A fact in the words of an agent or an operator, ready to store. Times in Unix seconds."""
 
     id: str

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, overload
 T = TypeVar("T")
 
 
-class Growing(Sequence[T]):
+class PersistentList(Sequence[T]):
     """An unchanging sequence; equal to any other of the same items. `then` makes a longer one of it."""
 
     __slots__ = ("_all", "_claims", "_count")
@@ -29,18 +29,18 @@ class Growing(Sequence[T]):
         return repr(tuple(self))
 
     @classmethod
-    def of(cls, items: Sequence[T]) -> Growing[T]:
+    def of(cls, items: Sequence[T]) -> PersistentList[T]:
         """The sequence itself where it is one of these, else a copy."""
-        return items if isinstance(items, Growing) else cls(items)
+        return items if isinstance(items, PersistentList) else cls(items)
 
-    def then(self, kept: int, further: Sequence[T]) -> Growing[T]:
+    def then(self, kept: int, further: Sequence[T]) -> PersistentList[T]:
         """
         Others behind the first items of this one.
 
         Args:
             kept: how many of these, at most all.
         """
-        grown: Growing[T] = Growing.__new__(Growing)
+        grown: PersistentList[T] = PersistentList.__new__(PersistentList)
         if 0 < kept == self._count and self._is_claimed():
             grown._all = self._all
             self._all.extend(further)
@@ -51,7 +51,7 @@ class Growing(Sequence[T]):
 
     def shared(self, other: Sequence[T]) -> int:
         """How many first items are known to be the very same ones in both; there may be more."""
-        return min(self._count, other._count) if isinstance(other, Growing) and other._all is self._all else 0
+        return min(self._count, other._count) if isinstance(other, PersistentList) and other._all is self._all else 0
 
     def _is_claimed(self) -> bool:
         """Take the only claim; False: it is taken."""
@@ -67,7 +67,7 @@ class Growing(Sequence[T]):
         return islice(self._all, self._count)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Growing) and other._all is self._all:
+        if isinstance(other, PersistentList) and other._all is self._all:
             return other._count == self._count
         return isinstance(other, Sequence) and len(other) == self._count and list(other) == self._all[: self._count]
 

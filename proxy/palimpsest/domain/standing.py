@@ -33,7 +33,7 @@ class Stated:
 
 
 @frozen
-class StandingFact:
+class CurrentFact:
     """A fact, all that state it, and what states other values of its slot, the newest first."""
 
     fact: Fact
@@ -42,13 +42,13 @@ class StandingFact:
 
 
 @frozen
-class StandingFacts:
+class CurrentFacts:
     """
     The facts that hold, pinned ones first and then the newest; and those of `FactQuery.told` that are over.
 
     `since` is the time of `FactQuery.since`, Unix seconds.
     """
 
-    facts: tuple[StandingFact, ...] = ()
+    facts: tuple[CurrentFact, ...] = ()
     ended: tuple[Fact, ...] = ()
     since: float = 0.0

@@ -58,7 +58,7 @@ class BufferedAnswer:
                 break
             self._read.append(data)
             view.feed(data)
-        return view.told()
+        return view.length_error()
 
 
 class _View:
@@ -89,7 +89,7 @@ class _View:
         self._event = next(telling, b"")
         self.is_decided = bool(self._event) or self._tap.terminal_at is not None or self._tap.overflowed
 
-    def told(self) -> TooLong | None:
+    def length_error(self) -> TooLong | None:
         if self._tap is not None:
             return too_long_event(self._event or next(iter(self._tap.close()), b""))
         if self._status == OK:

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 from palimpsest.embedding.minilm import GRAPH, TOKENIZER
 from palimpsest.errors import MemoryFault, PolicyError, faults
-from palimpsest.settings.embedding_models import DEFAULT, EmbeddingModel, embedding_model, mistaken
+from palimpsest.settings.embedding_models import DEFAULT, EmbeddingModel, embedding_model, unknown_model_error
 from palimpsest.settings.policy import ModelPolicy
 
 QUESTIONS = "questions"  # folder inside a fetched model: its copy in 8-bit integers
@@ -37,7 +37,7 @@ def chosen(policy: ModelPolicy) -> EmbeddingModel:
     """
     if model := embedding_model(policy.name):
         return model
-    raise PolicyError(f"model.name: {mistaken(policy.name)}")
+    raise PolicyError(f"model.name: {unknown_model_error(policy.name)}")
 
 
 def models_folder(policy: ModelPolicy) -> Path:

@@ -73,18 +73,18 @@ class ItemKeys:
             used, self._used = self._used, set()
         return used
 
-    def note(self, lifted_by: Rows, rows: Rows) -> None:
+    def note(self, boosted_by: Rows, rows: Rows) -> None:
         """
         Note which items led to what was recalled.
 
         Args:
-            lifted_by: as `lift` returns it.
+            boosted_by: as `boost` returns it.
             rows: of the passages that were recalled.
         """
         with self._choosing:
-            self._used.update(item for item in lifted_by[rows].tolist() if item)
+            self._used.update(item for item in boosted_by[rows].tolist() if item)
 
-    def lift(
+    def boost(
         self,
         ask: Ask,
         scope: Scope,
@@ -107,14 +107,14 @@ class ItemKeys:
         if which == "off":
             return None
         keys = self._keys(ask, scope, which, is_shared, now)
-        lift, items = np.zeros(len(table)), np.zeros(len(table), np.int64)
+        boost, items = np.zeros(len(table)), np.zeros(len(table), np.int64)
         if len(keys.items.ids):
             found = by_items(keys.items, vector, cosines, table.ids)
-            lift, items = lift + found.cosines, found.items
+            boost, items = boost + found.cosines, found.items
         if keys.relations:
             strengths = related_terms(question, keys.relations)
-            lift = lift + by_relations(find(ask, scope, table, [*strengths]).rows, strengths, len(table))
-        return (lift, items) if lift.any() else None
+            boost = boost + by_relations(find(ask, scope, table, [*strengths]).rows, strengths, len(table))
+        return (boost, items) if boost.any() else None
 
     def _keys(self, ask: Ask, scope: Scope, which: Which, is_shared: bool, now: float) -> Keys:
         name, state = (scope, which, is_shared), item_state(ask, ITEMS)

@@ -27,7 +27,7 @@ NOTHING = "nothing is known of this"
 
 
 @frozen
-class ToldFacts:
+class FactsAnswer:
     """What a tool returns: `text` tells the facts, in the same order."""
 
     text: str
@@ -49,7 +49,7 @@ class FactTools:
 
     async def recall(
         self, speaker: Speaker, pattern: str = "", category: FactCategory | None = None, scope: str = ""
-    ) -> ToldFacts:
+    ) -> FactsAnswer:
         """
         What is known of the speaker's user, best first.
 
@@ -77,7 +77,7 @@ class FactTools:
         category: FactCategory = FactCategory.NOTE,
         valid_until: str = "",
         who: str = "",
-    ) -> ToldFacts:
+    ) -> FactsAnswer:
         """
         Store a fact for the speaker's user and project.
 
@@ -92,12 +92,12 @@ class FactTools:
         self._refuse_writing(speaker)
         self._whose(speaker)
         until = _seconds(valid_until) if valid_until else None
-        telling = FactInput(
+        fact = FactInput(
             *(speaker.tenant, speaker.user, speaker.scope, subject, slot, value, category, REMEMBER),
             who=who,
             valid_until=until,
         )
-        return _told([await self._facts.tell(telling)])
+        return _told([await self._facts.add(fact)])
 
     async def forget(self, speaker: Speaker, id: str) -> int:
         """
@@ -133,11 +133,11 @@ class FactTools:
             raise ToolError("memory is switched off: nothing is written")
 
 
-def _told(facts: Sequence[Fact]) -> ToldFacts:
+def _told(facts: Sequence[Fact]) -> FactsAnswer:
     if not facts:
-        return ToldFacts(f"Facts: {NOTHING}.", ())
+        return FactsAnswer(f"Facts: {NOTHING}.", ())
     lines = "".join(quoted("fact", f"{_statement(fact)} ({_about(fact)})") for fact in facts)
-    return ToldFacts(f"{opened(BlockKind.RECALL, READING)}{lines}{BLOCK_CLOSE}", tuple(facts))
+    return FactsAnswer(f"{opened(BlockKind.RECALL, READING)}{lines}{BLOCK_CLOSE}", tuple(facts))
 
 
 def _statement(fact: Fact) -> str:

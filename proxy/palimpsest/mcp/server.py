@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, ValidationError
 from palimpsest import __version__
 from palimpsest.domain import FactCategory, Json, Speaker
 from palimpsest.errors import MemoryFault, PolicyError
-from palimpsest.mcp.fact_tools import FactTools, ToldFacts
+from palimpsest.mcp.fact_tools import FactsAnswer, FactTools
 from palimpsest.mcp.tools import (
     MAX_NEIGHBOURS,
     MAX_RESULTS,
@@ -279,7 +279,7 @@ class _OfferedFacts:
         return await _answered(context, forgotten)
 
 
-async def _of_facts(asked: Awaitable[ToldFacts]) -> CallToolResult:
+async def _of_facts(asked: Awaitable[FactsAnswer]) -> CallToolResult:
     found = await asked
     warning = "" if found.matches or not found.facts else "No fact has these words. The newest:\n"
     return _text(warning + found.text)

@@ -87,7 +87,7 @@ class Applied:
 
 
 @frozen
-class Told:
+class Progress:
     """What the process says: what it has settled, how it is, and calls of counters, each a name and arguments."""
 
     outcomes: tuple[Outcome, ...]

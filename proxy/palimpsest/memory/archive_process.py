@@ -30,7 +30,7 @@ from palimpsest.memory.archive_frames import (
     Applied,
     Begin,
     Frame,
-    Told,
+    Progress,
     Unsent,
     frame_of,
     pack,
@@ -209,7 +209,7 @@ class ArchiveProcess:
                 with suppress(ProcessLookupError):
                     process.kill()
 
-    def _hear(self, told: Told, report: Report, link: _Link) -> None:
+    def _hear(self, told: Progress, report: Report, link: _Link) -> None:
         self._heard_at, self._state, self._has_spoken = monotonic(), told.state, True
         self._ready.set()
         if self._has_died and self._reserve is None:

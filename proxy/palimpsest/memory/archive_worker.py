@@ -31,7 +31,7 @@ from palimpsest.memory.archive_frames import (
     AnswerFrame,
     Applied,
     Begin,
-    Told,
+    Progress,
     Unsent,
     answer_item,
     pack,
@@ -170,7 +170,7 @@ class ArchiveWorker:
             self._idle.set()
 
     def _tell(self, outcomes: tuple[Outcome, ...]) -> None:
-        self._stream.write(pack(Told(outcomes, self._state(), self._counts.take())))
+        self._stream.write(pack(Progress(outcomes, self._state(), self._counts.take())))
 
     def _state(self) -> WriterState:
         state = self._writer.state

@@ -43,7 +43,7 @@ class Outcome:
     was_alone: bool = True  # else another process consolidates at this moment, and this one did nothing
     actions: list[Action] = field(default_factory=list)  # of a dry run
 
-    def told(self) -> Json:
+    def to_json(self) -> Json:
         """As JSON."""
         return {
             "runs": [*self.keys.values()],

@@ -75,12 +75,12 @@ class Decider:
         Raises:
             TimeoutError, MemoryFault: it was not found out.
         """
-        if isinstance(lookup, Continuation) and (stands := self._journal.standing_at_once(lookup)) is not None:
-            return stands
+        if isinstance(lookup, Continuation) and (head := self._journal.head_at_once(lookup)) is not None:
+            return head
         if isinstance(lookup, Clues | Continuation):
             async with asyncio.timeout(LATE_SECONDS):  # from now on: to be read alone may have taken longer
                 if isinstance(lookup, Continuation):
-                    return await self._journal.standing(lookup)
+                    return await self._journal.head(lookup)
                 return await self._journal.seen(lookup)
         if was_forwarded:
             raise TimeoutError
@@ -92,7 +92,7 @@ class Decider:
                 case StoredMessages():
                     return await self._journal.messages(lookup.tenant, lookup.occurrences)
                 case FactQuery():
-                    return await self._journal.standing_facts(lookup, self._clock())
+                    return await self._journal.current_facts(lookup, self._clock())
                 case Query():
                     query = await self._controller.planned(lookup, deadline) if self._controller else lookup
                     recalled = await self._recall.recall(query, RECALL_LIMIT)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 from palimpsest.store.engine import Engine
 from palimpsest.store.forgotten_facts import KeyOf, forgotten
-from palimpsest.store.told_facts import told
+from palimpsest.store.told_facts import added_facts
 from palimpsest.store.transcript import Selection, Transcript
 from palimpsest.transfer.lines import fact_to_line, forgotten_to_line, header_line, to_line
 
@@ -38,6 +38,6 @@ async def export(database: Engine, selection: Selection, key_of: KeyOf) -> Async
             yield b"".join(map(forgotten_to_line, facts))
     if selection.conversation:
         return
-    while rows := await database.ask(functools.partial(told, selection=selection, after=last)):
+    while rows := await database.ask(functools.partial(added_facts, selection=selection, after=last)):
         last = rows[-1][0]
         yield b"".join(fact_to_line(fact) for _, fact in rows)

@@ -1,5 +1,5 @@
 """
-Facts on request: listed, found, told, pinned and forgotten, for tools, the command line and the admin API alike.
+The fact service: lists, finds, adds, pins and forgets facts, for tools, the command line and the admin API alike.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from palimpsest.core.archive.chunking import query_terms, terms
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.facts.marks import ID_BYTES, told_id
 from palimpsest.core.redaction.redaction import redact, stored_name
-from palimpsest.domain import Fact, FactCategory, FactScope, Reach, ToldFact
+from palimpsest.domain import AddedFact, Fact, FactCategory, FactScope, Reach
 from palimpsest.domain.frozen import frozen
 from palimpsest.errors import PolicyError
 from palimpsest.ports import Clock
@@ -31,7 +31,7 @@ FOUND = 20  # facts of one answer to a tool: some 500 tokens
 SEARCHED = 2_000  # the newest facts of a user, among which words are looked for
 ANY = "*"  # in a pattern
 
-OFF = "facts.policy is off: nothing is kept of what is told"
+OFF = "facts.policy is off: no facts are stored"
 
 
 @frozen
@@ -110,7 +110,7 @@ class Facts:
         facts = await self._database.ask(look)
         return (facts if glob else _ranked(facts, pattern))[:limit]
 
-    async def tell(self, telling: FactInput) -> Fact:
+    async def add(self, fact: FactInput) -> Fact:
         """
         Store a fact; a value that the same slot had before is superseded.
 
@@ -119,10 +119,10 @@ class Facts:
         """
         if not self._policy().facts.is_on:
             raise PolicyError(OFF)
-        told = await self._read(telling)
+        added = await self._read(fact)
         key_of = functools.partial(tenant_key, self._secret)
-        (id,) = await self._database.transact(functools.partial(told_facts.tell, told=[told], key_of=key_of))
-        found = await self.one(telling.tenant, id)
+        (id,) = await self._database.transact(functools.partial(told_facts.add_facts, told=[added], key_of=key_of))
+        found = await self.one(fact.tenant, id)
         if found is None:
             raise PolicyError("the fact was forgotten at once: somebody erased what is stored; add it again")
         return found
@@ -146,34 +146,34 @@ class Facts:
         """Have the facts of all messages made again, in the background of whichever process extracts facts."""
         await self._database.transact(fact_extraction.start_over)
 
-    async def _read(self, telling: FactInput) -> ToldFact:
+    async def _read(self, fact: FactInput) -> AddedFact:
         redacts, now = self._policy().archive.redact, self._clock()
 
         def text(name: str, most_chars: int) -> str:
-            said = " ".join(getattr(telling, name).split())
+            said = " ".join(getattr(fact, name).split())
             if not said or len(said) > most_chars:
                 raise PolicyError(f"{name}: must be a text of 1 to {most_chars:,} characters")
             return redact(said) if redacts else said
 
-        if telling.valid_until is not None and telling.valid_until <= now:
+        if fact.valid_until is not None and fact.valid_until <= now:
             raise PolicyError("valid_until: is in the past")
         subject, slot = text("subject", NAME_CHARS), text("slot", NAME_CHARS)
-        user, scope = (stored_name(said, self._secret, redacts) for said in (telling.user, telling.scope))
-        return ToldFact(
+        user, scope = (stored_name(said, self._secret, redacts) for said in (fact.user, fact.scope))
+        return AddedFact(
             id=told_id(secrets.randbits(ID_BYTES * 8)),
-            tenant=telling.tenant,
+            tenant=fact.tenant,
             user=user,
             scope=scope,
             subject=subject,
             slot=slot,
             value=text("value", VALUE_CHARS),
-            category=telling.category,
+            category=fact.category,
             said_at=now,
-            tool=telling.tool,
-            who=redact(telling.who)[:WHO_CHARS],
-            is_single=not await self._has_many_values(telling.tenant, user, scope, subject, slot),
-            is_pinned=telling.is_pinned,
-            valid_until=telling.valid_until,
+            tool=fact.tool,
+            who=redact(fact.who)[:WHO_CHARS],
+            is_single=not await self._has_many_values(fact.tenant, user, scope, subject, slot),
+            is_pinned=fact.is_pinned,
+            valid_until=fact.valid_until,
         )
 
     async def _has_many_values(self, tenant: str, user: str, scope: str, subject: str, slot: str) -> bool:

@@ -22,6 +22,7 @@ from palimpsest.core.conversation import conversation_named
 from palimpsest.core.history.link_keys import flags_of, request_links
 from palimpsest.core.redaction.redaction import is_withheld, redact, stored_name
 from palimpsest.domain import (
+    AddedFact,
     Block,
     Completion,
     HeadFlag,
@@ -31,7 +32,6 @@ from palimpsest.domain import (
     Role,
     Shape,
     Speaker,
-    ToldFact,
     Turn,
 )
 from palimpsest.domain.frozen import frozen
@@ -40,7 +40,7 @@ from palimpsest.settings.policy import RetentionPolicy
 from palimpsest.store.arrivals import Arrival, Arrivals, Written, known, without_words
 from palimpsest.store.engine import Engine
 from palimpsest.store.forgotten_facts import forget_again
-from palimpsest.store.told_facts import tell
+from palimpsest.store.told_facts import add_facts
 from palimpsest.store.tombstones import without_text
 from palimpsest.transfer.portable_turn import ForgottenFact, PortableMessage, PortableTurn, made_id
 from palimpsest.wire.fingerprint import fingerprint
@@ -151,7 +151,7 @@ class Importing:
             report(self.totals)
         return self.totals
 
-    async def take_facts(self, facts: Sequence[ToldFact], into: Destination) -> int:
+    async def take_facts(self, facts: Sequence[AddedFact], into: Destination) -> int:
         """
         Write facts that were told elsewhere; how many there are of them now. What was forgotten here stays so.
 
@@ -164,7 +164,9 @@ class Importing:
         stored = 0
         for start in range(0, len(moved), BATCH_TURNS):
             batch = moved[start : start + BATCH_TURNS]
-            stored += sum(map(bool, await self._database.transact(functools.partial(tell, told=batch, key_of=key_of))))
+            stored += sum(
+                map(bool, await self._database.transact(functools.partial(add_facts, told=batch, key_of=key_of)))
+            )
         return stored
 
     async def take_forgotten(self, facts: Sequence[ForgottenFact], into: Destination, now: float) -> int:
@@ -186,7 +188,7 @@ class Importing:
             kept += await self._database.transact(step)
         return kept
 
-    def _fact(self, fact: ToldFact, into: Destination) -> ToldFact:
+    def _fact(self, fact: AddedFact, into: Destination) -> AddedFact:
         return replace(
             fact,
             tenant=_tenant(fact.tenant, into),

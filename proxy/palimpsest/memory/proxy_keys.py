@@ -25,7 +25,7 @@ NAME = r"[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*"  #
 STORED_TENANT = re.compile(r"(key|static|hmac):.")  # as the archive has it
 
 
-class KeyDesk:
+class KeyService:
     """The keys of one database."""
 
     def __init__(self, database: Engine, clock: Clock) -> None:
@@ -109,16 +109,16 @@ class KnownKeys:
         Raises:
             MemoryFault: the database does not answer; what was known stays so.
         """
-        self._by_digest = dict(await self._database.ask(proxy_keys.opening))
+        self._by_digest = dict(await self._database.ask(proxy_keys.active))
         self.are_read = True
 
-    def opening(self) -> dict[bytes, ProxyKey]:
+    def active(self) -> dict[bytes, ProxyKey]:
         """Those that open something now, by their hash."""
         now = self._clock()
         return {d: key for d, key in self._by_digest.items() if key.expires_at is None or key.expires_at > now}
 
 
-def told(key: ProxyKey) -> Json:
+def key_json(key: ProxyKey) -> Json:
     """A key as the command line and the admin API show it: all but what it is."""
     names = ("id", "shown", "name", "tenant", "read_only", "created_at", "expires_at", "revoked_at")
     return {name: getattr(key, name) for name in names} | {"users": list(key.users), "scopes": list(key.scopes)}

@@ -261,9 +261,9 @@ class Recall:
         reason += "; all that was lost is little, and comes" if len(whole) else ""
         if judged.helps < query.least_help:
             return reason, certain, judged.helps
-        passages, lifted = judged.passages, self._lifted(ask, scope, table, asked, vectors)
-        if lifted is not None:  # keys choose among passages; whether any help at all is said by their own texts
-            nearer, rejudged = self._ranked(table, _nearer(asked, lifted[0]), eligible, limit)
+        passages, boosted = judged.passages, self._boosted(ask, scope, table, asked, vectors)
+        if boosted is not None:  # keys choose among passages; whether any help at all is said by their own texts
+            nearer, rejudged = self._ranked(table, _nearer(asked, boosted[0]), eligible, limit)
             if nearer is not None and rejudged is not None:
                 once, passages = nearer, rejudged.at(judged.helps)
         if query.plan is not None:
@@ -272,8 +272,8 @@ class Recall:
             passages = preferred(table, once, passages, query.plan)
         best = by_worth(once, passages, table.lengths[once.rows])
         best = diversified(best, table.vectors, self._recipe.mmr_lambda).part(slice(limit))
-        if lifted is not None and (keys := self._keys()) is not None:
-            keys.note(lifted[1], best.rows)
+        if boosted is not None and (keys := self._keys()) is not None:
+            keys.note(boosted[1], best.rows)
         best = with_updates(ask, scope, query.tenant, table, best, eligible)
         return reason, best if certain is None else _in_front(certain, best), judged.helps
 
@@ -285,13 +285,13 @@ class Recall:
         once = ranked.part(_first_of_equals(table, ranked.rows, max(limit, JUDGED_PASSAGES)))
         return (once, relevance(table, asked, once)) if len(once.rows) else (None, None)
 
-    def _lifted(
+    def _boosted(
         self, ask: Ask, scope: Scope, table: PassageTable, asked: Asked, vectors: Vectors | None
     ) -> tuple[Floats, Rows] | None:
         """How much nearer items and relations make each passage, and by which item; None: they are off."""
         if vectors is None or asked.cosines is None or (keys := self._keys()) is None:
             return None
-        return keys.lift(ask, scope, table, [*asked.found, *asked.absent], vectors[0], asked.cosines, self._clock())
+        return keys.boost(ask, scope, table, [*asked.found, *asked.absent], vectors[0], asked.cosines, self._clock())
 
     async def _vectors(self, text: str) -> Vectors | None:
         """
@@ -478,11 +478,11 @@ def _compared(asked: Asked, table: PassageTable, vectors: Vectors | None) -> Ask
     return replace(asked, cosines=cosines, about=about)
 
 
-def _nearer(asked: Asked, lift: Floats) -> Asked:
+def _nearer(asked: Asked, boost: Floats) -> Asked:
     """The same with every passage so much nearer to the question."""
     if asked.cosines is None:
         return asked
-    return replace(asked, cosines=asked.cosines + lift, about=None if asked.about is None else asked.about + lift)
+    return replace(asked, cosines=asked.cosines + boost, about=None if asked.about is None else asked.about + boost)
 
 
 def _estimated(asked: Asked, embedded: Bools, eligible: Bools) -> Asked:

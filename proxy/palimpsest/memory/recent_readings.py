@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from palimpsest.core.reading import Reading
-from palimpsest.domain import Growing, Speaker
+from palimpsest.domain import PersistentList, Speaker
 from palimpsest.domain.frozen import frozen
 from palimpsest.ports import Wire
 from palimpsest.wire.layout import repeats, same_bytes
@@ -26,13 +26,13 @@ COMPARED = 4  # of these, the newest are compared with a request that continues 
 class Summed:
     """Numbers, one for each message, and their sum."""
 
-    each: Growing[int]
+    each: PersistentList[int]
     total: int
 
     @classmethod
     def of(cls, each: Sequence[int]) -> Summed:
         """These numbers, added up."""
-        return cls(Growing.of(each), sum(each))
+        return cls(PersistentList.of(each), sum(each))
 
     def then(self, kept: int, further: Sequence[int]) -> Summed:
         """Others behind the first of these."""

@@ -23,7 +23,7 @@ from palimpsest.core.caller.proxy_keys import Key
 from palimpsest.core.conversation import FAILED, Rules
 from palimpsest.core.history.link_keys import reply_links
 from palimpsest.core.reading import Reading
-from palimpsest.domain import Chat, Fingerprint, Follows, Growing, Json, Note, RawHeaders, Speaker
+from palimpsest.domain import Chat, Fingerprint, Follows, Json, Note, PersistentList, RawHeaders, Speaker
 from palimpsest.domain.frozen import frozen
 from palimpsest.memory.off_loop import INLINE_BYTES, OffLoop
 from palimpsest.memory.recent_readings import Read, RecentReadings, Summed
@@ -220,7 +220,7 @@ def _known(chat: Chat, before: Read | None) -> int:
     if before is None:
         return 0
     old, new = before.reading.chat.messages, chat.messages
-    if isinstance(new, Growing) and (shared := new.shared(old)):
+    if isinstance(new, PersistentList) and (shared := new.shared(old)):
         return shared
     return next(compress(count(), map(is_not, old, new)), min(len(old), len(new)))  # thousands, most of them the same
 
@@ -245,7 +245,7 @@ def _fingerprints(chat: Chat, key: bytes, before: Read | None, known: int) -> Se
         further = zip(old.chat.messages[known:], old.prints[known:], strict=True)
         moved = {id(message): print for message, print in further}
     read = [moved.get(id(message)) or fingerprint(message, key) for message in new]
-    return Growing.of(old.prints).then(known, read)
+    return PersistentList.of(old.prints).then(known, read)
 
 
 def _outside(chat: Chat) -> Json | None:

@@ -95,7 +95,7 @@ class Overview:
     oldest_seconds: dict[str, float] = field(default_factory=dict)
     file: FileSize = field(default_factory=lambda: FileSize(0, 0, 0))
 
-    def told(self) -> Json:
+    def to_json(self) -> Json:
         """As JSON."""
         kinds = {kind: {"due": self.due[kind], "oldest_seconds": self.oldest_seconds.get(kind)} for kind in KINDS}
         return {"kinds": kinds, "file": asdict(self.file)}

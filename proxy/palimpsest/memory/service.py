@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from palimpsest.memory.consolidation import Judge
     from palimpsest.memory.query_controller import QueryController
     from palimpsest.memory.selector import Selector
-    from palimpsest.upstream.litellm_library import Apart
+    from palimpsest.upstream.litellm_library import LiteLLMThread
 
 START_SECONDS = 5.0  # requests are served after this even if the store is still being opened
 DRAIN_SECONDS = 5.0  # for what was heard last; a store that is slower than that is failing
@@ -128,7 +128,7 @@ class MemoryService:
         limits: ArchiveLimits = LIMITS,
         tracer: Tracer = NO_TRACER,
         environment: Mapping[str, str] = MappingProxyType({}),
-        apart: Callable[[], Apart] | None = None,
+        litellm_thread: Callable[[], LiteLLMThread] | None = None,
         archives_apart: bool = False,
     ) -> None:
         """
@@ -136,7 +136,7 @@ class MemoryService:
             model: None: the one that the policy names.
             limits: of the archive, but for how long an answer waits: that is as the policy says.
             environment: holds the keys of language models.
-            apart: where LiteLLM runs; called if it has to. None: elsewhere.
+            litellm_thread: where LiteLLM runs; called if it has to. None: elsewhere.
             archives_apart: whether turns are written and indexed by a process of its own.
         """
         self._policy = policy
@@ -165,7 +165,7 @@ class MemoryService:
         self.recall = self.archive.recall()
         self.database = self.archive.database
         self._environment = environment
-        self._apart = apart
+        self._litellm_thread = litellm_thread
         self._assistants: ModelAssistants | None = None
         self.controller: QueryController | None = None
         self.selector: Selector | None = None
@@ -291,7 +291,9 @@ class MemoryService:
         if policy.models and self._assistants is None:
             from palimpsest.assist.assistants import ModelAssistants
 
-            self._assistants = ModelAssistants(self.database, self._counts, self._clock, self._environment, self._apart)
+            self._assistants = ModelAssistants(
+                self.database, self._counts, self._clock, self._environment, self._litellm_thread
+            )
         if self._assistants is not None:
             await self._assistants.apply(policy)
 

@@ -80,7 +80,7 @@ def embedding_model(name: str) -> EmbeddingModel | None:
     return DEFAULT if name in (DEFAULT.name, ALIAS) else embedding_models().get(name)
 
 
-def mistaken(name: str) -> str:
+def unknown_model_error(name: str) -> str:
     """Why a name is refused, and which one may have been meant."""
     known = {each.lower(): each for each in embedding_models()}
     short = {each.rpartition("/")[2]: whole for each, whole in known.items()}

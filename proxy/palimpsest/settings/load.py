@@ -21,7 +21,7 @@ from palimpsest.domain import Mode
 from palimpsest.domain.frozen import frozen
 from palimpsest.errors import PolicyError
 from palimpsest.settings.describe import Location, allowed, nearest, setting_of, settings_by_path
-from palimpsest.settings.embedding_models import embedding_model, mistaken
+from palimpsest.settings.embedding_models import embedding_model, unknown_model_error
 from palimpsest.settings.policy import ENVIRON, KeyPolicy, Policy
 from palimpsest.settings.prices import price_of
 from palimpsest.settings.providers import providers
@@ -422,7 +422,7 @@ def _demand_model(policy: Policy, layers: Sequence[_Layer]) -> None:
     """Refuse an unknown embedding model, because memory would only ever search by words."""
     if embedding_model(policy.model.name) is None:
         location = ("model", "name")
-        raise PolicyError(f"{_origin(location, layers)}: {_dotted(location)}: {mistaken(policy.model.name)}")
+        raise PolicyError(f"{_origin(location, layers)}: {_dotted(location)}: {unknown_model_error(policy.model.name)}")
 
 
 def _demand_keys(policy: Policy, environment: Mapping[str, str], layers: Sequence[_Layer]) -> None:

@@ -21,6 +21,7 @@ from palimpsest.domain import (
     Clues,
     Continuation,
     Cost,
+    CurrentFacts,
     FactQuery,
     Heard,
     Json,
@@ -31,7 +32,6 @@ from palimpsest.domain import (
     Role,
     Seen,
     SetAside,
-    StandingFacts,
     StoredBlock,
 )
 from palimpsest.errors import MemoryFault
@@ -39,7 +39,7 @@ from palimpsest.store.branch_heads import head_after, head_of
 from palimpsest.store.diffs import message_list
 from palimpsest.store.engine import Ask, Engine, Row
 from palimpsest.store.messages import ids
-from palimpsest.store.standing_facts import standing_facts
+from palimpsest.store.standing_facts import current_facts
 from palimpsest.store.stats import count, oldest_pending, usage
 from palimpsest.store.turns import write_turns
 from palimpsest.wire.message import read_message
@@ -162,17 +162,17 @@ class Journal:
 
         return _seen(*await self._database.ask(look))
 
-    async def standing(self, asked: Continuation) -> Seen:
+    async def head(self, asked: Continuation) -> Seen:
         """
         How the conversation of a turn stands, the newest state first, and all links of its answer.
 
         Nothing where there is no such turn, or where it is not the newest state.
         """
-        return _seen(*await self._database.ask(partial(_standing, asked)))
+        return _seen(*await self._database.ask(partial(_head_of, asked)))
 
-    def standing_at_once(self, asked: Continuation) -> Seen | None:
+    def head_at_once(self, asked: Continuation) -> Seen | None:
         """What `standing` finds, read on the event loop; None: ask `standing`."""
-        found = self._database.ask_at_once(partial(_standing, asked))
+        found = self._database.ask_at_once(partial(_head_of, asked))
         return None if found is None else _seen(*found)
 
     async def messages(self, tenant: str, occurrences: Sequence[int]) -> Mapping[int, Message]:
@@ -185,9 +185,9 @@ class Journal:
         )
         return {id: read_message(from_stored(text, rest)) for id, text, rest in rows}
 
-    async def standing_facts(self, query: FactQuery, now: float) -> StandingFacts:
-        """The facts that a request may be told; see `standing_facts.standing_facts`."""
-        return await self._database.ask(lambda ask: standing_facts(ask, query, now))
+    async def current_facts(self, query: FactQuery, now: float) -> CurrentFacts:
+        """The facts that a request may be told; see `standing_facts.current_facts`."""
+        return await self._database.ask(lambda ask: current_facts(ask, query, now))
 
     async def answers(self, tenant: str, prints: Sequence[int]) -> tuple[Message, ...]:
         """The answers that left these links of kind `REPLY`."""
@@ -328,7 +328,7 @@ class Journal:
         return await self._database.ask(usage)
 
 
-def _standing(asked: Continuation, ask: Ask) -> tuple[list[Row], list[Row], list[Row]]:
+def _head_of(asked: Continuation, ask: Ask) -> tuple[list[Row], list[Row], list[Row]]:
     """Links, heads and blocks, for `_seen`; a few rows by their keys."""
     rows = ask(STANDING, (asked.turn, asked.tenant, MAX_HEADS_READ))
     if not rows:

@@ -39,7 +39,7 @@ def listed(ask: Ask) -> list[ProxyKey]:
     return [_key(row) for row in ask(f"SELECT {COLUMNS} FROM proxy_key ORDER BY created_at DESC, id")]
 
 
-def opening(ask: Ask) -> Mapping[bytes, ProxyKey]:
+def active(ask: Ask) -> Mapping[bytes, ProxyKey]:
     """The keys that are not revoked, by their hash."""
     rows = ask(f"SELECT digest, {COLUMNS} FROM proxy_key WHERE revoked_at IS NULL")
     return {row[0]: _key(row[1:]) for row in rows}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import orjson
 
 from palimpsest.core.facts.standing import LAG_SECONDS
-from palimpsest.domain import Fact, FactCategory, FactOrigin, FactQuery, FactSource, StandingFact, StandingFacts, Stated
+from palimpsest.domain import CurrentFact, CurrentFacts, Fact, FactCategory, FactOrigin, FactQuery, FactSource, Stated
 from palimpsest.store.engine import Ask, Row
 from palimpsest.store.facts import OF_TENANT, View, current_and_ended, visible_to
 from palimpsest.store.messages import ids
@@ -39,7 +39,7 @@ OR EXISTS ({OVER})
 SINCE = "SELECT created_at FROM occurrence WHERE id = ?"
 
 
-def standing_facts(ask: Ask, query: FactQuery, now: float) -> StandingFacts:
+def current_facts(ask: Ask, query: FactQuery, now: float) -> CurrentFacts:
     """
     The facts that a request may be told; nothing where nothing changed since the time that it asks for.
 
@@ -48,12 +48,12 @@ def standing_facts(ask: Ask, query: FactQuery, now: float) -> StandingFacts:
     """
     view = visible_to(query.whose)
     if view is None:
-        return StandingFacts()
+        return CurrentFacts()
     since = max((at for (at,) in ask(SINCE, (query.since,))), default=0.0) if query.since else 0.0
     asked = {"news": since - LAG_SECONDS, "since": since, "now": now, "told": orjson.dumps(query.told).decode()}
     args = {**view.args, **asked, "ended": "[]"}
     if query.since and not ask(NEWS.format(own=view.own, standing=view.standing), args):
-        return StandingFacts(since=since)
+        return CurrentFacts(since=since)
     facts, over = current_and_ended(ask, query.whose, now, MOST)
     args["ended"] = ids(over)
     by_place = _stated(ask, view, facts)
@@ -62,9 +62,9 @@ def standing_facts(ask: Ask, query: FactQuery, now: float) -> StandingFacts:
         stated = by_place[fact.place]
         same = tuple(one for one in stated if one.value.lower() == fact.value.lower())
         others = tuple(one for one in stated if one.value.lower() != fact.value.lower())
-        found.append(StandingFact(fact, same, others))
+        found.append(CurrentFact(fact, same, others))
     ended = tuple(_ended(row) for row in ask(OVER.format(own=view.own), args)) if query.told else ()
-    return StandingFacts(tuple(found), ended, since)
+    return CurrentFacts(tuple(found), ended, since)
 
 
 def _stated(ask: Ask, view: View, facts: Sequence[Fact]) -> dict[int | None, list[Stated]]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 import orjson
 
 from palimpsest.core.facts.marks import Statement, marks, marks_left, place_print, told_mark
-from palimpsest.domain import FactCategory, Reach, ToldFact
+from palimpsest.domain import AddedFact, FactCategory, Reach
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.erasure import Erased, erase_blocks, put_zeros
@@ -100,7 +100,7 @@ class Same:
     occurrence: int | None
 
 
-def tell(transaction: Transaction, told: Sequence[ToldFact], key_of: KeyOf) -> list[str]:
+def add_facts(transaction: Transaction, told: Sequence[AddedFact], key_of: KeyOf) -> list[str]:
     """
     Store facts that tools were told; the id of each, "" of one that was forgotten before.
 
@@ -138,7 +138,7 @@ def tell(transaction: Transaction, told: Sequence[ToldFact], key_of: KeyOf) -> l
     return found
 
 
-def told(ask: Ask, selection: Selection, after: int) -> list[tuple[int, ToldFact]]:
+def added_facts(ask: Ask, selection: Selection, after: int) -> list[tuple[int, AddedFact]]:
     """
     Some facts that tools were told, for an export, by row.
 
@@ -150,7 +150,7 @@ def told(ask: Ask, selection: Selection, after: int) -> list[tuple[int, ToldFact
     found = []
     for number, *said, category, said_at, tool, who, single, pinned, since, until in rows:
         id, tenant, user, scope, subject, slot, value = said
-        fact = ToldFact(
+        fact = AddedFact(
             *(id, tenant, user, scope, subject, slot, value, FactCategory(category), said_at, tool, who),
             is_single=bool(single),
             is_pinned=bool(pinned),

@@ -11,7 +11,7 @@ from typing import Any, TypeGuard, TypeVar
 
 import orjson
 
-from palimpsest.domain import BlockKind, Ending, Event, FactCategory, Json, Role, ToldFact
+from palimpsest.domain import AddedFact, BlockKind, Ending, Event, FactCategory, Json, Role
 from palimpsest.errors import WireError
 from palimpsest.transfer.portable_turn import ForgottenFact, Place, PortableBlock, PortableMessage, PortableTurn, Run
 from palimpsest.transfer.times import MAX_SECONDS
@@ -119,7 +119,7 @@ def is_fact(value: Any) -> bool:
     return isinstance(value, dict) and "fact" in value
 
 
-def fact_to_line(fact: ToldFact) -> bytes:
+def fact_to_line(fact: AddedFact) -> bytes:
     """A told fact as a line of an export, with its line feed."""
     said: Json = {
         "fact": fact.id,
@@ -141,7 +141,7 @@ def fact_to_line(fact: ToldFact) -> bytes:
     return dumps({name: value for name, value in said.items() if value not in ("", None, False)}).encode() + b"\n"
 
 
-def fact_from_line(value: Json) -> ToldFact:
+def fact_from_line(value: Json) -> AddedFact:
     """
     Read the value of such a line.
 
@@ -149,7 +149,7 @@ def fact_from_line(value: Json) -> ToldFact:
         WireError: it is none of an export; the text says what is wrong with it, in no word of the fact.
     """
     read = _Fields(value)
-    return ToldFact(
+    return AddedFact(
         id=read.text("fact", is_required=True),
         tenant=read.text("tenant"),
         user=read.text("user"),

@@ -22,7 +22,7 @@ from palimpsest.upstream.routing import at_login, choose, login_headers, login_o
 from palimpsest.wire.refusal import api_of
 
 if TYPE_CHECKING:
-    from palimpsest.upstream.litellm_library import Apart
+    from palimpsest.upstream.litellm_library import LiteLLMThread
     from palimpsest.upstream.via_litellm import ViaLitellm
 
 LOGIN_NOT_SERVED = "login_not_served"  # code of the error
@@ -36,7 +36,7 @@ class Upstreams:
         upstreams: Sequence[UpstreamPolicy],
         environment: Mapping[str, str],
         keyring: ProxyKeys | None = None,
-        apart: Callable[[], Apart] | None = None,
+        litellm_thread: Callable[[], LiteLLMThread] | None = None,
         tracer: Tracer = NO_TRACER,
     ) -> None:
         """
@@ -44,8 +44,8 @@ class Upstreams:
             upstreams: their names differ.
             environment: holds the keys of those with `auth: held`.
             keyring: the keys that clients present to us; they are never forwarded.
-            apart: where LiteLLM runs, shared with the upstreams of other policies; called where one needs it. None: it
-                runs where it has to.
+            litellm_thread: gives the thread of LiteLLM, shared with the upstreams of other policies; called where one
+                needs it. None: it runs where it has to.
         """
         self._upstreams = tuple(upstreams)
         self._passthrough = Passthrough([u for u in upstreams if not u.litellm], environment, keyring)
@@ -53,7 +53,7 @@ class Upstreams:
         if translated := [upstream for upstream in upstreams if upstream.litellm]:
             from palimpsest.upstream.via_litellm import ViaLitellm
 
-            self._litellm = ViaLitellm(translated, environment, keyring, apart and apart())
+            self._litellm = ViaLitellm(translated, environment, keyring, litellm_thread and litellm_thread())
         self._models = ModelList(upstreams)
         self._login_headers = login_headers(upstreams)
         self._opened = AsyncExitStack()

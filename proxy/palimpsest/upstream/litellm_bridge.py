@@ -97,8 +97,8 @@ async def chat_events(stream: Any) -> Frames:
 
 async def ask_responses(router: Any, asked: Json) -> bytes | Frames:
     """Ask by Responses. LiteLLM stores nothing: ids lead to no history, and no answer can be fetched later."""
-    patience = {"timeout": asked["timeout"].read} if "timeout" in asked else {}  # here LiteLLM takes seconds alone
-    result = await router.aresponses(**asked | patience)
+    timeout = {"timeout": asked["timeout"].read} if "timeout" in asked else {}  # here LiteLLM takes seconds alone
+    result = await router.aresponses(**asked | timeout)
     return (
         responses_events(result)
         if asked.get("stream")

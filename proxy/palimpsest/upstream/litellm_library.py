@@ -44,7 +44,7 @@ async def _import() -> Library:
     return Library(litellm, AnthropicAdapter(), httpx.Timeout)
 
 
-class Apart:
+class LiteLLMThread:
     """LiteLLM on a thread of its own, imported when it is first needed. Await `close` in the end."""
 
     def __init__(self) -> None:

@@ -63,7 +63,7 @@ def filled(upstream: UpstreamPolicy, model: Any) -> str:
     return start + model.removeprefix(start)
 
 
-def patience(upstream: UpstreamPolicy) -> float | None:
+def start_timeout_seconds(upstream: UpstreamPolicy) -> float | None:
     """Longest wait for the beginning of an answer, in seconds; None: LiteLLM's own settings decide."""
     if {"timeout", *OF_THE_ROUTER, "fallbacks"} & upstream.settings.keys():
         return None

@@ -34,8 +34,8 @@ from palimpsest.upstream.litellm_bridge import (
     ask_responses,
     responses_broken,
 )
-from palimpsest.upstream.litellm_library import Apart, Library
-from palimpsest.upstream.litellm_router import filled, patience, router
+from palimpsest.upstream.litellm_library import Library, LiteLLMThread
+from palimpsest.upstream.litellm_router import filled, router, start_timeout_seconds
 from palimpsest.upstream.loop_thread import LoopThread
 from palimpsest.upstream.static_answer import JSON, StaticAnswer
 from palimpsest.wire.encoding import decoded
@@ -52,20 +52,22 @@ log = structlog.get_logger()
 class LitellmAnswer:
     """A streamed `UpstreamAnswer`, begun after its first event, so that a provider's refusal still has its status."""
 
-    def __init__(self, first: bytes, rest: Frames, upstream: UpstreamPolicy, bridge: Bridge, apart: LoopThread) -> None:
+    def __init__(
+        self, first: bytes, rest: Frames, upstream: UpstreamPolicy, bridge: Bridge, thread: LoopThread
+    ) -> None:
         """
         Args:
-            rest: lives on the thread of `apart`.
+            rest: lives on `thread`.
         """
         self.status = 200
         self.headers: RawHeaders = STREAM
         self._first, self._rest = first, rest
-        self._upstream, self._bridge, self._apart = upstream, bridge, apart
+        self._upstream, self._bridge, self._thread = upstream, bridge, thread
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         yield self._first
         try:
-            while (event := await _step(self._apart, self._rest, self._upstream)) is not None:
+            while (event := await _step(self._thread, self._rest, self._upstream)) is not None:
                 yield event
         except Exception as failure:  # whatever the provider's library raises
             broken = unreachable(self._upstream, failure)
@@ -74,7 +76,7 @@ class LitellmAnswer:
             raise broken from failure
 
     async def aclose(self) -> None:
-        await self._apart.close(self._rest)
+        await self._thread.close(self._rest)
 
 
 class ViaLitellm:
@@ -85,21 +87,21 @@ class ViaLitellm:
         upstreams: Iterable[UpstreamPolicy],
         environment: Mapping[str, str],
         keyring: ProxyKeys | None = None,
-        apart: Apart | None = None,
+        litellm_thread: LiteLLMThread | None = None,
     ) -> None:
         """
         Args:
             upstreams: those with `litellm`; their names differ.
             environment: holds the keys and secrets that they name.
             keyring: the keys that clients present to us; they are never forwarded.
-            apart: shared with others, and closed by its owner; None: one of its own.
+            litellm_thread: shared with others, and closed by its owner; None: one of its own.
         """
         self._upstreams = tuple(upstreams)
         self._environment = environment
         self._keyring = keyring or ProxyKeys({})
-        self._library = apart or Apart()
-        self._is_shared = apart is not None
-        self._apart = self._library.thread
+        self._library = litellm_thread or LiteLLMThread()
+        self._is_shared = litellm_thread is not None
+        self._thread = self._library.thread
         self._litellm: Any = None
         self._routers: dict[str, Any] = {}
         self._timeouts: dict[str, Any] = {}
@@ -109,7 +111,7 @@ class ViaLitellm:
         if self._upstreams:
             try:
                 library = await self._library.open()
-                await self._apart.run(self._open(library))
+                await self._thread.run(self._open(library))
             except BaseException:
                 await self.__aexit__(None, None, None)
                 raise
@@ -143,7 +145,7 @@ class ViaLitellm:
         refusal = functools.partial(_refusal, refusal_of(path, headers))
         try:
             whole = body if isinstance(body, bytes) else b"".join([data async for data in body])
-            raw = await self._apart.run(_read(whole, headers))
+            raw = await self._thread.run(_read(whole, headers))
         except WireError as unread:
             return refusal(400, "invalid_request_error", str(unread))
         if not isinstance(raw.get(bridge.said), list | str):
@@ -161,12 +163,12 @@ class ViaLitellm:
             text = f"{upstream.litellm} keeps no history behind an id: send all of it in input, without {HELD}"
             return refusal(400, "previous_response_not_found", text)
         try:
-            async with asyncio.timeout(patience(upstream)):
-                result = await self._apart.run(self._ask(bridge, upstream, asked | access))
+            async with asyncio.timeout(start_timeout_seconds(upstream)):
+                result = await self._thread.run(self._ask(bridge, upstream, asked | access))
             if isinstance(result, bytes):
                 return StaticAnswer(200, result)
-            first = await _step(self._apart, result, upstream)
-            return LitellmAnswer(first or b"", result, upstream, bridge, self._apart)
+            first = await _step(self._thread, result, upstream)
+            return LitellmAnswer(first or b"", result, upstream, bridge, self._thread)
         except Exception as failure:  # LiteLLM raises whatever its providers' libraries raise
             if (no := refused(failure)) is not None:
                 return refusal(no.status, no.code, no.text, no.headers)
@@ -218,10 +220,10 @@ def _refusal(shape: Refusal, status: int, code: str, text: str, headers: RawHead
     return StaticAnswer(status, shape(status, code, text), [(b"content-type", JSON), *headers])
 
 
-async def _step(apart: LoopThread, events: Frames, upstream: UpstreamPolicy) -> bytes | None:
+async def _step(thread: LoopThread, events: Frames, upstream: UpstreamPolicy) -> bytes | None:
     """The next event within a time limit: some of LiteLLM's providers have none for streams."""
     async with asyncio.timeout(None if "timeout" in upstream.settings else upstream.silence_timeout_seconds):
-        return await apart.step(events)
+        return await thread.step(events)
 
 
 async def _read(body: bytes, headers: RawHeaders) -> Json:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from palimpsest.domain import Chat, Growing, Json, Layout, Message
+from palimpsest.domain import Chat, Json, Layout, Message, PersistentList
 from palimpsest.domain.frozen import frozen
 
 OPENING_BYTES = 64  # of an element: tells those that could be the same
@@ -72,7 +72,7 @@ class Known:
 
     def _grown(self, before: Sequence[T], outside: Sequence[T], new: Sequence[T]) -> Sequence[T]:
         if self.is_outside_known:
-            return Growing.of(before).then(self.stop, new)
+            return PersistentList.of(before).then(self.stop, new)
         return (*outside, *before[self.beside : self.stop], *new)
 
 
@@ -151,7 +151,7 @@ def known_of(body: bytes, before: Chat, listed: str, folds: bool, does_repeat: b
         old_of[:same] + array("q", [span[i] for span in spans])  # type: ignore[operator]
         for i, old_of in enumerate((old.starts, old.stops))
     )
-    grown = Growing.of(elements).then(same, rest)
+    grown = PersistentList.of(elements).then(same, rest)
     layout = Layout(body, start, at, starts, stops, outside, grown)
     raw = {**outside, listed: grown}
     again = {origin: elements[origin] for origin in origins if origin >= 0}

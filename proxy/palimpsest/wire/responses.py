@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from palimpsest.domain import Api, Chat, Completion, Growing, Insertion, Json, Message
+from palimpsest.domain import Api, Chat, Completion, Insertion, Json, Message, PersistentList
 from palimpsest.errors import WireError
 from palimpsest.wire.json_body import object_in, positive, read_object
 from palimpsest.wire.layout import OUTSIDE, Known
@@ -48,7 +48,7 @@ def parse(body: bytes, known: Known | None = None) -> Chat:
         max_reply_tokens=positive(raw.get("max_output_tokens")),
         held=bool(follows or conversation),
         follows=follows,
-        compacts=isinstance(listed, list | Growing) and bool(listed) and is_trigger(listed[-1]),
+        compacts=isinstance(listed, list | PersistentList) and bool(listed) and is_trigger(listed[-1]),
         layout=known.layout if known else None,
     )
 

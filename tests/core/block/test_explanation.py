@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import orjson
 from palimpsest.core.block.explanation import CANDIDATES, CUT_CANDIDATES, explanation
-from palimpsest.core.facts.standing import Telling
+from palimpsest.core.facts.standing import FactChoice
 from palimpsest.domain import (
     Added,
     Block,
@@ -128,7 +128,7 @@ def test_no_text_of_a_memory_is_repeated_and_no_more_candidates_than_could_have_
 
 
 def test_of_facts_it_says_which_were_told_and_why_and_how_many_were_not() -> None:
-    telling = Telling(("fact: port: 1 (said 2026-05-02)\n",), ("f-1",), ("new",), {"told before": 2}, (("f-1", 7),))
+    telling = FactChoice(("fact: port: 1 (said 2026-05-02)\n",), ("f-1",), ("new",), {"told before": 2}, (("f-1", 7),))
     alone = Block("<frame>", BlockKind.FACTS, (), tokens=9, facts=telling.sources)
     found = explanation(ASKING, None, recalled(1), alone, {1: "nothing was recalled"}, None, telling)
     assert found["facts"] == {"told": [{"fact": "f-1", "why": "new"}], "left_out": {"told before": 2}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palimpsest.domain import USER_SUBJECT, Fact, FactCategory, FactOrigin, FactSource, StandingFact, Stated
+from palimpsest.domain import USER_SUBJECT, CurrentFact, Fact, FactCategory, FactOrigin, FactSource, Stated
 
 SAID_AT = 1_777_680_000.0  # 2026-05-02
 
@@ -38,7 +38,7 @@ def fact(
     )
 
 
-def standing(fact: Fact, *fulls: int, earlier: tuple[Stated, ...] = ()) -> StandingFact:
+def standing(fact: Fact, *fulls: int, earlier: tuple[Stated, ...] = ()) -> CurrentFact:
     """
     A fact that stands.
 
@@ -46,4 +46,4 @@ def standing(fact: Fact, *fulls: int, earlier: tuple[Stated, ...] = ()) -> Stand
         fulls: fingerprints of the messages that state it.
     """
     stated = tuple(Stated(fact.id, fact.value, fact.source.occurrence, full) for full in fulls or (0,))
-    return StandingFact(fact, stated, earlier)
+    return CurrentFact(fact, stated, earlier)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from palimpsest.core.facts.endings import Claim, denies, standing
+from palimpsest.core.facts.endings import Claim, current_claims, denies
 from palimpsest.core.facts.extraction import proposals
 
 LEAST_ENDED = 0.94
@@ -33,7 +33,7 @@ UPDATES, LOOKALIKES = pairs("updates.tsv"), pairs("lookalikes.tsv")
 def holds(*texts: str) -> Sequence[str]:
     """What holds after these messages of one user, a line each."""
     said = [Claim(one.subject, one.slot, one.value, one.is_single) for text in texts for one in proposals(text, "user")]
-    return [f"{claim.subject} {claim.slot}: {claim.value}".lower() for claim in standing(reversed(said))]
+    return [f"{claim.subject} {claim.slot}: {claim.value}".lower() for claim in current_claims(reversed(said))]
 
 
 def is_among(words: str, lines: Sequence[str]) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 from palimpsest.core.block.fact_lines import told, with_facts
-from palimpsest.core.facts.standing import LAG_SECONDS, Telling, telling
-from palimpsest.domain import Fact, FactCategory, StandingFact, StandingFacts, Stated
+from palimpsest.core.facts.standing import LAG_SECONDS, FactChoice, choose_facts
+from palimpsest.domain import CurrentFact, CurrentFacts, Fact, FactCategory, Stated
 
 from tests.core.facts.telling import SAID_AT, fact, standing
 
@@ -18,8 +18,8 @@ PORT = fact("port", "5432", "project", FactCategory.SETTING, occurrence=11)
 
 
 def said(
-    *facts: StandingFact,
-    ended: Collection[StandingFact] = (),
+    *facts: CurrentFact,
+    ended: Collection[CurrentFact] = (),
     since: float = 0.0,
     is_whole: bool = True,
     is_answered: bool = False,
@@ -28,12 +28,14 @@ def said(
     quoted: Collection[int] = (),
     question: str = "",
     room_tokens: int = 1000,
-) -> Telling:
-    held = StandingFacts(facts, tuple(one.fact for one in ended), since)
-    return telling(held, "c-now", is_whole, is_answered, statements or {}, visible, quoted, question, room_tokens, len)
+) -> FactChoice:
+    held = CurrentFacts(facts, tuple(one.fact for one in ended), since)
+    return choose_facts(
+        held, "c-now", is_whole, is_answered, statements or {}, visible, quoted, question, room_tokens, len
+    )
 
 
-def told_in(found: Telling) -> Mapping[str, bool]:
+def told_in(found: FactChoice) -> Mapping[str, bool]:
     return told([with_facts(None, found.lines, found.sources).text])
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from palimpsest.core.recall.keys import (
     ITEM_SHARE,
-    RELATED_LIFT,
+    RELATED_BOOST,
     RELATED_TERMS,
     ItemVectors,
     by_items,
@@ -54,7 +54,7 @@ def test_relations_lead_from_words_of_the_question_to_others_the_strongest_first
 
 def test_rare_related_words_lift_more_than_common_ones() -> None:
     held = {"clay": np.array([0]), "day": np.array([0, 1, 2]), "gone": np.array([], np.int64)}
-    lift = by_relations(held, {"clay": 2.0, "day": 2.0, "gone": 1.0}, 4)
-    assert lift[0] == pytest.approx(RELATED_LIFT)
-    assert 0 < lift[1] < lift[0] and lift[3] == 0
+    boost = by_relations(held, {"clay": 2.0, "day": 2.0, "gone": 1.0}, 4)
+    assert boost[0] == pytest.approx(RELATED_BOOST)
+    assert 0 < boost[1] < boost[0] and boost[3] == 0
     assert not by_relations({}, {}, 4).any()

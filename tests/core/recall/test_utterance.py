@@ -16,12 +16,12 @@ from palimpsest.core.recall.utterance import (
     _read,
     asking,
     folded,
+    informativeness,
     is_lasting_wish,
     language,
     personal,
     read,
     stating,
-    telling,
     words,
 )
 
@@ -58,7 +58,7 @@ def test_who_asks_for_something_told_before_asks_otherwise_than_who_asks_what_an
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_nothing_of_all_this_tells_anything_worth_keeping(code: str) -> None:
     lines = [line for kind in LINES[code].values() for line in kind]
-    assert mean(telling(line) > 0 for line in lines) <= 0.1
+    assert mean(informativeness(line) > 0 for line in lines) <= 0.1
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_nothing_of_all_this_tells_anything_worth_keeping(code: str) -> None:
     ],
 )
 def test_statements_tell_more_than_questions_tasks_and_thanks(more: str, less: str) -> None:
-    assert telling(more) > telling(less)
+    assert informativeness(more) > informativeness(less)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from palimpsest.assist.prompts.transcript import told
+from palimpsest.assist.prompts.transcript import numbered
 from palimpsest.core.writing.claims import Claim
 from palimpsest.core.writing.entries import PROBES
 from palimpsest.domain import Json, SourceMessage
@@ -50,7 +50,9 @@ SCHEMA: Json = {
 def prompt(questions: Sequence[str], segment: Sequence[SourceMessage]) -> Prompt:
     """What the writer is asked next."""
     asked = "\n".join(f"{number}. {' '.join(question.split())}" for number, question in enumerate(questions, 1))
-    return Prompt("evidence", INSTRUCTIONS, f"Questions:\n{asked}\n\nMessages:\n{told(segment)}", SCHEMA, ANSWER_TOKENS)
+    return Prompt(
+        "evidence", INSTRUCTIONS, f"Questions:\n{asked}\n\nMessages:\n{numbered(segment)}", SCHEMA, ANSWER_TOKENS
+    )
 
 
 def claims(answer: Json, questions: Sequence[str], segment: Sequence[SourceMessage]) -> list[Claim]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from palimpsest.assist.prompts.transcript import told
+from palimpsest.assist.prompts.transcript import numbered
 from palimpsest.core.writing.claims import QUESTION_CHARS
 from palimpsest.core.writing.entries import PROBES
 from palimpsest.domain import Json, SourceMessage
@@ -34,4 +34,4 @@ SCHEMA: Json = {
 
 def prompt(segment: Sequence[SourceMessage]) -> Prompt:
     """What the writer is asked first."""
-    return Prompt("probe_questions", INSTRUCTIONS, told(segment), SCHEMA, ANSWER_TOKENS)
+    return Prompt("probe_questions", INSTRUCTIONS, numbered(segment), SCHEMA, ANSWER_TOKENS)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from palimpsest.assist.prompts.transcript import told
+from palimpsest.assist.prompts.transcript import numbered
 from palimpsest.core.writing.claims import TOPIC_CHARS, Claim
 from palimpsest.core.writing.lightmem3 import Topic
 from palimpsest.domain import Json, SourceMessage
@@ -68,7 +68,7 @@ SCHEMA: Json = {
 def prompt(topics: Sequence[Topic], segment: Sequence[SourceMessage]) -> Prompt:
     """What the writer is asked of the topics of one buffer."""
     groups = (
-        f"Group {number}:\n{told(segment, dict(zip(topic.messages, topic.texts, strict=True)))}"
+        f"Group {number}:\n{numbered(segment, dict(zip(topic.messages, topic.texts, strict=True)))}"
         for number, topic in enumerate(topics, 1)
     )
     most = min(MOST_TOKENS, TOKENS_A_TOPIC * len(topics))

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from palimpsest.core.writing.clauses import READ_CHARS, TOLD_BY
+from palimpsest.core.writing.clauses import READ_CHARS, SPEAKER_ROLES
 from palimpsest.domain import SourceMessage
 
 
-def told(segment: Sequence[SourceMessage], texts: Mapping[int, str] | None = None) -> str:
+def numbered(segment: Sequence[SourceMessage], texts: Mapping[int, str] | None = None) -> str:
     """
     What people and the assistant say, a line each: "[3] user: ...".
 
@@ -21,5 +21,5 @@ def told(segment: Sequence[SourceMessage], texts: Mapping[int, str] | None = Non
     return "\n".join(
         f"[{at}] {segment[at].name or segment[at].role}: {' '.join(text.split())}"
         for at, text in shown.items()
-        if segment[at].role in TOLD_BY and text.strip()
+        if segment[at].role in SPEAKER_ROLES and text.strip()
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from palimpsest.assist.prompts.transcript import told
+from palimpsest.assist.prompts.transcript import numbered
 from palimpsest.core.writing.claims import Claim
 from palimpsest.core.writing.clauses import READ_CHARS
 from palimpsest.domain import Json, SourceMessage
@@ -49,7 +49,7 @@ SCHEMA: Json = {
 
 def prompt(turn: Sequence[int], segment: Sequence[SourceMessage]) -> Prompt:
     """What the writer is asked after a turn."""
-    text = told(segment, {at: segment[at].text[:READ_CHARS] for at in turn})
+    text = numbered(segment, {at: segment[at].text[:READ_CHARS] for at in turn})
     return Prompt("turn_items", INSTRUCTIONS, text, SCHEMA, ANSWER_TOKENS)
 
 

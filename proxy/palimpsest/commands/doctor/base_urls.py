@@ -13,7 +13,7 @@ from palimpsest.commands.doctor.finding import Finding, ok, warning
 CHECK = "base URLs"
 
 
-def dead(environment: Mapping[str, str], folder: Path) -> list[Finding]:
+def unreachable_urls(environment: Mapping[str, str], folder: Path) -> list[Finding]:
     """A finding for each base URL that leads to nobody and each file that cannot be read; or one that all is well."""
     found = search(environment, folder)
     by_port = {one.port: listener(one) for one in found.base_urls}

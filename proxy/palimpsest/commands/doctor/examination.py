@@ -36,6 +36,6 @@ async def examine(policy: Policy, environment: Mapping[str, str], clock: Clock) 
         machine.admin_token(policy, environment),
         *clients.codex(policy, environment),
         claude_code.claude_code(policy, environment),
-        *base_urls.dead(environment, Path.cwd()),
+        *base_urls.unreachable_urls(environment, Path.cwd()),
         *await providers.upstreams(policy, environment, clock),
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from palimpsest.core.facts.standing import Telling
+from palimpsest.core.facts.standing import FactChoice
 from palimpsest.domain import Added, Block, BlockKind, Candidate, Diagnosis, Json, Note, Recalled
 
 UNCLEANED = "candidates"  # the largest part: ids, numbers and reasons of ours, nothing that anybody else wrote
@@ -23,7 +23,7 @@ def explanation(
     block: Block | None,
     cut: Mapping[int, str],
     added: Added | None = None,
-    telling: Telling | None = None,
+    fact_choice: FactChoice | None = None,
 ) -> Json:
     """
     What `explain` shows of one turn.
@@ -31,7 +31,7 @@ def explanation(
     Args:
         cut: memory id to the reason why it was not packed; a candidate that is not in it was.
         added: what all blocks of the request cost.
-        telling: of facts; None where they were not looked up.
+        fact_choice: of facts; None where they were not looked up.
     """
     lineage, now = diagnosis.lineage, diagnosis.pressure
     told: Json = {
@@ -70,10 +70,10 @@ def explanation(
             }
             for candidate in _told(recalled.candidates, block, cut)
         ]
-    if telling is not None:
+    if fact_choice is not None:
         told["facts"] = {
-            "told": [{"fact": id, "why": why} for id, why in zip(telling.ids, telling.reasons, strict=True)],
-            "left_out": dict(telling.left_out),
+            "told": [{"fact": id, "why": why} for id, why in zip(fact_choice.ids, fact_choice.reasons, strict=True)],
+            "left_out": dict(fact_choice.left_out),
         }
     if block is not None:
         told["block"] = {"chars": len(block.text), "tokens": block.tokens, "occurrences": list(block.occurrences)}

@@ -145,7 +145,7 @@ class Endings:
         return found
 
 
-def standing(claims: Iterable[Claim]) -> Iterator[Claim]:
+def current_claims(claims: Iterable[Claim]) -> Iterator[Claim]:
     """
     What holds of claims of one person, as if each slot and value had its own place.
 

@@ -31,14 +31,14 @@ from palimpsest.core.recall.diagnosis import lost_occurrences
 from palimpsest.domain import (
     USER_SUBJECT,
     Chat,
+    CurrentFact,
+    CurrentFacts,
     Diagnosis,
     Event,
     Fact,
     FactCategory,
     FactQuery,
     FactScope,
-    StandingFact,
-    StandingFacts,
     Stated,
 )
 from palimpsest.domain.frozen import frozen
@@ -53,7 +53,7 @@ CHANGES = ("changed", "ended")  # reasons: what the model sees is no longer so
 
 
 @frozen
-class Telling:
+class FactChoice:
     """The facts to tell in one request, as lines of its block, in order; and of the others how many, by reason."""
 
     lines: tuple[str, ...] = ()
@@ -101,8 +101,8 @@ def wanted(chat: Chat, diagnosis: Diagnosis, replayed: Replay, policy: Policy) -
     )
 
 
-def telling(
-    standing: StandingFacts,
+def choose_facts(
+    current: CurrentFacts,
     conversation: str,
     is_whole: bool,
     is_answered: bool,
@@ -112,7 +112,7 @@ def telling(
     question: str,
     room_tokens: int,
     count: Callable[[str], int],
-) -> Telling:
+) -> FactChoice:
     """
     Choose what to tell: what changed, then pinned facts, the user's wishes, what is near to the question, and the rest.
 
@@ -131,9 +131,9 @@ def telling(
     """
     left_out: Counter[str] = Counter()
     asked = frozenset(query_terms(question))
-    tellable = [*_ended(standing, statements)]
-    for one in standing.facts:
-        found = _tellable(one, standing.since, conversation, is_whole, is_answered, statements, visible, quoted, asked)
+    tellable = [*_ended(current, statements)]
+    for one in current.facts:
+        found = _tellable(one, current.since, conversation, is_whole, is_answered, statements, visible, quoted, asked)
         if isinstance(found, str):
             left_out[found] += 1
         else:
@@ -146,7 +146,7 @@ def telling(
             continue
         chosen.append(found)
         used += tokens
-    return Telling(
+    return FactChoice(
         lines=tuple(found.line for found in chosen),
         ids=tuple(found.fact.id for found in chosen),
         reasons=tuple(found.reason for found in chosen),
@@ -156,7 +156,7 @@ def telling(
 
 
 def _tellable(
-    one: StandingFact,
+    one: CurrentFact,
     since: float,
     conversation: str,
     is_whole: bool,
@@ -199,12 +199,12 @@ def _asked(chat: Chat) -> int:
     return sum(message.role == "user" for message in chat.history)
 
 
-def _ended(standing: StandingFacts, statements: Mapping[str, bool]) -> Sequence[_Tellable]:
+def _ended(current: CurrentFacts, statements: Mapping[str, bool]) -> Sequence[_Tellable]:
     """What blocks have told and holds no longer, where nothing took its place."""
-    now = {statement(one.fact) for one in standing.facts}
-    filled = {(one.fact.subject, one.fact.slot) for one in standing.facts if one.fact.is_single}
+    now = {statement(one.fact) for one in current.facts}
+    filled = {(one.fact.subject, one.fact.slot) for one in current.facts if one.fact.is_single}
     return [
         _Tellable(fact, ended_line(fact), "ended")
-        for fact in standing.ended
+        for fact in current.ended
         if statements.get(said := statement(fact)) and said not in now and (fact.subject, fact.slot) not in filled
     ]

@@ -15,7 +15,7 @@ from palimpsest.core.recall.ranking import Floats, Rows
 from palimpsest.domain.frozen import frozen
 
 ITEM_SHARE = 0.5  # of how much nearer an item is to the question than a passage that it was made of
-RELATED_LIFT = 0.1  # cosine, for a passage that holds all related words; what tells passages apart is of that size
+RELATED_BOOST = 0.1  # cosine, for a passage that holds all related words; what tells passages apart is of that size
 RELATED_TERMS = 10  # of a question, the strongest; ten are as many as a question and its answer share
 
 
@@ -34,31 +34,31 @@ class ItemVectors:
 
 
 @frozen
-class Lift:
+class Boost:
     """How much nearer keys make each of n passages, (n,) in cosine; and by which item, (n,): its id, 0 by none."""
 
     cosines: Floats
     items: Rows
 
 
-def by_items(items: ItemVectors, question: Floats, cosines: Floats, passage_ids: Rows) -> Lift:
+def by_items(items: ItemVectors, question: Floats, cosines: Floats, passage_ids: Rows) -> Boost:
     """
     Args:
         question: unit vector, (d,).
         cosines: of n passages to the question, (n,).
         passage_ids: theirs, rising, (n,).
     """
-    lift, which = np.zeros(len(cosines)), np.zeros(len(cosines), np.int64)
+    boost, which = np.zeros(len(cosines)), np.zeros(len(cosines), np.int64)
     rows = np.searchsorted(passage_ids, items.memories)
     here = np.flatnonzero(rows < len(passage_ids))
     here = here[passage_ids[rows[here]] == items.memories[here]]
     if not len(here):
-        return Lift(lift, which)
+        return Boost(boost, which)
     nearer = (items.vectors @ question)[items.at[here]] - cosines[rows[here]]
     order = np.argsort(nearer, kind="stable")  # the nearest item of a passage is written last
-    lift[rows[here][order]] = ITEM_SHARE * np.maximum(nearer[order], 0.0)
+    boost[rows[here][order]] = ITEM_SHARE * np.maximum(nearer[order], 0.0)
     which[rows[here][order]] = np.where(nearer[order] > 0, items.ids[items.at[here][order]], 0)
-    return Lift(lift, which)
+    return Boost(boost, which)
 
 
 def related_terms(terms: Sequence[str], relations: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
@@ -80,9 +80,9 @@ def by_relations(held: Mapping[str, Rows], strengths: Mapping[str, float], passa
         held: by related word, the rows of the passages that hold it.
         strengths: of the relations that led to it. Rare words say more than common ones.
     """
-    lift = np.zeros(passages)
+    boost = np.zeros(passages)
     for term, rows in held.items():
         if len(rows):
-            lift[rows] += np.log(passages / len(rows)) * min(strengths[term], 3.0)
-    most = lift.max(initial=0.0)
-    return RELATED_LIFT * lift / most if most > 0 else lift
+            boost[rows] += np.log(passages / len(rows)) * min(strengths[term], 3.0)
+    most = boost.max(initial=0.0)
+    return RELATED_BOOST * boost / most if most > 0 else boost

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from palimpsest.core.recall.ranking import Asked, Floats, PassageTable, Ranked, holds
-from palimpsest.core.recall.utterance import ENGLISH, PERSONAL, asking, personal, read, telling
+from palimpsest.core.recall.utterance import ENGLISH, PERSONAL, asking, informativeness, personal, read
 from palimpsest.core.recall.weights import (
     OF_SPEAKERS,
     OF_SPEAKERS_BY_WORDS,
@@ -176,7 +176,7 @@ def help_signals(
         "acquainted": form["name"] * (1 - asked.strangers),
         "strangers": form["name"] * asked.strangers,
         "other": float(read(asked.text).language != ENGLISH),
-        "telling": float(1 / (1 + np.exp(-telling(asked.text)))),  # who tells something asks for nothing
+        "telling": float(1 / (1 + np.exp(-informativeness(asked.text)))),  # who tells something asks for nothing
         "content": min(sum(rarities) / MOST_TERMS, 1.0),
         "rarest_term": max(rarities, default=0.0),
         "terms_asked": min(len(rarities) / MOST_ASKED, 1.0),

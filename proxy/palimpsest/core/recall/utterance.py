@@ -5,7 +5,7 @@ People who ask for what they once told say "my", "did we", "which", "again"; who
 do I", "explain". Function words of that kind are few, in every language, and tell the two apart where the nearness of
 meanings cannot. The weights below are logistic regressions over questions, statements and small talk of 21 languages;
 with each language and set left out in turn, the area under the curve is .74 to .98 (median .91) for `personal`, .93 to
-1.0 (median .99) for `telling` and .83 to 1.0 (median .93) for a wish that lasts.
+1.0 (median .99) for `informativeness` and .83 to 1.0 (median .93) for a wish that lasts.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def personal(text: str) -> float:
     return _log_odds(asking(text), PERSONAL, -6.0, 5.0)
 
 
-def telling(text: str) -> float:
+def informativeness(text: str) -> float:
     """Log-odds that a person's words tell something worth keeping, and ask for nothing; -5 to 5."""
     return _log_odds(stating(text), TELLING, -5.0, 5.0)
 
@@ -199,7 +199,7 @@ def is_lasting_wish(text: str) -> bool:
 
 
 def judged(text: str) -> tuple[float, bool]:
-    """How surely a person's words are `telling`, and whether they are a lasting wish: most of the work is the same."""
+    """The results of `informativeness` and `is_lasting_wish`, which share most of their work."""
     form = stating(text)
     is_wish = (
         len(text) <= STATEMENT_CHARS

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from palimpsest.domain import SourceMessage, Span
 from palimpsest.domain.frozen import frozen
 
-TOLD_BY = ("user", "assistant")  # what a tool returned can be had again, and anybody may have written it
+SPEAKER_ROLES = ("user", "assistant")  # what a tool returned can be had again, and anybody may have written it
 READ_CHARS = 8000  # of a message: what is longer was pasted, and its author says what it is about before or after it
 CLAUSE_CHARS = 25  # shorter ones stay with what follows them: "yes, and", "in May,"
 TRANSCRIPT_MESSAGES = 2  # that begin alike: then "Ann: ..." is who speaks, and not "Note: ..."
@@ -67,7 +67,7 @@ def clauses(segment: Sequence[SourceMessage]) -> tuple[Clause, ...]:
     sentence = 0
     openings = Counter(opening[1] for said in segment if (opening := _SPEAKER.match(said.text)))
     for at, said in enumerate(segment):
-        if said.role not in TOLD_BY:
+        if said.role not in SPEAKER_ROLES:
             continue
         text = said.text[:READ_CHARS]
         opening = _SPEAKER.match(text)

@@ -3,8 +3,8 @@ LightMem-SLM's writer without a model: after each turn a few short items of what
 
 "Lightweight LLM Agent Memory with Small Language Models", section 3.4 and appendix 10.3: a small model takes what is
 reusable out of the current interaction, never a transcript, and says it in few words. Here it is what sounds like a
-statement about the user's affairs (`utterance.telling`), names something, or is a lasting wish, without what only opens
-or fills a sentence. Merging, conflicts and the bound of capacity belong to whoever stores items.
+statement about the user's affairs (`utterance.informativeness`), names something, or is a lasting wish, without what
+only opens or fills a sentence. Merging, conflicts and the bound of capacity belong to whoever stores items.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 
 from palimpsest.core.archive.chunking import query_terms
-from palimpsest.core.recall.utterance import QUESTION_MARKS, is_lasting_wish, read, telling
+from palimpsest.core.recall.utterance import QUESTION_MARKS, informativeness, is_lasting_wish, read
 from palimpsest.core.writing.clauses import Clause, clauses
 from palimpsest.core.writing.cues import Kind, cues
 from palimpsest.core.writing.entries import Count, cost, share
@@ -65,7 +65,7 @@ def _worth(clause: Clause, segment: Sequence[SourceMessage], statistics: TermSta
         return 0.0
     named = {cue.kind for cue in cues(clause.text)}
     is_own = clause.role == "user"
-    if not (named - {Kind.WHAT}) and telling(clause.text) < LEAST_TELLING and not is_lasting_wish(clause.text):
+    if not (named - {Kind.WHAT}) and informativeness(clause.text) < LEAST_TELLING and not is_lasting_wish(clause.text):
         return 0.0
     return statistics.information(meaning) * (1.0 if is_own else ASSISTANT_SHARE) * share(segment[clause.message])
 

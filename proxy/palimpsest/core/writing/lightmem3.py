@@ -17,7 +17,7 @@ from math import sqrt
 from palimpsest.core.archive.chunking import query_terms
 from palimpsest.core.recall.ranking import Floats
 from palimpsest.core.recall.utterance import QUESTION_MARKS, read
-from palimpsest.core.writing.clauses import TOLD_BY, Clause, clauses, joined
+from palimpsest.core.writing.clauses import SPEAKER_ROLES, Clause, clauses, joined
 from palimpsest.core.writing.compression import KEEP, compressed
 from palimpsest.core.writing.entries import ENTRY_TOKENS, LEAST_TOKENS, Count, cost, share
 from palimpsest.core.writing.information import TermStatistics
@@ -118,7 +118,7 @@ def turns(segment: Sequence[SourceMessage]) -> list[tuple[int, ...]]:
     """What users and the assistant say, as indexes: a user's messages and the answers to them are one turn."""
     found: list[list[int]] = []
     for at, said in enumerate(segment):
-        if said.role not in TOLD_BY or not said.text.strip():
+        if said.role not in SPEAKER_ROLES or not said.text.strip():
             continue
         if not found or (said.role == "user" and segment[found[-1][-1]].role != "user"):
             found.append([])

@@ -251,7 +251,7 @@ class ConsolidationRoutes:
         """For some seconds; `complete` says whether all of it was done."""
         asked = call.asked
         outcome = await self._consolidator.run(Which(asked.tenant, asked.user, asked.scope), asked.dry_run, RUN_SECONDS)
-        told = outcome.told()
+        told = outcome.to_json()
         return Consolidated(**{**told, "would": [ActionShown(**action) for action in told["would"]]})
 
     async def steps(self, call: Call[OneRun]) -> StepList:

@@ -148,7 +148,7 @@ class FactRoutes:
                 for_operator=True,
             ),
             Operation("GET", "/facts", "List facts", self.list_facts, FactList, FactPage),
-            Operation("POST", "/facts", "Tell a fact", self.tell, NewFact, FactShown, status=201),
+            Operation("POST", "/facts", "Tell a fact", self.add, NewFact, FactShown, status=201),
             Operation("GET", one, "Show a fact", self.show, OneFact, FactShown, statuses=unknown),
             Operation("DELETE", one, "Forget a fact for good", self.forget, OneFact, ForgottenFact, statuses=unknown),
             Operation("PUT", one + "/pin", "Pin a fact", self.pin, OneFact, FactShown, statuses=unknown),
@@ -173,18 +173,18 @@ class FactRoutes:
         behind = place_of(page[-1]) if len(found) > len(page) else (0, 0)
         return FactPage([_shown(fact) for fact in page], cursor_to(LIST, *behind))
 
-    async def tell(self, call: Call[NewFact]) -> FactShown:
+    async def add(self, call: Call[NewFact]) -> FactShown:
         asked = call.asked
         tenant = asked.tenant or self._default_tenant
         if not tenant:
             raise Refused(400, "tenant: name the one whose fact this is")
-        telling = FactInput(
+        fact = FactInput(
             *(tenant, asked.user, asked.scope, asked.subject, asked.slot, asked.value, asked.category, API),
             who="operator" if not call.caller.tenant else "",
             valid_until=seconds(asked.valid_until),
             is_pinned=asked.pinned,
         )
-        return _shown(await self._facts.tell(telling))
+        return _shown(await self._facts.add(fact))
 
     async def show(self, call: Call[OneFact]) -> FactShown:
         return _shown(await self._found(call))

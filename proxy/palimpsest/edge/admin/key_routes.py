@@ -11,13 +11,13 @@ from pydantic import Field, JsonValue
 
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Nothing, Operation, Refused
-from palimpsest.memory.proxy_keys import NAME, NAME_CHARS, KeyDesk, told
+from palimpsest.memory.proxy_keys import NAME, NAME_CHARS, KeyService, key_json
 
 UNKNOWN = "there is no such key"
 
 
 def _line(empty: str = "") -> dict[str, JsonValue]:
-    """What the document says of a name; `KeyDesk` checks it, and says what is wrong in words."""
+    """What the document says of a name; `KeyService` checks it, and says what is wrong in words."""
     return {"pattern": f"^({NAME}){empty}$", "maxLength": NAME_CHARS}
 
 
@@ -87,7 +87,7 @@ class Keys:
 class KeyRoutes:
     """The operations on keys."""
 
-    def __init__(self, keys: KeyDesk) -> None:
+    def __init__(self, keys: KeyService) -> None:
         self._keys = keys
 
     def operations(self) -> tuple[Operation[Any], ...]:
@@ -102,17 +102,17 @@ class KeyRoutes:
         )
 
     async def list(self, _call: Call[Nothing]) -> Keys:
-        return Keys([KeyShown(**told(key)) for key in await self._keys.listed()])
+        return Keys([KeyShown(**key_json(key)) for key in await self._keys.listed()])
 
     async def create(self, call: Call[NewKey]) -> KeyMade:
         asked = call.asked
         secret, key = await self._keys.create(
             asked.name, asked.tenant, asked.users, asked.scopes, asked.expires, asked.read_only
         )
-        return KeyMade(key=secret, **told(key))
+        return KeyMade(key=secret, **key_json(key))
 
     async def revoke(self, call: Call[KeyId]) -> KeyShown:
         key = await self._keys.revoke(call.asked.id)
         if key is None:
             raise Refused(404, UNKNOWN)
-        return KeyShown(**told(key))
+        return KeyShown(**key_json(key))

@@ -66,7 +66,7 @@ class RetentionRoutes:
         )
 
     async def due(self, _call: Call[Nothing]) -> dict[str, Any]:
-        return (await self._sweeper.overview()).told()
+        return (await self._sweeper.overview()).to_json()
 
     async def run(self, _call: Call[Nothing]) -> dict[str, Any]:
         """For some seconds; `complete` says whether all of it went."""

@@ -44,7 +44,7 @@ from palimpsest.memory.consolidation import Consolidator
 from palimpsest.memory.facts import Facts
 from palimpsest.memory.forgetting import Forgetting
 from palimpsest.memory.policy_reload import PolicyReload
-from palimpsest.memory.proxy_keys import KeyDesk
+from palimpsest.memory.proxy_keys import KeyService
 from palimpsest.memory.retention import Sweeper
 from palimpsest.memory.retiring import Retiring
 from palimpsest.memory.switches import Switchboard
@@ -95,7 +95,7 @@ def operations(parts: Parts) -> list[Operation[Any]]:
         *RetentionRoutes(parts.sweeper).operations(),
         *ConsolidationRoutes(parts.consolidator, parts.database, parts.clock).operations(),
         *PolicyRoutes(parts.policies).operations(),
-        *KeyRoutes(KeyDesk(parts.database, parts.clock)).operations(),
+        *KeyRoutes(KeyService(parts.database, parts.clock)).operations(),
         *SwitchRoutes(Switchboard(parts.database, parts.clock)).operations(),
         *SessionRoutes(parts.database, parts.key_of, parts.clock).operations(),
         *StatsRoutes(parts.journal).operations(),
