@@ -442,6 +442,14 @@ async def test_beside_an_account_of_work_comes_what_people_typed_newest_first(re
     assert recalled.account is not None and texts(recalled) == [newest, first]
 
 
+async def test_of_requests_that_ask_for_the_same_beside_an_account_the_newest_comes(recall: Recall, past: Past) -> None:
+    asked = "Please make the parser accept empty lines", "Please make the parser accept the empty lines now"
+    other = "Please make the parser accept empty lines in b.py"
+    said = await past.say(asked[0], EDITED, asked[1], "I did.", other, "Done.")
+    recalled = await recall.recall(ask("", frozenset(said), named=frozenset(), account_chars=1000), 10)
+    assert texts(recalled) == [other, asked[1]]
+
+
 async def test_edits_in_a_talk_are_work_whoever_asks_and_a_talk_without_is_none(recall: Recall, past: Past) -> None:
     work = await past.say("Rename it.", EDITED, "Thanks, that works.", "Good.")
     asked = await recall.recall(ask("How is it named now?", frozenset(work), account_chars=1000), 10)

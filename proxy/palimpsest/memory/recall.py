@@ -84,6 +84,7 @@ LAST_BITS = 0xFFFF  # of a number, in which 99 of 100 differ from each of a conv
 # Of lost work, the newest is read for its account, in some 30 ms. More gains nothing: what is older is needed less.
 WORK_FILES = 2  # that several messages of a talk name: it is about work, though no tool was called
 TYPED_CHARS, TYPED_WORDS = 600, 4  # of what somebody typed: more was pasted, less answers what is lost
+ALIKE = 0.7  # of the words of two requests that name the same, from which on they ask for the same
 READ_CHARS, READ_MESSAGES, MESSAGE_CHARS = 120_000, 400, 8_000
 WISH_ABOVE = 0.12  # cosine over the mean of the scope: of three wishes that come to unrelated prompts, one is below
 
@@ -195,12 +196,11 @@ class Recall:
             best = _said(rows, query, limit) if is_work else _covering(rows, query, named | also, limit)
             follows = {after: before for (_, before, *_), (after, *_) in pairwise(rows)}
             memories = _memories(ask, query.tenant, {id: follows.get(id, 0) for id, _ in best})
-            candidates = tuple(
-                Candidate(memories[id], gain, {"coverage": (place, gain)})
-                for place, (id, gain) in enumerate(best, start=1)
-                if id in memories and not (is_work and _says_little(memories[id].text))
-            )
-            return candidates, told
+            candidates: list[Candidate] = []
+            for place, (id, gain) in enumerate(best, start=1):
+                if id in memories and not (is_work and _says_little(memories[id].text, candidates)):
+                    candidates.append(Candidate(memories[id], gain, {"coverage": (place, gain)}))
+            return tuple(candidates), told
 
         candidates, told = await self._database.ask(choose)
         reason = "nothing is asked: what the compaction removed, by what it names"
@@ -426,9 +426,13 @@ def _said(rows: Sequence[Row], query: Query, limit: int) -> list[tuple[int, floa
     return [(id, 1.0) for id in (*wishes, *newest)][:limit]
 
 
-def _says_little(text: str) -> bool:
-    """Whether words tell nobody anything who did not hear what they answered, or a client wrote them."""
-    return text.startswith(("<", "[")) or len(text.split()) < TYPED_WORDS or read(text).is_small_talk
+def _says_little(text: str, newer: Sequence[Candidate]) -> bool:
+    """Whether words tell nobody anything who did not hear what they answered, a client wrote them, or newer ones do."""
+    if text.startswith(("<", "[")) or len(text.split()) < TYPED_WORDS or read(text).is_small_talk:
+        return True
+    terms, named = set(query_terms(text)), work_names(text)
+    others = ((set(query_terms(one.memory.text)), work_names(one.memory.text)) for one in newer)
+    return any(named == also and len(terms & other) >= ALIKE * len(terms | other) for other, also in others)
 
 
 def _may_come(occurrence: int, query: Query) -> bool:

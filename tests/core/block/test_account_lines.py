@@ -37,6 +37,25 @@ def test_the_account_stands_in_front_of_the_quotes_and_the_rules_behind_them() -
     ]
 
 
+def test_what_the_quotes_hold_is_not_told_beside_them() -> None:
+    said = "Never push to main. The helper is lib/beta0.py."
+    quotes, _ = pack([Candidate(Memory(1, 3, "c", 3, "user", said, 0.0, 0, len(said)), 1.0)], BUDGET, BlockKind.RESTORE)
+    account = Account(
+        (
+            AccountLine("edited", "lib/beta0.py", (6,)),
+            AccountLine("file", "lib/parser.py: calls next_token, lib/beta0.py", (6,)),
+            AccountLine("user", "its helper lib/beta0.py; lib/beta0.py", (3,)),
+        ),
+        ACCOUNT.rules,
+    )
+    assert with_account(quotes, account).text.splitlines()[2:-1] == [
+        "edited: lib/beta0.py",
+        "file: lib/parser.py: calls next_token",
+        "[1970-01-01]",
+        f"user: {said}",
+    ]
+
+
 def test_a_block_with_an_account_is_known_again() -> None:
     block = with_account(None, ACCOUNT)
     assert without_blocks(f"{block.text}\n\nGo on.") == "Go on."

@@ -159,6 +159,14 @@ def test_nothing_fits_means_no_block() -> None:
     assert pack([], ROOMY, BlockKind.RESTORE) == (None, {})
 
 
+def test_of_bare_calls_one_stretch_is_told() -> None:
+    text = "\n".join(f'Grep({{"pattern": "name_{at}", "path": "src"}})' for at in range(100))
+    first, *others = (replace(one, memory=replace(one.memory, role="assistant")) for one in windows(1, text))
+    block, cut = pack([first, *others], ROOMY, BlockKind.RESTORE)
+    assert block is not None and len(block.text) < STRETCH_CHARS + 250
+    assert [*cut] == [one.memory.id for one in others]
+
+
 def test_overlapping_windows_of_a_message_read_as_one_text() -> None:
     text = " ".join(f"word{n}" for n in range(300))
     pieces = windows(1, text)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from palimpsest.core.work.account import Lost, account
@@ -60,6 +61,36 @@ def test_a_failure_that_passed_later_is_not_open() -> None:
     mended = work(*((one.role, one.text) for one in WORK), ("assistant", call("Bash", command="pytest tests/parser")),
                   ("tool", "5 passed"))  # fmt: skip
     assert "failed" not in told(account(mended, [], 2000))
+
+
+@pytest.mark.parametrize(
+    ("before", "command", "after"),
+    [
+        ("The new test should fail now.", "pytest tests/new", ""),
+        ("", "pytest tests/new", "It fails as expected, so the fix comes next."),
+        ("", "pytest tests/new || true", ""),
+        ("Let me check that it correctly rejects a bad key.", "./login bad_key", ""),
+    ],
+)
+def test_a_failure_that_was_provoked_is_not_open(before: str, command: str, after: str) -> None:
+    def failing(before: str, command: str, after: str) -> list[Lost]:
+        call_it = f"{before}\n{call('Bash', command=command)}"
+        return work(("assistant", call_it), ("tool", "1 failed\nError: no such key"), ("assistant", after or "Done."))
+
+    assert "failed" not in told(account(failing(before, command, after), [], 2000))
+    assert "failed" in told(account(failing("Now the tests.", "pytest tests/new", "That is a bug."), [], 2000))
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "<tool_use_error>File has not been read yet: src/big_file.py</tool_use_error>",
+        "File content (28334 tokens) exceeds maximum allowed tokens (25000). Please use the GrepTool.",
+        "The user doesn't want to proceed with this tool use. The tool use was rejected (src/big_file.py).",
+    ],
+)
+def test_what_a_client_says_instead_of_a_result_is_not_told(refusal: str) -> None:
+    assert account(work(("assistant", call("Look")), ("tool", refusal)), [], 2000).lines == ()
 
 
 def test_names_come_with_words_around_them_and_without_the_numbers_of_lines() -> None:

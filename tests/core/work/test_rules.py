@@ -1,5 +1,6 @@
 """Standing rules: what a user asked to hold from now on."""
 
+import pytest
 from palimpsest.core.work.rules import RULES_CHARS, rules
 
 
@@ -18,6 +19,44 @@ def test_a_later_rule_about_the_same_thing_takes_the_place_of_an_earlier_one() -
     assert told("Always answer in German.", "From now on always answer in English.") == [
         "From now on always answer in English."
     ]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("Always answer in German.", "From now on always answer in English."),
+        ("Always write commit messages in German.", "Always write commit messages in English."),
+        ("Always call me Robert.", "From now on always call me Bob."),
+        ("Always keep lines under 80 characters.", "Always keep lines under 100 characters."),
+        ("Always indent Python with tabs.", "Always indent Python with spaces."),
+        ("Never use emojis in answers.", "From now on always use emojis."),
+        ("Always add a changelog entry.", "Never add a changelog entry."),
+        ("Never push to main.", "Always push to main when the tests pass."),
+        ("Always run the tests.", "Always run the tests before you commit."),
+    ],
+)
+def test_a_rule_that_cannot_hold_beside_a_later_one_ends(earlier: str, later: str) -> None:
+    assert told(earlier, later) == [later]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("Always run the linter before each commit.", "Always run the tests before each commit."),
+        ("Never push to main.", "Never push to the release branch."),
+        ("Never push to main.", "Never push to main on a Friday."),
+        ("Always answer in German.", "Always answer briefly."),
+        ("Always write tests for new code.", "Never write comments in new code."),
+        ("Always ask me before you delete files.", "Always ask me before you install packages."),
+        ("Never use emojis in answers.", "Never use tables in answers."),
+        ("Always use type hints.", "Always use pytest."),
+        ("Always update the changelog.", "Always update the readme."),
+        ("Never commit secrets.", "Always commit small steps."),
+        ("Always mention the ticket in commit messages.", "Always sign commit messages."),
+    ],
+)
+def test_rules_that_only_share_words_hold_both(earlier: str, later: str) -> None:
+    assert told(earlier, later) == [earlier, later]
 
 
 def test_a_rule_that_the_model_sees_is_not_told_and_ends_an_earlier_one() -> None:

@@ -4,10 +4,15 @@ The account of work as it stands in a block: in front of what the block quotes, 
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from palimpsest.core.block.packing import READING
-from palimpsest.domain import BLOCK_CLOSE, Account, Block, BlockKind, Budget, Query
+from palimpsest.core.work.account import FILE, PARTED
+from palimpsest.core.work.excerpts import JOINT
+from palimpsest.core.work.names import names
+from palimpsest.core.work.need import TOOL_ROLES
+from palimpsest.domain import BLOCK_CLOSE, Account, AccountLine, Block, BlockKind, Budget, Query
 from palimpsest.wire.frame import opened, quoted
 
 READING_ACCOUNT = (
@@ -19,6 +24,7 @@ MOST_CHARS = 3000  # of a block where nobody asks: what comes behind is seldom n
 LEAST_QUOTES_CHARS = 300  # of it, for what people said: decisions are told in words, and names do not tell them
 QUOTE_CHARS = 300  # of one of these quotes
 FRAME_CHARS = 90  # the reading of an account is so much longer
+NAMING = (FILE, "user", "assistant", *TOOL_ROLES)  # labels of lines that are names with the words around them
 
 
 def beside_account(budget: Budget, account: Account | None, query: Query) -> Budget:
@@ -39,7 +45,7 @@ def beside_account(budget: Budget, account: Account | None, query: Query) -> Bud
 
 def with_account(block: Block | None, account: Account) -> Block:
     """
-    A block with the account of work in it.
+    A block with the account of work in it, without the names and rules that its quotes hold.
 
     Args:
         block: a restore, as packed; None: nothing is quoted.
@@ -50,9 +56,28 @@ def with_account(block: Block | None, account: Account) -> Block:
     head, quotes = opened(BlockKind.RESTORE, READING), ""
     if block is not None:
         quotes = block.text.removeprefix(head).removesuffix(BLOCK_CLOSE)
+    account = _beside(quotes, account) if quotes else account
     lines, rules = ("".join(quoted(line.label, line.text) for line in of) for of in (account.lines, account.rules))
     text = f"{opened(BlockKind.RESTORE, READING_ACCOUNT)}{lines}{quotes}{rules}{BLOCK_CLOSE}"
     carried = block.occurrences if block is not None else ()
     sources = dict.fromkeys(source for line in (*account.lines, *account.rules) for source in line.occurrences)
     mentions = tuple(source for source in sources if source not in carried)
     return Block(text, BlockKind.RESTORE, carried, mentions=mentions)
+
+
+def _beside(quotes: str, account: Account) -> Account:
+    """The account without the stretches whose names the quotes hold, and without the rules that stand there."""
+    told = names(quotes)
+
+    def without(line: AccountLine) -> AccountLine:
+        head, mark, text = line.text.partition(": ") if line.label == FILE else ("", "", line.text)
+        stretches = re.split(f"({JOINT}|{PARTED})", text)
+        kept = ""
+        for joint, stretch in zip(["", *stretches[1::2]], stretches[::2], strict=True):
+            if not (held := names(stretch)) or not held <= told:
+                kept += joint + stretch if kept else stretch
+        return replace(line, text=f"{head}{mark}{kept}" if kept else "")
+
+    lines = [without(line) if line.label in NAMING else line for line in account.lines]
+    rules = [rule for rule in account.rules if rule.text not in quotes]
+    return replace(account, lines=tuple(line for line in lines if line.text), rules=tuple(rules))

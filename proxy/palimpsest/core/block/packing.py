@@ -40,6 +40,7 @@ CERTAIN = 1.0  # the probability of what nobody asked for, and comes all the sam
 LEAST_TOLD = 0.1
 AROUND_CHARS = 32  # at most stand around a piece: heading, role, marks
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?\n]*")
+_CALL = re.compile(r"[\w.:/-]{1,80}\(\{")  # a line of `wire.message.readable` for a call
 
 
 @dataclass(frozen=True)
@@ -111,13 +112,15 @@ def pack(
             cut[memory.id] = "the same text is in the block already"
             continue
         is_first = memory.occurrence not in told
-        if kind is BlockKind.RECALL and not is_first:
+        is_calls = memory.role == "assistant" and all(map(_CALL.match, filter(None, text.split("\n"))))
+        if (kind is BlockKind.RECALL or is_calls) and not is_first:
             cut[memory.id] = "another passage of this message is in the block already"
             continue
         worth_chars = _worth_chars(candidate, budget)
         if not worth_chars:
             cut[memory.id] = f"a probability of {candidate.probability:.3f} is not worth its length"
             continue
+        worth_chars = min(worth_chars, STRETCH_CHARS) if is_calls else worth_chars
         rest = min(worth_chars, room - used - AROUND_CHARS)
         for limit in (worth_chars, *([rest] if rest >= MIN_FILL_CHARS else [])):
             if is_first and _least_chars(memory.text, limit) > room - used:

@@ -20,7 +20,17 @@ from dataclasses import replace
 from itertools import groupby, islice
 from posixpath import commonprefix
 
-from palimpsest.core.work.calls import Act, Call, calls_of, changed_by, outcome_of, shortened, written_edits
+from palimpsest.core.work.calls import (
+    Act,
+    Call,
+    calls_of,
+    changed_by,
+    is_foreseen,
+    is_refusal,
+    outcome_of,
+    shortened,
+    written_edits,
+)
 from palimpsest.core.work.excerpts import JOINT, Excerpt, chosen, offered
 from palimpsest.core.work.names import names
 from palimpsest.core.work.need import TOOL_ROLES, LostText, mentioned, need, words
@@ -43,6 +53,7 @@ FILES, RUNS, FAILURES = 8, 3, 2  # told of each: what is older seldom matters
 FILES_CHARS = 420
 ROOT_CHARS = 20  # of a folder that files share, from which on it is told once
 COMMAND_CHARS = 110
+SAID_CHARS = 300  # beside a call, which are about it
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
 _FRAME = re.compile(  # of lines: numbers as tools print files, also of quoted listings, `ls -l`, headers of differences
     r"^(?:(?:[+-]?[ \t]*\d{1,6}(?:→|\t|[:-](?=\s*[^\s\d])))+[+-]?[ \t]*"
@@ -140,12 +151,13 @@ def sorted_calls(lost: Sequence[Lost]) -> tuple[list[LostText], list[Done]]:
             waiting = [len(done) + place for place in range(len(calls))]
             done += [Done(call, at) for call in calls]
             continue
-        texts.append(LostText(message.occurrence, message.role, _plain(message.text)))
+        is_refused = is_refusal(message.text)
+        texts.append(LostText(message.occurrence, message.role, "" if is_refused else _plain(message.text)))
         if waiting:
             one = done[place := waiting.pop(0)]
             if not one.call.what and (change := changed_by(message.text)):
                 one = Done(replace(change, text=one.call.text), one.at)
-            is_run = one.call.act is Act.RAN
+            is_run = one.call.act is Act.RAN and not is_refused
             outcome, is_failure = outcome_of(message.text, one.call.what) if is_run else ("", False)
             done[place] = Done(one.call, one.at, at, outcome, is_failure)
     return texts, done
@@ -168,7 +180,11 @@ def _acts(done: Sequence[Done], texts: Sequence[LostText], visible: str, shows_p
             runs.pop(command, None)  # the newest stands last
             runs[command] = one
     passed = {_program(command): one.at for command, one in runs.items() if not one.is_failure}
-    failed = [(c, one) for c, one in runs.items() if one.is_failure and passed.get(_program(c), -1) < one.at]
+    failed = [
+        (command, one)
+        for command, one in runs.items()
+        if one.is_failure and passed.get(_program(command), -1) < one.at and not _is_foreseen(one, texts)
+    ]
     for command, one in [*reversed(failed)][:FAILURES]:
         if command not in visible:
             yield line("failed", f"{command}: {one.outcome}", [one])
@@ -202,6 +218,11 @@ def _acts(done: Sequence[Done], texts: Sequence[LostText], visible: str, shows_p
         yield line("branch", current, [one for at, one in ran.items() if current in texts[at].text][-1:])
     if local := addresses((text.text for _, text in said), visible):
         yield line("local", "; ".join(local), [one for at, one in ran.items() if local[0] in texts[at].text][-1:])
+
+
+def _is_foreseen(one: Done, texts: Sequence[LostText]) -> bool:
+    after = next((text.prose for text in texts[one.result_at :] if text.role == "assistant"), "")
+    return is_foreseen(one.call.what, texts[one.at].prose[-SAID_CHARS:], after[:SAID_CHARS])
 
 
 def _excerpt_lines(taken: Sequence[Excerpt], texts: Sequence[LostText]) -> Iterator[AccountLine]:

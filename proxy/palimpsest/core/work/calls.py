@@ -23,6 +23,7 @@ OUTCOME_CHARS = 140  # of how it ended: one line of an error
 RESULT_CHARS = 20_000  # of a result that is looked at, from either end: errors stand there
 PLAN_STEPS = 12  # told of one plan
 STEP_CHARS = 100
+REFUSAL_CHARS = 400  # a longer result tells something
 MACHINE_MESSAGES = 4  # at least, that begin or end alike
 
 PATHS = frozenset(
@@ -78,6 +79,17 @@ _LEFT = re.compile(  # what a command says that it left behind
     re.MULTILINE,
 )
 _TRACE = "Traceback"
+_REFUSES = re.compile(  # what clients answer in the name of a tool that they did not call, or not with these arguments
+    r"(?i)\s*<tool_use_error>|.{0,120}(?:exceeds? (?:the )?maximum (?:allowed )?|has not been read yet"
+    r"|(?:has been|was) modified since|doesn't want to (?:proceed|take)|user rejected|was rejected by|requires approval"
+    r"|haven't granted|string to replace (?:was )?not found|no such tool|invalid (?:tool )?(?:arguments|parameters))"
+)
+_FORESEEN = re.compile(
+    r"(?i)\bas (?:expected|intended|it should|designed)\b|\bexpected(?: to)? (?:fail|error)\w*"
+    r"|\b(?:should|must) (?:now |still )?(?:fail|error|be (?:refused|rejected))\b"
+    r"|\b(?:correctly|properly|rightly) (?:fail|refuse|reject|error)\w*|\bon purpose\b|\bdeliberate(?:ly)?\b"
+)
+_TOLERATES = re.compile(r"\|\| ?(?:true|:|echo)\b|^\s*! ")  # a command that may fail
 _ARGUMENT = re.compile(r"^\w*(?:Error|Exception)\b.*$", re.MULTILINE)
 
 
@@ -141,6 +153,22 @@ def is_machine(said: Sequence[str]) -> bool:
     edges = [(text.split("\n", 1)[0], text.rsplit("\n", 1)[1]) for text in texts if "\n" in text]
     alike = max((Counter(line).most_common(1)[0][1] for line in zip(*edges, strict=True)), default=0)
     return alike >= MACHINE_MESSAGES and 2 * alike > len(texts)
+
+
+def is_refusal(result: str) -> bool:
+    """Whether a result only says that the call was not carried out: what it names is about the call."""
+    return len(result) <= REFUSAL_CHARS and _REFUSES.match(result) is not None
+
+
+def is_foreseen(command: str, before: str, after: str) -> bool:
+    """
+    Whether a failure was provoked: the command allows for it, or what the model said before or after it says so.
+
+    Args:
+        before: what the model said with the call.
+        after: what it said next.
+    """
+    return any(map(_FORESEEN.search, (before, after))) or _TOLERATES.search(command) is not None
 
 
 def changed_by(result: str) -> Call | None:

@@ -3,8 +3,10 @@ Standing rules: what a user asked to hold from now on, in the words in which it 
 
 Clients quote such files (CLAUDE.md, AGENTS.md) in front of a session, between tags, and some drop them in a compaction.
 
-A later rule about the same thing takes the place of an earlier one: who says "always answer in English" no longer wants
-German. Two rules are about the same thing where they share most words that carry meaning.
+A later rule takes the place of an earlier one where both cannot hold: it allows what was forbidden or forbids what was
+asked for, gives another value ("answer in English" after "in German"), or says the same and more. Those that only share
+words hold both ("run the linter before each commit", "run the tests before each commit"): to tell one too many costs a
+line, and the newest stands last; to drop one that holds breaks it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from palimpsest.domain.frozen import frozen
 
 RULE_CHARS = 200  # of one rule: a longer sentence tells more than it asks
 RULES_CHARS = 400  # of all rules of a block
-SHARED = 0.5  # of the words of the shorter one, from which on two rules are about the same thing
+LEAST_SHARED = 2  # words: a single one stands in rules about anything
 LEAST_CHARS = 12  # "never mind" is no rule
 
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
@@ -38,7 +40,9 @@ _FILE = re.compile(  # as Claude Code, Codex and opencode quote them
 _TELLS = re.compile(
     r"(?i)\b(?:is|are|was|were|be|been|has|have|had|it|they|that|which|this|who|I|we)(?: \w+)? (?:always|never)\b"
 )
-_IDLE = frozenset("always never now every time whenever future default remember sure make ever".split())  # noqa: SIM905
+_FORBIDS = re.compile(r"(?i)\b(?:never|do not|don't|must not|mustn't|no longer|avoid|stop)\b")
+_VALUE = re.compile(r"(?i)\b(?:in|with|as|to|under|by|at|than|me|every) (?:the |an? |at most )?([\w.+#-]+\w)")
+_IDLE = frozenset(query_terms("always never now every time whenever future default remember sure make ever"))  # stems
 _MARKUP = re.compile(r"^[\s>*#\-\d.)]+")
 
 
@@ -47,6 +51,8 @@ class _Rule:
     text: str
     occurrence: int
     about: frozenset[str]
+    values: frozenset[str]  # words of it that say in what, with what, how much
+    forbids: bool
 
 
 def rules(said: Iterable[tuple[int, str]], visible: str) -> tuple[AccountLine, ...]:
@@ -61,17 +67,17 @@ def rules(said: Iterable[tuple[int, str]], visible: str) -> tuple[AccountLine, .
     written: list[_Rule] = []  # in files of rules: what the user says himself overrules them
     for occurrence, text in said:
         for rule in _rules_of(_untagged(text), occurrence):
-            holding = [other for other in holding if not _is_about(rule, other)]
+            holding = [other for other in holding if not _replaces(rule, other)]
             holding.append(rule)
         for file in _FILE.finditer(text):
             written += _rules_of(file[1], occurrence, is_file=True)
-    newest = {rule.text: rule for rule in written if not any(_is_about(own, rule) for own in holding)}
+    newest = {rule.text: rule for rule in written if not any(_replaces(own, rule) for own in holding)}
     holding = [*reversed(newest.values()), *holding]  # a file begins with what matters most
     still = _rules_of(visible, 0)
     lines: list[AccountLine] = []
     room = RULES_CHARS
     for rule in reversed(holding):
-        if rule.text in visible or any(_is_about(seen, rule) for seen in still):
+        if rule.text in visible or any(_replaces(seen, rule) for seen in still):
             continue
         line = AccountLine("user", rule.text, (rule.occurrence,))
         if line.chars <= room:
@@ -87,7 +93,9 @@ def _rules_of(text: str, occurrence: int, is_file: bool = False) -> Sequence[_Ru
         rule = _MARKUP.sub("", sentence).strip()
         is_short = LEAST_CHARS <= len(rule) <= RULE_CHARS and not rule.endswith("?")
         if is_short and lasts.search(rule) and (is_file or _asks(rule)):
-            found.append(_Rule(rule, occurrence, frozenset(query_terms(rule)) - _IDLE))
+            values = frozenset(query_terms(" ".join(_VALUE.findall(rule))))
+            about = frozenset(query_terms(rule)) - _IDLE
+            found.append(_Rule(rule, occurrence, about, values, bool(_FORBIDS.search(rule))))
     return found
 
 
@@ -108,7 +116,15 @@ def _asks(rule: str) -> bool:
     )
 
 
-def _is_about(new: _Rule, old: _Rule) -> bool:
-    """Whether two rules are about the same thing."""
-    shared = len(new.about & old.about)
-    return shared > 0 and shared >= SHARED * min(len(new.about), len(old.about))
+def _replaces(new: _Rule, old: _Rule) -> bool:
+    """Whether an earlier rule no longer holds beside a later one, or says nothing that it does not say."""
+    if new.about == old.about:
+        return bool(new.about)
+    shared, both_forbid = new.about & old.about, new.forbids and old.forbids
+    if len(shared) >= LEAST_SHARED and old.about <= new.about:
+        return not both_forbid  # what is forbidden under more conditions is forbidden less
+    if new.forbids != old.forbids:
+        return bool(shared) and new.about <= old.about and len(old.about) <= len(shared) * LEAST_SHARED
+    changed = new.about ^ old.about
+    is_one_word = len(changed) == 2 and len(new.about) == len(old.about)
+    return not both_forbid and bool(shared) and is_one_word and changed <= new.values | old.values
