@@ -249,11 +249,12 @@ async def test_a_client_that_names_its_conversation_finds_it_again(tmp_path: Pat
 async def test_one_broken_turn_does_not_hold_up_the_others(tmp_path: Path) -> None:
     good = talk("one", "two")
     bad = PortableTurn("t-bad", "c-2", NOW, (PortableMessage(0, {"role": "user", "content": 7}),), tenant="static:me")
-    half = {"role": "user", "content": "half a pair: \ud83d"}
-    unstorable = PortableTurn("t-odd", "c-3", NOW, (PortableMessage(0, half),), tenant="static:me")
+    half = PortableMessage(0, {"role": "user", "content": "half a pair: \ud83d"})
+    odd = PortableTurn("t-odd", "c-3", NOW, (half,), tenant="static:me")
+    unstorable = PortableTurn("t-name", "c-4", NOW, (half,), tenant="static:me", user="half a pair: \ud83d")
     async with opened(tmp_path) as database:
-        totals = await taken(database, [good[0], bad, unstorable, good[1]])
-        assert totals.written.turns == 2 and len(totals.broken) == 2
+        totals = await taken(database, [good[0], bad, odd, unstorable, good[1]])
+        assert totals.written.turns == 3 and len(totals.broken) == 2, totals.broken
         assert "its content is neither text" in totals.broken[0]
 
 

@@ -42,6 +42,7 @@ MESSAGES: dict[str, Json] = {
     "refusal": {"role": "assistant", "content": "No.", "refusal": "I will not."},
     "unknown fields": {"role": "user", "content": "x", "name": "ann", "cache_control": {"type": "ephemeral"}, "n": 1.5},
     "nul": {"role": "user", "content": "a\0b"},
+    "half a surrogate pair": {"role": "user", "content": "half \ud83d of a smile"},
     "part of unknown type": {"role": "user", "content": [{"type": ["odd"], "x": None}]},
 }
 
@@ -49,6 +50,15 @@ MESSAGES: dict[str, Json] = {
 @pytest.mark.parametrize("raw", MESSAGES.values(), ids=MESSAGES)
 def test_a_message_is_read_back_equal(raw: Json) -> None:
     assert there_and_back(raw) == raw
+
+
+@given(st.text(st.characters(codec=None) | st.sampled_from("\0\ud83d\ude00")))
+def test_any_text_is_read_back_and_stands_in_the_database_character_for_character(said: str) -> None:
+    raw = {"role": "user", "content": said}
+    text, rest = to_stored(read_message(raw), keep)
+    assert from_stored(text, rest) == raw
+    assert len(text) == len(said) and "\0" not in text
+    assert text.encode().decode() == text and rest.encode().decode() == rest and "\0" not in rest
 
 
 def test_a_text_is_written_once() -> None:

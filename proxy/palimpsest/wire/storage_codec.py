@@ -7,6 +7,7 @@ reference and hash, blocks of ours are taken out.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +28,7 @@ NAMED_CHARS = 4096  # a longer text is no password
 ROLES = frozenset({"user", "assistant", "tool", "function", "system", "developer"})  # hold no credential
 REMEMBERED_NAMES = 4096  # of fields: messages have some thirty
 LIKE_A_SECRET = "YW5uOmExQjJjM0Q0ZTVGNg=="  # to find out whether a name alone makes a secret of a text
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _QUOTED = re.compile(r'["\\\n]')
 
 
@@ -39,10 +41,10 @@ def to_stored(message: Message, clean: Clean) -> tuple[str, str]:
         `content` where the text is exactly that, and stands in a list of one where the message never had any.
     """
     said = readable(message.text, message.calls)
-    text = clean(said).replace("\0", " ")  # SQLite's own functions end a text there
+    text = storable(clean(said))
     raw = without_own_blocks(message.raw)
     content = raw.get("content")
-    if isinstance(content, str) and content == said and "\0" not in said:
+    if isinstance(content, str) and content == said == storable(said):
         rest = {key: value for key, value in raw.items() if key != "content"}
         is_plain = len(rest) == 1 and message.role in ROLES
         return text, dumps(rest if is_plain else cleaned(rest, clean))
@@ -52,9 +54,24 @@ def to_stored(message: Message, clean: Clean) -> tuple[str, str]:
     return text, dumps(rest if "content" in rest else [rest])
 
 
+def storable(text: str) -> str:
+    """
+    A text that any database takes: PostgreSQL refuses NUL, where SQLite's own functions end a text, and both refuse
+    half a surrogate pair. Each is one other character, so that offsets stay; what it was stands in the message's JSON.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = _SURROGATE.sub("\ufffd", text)
+    return text.replace("\0", " ")
+
+
 def from_stored(text: str, rest: str) -> Json:
     """The JSON message that `to_stored` was given; equal as a value, its keys perhaps in another order."""
-    value = orjson.loads(rest)
+    try:
+        value = orjson.loads(rest)
+    except orjson.JSONDecodeError:  # half a surrogate pair
+        value = json.loads(rest)
     if isinstance(value, list):
         only: Json = value[0]
         return only

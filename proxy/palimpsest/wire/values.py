@@ -8,6 +8,7 @@ allows a thousand times in all.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from sys import getsizeof
 from typing import Any
@@ -19,16 +20,18 @@ from palimpsest.domain.frozen import frozen
 
 DEEPEST = 500  # levels that a changed copy keeps; orjson reads 1,024, and stored messages are wrapped in a few more
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 OnText = Callable[[str, str, Json], str]
 """Given a text, the name of its field ("" in a list) and the object that holds it ({} in a list)."""
 
 
 def dumps(value: Any) -> str:
-    """JSON text of any value, however deep."""
+    """JSON text of any value, however deep, that any encoding takes."""
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:  # deeper than 254, or half a surrogate pair
-        return "".join(_written(value))
+        return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", "".join(_written(value)))
 
 
 def chars_of(value: Any) -> int:
