@@ -28,7 +28,7 @@ def chromium() -> str:
     """The browser; without it the test is skipped, or fails where `scripts/clients` could have installed it."""
     if found := shutil.which("chromium"):
         return found
-    reason = folder() / "no-browser"
+    reason = folder() / "no-chromium"
     why = reason.read_text() if reason.exists() else "not installed, see scripts/clients"
     if os.environ.get("PALIMPSEST_CLIENTS") == "required" and not reason.exists():
         pytest.fail(f"chromium: {why}")
