@@ -58,7 +58,7 @@ class By(StrEnum):
 
 
 KEYS = {
-    By.DAY: ("utc_day(cost.at)", "cost.at"),
+    By.DAY: ("utc_day(cost.at)", "max(cost.at)"),
     By.CONVERSATION: ("conversation.public", "max(cost.turn)"),
 }
 
@@ -132,7 +132,7 @@ def costs(
     rows = ask(
         f"SELECT {key} AS key, {'tenant.name' if by is By.CONVERSATION else repr('')}, {SUMS} FROM cost"
         " JOIN conversation ON conversation.id = cost.conversation JOIN tenant ON tenant.id = conversation.tenant"
-        f" WHERE {' AND '.join(where)} GROUP BY {'cost.conversation' if by is By.CONVERSATION else 'key'}"
+        f" WHERE {' AND '.join(where)} GROUP BY {'conversation.id, tenant.id' if by is By.CONVERSATION else 'key'}"
         f" ORDER BY {newest} DESC LIMIT ?",
         (*args, limit),
     )

@@ -28,10 +28,11 @@ OPENING_CHARS = 4_000  # of each; what clients add in front is shorter as a rule
 _ASIDE = re.compile(r"\s*<([\w-]{1,64})(?: [^<>]{0,400})?>.*?</\1>", re.S)  # as clients put it in front of a prompt
 
 # A turn's times and decision stand behind one another in its row, so they are read for the rows of a page only.
-CONVERSATIONS = """
+LAST_AT = "(SELECT created_at FROM turn WHERE turn.conversation = conversation.id ORDER BY id DESC LIMIT 1)"
+CONVERSATIONS = f"""
 SELECT conversation.id, conversation.public, tenant.name, conversation.role, conversation.parent, conversation.user_id,
     conversation.scope, conversation.created_at,
-    (SELECT created_at FROM turn WHERE turn.conversation = conversation.id ORDER BY id DESC LIMIT 1) AS last_at
+    {LAST_AT}
 FROM conversation JOIN tenant ON tenant.id = conversation.tenant
 """
 TURNS_OF = """
@@ -111,7 +112,7 @@ OF_CONVERSATION = {
 }
 CONVERSATION_FILTERS = OF_CONVERSATION | {
     "role": "conversation.role = ?",
-    "since": "last_at >= ?",
+    "since": f"{LAST_AT} >= ?",
     "until": "conversation.created_at < ?",
 }
 # A tenant alone leads to all that it has. So the newest are read in order, of all tenants, until there are enough.

@@ -67,7 +67,7 @@ def passages_at(ask: Ask, occurrence: int, start: int, stop: int) -> list[Row]:
 
 def passages_in(ask: Ask, condition: str, args: tuple[object, ...], limit: int) -> int:
     """How many passages a scope holds (`Scope.condition`), counted no further than so many."""
-    sql = f"SELECT count(*) FROM (SELECT 1 FROM memory WHERE {condition} LIMIT ?)"
+    sql = f"SELECT count(*) FROM (SELECT 1 FROM memory WHERE {condition} LIMIT ?) AS counted"
     return int(ask(sql, (*args, limit))[0][0])
 
 

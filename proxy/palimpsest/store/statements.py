@@ -27,7 +27,7 @@ SELECT conversation.public, content.text
 FROM conversation JOIN occurrence ON occurrence.conversation = conversation.id
 JOIN content ON content.id = occurrence.content
 WHERE conversation.public <> ?1 AND conversation.tenant = (SELECT id FROM tenant WHERE name = ?2)
-    AND instr(lower(content.text), ?3) ORDER BY occurrence.id DESC LIMIT ?4
+    AND instr(lower(content.text), ?3) > 0 ORDER BY occurrence.id DESC LIMIT ?4
 """
 DERIVED = """
 SELECT count(*), count(vector.memory)

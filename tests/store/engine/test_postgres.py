@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[3]
 STORE = Path(palimpsest.__path__[0]) / "store"
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
 USER = "nobody"  # PostgreSQL does not serve root
-CALLERS = ("store", "index", "memory", "transfer", "mcp", "commands", "edge/admin")
+CALLERS = ("store", "index", "memory", "transfer", "mcp", "commands", "edge/admin", "contract")
 """Folders of tests that call the store."""
 
 NOT_YET = {
