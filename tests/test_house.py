@@ -31,6 +31,7 @@ WHOLE = {
     "test_isolation.py",
     "test_monitoring.py",
     "test_network.py",
+    "test_postgres.py",
     "test_documents.py",
     "test_recorded.py",
 }
