@@ -20,7 +20,8 @@ from palimpsest.memory.forgetting import Forgetting
 from palimpsest.memory.targets import target_of
 from palimpsest.store.derived import Derived
 from palimpsest.store.engine.sqlite.database import Database
-from palimpsest.store.erasure import Erased, erase_messages, mark_scopes
+from palimpsest.store.erasure import erase_messages, mark_scopes
+from palimpsest.store.family import Erased
 from palimpsest.store.journal import Journal
 from palimpsest.store.selection import Target, plans
 from palimpsest.wire.fingerprint import fingerprint

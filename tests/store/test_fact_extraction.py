@@ -7,7 +7,8 @@ import functools
 from palimpsest.domain import HeadFlag, Role
 from palimpsest.store import fact_extraction as extraction
 from palimpsest.store.engine.sqlite.database import Database
-from palimpsest.store.erasure import Erased, erase_messages
+from palimpsest.store.erasure import erase_messages
+from palimpsest.store.family import Erased
 
 from tests.remembered import Past
 from tests.store.test_facts import NOW, extracted, held, key_of, proposal, saved

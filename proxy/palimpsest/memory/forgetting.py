@@ -33,21 +33,21 @@ from palimpsest.memory.targets import (
 )
 from palimpsest.ports import Clock
 from palimpsest.settings.policy import FOREVER
+from palimpsest.store.blocks import erase_quotes
 from palimpsest.store.engine import Transaction
 from palimpsest.store.engine.full_text import merge_some, optimise
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.engine.sqlite.remains import Remains, known_words, samples, search, unexplained
 from palimpsest.store.erasure import (
-    Erased,
     erase_conversation,
     erase_messages,
-    erase_quotes,
     erase_tenant_if_empty,
     is_unfinished,
     mark_finished,
     mark_messages,
     mark_scopes,
 )
+from palimpsest.store.family import Erased
 from palimpsest.store.selection import Plan, Target
 from palimpsest.store.told_facts import erase_telling, erase_told
 

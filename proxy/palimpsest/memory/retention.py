@@ -26,17 +26,17 @@ from palimpsest.domain import HeadFlag, Json
 from palimpsest.errors import MemoryFault
 from palimpsest.ports import Clock, Counts
 from palimpsest.settings.policy import RetentionPolicy
+from palimpsest.store.blocks import erase_blocks
 from palimpsest.store.engine import Engine, Row, Transaction
 from palimpsest.store.engine.full_text import merge_some
 from palimpsest.store.engine.sqlite.room import FileSize, file_size, give_back
 from palimpsest.store.erasure import (
-    Erased,
-    erase_blocks,
     erase_conversation,
     erase_messages,
     erase_tenant_if_empty,
     mark_messages,
 )
+from palimpsest.store.family import Erased
 from palimpsest.store.retirement import due as due_retirement
 from palimpsest.store.retirement import expire
 from palimpsest.store.sweeping import (

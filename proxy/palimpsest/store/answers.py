@@ -19,14 +19,9 @@ from palimpsest.store.branch_heads import to_listing
 from palimpsest.store.costs import write_costs
 from palimpsest.store.diffs import decode_kept, encode_kept, message_list
 from palimpsest.store.engine import Transaction
-from palimpsest.store.messages import (
-    NewOccurrence,
-    OccurrencePassages,
-    forget_occurrences,
-    last_ids,
-    write_occurrences,
-    write_passages,
-)
+from palimpsest.store.families import forget_occurrences
+from palimpsest.store.messages import NewOccurrence, OccurrencePassages, last_ids, write_occurrences
+from palimpsest.store.passage_rows import write_passages
 from palimpsest.store.requests import write_links
 from palimpsest.store.tombstones import ERASED_TURN, without_passages, without_query, without_text
 from palimpsest.wire.values import dumps

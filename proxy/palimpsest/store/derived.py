@@ -22,7 +22,8 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.errors import DataFault
 from palimpsest.ports import Clock, Vectors
 from palimpsest.store.engine import Engine, Row, Transaction, full_text
-from palimpsest.store.messages import OccurrencePassages, ids, write_passages
+from palimpsest.store.messages import OccurrencePassages, ids
+from palimpsest.store.passage_rows import write_passages
 from palimpsest.store.passages import trim_changes
 
 REBUILD_BATCH = 200  # messages digested and written at a time: some 100 ms, so that requests are written in between

@@ -1,38 +1,23 @@
 """
 Erasing messages and conversations: the transactions, and the texts that each takes away.
 
-What is erased goes from everything in `holdings.WORDS`. A conversation that lives on keeps its tree, with a content
-without text in the place of each erased message; one that is erased as a whole keeps no row. Both leave tombstones.
+What is erased goes with all that follows from it (`store/families.py`). A conversation that lives on keeps its tree,
+with a content without text in the place of each erased message; one that is erased as a whole keeps no row. Both leave
+tombstones.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Sequence, Set
 
 import orjson
 
-from palimpsest.core.archive.chunking import SCOPE_MARK, terms
 from palimpsest.domain import HeadFlag
 from palimpsest.store.branch_heads import WIDTH, int64_of
-from palimpsest.store.engine import Ask, Transaction, full_text
-from palimpsest.store.item_erasure import (
-    forget_items,
-    forget_progress,
-    items_said_in,
-    places_that_go,
-    words_that_go,
-)
-from palimpsest.store.messages import (
-    contents_of,
-    forget_blocks,
-    forget_passages,
-    forget_terms,
-    forget_unused,
-    ids,
-    memories_of,
-)
+from palimpsest.store.engine import Ask, Transaction
+from palimpsest.store.families import FAMILIES, remove_derived
+from palimpsest.store.family import Erased, put_zeros
+from palimpsest.store.messages import contents_of, forget_unused, ids
 from palimpsest.store.tasks import put
 from palimpsest.store.tombstones import ERASE_SCOPE, ERASED_DIGEST, ERASED_TURN, query_words, without_query
 from palimpsest.wire.values import dumps
@@ -66,20 +51,6 @@ SAID_SINCE = f"""
 SELECT EXISTS (SELECT 1 FROM turn WHERE conversation = ?1 AND created_at > ?2)
 OR EXISTS (SELECT 1 FROM occurrence WHERE conversation = ?1 AND flags & {HeadFlag.ERASED} = 0)
 """
-
-
-@dataclass(slots=True)
-class Erased:
-    """What was taken away so far: rows by store, and every text, for whoever looks whether it is really gone."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    texts: list[str] = field(default_factory=list)
-    words: set[str] = field(default_factory=set)  # of the full-text index
-
-    def take(self, name: str, rows: Iterable[tuple[str, ...]]) -> None:
-        for row in rows:
-            self.counts[name] += 1
-            self.texts += row
 
 
 def mark_scopes(transaction: Transaction, prints: Sequence[int], at: float) -> None:
@@ -120,30 +91,6 @@ def mark_messages(
         transaction.write(sql, [(print, at, conversation, which, retirement)])
 
 
-def quoting(ask: Ask, tenant: int, occurrences: Sequence[int]) -> list[int]:
-    """The blocks of the tenant that quote one of these messages, by the occurrence that each stands in."""
-    gone = set(occurrences)
-    rows = ask(
-        "SELECT block.occurrence, block.occurrences FROM block"
-        " JOIN conversation ON conversation.id = block.conversation WHERE conversation.tenant = ?",
-        (tenant,),
-    )
-    return [anchor for anchor, quoted in rows if not gone.isdisjoint(numbers_of(quoted))]
-
-
-def erase_quotes(transaction: Transaction, tenant: int, occurrences: Sequence[int], erased: Erased) -> None:
-    """Remove every block of the tenant that quotes one of these, wherever it was said."""
-    erase_blocks(transaction, quoting(transaction.read, tenant, occurrences), erased)
-
-
-def erase_blocks(transaction: Transaction, blocks: Sequence[int], erased: Erased) -> None:
-    """Remove the blocks that stand in these occurrences."""
-    erased.take("blocks", transaction.read(f"SELECT text FROM block WHERE occurrence {IN}", (ids(blocks),)))
-    anchors = [(anchor,) for anchor in blocks]
-    transaction.write("UPDATE block SET text = zeros_for(text) WHERE occurrence = ?", anchors)
-    transaction.write("DELETE FROM block WHERE occurrence = ?", anchors)
-
-
 def erase_messages(
     transaction: Transaction, tenant: int, occurrences: Sequence[int], erased: Erased, flags: int = HeadFlag.ERASED
 ) -> None:
@@ -155,14 +102,12 @@ def erase_messages(
             what was looked for.
     """
     which = ids(occurrences)
-    _take_texts(transaction, which, erased)
+    erased.take("texts", transaction.read(f"SELECT text, rest FROM content WHERE {HELD_ALONE}", (which,)))
+    for family in FAMILIES:
+        family.take(transaction.read, which, erased)
     erased.counts["messages"] += len(occurrences)
-    forget_terms(transaction, tenant, which)
-    _overwrite(transaction, which)
-    forget_items(transaction, items_said_in(transaction.read, which))
-    forget_passages(transaction, which)
-    transaction.write(f"DELETE FROM fact WHERE occurrence {IN}", [(which,)])
-    forget_blocks(transaction, which)
+    remove_derived(transaction, tenant, which)
+    put_zeros(transaction, "content", ("text", "rest"), HELD_ALONE, which)
     contents = contents_of(transaction, which)
     roles = [role for (role,) in transaction.read(f"SELECT DISTINCT role FROM occurrence WHERE id {IN}", (which,))]
     transaction.write(
@@ -195,7 +140,6 @@ def erase_conversation(transaction: Transaction, conversation: int, at: float, e
         return
     mine = [(conversation,)]
     if transaction.read("SELECT 1 FROM conversation WHERE id = ?", mine[0]):
-        erased.take("blocks", transaction.read("SELECT text FROM block WHERE conversation = ?", (conversation,)))
         transaction.write(
             "UPDATE turn SET parent = NULL WHERE conversation <> ?1 AND parent IN"
             " (SELECT id FROM turn WHERE conversation = ?1)",
@@ -205,8 +149,9 @@ def erase_conversation(transaction: Transaction, conversation: int, at: float, e
             transaction,
             ids(row[0] for row in transaction.read("SELECT id FROM occurrence WHERE conversation = ?", mine[0])),
         )
-        forget_progress(transaction, conversation)
-        for table in ("block", "link", "head", "occurrence"):
+        for family in FAMILIES:
+            family.remove_conversation(transaction, conversation, erased)
+        for table in ("link", "head", "occurrence"):
             transaction.write(f"DELETE FROM {table} WHERE conversation = ?", mine)
         forget_unused(transaction, contents)
         ((turns,),) = transaction.read("SELECT count(*) FROM turn WHERE conversation = ?", mine[0])
@@ -224,63 +169,6 @@ def erase_tenant_if_empty(transaction: Transaction, tenant: int) -> None:
     for table in ("term", "node", "content"):
         transaction.write(f"DELETE FROM {table} WHERE tenant = ?", [(tenant,)])
     transaction.write("DELETE FROM tenant WHERE id = ?", [(tenant,)])
-
-
-def _take_texts(transaction: Transaction, which: str, erased: Erased) -> None:
-    read = transaction.read
-    erased.take(
-        "texts",
-        read(f"SELECT text, rest FROM content WHERE {HELD_ALONE}", (which,)),
-    )
-    passages = ids(row[0] for row in read(f"SELECT id FROM memory WHERE occurrence {IN}", (which,)))
-    erased.take("passages", read(f"SELECT tags FROM memory WHERE id {IN}", (passages,)))
-    tokens = full_text.tokens_of(read, passages)
-    erased.take("full_text", tokens)
-    erased.words.update(word for (row,) in tokens for word in row.split(" ") if not word.startswith(SCOPE_MARK))
-    retired = read(  # their words left the table before, and may still stand in the index
-        "SELECT content.text FROM retired JOIN occurrence ON occurrence.id = retired.occurrence"
-        f" JOIN content ON content.id = occurrence.content WHERE retired.occurrence {IN}",
-        (which,),
-    )
-    erased.words.update(term for (text,) in retired for term in terms(text))
-    erased.take("blocks", read(f"SELECT text FROM block WHERE occurrence {IN}", (which,)))
-    erased.take("facts", read(f"SELECT subject, slot, value FROM fact WHERE occurrence {IN}", (which,)))
-    ((vectors,),) = read(f"SELECT count(*) FROM vector WHERE memory {IN}", (passages,))
-    erased.counts["vectors"] += vectors
-    items = items_said_in(read, which)
-    if items != "[]":
-        erased.counts["items"] += len(numbers_of(items))
-        erased.texts += [text for row in words_that_go(read, items) for text in row]
-
-
-def _overwrite(transaction: Transaction, which: str) -> None:
-    """
-    Put as many zeros in the place of every text of these occurrences (a JSON list).
-
-    A row that grows or goes makes SQLite move its neighbours between pages, and what it moves stays behind in the free
-    space of a page, `secure_delete` or not. A row of the same size is written where it stands; what is moved afterwards
-    are zeros.
-    """
-    overwrite_passages(transaction, which)
-    items = items_said_in(transaction.read, which)
-    for table, columns, where, held in places_that_go(transaction.read, items) if items != "[]" else ():
-        put_zeros(transaction, table, columns, where, held)
-    put_zeros(transaction, "block", ("text",), "occurrence IN (SELECT value FROM numbers(?1))", which)
-    words = ("subject", "slot", "value", "user_id", "scope")
-    put_zeros(transaction, "fact", words, "occurrence IN (SELECT value FROM numbers(?1))", which)
-    put_zeros(transaction, "content", ("text", "rest"), HELD_ALONE, which)
-
-
-def overwrite_passages(transaction: Transaction, which: str) -> None:
-    """The same with the words of the passages of these occurrences, whose texts may stay."""
-    full_text.put_zeros(transaction, memories_of(transaction, which))
-    put_zeros(transaction, "memory", ("tags",), "occurrence IN (SELECT value FROM numbers(?1))", which)
-
-
-def put_zeros(transaction: Transaction, table: str, columns: Sequence[str], where: str, *args: object) -> None:
-    """Put as many zeros in the place of every text of some rows; the condition is in SQL. See `_overwrite`."""
-    zeros = ", ".join(f"{column} = zeros_for({column})" for column in columns)
-    transaction.write(f"UPDATE {table} SET {zeros} WHERE {where}", [args])
 
 
 def conversations_of(transaction: Transaction, which: str) -> str:
@@ -332,8 +220,3 @@ def _erase_queries(transaction: Transaction, turns: str, args: Sequence[object],
 def _more(old: str, new: str) -> int:
     """How many bytes the old text is longer."""
     return max(len(old.encode(errors="surrogatepass")) - len(new.encode(errors="surrogatepass")), 0)
-
-
-def numbers_of(listed: str) -> list[int]:
-    """A JSON list of numbers, as `ids` writes it."""
-    return [int(number) for number in listed.strip("[]").split(",") if number]

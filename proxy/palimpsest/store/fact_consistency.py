@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from palimpsest.domain import FactCategory, HeadFlag
+from palimpsest.store.blocks import erase_blocks
 from palimpsest.store.engine import Ask, Transaction
-from palimpsest.store.erasure import Erased, erase_blocks
+from palimpsest.store.fact_erasure import remove_facts
 from palimpsest.store.fact_extraction import EXTRACTION, start_over
-from palimpsest.store.told_facts import remove
+from palimpsest.store.family import Erased
 
 CATEGORIES = ", ".join(f"'{category}'" for category in FactCategory)
 
@@ -88,7 +89,7 @@ def wrong_facts(ask: Ask) -> Iterator[tuple[int, str]]:
 def repair_facts(transaction: Transaction) -> None:
     """Remove what has no source, put right what follows from others, and have facts of messages made again."""
     rows = {row[0] for sql in GOES.values() for row in transaction.read(sql)}
-    remove(transaction, sorted(rows))
+    remove_facts(transaction, sorted(rows))
     transaction.write(
         f"UPDATE fact SET (user_id, scope, retirement) = ({OWNED}) WHERE id = ?",
         transaction.read(OF_OTHERS),

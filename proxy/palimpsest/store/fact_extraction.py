@@ -16,7 +16,7 @@ from palimpsest.core.facts.marks import Statement, fact_id, marks, place_print
 from palimpsest.domain import FactProposal, HeadFlag, Role
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask, Row, Transaction
-from palimpsest.store.erasure import put_zeros
+from palimpsest.store.fact_erasure import remove_facts_where
 from palimpsest.store.messages import ids
 from palimpsest.store.tasks import lease, put, release
 
@@ -179,8 +179,7 @@ def save(
             f"SELECT public FROM fact WHERE {IN_RANGE} AND pinned <> 0", (claimed.after, claimed.last)
         )
     }
-    put_zeros(transaction, "fact", ("subject", "slot", "value"), IN_RANGE, claimed.after, claimed.last)
-    transaction.write(f"DELETE FROM fact WHERE {IN_RANGE}", [(claimed.after, claimed.last)])
+    remove_facts_where(transaction, IN_RANGE, claimed.after, claimed.last)
     rows = [
         row
         for source in read

@@ -13,10 +13,11 @@ from palimpsest.core.facts.extraction import proposals
 from palimpsest.core.facts.marks import Statement, marks, marks_left
 from palimpsest.domain import FactProposal
 from palimpsest.store.engine import Ask, Transaction
-from palimpsest.store.erasure import Erased
+from palimpsest.store.fact_erasure import remove_facts
 from palimpsest.store.fact_extraction import SOURCES, Source
+from palimpsest.store.family import Erased
 from palimpsest.store.messages import ids
-from palimpsest.store.told_facts import erase_telling, leave_marks, remove
+from palimpsest.store.told_facts import erase_telling, leave_marks
 from palimpsest.store.transcript import Selection
 from palimpsest.transfer.portable_turn import ForgottenFact
 
@@ -94,7 +95,7 @@ def forget_again(transaction: Transaction, facts: Sequence[ForgottenFact], key_o
                 stated = (source.occurrence, one.subject, one.slot, one.is_single, one.value)
                 rows = [row[0] for row in transaction.read(STATED, stated)]
                 erase_telling(transaction, source.tenant, rows, Erased())
-                remove(transaction, rows)
+                remove_facts(transaction, rows)
                 gone += len(rows)
     if gone:
         transaction.write("INSERT INTO erasure(at) VALUES (?)", [(now,)])  # every worker empties its caches

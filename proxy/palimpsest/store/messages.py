@@ -4,16 +4,14 @@ Messages as rows: their contents, once for each tenant, the places where they oc
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import orjson
 
-from palimpsest.core.archive.chunking import SCOPE_MARK, scope_terms
 from palimpsest.domain import Entry, HeadFlag, Passage
 from palimpsest.domain.frozen import frozen
-from palimpsest.store.engine import Ask, Row, Transaction, full_text
-from palimpsest.store.item_erasure import forget_items, items_said_in
+from palimpsest.store.engine import Ask, Row, Transaction
 
 
 @frozen
@@ -121,56 +119,6 @@ def write_occurrences(transaction: Transaction, occurrences: Sequence[NewOccurre
     return [OccurrencePassages(s.occurrence, s.tenant, s.conversation, s.entry.passages) for s in occurrences]
 
 
-def write_passages(
-    transaction: Transaction, findable: Sequence[OccurrencePassages], last_memory: int | None = None
-) -> None:
-    """
-    Memories, their full-text rows, and how many of a tenant's memories hold each term.
-
-    Call it once in a transaction: most terms stand in several passages.
-
-    Args:
-        last_memory: the id in front of theirs; None: the last that there is.
-    """
-    rows = [(f, passage) for f in findable for passage in f.passages]
-    if not rows:
-        return
-    start = (last_ids(transaction)["memory"] if last_memory is None else last_memory) + 1
-    transaction.write(
-        "INSERT INTO memory(id, tenant, conversation, occurrence, start, stop, tags, kind) VALUES (?,?,?,?,?,?,?,?)",
-        [
-            (id, f.tenant, f.conversation, f.occurrence, p.start, p.stop, " ".join(p.tags), p.kind)
-            for id, (f, p) in enumerate(rows, start)
-        ],
-    )
-    full_text.add(
-        transaction,
-        [(id, " ".join((*p.terms, *scope_terms(f.tenant, f.conversation)))) for id, (f, p) in enumerate(rows, start)],
-    )
-    transaction.write(
-        "INSERT INTO unindexed(memory) SELECT id FROM memory WHERE id BETWEEN ? AND ?", [(start, start + len(rows) - 1)]
-    )
-    counted: dict[int, Counter[str]] = defaultdict(Counter)
-    for f, passage in rows:
-        counted[f.tenant].update(set(passage.terms))
-    transaction.write(
-        "INSERT INTO term(tenant, term, memories) SELECT ?1, key, value FROM counts(?2) WHERE true"
-        " ON CONFLICT (tenant, term) DO UPDATE SET memories = term.memories + excluded.memories",
-        [(tenant, orjson.dumps(dict(sorted(terms.items()))).decode()) for tenant, terms in counted.items()],
-    )
-
-
-def forget_occurrences(transaction: Transaction, tenant: int, occurrences: Sequence[int]) -> None:
-    """Remove messages from where they stand, with all that was derived; their content where nothing else holds it."""
-    if not occurrences:
-        return
-    which = ids(occurrences)
-    forget_derived(transaction, tenant, which)
-    contents = contents_of(transaction, which)
-    transaction.write("DELETE FROM occurrence WHERE id IN (SELECT value FROM numbers(?))", [(which,)])
-    forget_unused(transaction, contents)
-
-
 def contents_of(transaction: Transaction, which: str) -> str:
     """Contents of these occurrences, as a JSON list."""
     sql = "SELECT DISTINCT content FROM occurrence WHERE id IN (SELECT value FROM numbers(?))"
@@ -184,48 +132,3 @@ def forget_unused(transaction: Transaction, contents: str) -> None:
         " AND NOT EXISTS (SELECT 1 FROM occurrence WHERE occurrence.content = content.id)",
         [(contents,)],
     )
-
-
-def forget_derived(transaction: Transaction, tenant: int, which: str) -> None:
-    """Remove the passages and items of these occurrences (a JSON list), and the blocks that stand in them."""
-    forget_items(transaction, items_said_in(transaction.read, which))
-    forget_terms(transaction, tenant, which)
-    forget_passages(transaction, which)
-    forget_blocks(transaction, which)
-
-
-def forget_terms(transaction: Transaction, tenant: int, which: str) -> None:
-    """Count the words of these occurrences (a JSON list) no more; the full-text rows are still to be removed."""
-    texts = full_text.tokens_of(transaction.read, memories_of(transaction, which))
-    counted = Counter(term for (tokens,) in texts for term in set(tokens.split(" ")) if not term.startswith(SCOPE_MARK))
-    transaction.write(
-        "UPDATE term SET memories = memories - ? WHERE tenant = ? AND term = ?",
-        [(count, tenant, term) for term, count in counted.items()],
-    )
-    transaction.write(
-        "DELETE FROM term WHERE tenant = ? AND term = ? AND memories <= 0", [(tenant, term) for term in counted]
-    )
-
-
-def forget_passages(transaction: Transaction, which: str) -> None:
-    """Remove the rows of the passages of these occurrences (a JSON list)."""
-    memories = memories_of(transaction, which)
-    transaction.write(  # the trigger says it of vectors; caches hold passages without one, too
-        "INSERT INTO forgotten(memory) SELECT value FROM numbers(?)"
-        " WHERE NOT EXISTS (SELECT 1 FROM vector WHERE vector.memory = value)",
-        [(memories,)],
-    )
-    full_text.remove(transaction, memories)
-    for table, key in (("unindexed", "memory"), ("vector", "memory"), ("memory", "id")):
-        transaction.write(f"DELETE FROM {table} WHERE {key} IN (SELECT value FROM numbers(?))", [(memories,)])
-
-
-def forget_blocks(transaction: Transaction, which: str) -> None:
-    """Remove the blocks that stand in these occurrences (a JSON list)."""
-    transaction.write("DELETE FROM block WHERE occurrence IN (SELECT value FROM numbers(?))", [(which,)])
-
-
-def memories_of(transaction: Transaction, which: str) -> str:
-    """Passages of these occurrences, both as JSON lists."""
-    sql = "SELECT memory.id FROM numbers(?) AS gone JOIN memory ON memory.occurrence = gone.value"
-    return ids(row[0] for row in transaction.read(sql, (which,)))

@@ -14,10 +14,12 @@ from palimpsest.core.archive.records import is_findable
 from palimpsest.domain import HeadFlag, Role
 from palimpsest.domain.frozen import frozen
 from palimpsest.errors import MemoryFault
+from palimpsest.store.blocks import numbers_of, quoting
 from palimpsest.store.derived import REBUILD
 from palimpsest.store.engine import Ask, Row, Transaction
-from palimpsest.store.erasure import conversations_of, mark_heads, numbers_of, overwrite_passages, quoting
-from palimpsest.store.messages import OccurrencePassages, forget_passages, forget_terms, ids, last_ids, write_passages
+from palimpsest.store.erasure import conversations_of, mark_heads
+from palimpsest.store.messages import OccurrencePassages, ids, last_ids
+from palimpsest.store.passage_rows import remove_passages, write_passages
 
 LISTED = """
 SELECT retirement.key, coalesce(tenant.name, ''), retirement.at, retirement.until,
@@ -85,9 +87,7 @@ def retire_messages(transaction: Transaction, tenant: int, occurrences: Sequence
         " WHERE true ON CONFLICT DO NOTHING",
         [(retirement, which)],
     )
-    forget_terms(transaction, tenant, which)
-    overwrite_passages(transaction, which)  # else an erasure later would not know what is left of them
-    forget_passages(transaction, which)
+    remove_passages(transaction, tenant, which)  # zeros first: an erasure later would not know what is left of them
     _flag(transaction, occurrences, HeadFlag.RETIRED, 0)
 
 

@@ -13,9 +13,11 @@ import orjson
 from palimpsest.core.facts.marks import Statement, marks, marks_left, place_print, told_mark
 from palimpsest.domain import AddedFact, FactCategory, Reach
 from palimpsest.domain.frozen import frozen
+from palimpsest.store.blocks import erase_blocks
 from palimpsest.store.engine import Ask, Row, Transaction
-from palimpsest.store.erasure import Erased, erase_blocks, put_zeros
+from palimpsest.store.fact_erasure import NAMES, WORDS, remove_facts
 from palimpsest.store.facts import OWNER
+from palimpsest.store.family import Erased
 from palimpsest.store.messages import ids
 from palimpsest.store.transcript import Selection
 
@@ -24,8 +26,6 @@ KeyOf = Callable[[str], bytes]
 
 PAGE = 500  # of an export, some 100 KB
 THESE = "id IN (SELECT value FROM numbers(?))"
-WORDS = ("subject", "slot", "value")
-NAMES = ("user_id", "scope", "who")
 
 FORBID = """
 INSERT INTO fact_forgotten(mark, at) VALUES (?, ?)
@@ -201,7 +201,7 @@ def forget(transaction: Transaction, tenant: str, id: str, reach: Reach, key: by
     leave_marks(transaction, left, now)
     for number in {row[0] for row in transaction.read("SELECT id FROM tenant WHERE name = ?", (tenant,))}:
         erase_telling(transaction, number, [one.number for one in rows], Erased())
-    remove(transaction, [one.number for one in rows])
+    remove_facts(transaction, [one.number for one in rows])
     if rows:
         transaction.write("INSERT INTO erasure(at) VALUES (?)", [(now,)])  # every worker empties its caches
     return len(rows)
@@ -266,7 +266,7 @@ def erase_told(
     named = transaction.read(f"SELECT public FROM fact WHERE {THESE} AND occurrence IS NULL", (which,))
     leave_marks(transaction, (told_mark(key, id) for (id,) in named), at)
     erased.take("facts", transaction.read(f"SELECT {', '.join((*WORDS, *NAMES))} FROM fact WHERE {THESE}", (which,)))
-    remove(transaction, rows)
+    remove_facts(transaction, rows)
 
 
 def retire_told(transaction: Transaction, rows: Sequence[int], retirement: int) -> None:
@@ -332,9 +332,3 @@ def _telling(ask: Ask, tenant: int, rows: Sequence[int]) -> list[int]:
 def leave_marks(transaction: Transaction, left: Iterable[int], at: float) -> None:
     """See to it that what these marks forbid is not taken down again."""
     transaction.write(FORBID, [(mark, at) for mark in left])
-
-
-def remove(transaction: Transaction, rows: Sequence[int]) -> None:
-    """Remove rows; zeros first, so that no word of them stays on the disk."""
-    put_zeros(transaction, "fact", (*WORDS, *NAMES), THESE, ids(rows))
-    transaction.write("DELETE FROM fact WHERE id = ?", [(row,) for row in rows])

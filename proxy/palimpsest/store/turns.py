@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from palimpsest.domain import Cost, Heard, Record
 from palimpsest.store.answers import write_answers
 from palimpsest.store.engine import Transaction
-from palimpsest.store.messages import write_passages
+from palimpsest.store.passage_rows import write_passages
 from palimpsest.store.requests import write_requests
 
 
