@@ -128,7 +128,8 @@ class _Round:
             if files := files_with(self._proxy, self._mark):
                 failures.append(f"it stands in {', '.join(files)}")
             if not receipt.get("check", {}).get("clean"):
-                failures.append(f"the receipt is not clean: {orjson.dumps(receipt).decode()[:300]}")
+                told = receipt.get("check", receipt)
+                failures.append(f"the receipt is not clean: {orjson.dumps(told).decode()[:300]}")
             time.sleep(AFTER_SECONDS)
             failures += self._searched()
         later = [got.json for got in self._upstream.received[sent:]]

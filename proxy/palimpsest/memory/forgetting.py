@@ -226,7 +226,8 @@ class Forgetting:
         """Clean up and look, harder each time that something is left. Whether the log could be emptied, too."""
         known = await self._database.ask(functools.partial(known_words, words=erased.words))
         wanted = samples(erased.texts, erased.words - known)
-        for clean in (self._merge, self._optimise, self._vacuum):
+        # the last one twice: where others never stop reading, the log is still full of the pages from before it
+        for clean in (self._merge, self._optimise, self._vacuum, self._vacuum):
             await clean()
             is_emptied = await self._database.truncate_log()
             left = await self._look(wanted)
