@@ -19,7 +19,7 @@ from time import thread_time
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from palimpsest.core.facts.marks import told_id
+from palimpsest.core.facts.marks import added_id
 from palimpsest.domain import AddedFact, FactCategory, FactQuery, FactScope
 from palimpsest.store.engine import Ask
 from palimpsest.store.engine.sqlite.database import Database
@@ -38,7 +38,7 @@ ANN = FactScope("acme", "ann", "shop")
 
 def fact(number: int, slots: int) -> AddedFact:
     slot = f"slot {number % slots}"
-    told = (told_id(number), *("acme", "ann", "shop"), "project", slot, f"value {number}")
+    told = (added_id(number), *("acme", "ann", "shop"), "project", slot, f"value {number}")
     return AddedFact(*told, FactCategory.SETTING, NOW + number / 1000, "growth")
 
 

@@ -29,8 +29,8 @@ from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.core.redaction.redaction import stored_name
 from palimpsest.edge.access import Access
-from palimpsest.edge.admin.late import LateApplication
-from palimpsest.edge.admin.probe_routes import ProbeRoutes, Readying
+from palimpsest.edge.admin.late import LazyApplication
+from palimpsest.edge.admin.probe_routes import ProbeRoutes, ReadinessProbe
 from palimpsest.edge.draining import ClosingAnswers, Draining
 from palimpsest.edge.generations import Generation, Generations
 from palimpsest.edge.hangup import on_hangup
@@ -294,12 +294,14 @@ class _Proxy:
 
     def _own_routes(self, policy: Policy, access: Access, pipeline: Pipeline) -> list[BaseRoute]:
         """The proxy's own endpoints."""
-        readying = Readying(self._memory.state, lambda: self._draining.has_begun)
-        probes = ProbeRoutes(readying, self._metrics, access, self_description(policy, self._environment))
-        api = LateApplication(partial(self._admin_api, policy, access, readying, pipeline))
+        readiness_probe = ReadinessProbe(self._memory.state, lambda: self._draining.has_begun)
+        probes = ProbeRoutes(readiness_probe, self._metrics, access, self_description(policy, self._environment))
+        api = LazyApplication(partial(self._admin_api, policy, access, readiness_probe, pipeline))
         return [*probes.routes(), Route("/memory{rest:anything}", api)]
 
-    def _admin_api(self, policy: Policy, access: Access, readying: Readying, pipeline: Pipeline) -> ASGIApp:
+    def _admin_api(
+        self, policy: Policy, access: Access, readiness_probe: ReadinessProbe, pipeline: Pipeline
+    ) -> ASGIApp:
         """The API under /memory."""
         from palimpsest.edge.admin.routes import Parts, admin_api  # late: a start need not wait for it
 
@@ -313,7 +315,7 @@ class _Proxy:
             retiring=memory.archive.retiring,
             sweeper=memory.archive.sweeper,
             consolidator=memory.archive.consolidator,
-            readying=readying,
+            readiness_probe=readiness_probe,
             policies=self._reload,
             preparer=pipeline,
             open_turns=self._open_turns,

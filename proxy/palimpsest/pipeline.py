@@ -28,10 +28,10 @@ from palimpsest.core.response_headers import LogFields, headers_of, log_fields, 
 from palimpsest.domain import REQUEST_HEADER, TURN_PREFIX, Follows, Mode, Note, RawHeaders, TooLong, Turn
 from palimpsest.errors import MemoryFault, WireError
 from palimpsest.memory.decider import LATE_SECONDS, Decider
-from palimpsest.memory.late_turn import LateTurn
+from palimpsest.memory.late_turn import DeferredTurn
 from palimpsest.memory.memory_spans import search_span, tell_search
 from palimpsest.memory.model_windows import ModelWindows
-from palimpsest.memory.off_loop import INLINE_BYTES, OffLoop
+from palimpsest.memory.off_loop import INLINE_BYTES, SizedExecutor
 from palimpsest.memory.patience import await_for
 from palimpsest.memory.request_reader import Passed, RequestReader, skipped
 from palimpsest.memory.service import MemoryService
@@ -63,7 +63,7 @@ class _Attempt:
     turn_id: str
     turn: Turn | None = None  # as what it is archived, once that is known
     was_forwarded: bool = False  # as the client sent it, because the deadline passed
-    late: LateTurn | None = None  # and this takes its turn, when that has been read
+    late: DeferredTurn | None = None  # and this takes its turn, when that has been read
     traceparent: str = ""  # of the request, if it is traced
     decision: Decision | None = None  # once there is one
     # Done when the request need not wait any longer: memory has decided, or the store fails.
@@ -107,7 +107,7 @@ class Pipeline:
         self._metrics = metrics
         self._clock = clock
         self._tracer = tracer
-        self._work = OffLoop(memory.executor)
+        self._work = SizedExecutor(memory.executor)
         self._reader = RequestReader(self._rules, memory.journal, memory.recent, memory.tokens, metrics, self._work)
         self._decider = Decider(
             *(self._rules, memory.journal, memory.recall, memory.controller, memory.selector, metrics),
@@ -115,7 +115,7 @@ class Pipeline:
         )
         self._needs_model = needs_model(policy.upstreams)
         self._running: set[asyncio.Task[Prepared]] = set()
-        self._late: dict[LateTurn, memoryview] = {}  # that are not read yet, with how their requests begin
+        self._late: dict[DeferredTurn, memoryview] = {}  # that are not read yet, with how their requests begin
 
     async def settle(self) -> None:
         """Wait until nothing is being read any more."""
@@ -286,12 +286,14 @@ class Pipeline:
         without = functools.partial(self._without, decision, wire, upstream, turn) if out != body else None
         return _prepared(out, decision, turn, note, self._listen(turn, wire), without)
 
-    def _unread_before(self, attempt: _Attempt) -> list[LateTurn]:
+    def _unread_before(self, attempt: _Attempt) -> list[DeferredTurn]:
         """Requests that are still being read, and that this one goes on from."""
         earlier = takewhile(lambda item: item[0] is not attempt.late, self._late.items())
         return [late for late, begun in earlier if attempt.body.startswith(begun)]
 
-    async def _wait_for_earlier(self, attempt: _Attempt, earlier: Sequence[LateTurn], follows: Follows | None) -> None:
+    async def _wait_for_earlier(
+        self, attempt: _Attempt, earlier: Sequence[DeferredTurn], follows: Follows | None
+    ) -> None:
         """
         Wait until what a request goes on from is on the disk, where it has its answer and is not.
 

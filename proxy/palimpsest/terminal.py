@@ -161,7 +161,7 @@ def _switch(off: Mapping[str, Any]) -> str:
     return f"memory of {off['tenant'] or 'everybody'}, since {_when(off['at'])}{reason}"
 
 
-def would_go(counts: Mapping[str, int]) -> Iterable[tuple[str, str]]:
+def erasure_rows(counts: Mapping[str, int]) -> Iterable[tuple[str, str]]:
     """The counts of an erasure, as rows for `fields`."""
     for name, count in counts.items():
         yield name.replace("_", " "), f"{count:,}"

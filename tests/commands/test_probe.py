@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from palimpsest.commands.probe import Occupant, address, claim, look, refusal
+from palimpsest.commands.probe import Occupant, address, look, refusal, try_listening
 from palimpsest.domain import Json
 from palimpsest.edge.self_description import self_description
 from palimpsest.settings.load import WRAPPED_BY_ENV
@@ -47,7 +47,7 @@ def http(body: Json) -> bytes:
 
 
 def test_nobody_is_there() -> None:
-    assert look(policy_at(claim(ListenPolicy(port=0)))) is Occupant.NOBODY
+    assert look(policy_at(try_listening(ListenPolicy(port=0)))) is Occupant.NOBODY
 
 
 @pytest.mark.parametrize("said", [b"", b"220 mail ready\r\n", http({"alive": True}), b"HTTP/1.1 200 OK\r\n\r\n[1]"])
@@ -94,8 +94,8 @@ def test_an_address_is_one_that_a_client_can_connect_to(host: str, url: str) -> 
 
 def test_an_address_can_be_claimed_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(OSError, match="in use"):
-        claim(ListenPolicy(port=other.getsockname()[1]))
-    assert claim(ListenPolicy(port=0)) > 0
+        try_listening(ListenPolicy(port=other.getsockname()[1]))
+    assert try_listening(ListenPolicy(port=0)) > 0
 
 
 @pytest.mark.parametrize(
@@ -115,5 +115,5 @@ def test_what_does_not_say_yes_is_a_refusal_with_its_reasons(said: bytes, why: s
 
 
 def test_nobody_there_is_a_refusal_that_names_the_address() -> None:
-    listen = ListenPolicy(host="0.0.0.0", port=claim(ListenPolicy(port=0)))
+    listen = ListenPolicy(host="0.0.0.0", port=try_listening(ListenPolicy(port=0)))
     assert refusal(listen, "/livez").startswith(f"http://127.0.0.1:{listen.port}/livez: ")

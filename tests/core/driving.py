@@ -167,7 +167,7 @@ class Journal:
             case StoredMessages():
                 return {}
             case FactQuery():
-                ended = tuple(fact for fact in self.ended if fact.id in asked.told)
+                ended = tuple(fact for fact in self.ended if fact.id in asked.shown)
                 return CurrentFacts(self.current_facts, ended, self.times.get(asked.since, 0))
             case Query():
                 return NOTHING

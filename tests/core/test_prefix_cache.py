@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 from palimpsest.core.block.placement import Replay
 from palimpsest.core.decision import Decision
-from palimpsest.core.prefix_cache import CACHE_LIFE_SECONDS, SMALLEST_PREFIX_TOKENS, Before, change_of, rebuild_of
+from palimpsest.core.prefix_cache import (
+    CACHE_LIFE_SECONDS,
+    SMALLEST_PREFIX_TOKENS,
+    PreviousPrompt,
+    change_of,
+    rebuild_of,
+)
 from palimpsest.core.reading import Reading
 from palimpsest.domain import (
     Added,
@@ -34,7 +40,7 @@ from palimpsest.domain import (
 )
 
 NOTHING_ADDED = Added(0, 9_000)
-BEFORE = Before(1000.0, 0, Usage(9_000, 10, 8_960, None))
+BEFORE = PreviousPrompt(1000.0, 0, Usage(9_000, 10, 8_960, None))
 SHAPE = Shape(model="m", tool_names=("read",), instructions=(5,), tools_tokens=70)
 
 
@@ -42,7 +48,7 @@ def cost(usage: Usage, change: Rebuild | None = None, added: Added = NOTHING_ADD
     return Cost(added, change, usage)
 
 
-def after(seconds: float, of: Cost, before: Before | None = BEFORE) -> tuple[Rebuild, int] | None:
+def after(seconds: float, of: Cost, before: PreviousPrompt | None = BEFORE) -> tuple[Rebuild, int] | None:
     return rebuild_of(of, 1000.0 + seconds, before, is_first=False)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import orjson
 import pytest
 from palimpsest.domain import RawHeaders
-from palimpsest.edge.request_id import labelled, request_id
+from palimpsest.edge.request_id import request_id, with_request_id
 from palimpsest.scripted import ScriptedUpstream
 from structlog.contextvars import clear_contextvars, get_contextvars
 
@@ -43,7 +43,7 @@ def test_a_request_keeps_its_id_and_no_two_share_one() -> None:
 
 
 def test_nobody_else_names_the_id_inside_the_proxy() -> None:
-    assert labelled([(b"x-palimpsest-request", b"theirs"), (b"a", b"b")], "r-1") == [
+    assert with_request_id([(b"x-palimpsest-request", b"theirs"), (b"a", b"b")], "r-1") == [
         (b"a", b"b"),
         (b"x-palimpsest-request", b"r-1"),
     ]

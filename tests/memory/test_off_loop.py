@@ -7,7 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from palimpsest.memory.off_loop import INLINE_BYTES, LARGE_BYTES, OffLoop
+from palimpsest.memory.off_loop import INLINE_BYTES, LARGE_BYTES, SizedExecutor
 
 from tests.running import PATIENCE_SECONDS
 
@@ -15,14 +15,14 @@ from tests.running import PATIENCE_SECONDS
 @pytest.mark.parametrize(("size_bytes", "is_inline"), [(INLINE_BYTES, True), (INLINE_BYTES + 1, False)])
 async def test_only_large_work_is_handed_to_a_thread(size_bytes: int, is_inline: bool) -> None:
     with ThreadPoolExecutor(1) as executor:
-        thread = await OffLoop(executor).run(size_bytes, threading.get_ident)
+        thread = await SizedExecutor(executor).run(size_bytes, threading.get_ident)
     assert (thread == threading.get_ident()) is is_inline
 
 
 async def test_very_large_work_leaves_a_thread_to_the_rest() -> None:
     free = threading.Event()
     with ThreadPoolExecutor(2) as executor:
-        work = OffLoop(executor)
+        work = SizedExecutor(executor)
         large = [asyncio.create_task(work.run(LARGE_BYTES + 1, free.wait, PATIENCE_SECONDS)) for _ in range(3)]
         await asyncio.sleep(0)
         try:
@@ -36,7 +36,7 @@ async def test_very_large_work_leaves_a_thread_to_the_rest() -> None:
 async def test_very_large_work_that_nobody_waits_for_any_more_still_leaves_a_thread_to_the_rest() -> None:
     free = threading.Event()
     with ThreadPoolExecutor(2) as executor:
-        work = OffLoop(executor)
+        work = SizedExecutor(executor)
         given_up, large = (
             asyncio.create_task(work.run(LARGE_BYTES + 1, free.wait, PATIENCE_SECONDS)) for _ in range(2)
         )
@@ -54,7 +54,7 @@ async def test_very_large_work_that_nobody_waits_for_any_more_still_leaves_a_thr
 
 async def test_very_large_work_that_fails_makes_way_for_the_next() -> None:
     with ThreadPoolExecutor(1) as executor:
-        work = OffLoop(executor)
+        work = SizedExecutor(executor)
         with pytest.raises(ValueError, match="invalid literal"):
             await work.run(LARGE_BYTES + 1, int, "none")
         assert await work.run(LARGE_BYTES + 1, int, "1") == 1

@@ -22,7 +22,7 @@ from palimpsest.core.conversation import Rules
 from palimpsest.core.reading import Reading
 from palimpsest.domain import Json
 from palimpsest.errors import WireError
-from palimpsest.memory.off_loop import OffLoop
+from palimpsest.memory.off_loop import SizedExecutor
 from palimpsest.memory.recent_readings import OPENING_BYTES, RecentReadings
 from palimpsest.memory.request_reader import Passed, RequestReader
 from palimpsest.metrics import Metrics
@@ -50,7 +50,7 @@ def rules() -> Rules:
 def reader(recent: RecentReadings, executor: Executor = EXECUTOR) -> RequestReader:
     journal = Journal(Database(Path("/nowhere/palimpsest.db")))
     tokens = TokenCounter()
-    return RequestReader(rules(), journal, recent, tokens, Metrics(), OffLoop(executor))
+    return RequestReader(rules(), journal, recent, tokens, Metrics(), SizedExecutor(executor))
 
 
 async def read(by: RequestReader, body: bytes, wire: Wire = chat, caller: bytes = b"sk-a") -> Reading:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from palimpsest.errors import PolicyError
-from palimpsest.memory.switches import KnownSwitches, Switchboard
+from palimpsest.memory.switches import KnownSwitches, SwitchService
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.switches import SwitchedOff
 
 
 async def test_what_is_off_is_known_elsewhere_until_it_is_on_again(database: Database) -> None:
-    board, known = Switchboard(database, lambda: 7.0), KnownSwitches(database)
+    board, known = SwitchService(database, lambda: 7.0), KnownSwitches(database)
     await known.learn()
     assert (known.off_for, known.trouble) == (frozenset(), "")
     await board.disable("acme", "they asked")
@@ -27,8 +27,8 @@ async def test_what_is_off_is_known_elsewhere_until_it_is_on_again(database: Dat
 
 
 async def test_a_second_time_replaces_the_reason_and_not_the_moment(database: Database) -> None:
-    await Switchboard(database, lambda: 1.0).disable(reason="first")
-    board = Switchboard(database, lambda: 2.0)
+    await SwitchService(database, lambda: 1.0).disable(reason="first")
+    board = SwitchService(database, lambda: 2.0)
     await board.disable(reason="second")
     assert await board.off() == [SwitchedOff("", "second", 1.0)]
     with pytest.raises(PolicyError, match="at most 500 characters"):

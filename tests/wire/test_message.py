@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from palimpsest.domain import ToolCall
-from palimpsest.wire.message import inline_reference, is_aside, read_message, without_own_blocks
+from palimpsest.wire.message import inline_reference, is_aside, read_message, without_memory_blocks
 
 BLOCK = '<palimpsest-memory kind="recall">\nQuotes.\n[2026-03-05]\nuser: a fact\n</palimpsest-memory>'
 
@@ -174,13 +174,13 @@ def test_a_document_that_holds_no_text_is_a_medium(source: Any, medium: str) -> 
 @pytest.mark.parametrize("role", ["user", "system"])
 def test_a_block_in_front_of_what_somebody_says_is_none_of_his_words(role: str) -> None:
     raw = {"role": role, "content": f"{BLOCK}\n\nhello"}
-    assert read_message(raw).text == "hello" and without_own_blocks(raw) == {"role": role, "content": "hello"}
+    assert read_message(raw).text == "hello" and without_memory_blocks(raw) == {"role": role, "content": "hello"}
 
 
 @pytest.mark.parametrize("role", ["tool", "assistant", "function"])
 def test_what_reads_like_a_block_in_results_and_answers_is_what_they_say(role: str) -> None:
     raw = {"role": role, "content": f"{BLOCK}\n\nhello"}
-    assert read_message(raw).text == f"{BLOCK}\n\nhello" and without_own_blocks(raw) is raw
+    assert read_message(raw).text == f"{BLOCK}\n\nhello" and without_memory_blocks(raw) is raw
 
 
 def test_a_result_among_the_parts_of_a_user_keeps_what_reads_like_a_block() -> None:
@@ -191,12 +191,12 @@ def test_a_result_among_the_parts_of_a_user_keeps_what_reads_like_a_block() -> N
 def test_a_part_that_is_a_block_leaves_no_trace() -> None:
     said = [{"type": "text", "text": BLOCK}, {"type": "text", "text": "hi"}, {"type": "text", "text": f"{BLOCK}\n\nyo"}]
     assert read_message(user(said)).text == "hi\nyo"
-    assert without_own_blocks(user(said))["content"] == [{"type": "text", "text": text} for text in ("hi", "yo")]
+    assert without_memory_blocks(user(said))["content"] == [{"type": "text", "text": text} for text in ("hi", "yo")]
 
 
 def test_an_item_inside_a_message_is_read_by_its_own_role() -> None:
     items = [{"type": "message", "role": role, "content": f"{BLOCK}\n\nhi"} for role in ("user", "tool")]
-    assert [item["content"] for item in without_own_blocks(user(items))["content"]] == ["hi", f"{BLOCK}\n\nhi"]
+    assert [item["content"] for item in without_memory_blocks(user(items))["content"]] == ["hi", f"{BLOCK}\n\nhi"]
 
 
 @pytest.mark.parametrize("text", ["<" + "a" * 1_000_000, f"<{'a' * 1_000_000}>b", "<a>" + "</a" * 300_000])

@@ -43,7 +43,7 @@ class ModelAssistants:
         self._litellm_thread = litellm_thread
         self._made_of: object = ({}, ())
         self._models: dict[AssistRole, RoleModel] = {}
-        self._senders: list[tuple[_LateSender, RoleModel]] = []  # those of earlier policies, too, while they are asked
+        self._senders: list[tuple[_LazyUpstreams, RoleModel]] = []  # of earlier policies, too, while in use
 
     def __repr__(self) -> str:
         return f"<ModelAssistants {[*self._models.values()]!r}>"
@@ -71,7 +71,7 @@ class ModelAssistants:
         models = {}
         for role, assistant in policy.models.items():
             asked = _upstream(role, assistant, upstreams)
-            sender = _LateSender(Upstreams([asked], self._environment, litellm_thread=self._litellm_thread))
+            sender = _LazyUpstreams(Upstreams([asked], self._environment, litellm_thread=self._litellm_thread))
             budget = Budget(role, assistant, price_of(assistant), self._database, self._clock)
             models[role] = RoleModel(role, assistant, sender, budget, self._counts)
             self._senders.append((sender, models[role]))
@@ -92,7 +92,7 @@ class ModelAssistants:
             await sender.close()
 
 
-class _LateSender:
+class _LazyUpstreams:
     """Upstreams that are opened when they are first asked: LiteLLM takes seconds, for which no start waits."""
 
     def __init__(self, upstreams: Upstreams) -> None:

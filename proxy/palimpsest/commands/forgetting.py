@@ -85,7 +85,7 @@ def _forget(given: argparse.Namespace) -> int:
             if preview is None:
                 aside.print("nothing stored matches, so nothing was erased")
                 return FAILED
-            (out if given.dry_run else aside).print(terminal.fields(terminal.would_go(preview.counts)))
+            (out if given.dry_run else aside).print(terminal.fields(terminal.erasure_rows(preview.counts)))
             if given.dry_run:
                 return DONE
             if not is_confirmed(given, "forget", "This cannot be undone. Type yes to erase it: "):
@@ -118,7 +118,7 @@ def _retire(given: argparse.Namespace) -> int:
             if preview is None:
                 aside.print("nothing that is in use matches, so nothing was retired")
                 return FAILED
-            (out if given.dry_run else aside).print(terminal.fields(terminal.would_go(preview.counts)))
+            (out if given.dry_run else aside).print(terminal.fields(terminal.erasure_rows(preview.counts)))
             if given.dry_run:
                 return DONE
             question = "It will not be recalled, and can be taken back for 30 days. Type yes to retire it: "

@@ -50,7 +50,7 @@ def _gaps(given: argparse.Namespace) -> int:
     for stage, count in found.stages.items():
         if count and stage is not ProbeStage.FOUND:
             loss = LOSSES[stage]
-            table.add_row(f"{loss.gap}: {stage}", str(count), f"{count / found.probes:.0%}", loss.told, loss.advice)
+            table.add_row(f"{loss.gap}: {stage}", str(count), f"{count / found.probes:.0%}", loss.meaning, loss.advice)
     if table.row_count:
         out.print(table)
         out.print()

@@ -81,7 +81,7 @@ def address(listen: ListenPolicy) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{listen.port}"
 
 
-def claim(listen: ListenPolicy) -> int:
+def try_listening(listen: ListenPolicy) -> int:
     """
     Try to listen there, and stop again.
 

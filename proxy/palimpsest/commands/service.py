@@ -18,7 +18,7 @@ from typing import Protocol
 from palimpsest import terminal
 from palimpsest.commands import service_files
 from palimpsest.commands.arguments import DONE, FAILED, Command, listen_flags, policy_flags, policy_of
-from palimpsest.commands.probe import Occupant, address, claim, look, refusal
+from palimpsest.commands.probe import Occupant, address, look, refusal, try_listening
 from palimpsest.errors import MemoryFault, PolicyError, faults
 from palimpsest.settings import load
 from palimpsest.settings.policy import ListenPolicy, Policy
@@ -183,7 +183,7 @@ def install(manager: Manager, policy: Policy, command: Sequence[str], environmen
     if any(file.exists() for file in files):
         manager.stop()
     try:
-        claim(policy.listen)
+        try_listening(policy.listen)
     except OSError as cause:
         who = look(policy)
         reason = f"taken by {who}" if who is not Occupant.NOBODY else (cause.strerror or str(cause)).lower()

@@ -29,7 +29,7 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from palimpsest import __version__, logs
-from palimpsest.commands.probe import address, claim
+from palimpsest.commands.probe import address, try_listening
 from palimpsest.edge.hangup import Terminal
 from palimpsest.edge.room import raise_limit
 from palimpsest.errors import PolicyError
@@ -179,7 +179,7 @@ def _destination(upstream: UpstreamPolicy) -> str:
 def _claimed(listen: ListenPolicy) -> ListenPolicy:
     """The address with its port, tried before anything is loaded: workers would fail without saying why."""
     try:
-        return listen.model_copy(update={"port": claim(listen)})
+        return listen.model_copy(update={"port": try_listening(listen)})
     except OSError as cause:
         reason = (cause.strerror or str(cause)).partition(" (")[0].lower()
         hint = "stop what is listening there (perhaps palimpsest itself), or choose another --port"

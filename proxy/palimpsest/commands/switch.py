@@ -25,11 +25,11 @@ def add_commands(command: Command) -> None:
 
 def _disable(given: argparse.Namespace) -> int:
     from palimpsest.commands.data_folder import database_of
-    from palimpsest.memory.switches import Switchboard
+    from palimpsest.memory.switches import SwitchService
 
     async def run(policy: Policy) -> None:
         async with database_of(policy) as database:
-            await Switchboard(database, time.time).disable(given.tenant, given.reason)
+            await SwitchService(database, time.time).disable(given.tenant, given.reason)
 
     asyncio.run(run(quiet_policy(given)))
     again = f"palimpsest enable{f' --tenant {given.tenant}' if given.tenant else ''}"
@@ -39,11 +39,11 @@ def _disable(given: argparse.Namespace) -> int:
 
 def _enable(given: argparse.Namespace) -> int:
     from palimpsest.commands.data_folder import database_of
-    from palimpsest.memory.switches import Switchboard
+    from palimpsest.memory.switches import SwitchService
 
     async def run(policy: Policy) -> tuple[bool, list[str]]:
         async with database_of(policy) as database:
-            board = Switchboard(database, time.time)
+            board = SwitchService(database, time.time)
             return await board.enable(given.tenant), [off.tenant for off in await board.off()]
 
     was_off, still = asyncio.run(run(quiet_policy(given)))

@@ -58,7 +58,7 @@ def _unwrap(given: argparse.Namespace) -> int:
     if not given.yes:
         out.print("palimpsest unwrap --yes takes out those in files")
         return DONE
-    left = take_out(in_files)
+    left = remove_settings(in_files)
     for changed in {one.file: None for one in in_files if one not in left}:
         out.print(terminal.safe(f"changed {changed}; as it was: {changed}{BACKUP}"))
     for one in left:
@@ -73,7 +73,7 @@ def leads_to(base_url: BaseUrl, policy: Policy) -> bool:
     return base_url.port == policy.listen.port or listener(base_url) is Listener.PROXY
 
 
-def take_out(base_urls: Iterable[BaseUrl]) -> list[BaseUrl]:
+def remove_settings(base_urls: Iterable[BaseUrl]) -> list[BaseUrl]:
     """
     Take settings out of their files, and copy each file beforehand.
 

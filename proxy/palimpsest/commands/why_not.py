@@ -52,7 +52,7 @@ def _why_not(given: argparse.Namespace) -> int:
         out.print(f"turn {trace.turn} of {trace.turns} of {given.conversation}")
         table = Table("stage", "passed", "found", box=None, padding=(0, 2, 0, 0))
         for stage in told:
-            table.add_row(stage.name, MARKS[stage.passed], terminal.safe(stage.told))
+            table.add_row(stage.name, MARKS[stage.passed], terminal.safe(stage.detail))
         out.print(table)
         out.print()
         out.print(Text("it was said" if end is None else f"lost at: {end.name}", style="bold"))

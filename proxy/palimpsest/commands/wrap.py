@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from palimpsest.commands.child_process import Child
 from palimpsest.commands.detect import own_base
 from palimpsest.commands.first_party import first_party_variables
-from palimpsest.commands.probe import Occupant, address, ask, claim, look
+from palimpsest.commands.probe import Occupant, address, ask, look, try_listening
 from palimpsest.domain import Api, Json
 from palimpsest.errors import MemoryFault, PolicyError
 from palimpsest.settings import load
@@ -237,12 +237,12 @@ def _place(listen: ListenPolicy, found: Occupant) -> ListenPolicy:
     anywhere = listen.model_copy(update={"port": 0})
     try:
         if found is Occupant.NOBODY:
-            return listen.model_copy(update={"port": claim(listen)})
+            return listen.model_copy(update={"port": try_listening(listen)})
         reason: object = found
     except OSError as cause:
         reason = (cause.strerror or str(cause)).lower()
     try:
-        elsewhere = listen.model_copy(update={"port": claim(anywhere)})
+        elsewhere = listen.model_copy(update={"port": try_listening(anywhere)})
     except OSError as cause:
         raise PolicyError(f"listen.host: {listen.host}: cannot listen there: {cause.strerror}; try --host") from cause
     hint = "; to use that one, give wrap its --data, --upstream and --config" if found is Occupant.ANOTHER else ""

@@ -21,7 +21,7 @@ SMALLEST_PREFIX_TOKENS = 1024
 
 
 @frozen
-class Before:
+class PreviousPrompt:
     """The request that another goes on from."""
 
     at: float  # Unix seconds
@@ -39,7 +39,7 @@ class Before:
         return usage.input_tokens if usage.input_tokens >= SMALLEST_PREFIX_TOKENS else 0
 
 
-def rebuild_of(cost: Cost, at: float, before: Before | None, *, is_first: bool) -> tuple[Rebuild, int] | None:
+def rebuild_of(cost: Cost, at: float, before: PreviousPrompt | None, *, is_first: bool) -> tuple[Rebuild, int] | None:
     """
     Why the provider read a part of a prompt anew, and how many tokens.
 

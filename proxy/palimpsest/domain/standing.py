@@ -19,7 +19,7 @@ class FactQuery:
 
     whose: FactScope
     since: int = 0
-    told: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
 
 
 @frozen
@@ -44,7 +44,7 @@ class CurrentFact:
 @frozen
 class CurrentFacts:
     """
-    The facts that hold, pinned ones first and then the newest; and those of `FactQuery.told` that are over.
+    The facts that hold, pinned ones first and then the newest; and those of `FactQuery.shown` that are over.
 
     `since` is the time of `FactQuery.since`, Unix seconds.
     """

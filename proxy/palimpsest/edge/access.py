@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from hmac import compare_digest
 
-from palimpsest.core.caller.credentials import presented
+from palimpsest.core.caller.credentials import secrets_of
 from palimpsest.core.caller.locality import is_local
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.domain import RawHeaders
@@ -52,7 +52,7 @@ class Access:
 
     def caller(self, headers: RawHeaders) -> Caller | Refusal:
         """The caller with these headers (lower-case names). Wrong secrets take as long as right ones."""
-        shown = presented(headers)
+        shown = secrets_of(headers)
         if self.token is not None and _is_among(self.token, shown):
             return Caller()
         if (key := self.keys.find(headers)) is not None:

@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from palimpsest.edge.request_id import made
+from palimpsest.edge.request_id import new_id
 from palimpsest.edge.room import BOUNDLESS, ROOM, Room
 from palimpsest.wire.refusal import openai
 
@@ -164,7 +164,7 @@ class Connection(HttpToolsProtocol):
         head = (
             b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\nconnection: close\r\n"
         )
-        id = f"x-request-id: {made()}\r\n".encode()
+        id = f"x-request-id: {new_id()}\r\n".encode()
         self.transport.write(head + id + b"content-length: %d\r\n\r\n" % len(body) + body)
         self.transport.close()
 

@@ -24,7 +24,7 @@ from palimpsest.edge.http import CUT, LEAVING
 from palimpsest.edge.key_limits import KeyLimits, NotAllowed
 from palimpsest.edge.provider_state import ProviderState, StateNotShared
 from palimpsest.edge.relay import Relay
-from palimpsest.edge.request_id import labelled, request_id
+from palimpsest.edge.request_id import request_id, with_request_id
 from palimpsest.edge.request_log import RequestLog
 from palimpsest.edge.room import BOUNDLESS, ROOM, Room
 from palimpsest.edge.server_span import end, server_span, within
@@ -99,7 +99,7 @@ class ProxyRoutes:
         line, relay = RequestLog(scope["method"], path, id), Relay(send, refusal_of(path, scope["headers"]), id)
         span = server_span(self._tracer, scope, path, id) if self._tracer.is_on else NO_SPAN
         try:
-            headers = within(labelled(scope["headers"], id), span)
+            headers = within(with_request_id(scope["headers"], id), span)
             upload = Upload(receive, self._limit_bytes, scope.get("extensions", {}).get(LEAVING, _unnoticed))
             await self._answer(scope, path, headers, upload, relay)
         finally:

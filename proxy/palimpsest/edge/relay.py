@@ -32,7 +32,7 @@ class Relay:
         self.begun_at = 0.0  # by `perf_counter`
         self.code = ""  # of our own refusal
         self.ending: Ending | None = None
-        self.told: Mapping[str, str | int | float] = {}
+        self.log_fields: Mapping[str, str | int | float] = {}
         self._send = send
         self._refusal = refusal
         self._request = request.encode()
@@ -42,8 +42,8 @@ class Relay:
 
     def take(self, prepared: Prepared) -> None:
         """Add these headers to the answer, and let this listener hear it. From here on call `end`, whatever happens."""
-        self._added, self._listen, self.told = prepared.headers, prepared.listen, prepared.log_fields
-        if self._added and self.told.get("note") != Note.OFF:
+        self._added, self._listen, self.log_fields = prepared.headers, prepared.listen, prepared.log_fields
+        if self._added and self.log_fields.get("note") != Note.OFF:
             self._added = (*self._added, (REQUEST_HEADER, self._request))
 
     async def forward(self, answer: UpstreamAnswer) -> None:
@@ -87,7 +87,7 @@ class Relay:
 
     async def _ended(self, ending: Ending) -> None:
         if (listener := self.end(ending)) is not None:
-            self.told = {**self.told, **await listener.committed()}
+            self.log_fields = {**self.log_fields, **await listener.committed()}
 
     def _begin(self, status: int, headers: RawHeaders) -> None:
         if self._listen is not None:

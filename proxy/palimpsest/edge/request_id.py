@@ -29,18 +29,18 @@ def request_id(scope: Scope) -> str:
         id: str = known
         return id
     sent = next((value.decode("latin-1") for name, value in scope["headers"] if name == SENT), "")
-    id = sent if _SANE.fullmatch(sent) else made()
+    id = sent if _SANE.fullmatch(sent) else new_id()
     scope[_KEPT] = id
     bind_contextvars(request=id)
     return id
 
 
-def made() -> str:
+def new_id() -> str:
     """A new id."""
     return f"r-{secrets.token_hex(RANDOM_BYTES)}"
 
 
-def labelled(headers: RawHeaders, id: str) -> RawHeaders:
+def with_request_id(headers: RawHeaders, id: str) -> RawHeaders:
     """The headers of a request with its id, and with no other under that name."""
     return [*(header for header in headers if header[0] != REQUEST_HEADER), (REQUEST_HEADER, id.encode())]
 

@@ -36,7 +36,7 @@ class RequestLog:
 
     def write(self, relay: Relay) -> None:
         """Write the line, whether or not the answer was read to its end."""
-        line: dict[str, Any] = {**self._asked, **relay.told}
+        line: dict[str, Any] = {**self._asked, **relay.log_fields}
         line |= {"status": relay.status or None, "reason": relay.code or None, "hint": self._hint}
         if relay.status:
             line["first_byte_ms"] = self._milliseconds(relay.begun_at)

@@ -55,7 +55,7 @@ def within(headers: RawHeaders, span: Span) -> RawHeaders:
 
 def end(span: Span, relay: Relay) -> None:
     """End the span of a request with what became of it."""
-    told = relay.told
+    told = relay.log_fields
     ending = relay.ending.value if relay.ending is not None else None
     span.set(
         {

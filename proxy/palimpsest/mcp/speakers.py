@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from palimpsest.core.caller.client_table import Signals
-from palimpsest.core.caller.credentials import presented
+from palimpsest.core.caller.credentials import secrets_of
 from palimpsest.core.caller.identity import identify
 from palimpsest.core.caller.locality import is_nameless
 from palimpsest.core.caller.proxy_keys import ProxyKeys
@@ -39,7 +39,7 @@ class Speakers:
         if key is not None and (key.users or key.scopes):
             return None  # a tool may name any conversation of the tenant
         speaker = identify(
-            *(named, presented(headers), {}, self._signals, self._policy.tenants, self._secret, key),
+            *(named, secrets_of(headers), {}, self._signals, self._policy.tenants, self._secret, key),
             is_nameless=self._trusts_machine and is_nameless(headers),
         )
         return (

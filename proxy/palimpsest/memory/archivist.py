@@ -21,7 +21,7 @@ import structlog
 
 from palimpsest.domain import Cost, Ending, RawHeaders, Turn
 from palimpsest.domain.frozen import frozen
-from palimpsest.memory.late_turn import Commit, LateTurn
+from palimpsest.memory.late_turn import Commit, DeferredTurn
 from palimpsest.memory.memory_spans import create_span
 from palimpsest.memory.queue_room import LIMITS, ArchiveLimits, QueueRoom
 from palimpsest.memory.spool import Spool
@@ -160,7 +160,7 @@ class Archivist:
             return
         self._unanswered.add(turn.id)
 
-    def expect(self, size_bytes: int) -> LateTurn | None:
+    def expect(self, size_bytes: int) -> DeferredTurn | None:
         """
         Keep a place for a turn that is still being read; None: there is none left, and the turn counts as lost.
 
@@ -174,7 +174,7 @@ class Archivist:
             return None
         self._late_turns += 1
         self._idle.clear()
-        return LateTurn(functools.partial(self._take_late, size_bytes))
+        return DeferredTurn(functools.partial(self._take_late, size_bytes))
 
     def _take_late(self, size_bytes: int, turn: Turn | None, is_lost: bool) -> None:
         """Take a turn that a place was kept for; None: nothing came of it."""
@@ -185,7 +185,7 @@ class Archivist:
         self._lose(int(is_lost))
         self._look_whether_idle()
 
-    def listen(self, turn: Turn | LateTurn, wire: Wire, status: int, headers: RawHeaders) -> TurnRecorder:
+    def listen(self, turn: Turn | DeferredTurn, wire: Wire, status: int, headers: RawHeaders) -> TurnRecorder:
         """The recorder of the answer to a turn; status 0: nobody answered."""
         return TurnRecorder(self, self._limits, turn, wire, status, headers)
 

@@ -54,7 +54,7 @@ class Which:
     user: str | None = None
     scope: str | None = None
 
-    def means(self, group: Group) -> bool:
+    def includes(self, group: Group) -> bool:
         """Whether a group is among them."""
         return (
             self.tenant in ("", group.tenant_name)
@@ -170,7 +170,7 @@ class Consolidator:
         ]
 
     async def _all(self, which: Which, outcome: Outcome, dry_run: bool) -> None:
-        meant = [group for group in await self._database.ask(groups) if which.means(group)]
+        meant = [group for group in await self._database.ask(groups) if which.includes(group)]
         for group in meant:
             await self._queues(group, outcome, dry_run)
         for tenant, user in dict.fromkeys((group.tenant, group.user) for group in meant if group.user):

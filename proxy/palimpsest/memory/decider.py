@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from palimpsest.core.conversation import FAILED, Foreseen, Lookup, Request, Rules, StoredMessages, advance, decide
 from palimpsest.core.decision import Decision
 from palimpsest.domain import Clues, Continuation, FactQuery, Note, Query
-from palimpsest.memory.off_loop import OffLoop
+from palimpsest.memory.off_loop import SizedExecutor
 from palimpsest.memory.recall import Recall
 from palimpsest.memory.request_reader import skipped
 from palimpsest.ports import Clock, Counts
@@ -36,7 +36,7 @@ class Decider:
         controller: QueryController | None,
         selector: Selector | None,
         counts: Counts,
-        work: OffLoop,
+        work: SizedExecutor,
         clock: Clock,
     ) -> None:
         self._rules = rules

@@ -13,7 +13,7 @@ from typing import Any
 
 from palimpsest.core.archive.chunking import query_terms, terms
 from palimpsest.core.caller.identity import tenant_key
-from palimpsest.core.facts.marks import ID_BYTES, told_id
+from palimpsest.core.facts.marks import ID_BYTES, added_id
 from palimpsest.core.redaction.redaction import redact, stored_name
 from palimpsest.domain import AddedFact, Fact, FactCategory, FactScope, Reach
 from palimpsest.domain.frozen import frozen
@@ -160,7 +160,7 @@ class Facts:
         subject, slot = text("subject", NAME_CHARS), text("slot", NAME_CHARS)
         user, scope = (stored_name(said, self._secret, redacts) for said in (fact.user, fact.scope))
         return AddedFact(
-            id=told_id(secrets.randbits(ID_BYTES * 8)),
+            id=added_id(secrets.randbits(ID_BYTES * 8)),
             tenant=fact.tenant,
             user=user,
             scope=scope,

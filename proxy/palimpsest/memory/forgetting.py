@@ -49,7 +49,7 @@ from palimpsest.store.erasure import (
 )
 from palimpsest.store.family import Erased
 from palimpsest.store.selection import Plan, Target
-from palimpsest.store.told_facts import erase_telling, erase_told
+from palimpsest.store.told_facts import erase_added, erase_blocks_with
 
 MERGE_PAGES = 200  # of the full-text index at a time, 800 KB: some 20 ms
 MERGED = 2  # changed rows: see `merge_some`
@@ -198,7 +198,7 @@ class Forgetting:
                 chosen = None if conversation in whole else plan.messages[conversation]
                 mark_messages(transaction, conversation, scope_print(key, "conversation", public), at, chosen)
             erase_quotes(transaction, plan.tenant, plan.occurrences, erased)
-            erase_telling(transaction, plan.tenant, plan.facts, erased)
+            erase_blocks_with(transaction, plan.tenant, plan.facts, erased)
 
         await self._database.transact(mark)
 
@@ -214,7 +214,7 @@ class Forgetting:
         if plan.facts:
             key = tenant_key(self._secret, plan.name)
             await self._database.transact(
-                functools.partial(erase_told, key=key, tenant=plan.tenant, rows=plan.facts, at=at, erased=erased)
+                functools.partial(erase_added, key=key, tenant=plan.tenant, rows=plan.facts, at=at, erased=erased)
             )
         for conversation, _ in plan.conversations:
             await self._database.transact(

@@ -42,7 +42,7 @@ from palimpsest.store.engine import Engine
 from palimpsest.store.forgotten_facts import forget_again
 from palimpsest.store.told_facts import add_facts
 from palimpsest.store.tombstones import without_text
-from palimpsest.transfer.portable_turn import ForgottenFact, PortableMessage, PortableTurn, made_id
+from palimpsest.transfer.portable_turn import ForgottenFact, PortableMessage, PortableTurn, stable_id
 from palimpsest.wire.fingerprint import fingerprint
 from palimpsest.wire.message import read_message
 from palimpsest.wire.values import chars_of
@@ -321,7 +321,7 @@ def _moved(turn: PortableTurn, into: Destination) -> PortableTurn:
         return turn
 
     def named(id: str) -> str:
-        return made_id(tenant, id) if id else id
+        return stable_id(tenant, id) if id else id
 
     block = turn.block and replace(turn.block, quotes=tuple((named(id), at) for id, at in turn.block.quotes))
     elsewhere = tuple((position, (named(id), at)) for position, (id, at) in turn.kept_elsewhere)
@@ -333,7 +333,7 @@ def _moved(turn: PortableTurn, into: Destination) -> PortableTurn:
 def _moved_place(fact: ForgottenFact, into: Destination) -> ForgottenFact:
     """The place in the turn that `_moved` made of it."""
     tenant, (turn, position) = _tenant(fact.tenant, into), fact.place
-    named = turn if tenant == fact.tenant else made_id(tenant, turn)
+    named = turn if tenant == fact.tenant else stable_id(tenant, turn)
     return replace(fact, tenant=tenant, place=(named, position))
 
 

@@ -13,7 +13,7 @@ Commit = asyncio.Future[Cost | None]
 """The commit of an answer; its result is what the request cost, None where nobody counted."""
 
 
-class LateTurn:
+class DeferredTurn:
     """
     One turn that is still being read; made by `Archivist.expect`. Call `settle` once, whatever comes of the reading.
 

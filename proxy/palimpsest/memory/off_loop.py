@@ -17,7 +17,7 @@ LARGE_BYTES = 1024 * 1024  # takes half a second; such work waits for its like, 
 T = TypeVar("T")
 
 
-class OffLoop:
+class SizedExecutor:
     """Runs functions on the threads of an executor, or at once where they have little to do."""
 
     def __init__(self, executor: Executor) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from palimpsest.assist.prompts import query_plan
-from palimpsest.core.recall.query_plan import plan_of, planned
+from palimpsest.core.recall.query_plan import plan_by_rules, plan_of
 from palimpsest.domain import Query
 from palimpsest.errors import AssistFault
 from palimpsest.ports import Assistants, Clock
@@ -39,7 +39,7 @@ class QueryController:
         if controller == "off" or query.named is not None:  # nobody asks
             return query
         if controller == "rules":
-            return replace(query, plan=planned(query.text))
+            return replace(query, plan=plan_by_rules(query.text))
         model = self._assistants.of("controller")
         if model is None:
             return query

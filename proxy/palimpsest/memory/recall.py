@@ -169,9 +169,9 @@ class Recall:
                     judge(ask, replace(query, text=also.text, least_help=0.0, wishes=0, whole_chars=0), near, also)[1]
                     for near, also in zip(more_vectors, more_asked, strict=True)
                 ]
-                from palimpsest.core.recall.query_plan import interleaved  # few policies make plans
+                from palimpsest.core.recall.query_plan import interleave  # few policies make plans
 
-                best = interleaved([best, *filter(None, others)], limit)
+                best = interleave([best, *filter(None, others)], limit)
             candidates = () if best is None else _candidates(ask, query.tenant, table, best)
             return Recalled(
                 *(candidates, bool(candidates), reason, vectors is None),
@@ -267,9 +267,9 @@ class Recall:
             if nearer is not None and rejudged is not None:
                 once, passages = nearer, rejudged.at(judged.helps)
         if query.plan is not None:
-            from palimpsest.core.recall.query_plan import preferred
+            from palimpsest.core.recall.query_plan import apply_preferences
 
-            passages = preferred(table, once, passages, query.plan)
+            passages = apply_preferences(table, once, passages, query.plan)
         best = by_worth(once, passages, table.lengths[once.rows])
         best = diversified(best, table.vectors, self._recipe.mmr_lambda).part(slice(limit))
         if boosted is not None and (keys := self._keys()) is not None:

@@ -16,7 +16,7 @@ from operator import is_not
 import structlog
 
 from palimpsest.core.caller.admission import is_excluded
-from palimpsest.core.caller.credentials import forwarded
+from palimpsest.core.caller.credentials import forwarded_secrets
 from palimpsest.core.caller.identity import identify, is_rotating, tenant_of
 from palimpsest.core.caller.locality import is_nameless
 from palimpsest.core.caller.proxy_keys import Key
@@ -25,7 +25,7 @@ from palimpsest.core.history.link_keys import reply_links
 from palimpsest.core.reading import Reading
 from palimpsest.domain import Chat, Fingerprint, Follows, Json, Note, PersistentList, RawHeaders, Speaker
 from palimpsest.domain.frozen import frozen
-from palimpsest.memory.off_loop import INLINE_BYTES, OffLoop
+from palimpsest.memory.off_loop import INLINE_BYTES, SizedExecutor
 from palimpsest.memory.recent_readings import Read, RecentReadings, Summed
 from palimpsest.ports import Counts, Wire
 from palimpsest.store.journal import Journal
@@ -62,7 +62,7 @@ class RequestReader:
         recent: RecentReadings,
         tokens: TokenCounter,
         counts: Counts,
-        work: OffLoop,
+        work: SizedExecutor,
     ) -> None:
         self._rules = rules
         self._journal = journal
@@ -100,7 +100,7 @@ class RequestReader:
         """
         if len(body) > MAX_BODY_BYTES:
             return Passed(Note.TOO_LARGE)
-        rules, credentials = self._rules, forwarded(headers)
+        rules, credentials = self._rules, forwarded_secrets(headers)
         nameless = rules.trusts_machine and not credentials and is_nameless(headers)
         tenant = tenant_of(credentials, rules.policy.tenants, rules.secret, key, is_nameless=nameless)
         if tenant in rules.off_for:

@@ -52,7 +52,7 @@ from palimpsest.store.sweeping import (
     sweep_explained,
 )
 from palimpsest.store.tasks import lease, release
-from palimpsest.store.told_facts import erase_told, told_of_retirement, told_until
+from palimpsest.store.told_facts import added_of_retirement, added_until, erase_added
 
 PAUSE_SECONDS = 60.0  # between two runs when nothing is due
 BUSY_PAUSE_SECONDS = 2.0  # while something is: a tenth of one core and of the disk goes to it
@@ -226,7 +226,7 @@ class Sweeper:
 
     async def _sweep(self, sweep: Sweep, ends: float) -> bool:
         """The steps, in this order, until the time is over; whether nothing is left to do."""
-        steps = (self._retired, self._told, self._aged, self._too_much, self._merge, self._shrink)
+        steps = (self._retired, self._added, self._aged, self._too_much, self._merge, self._shrink)
         for step in steps:
             if not await step(sweep, ends):
                 return False
@@ -239,33 +239,33 @@ class Sweeper:
             while found := await self._database.ask(some):
                 if not await self._take(found, sweep, ends):
                     return False
-            told = await self._database.ask(functools.partial(told_of_retirement, retirement=retirement))
-            await self._erase_told(told, sweep)
+            told = await self._database.ask(functools.partial(added_of_retirement, retirement=retirement))
+            await self._erase_added(told, sweep)
             await self._database.transact(functools.partial(expire, retirement=retirement))
         return True
 
-    async def _told(self, sweep: Sweep, ends: float) -> bool:
+    async def _added(self, sweep: Sweep, ends: float) -> bool:
         """Erase facts that tools were told as long ago as messages are kept."""
         if not is_in_force(self._policy()):
             return True
         now = self._clock()
         due = functools.partial(
-            told_until, cutoff_of=lambda tenant: cutoffs(self._policy(), tenant, now).turns, limit=MESSAGES
+            added_until, cutoff_of=lambda tenant: cutoffs(self._policy(), tenant, now).turns, limit=MESSAGES
         )
         while told := await self._database.ask(due):
             if perf_counter() > ends:
                 return False
-            await self._erase_told(told, sweep)
+            await self._erase_added(told, sweep)
             await asyncio.sleep(REST_SECONDS)
         return True
 
-    async def _erase_told(self, told: list[Row], sweep: Sweep) -> None:
+    async def _erase_added(self, told: list[Row], sweep: Sweep) -> None:
         """Erase facts: the row of the tenant, its name, and that of the fact."""
         for tenant, name in {row[:2] for row in told}:
             rows = [row for of, _, row in told if of == tenant]
             key = tenant_key(self._secret, name)
             erase = functools.partial(
-                erase_told, key=key, tenant=tenant, rows=rows, at=self._clock(), erased=_Counted()
+                erase_added, key=key, tenant=tenant, rows=rows, at=self._clock(), erased=_Counted()
             )
             await self._database.transact(erase)
             await self._database.transact(functools.partial(erase_tenant_if_empty, tenant=tenant))

@@ -37,7 +37,7 @@ from palimpsest.store.retirement import (
     take_back,
 )
 from palimpsest.store.selection import Plan, Target
-from palimpsest.store.told_facts import retire_telling, retire_told, take_back_told
+from palimpsest.store.told_facts import retire_added, retire_blocks_with, unretire_added
 
 DAYS = 30  # in which it can be undone: a month, as bins of mail and files have it
 DAY_SECONDS = 86_400
@@ -133,7 +133,7 @@ class Retiring:
             while rows := await self._database.ask(functools.partial(next_retired, retirement=row, limit=TAKEN_BACK)):
                 cuts = await asyncio.to_thread(cut, rows)
                 messages += await self._database.transact(functools.partial(take_back, retirement=row, cuts=cuts))
-            await self._database.transact(functools.partial(take_back_told, retirement=row))
+            await self._database.transact(functools.partial(unretire_added, retirement=row))
             await self._database.transact(functools.partial(end, retirement=row))
         log.info("a retirement was undone", messages=messages)
         return {"id": key, "what": "undone retirement", "at": _time(self._clock()), "messages": messages}
@@ -165,8 +165,8 @@ class Retiring:
                 chosen = None if conversation in whole else messages
                 mark_messages(transaction, conversation, print, at, chosen, retirement)
             retire_quotes(transaction, plan.tenant, plan.occurrences, retirement)
-            retire_telling(transaction, plan.tenant, plan.facts, retirement)
-            retire_told(transaction, plan.facts, retirement)
+            retire_blocks_with(transaction, plan.tenant, plan.facts, retirement)
+            retire_added(transaction, plan.facts, retirement)
 
         await self._database.transact(mark)
 

@@ -15,7 +15,7 @@ from palimpsest.store.switches import EVERYBODY, SwitchedOff, switch_off, switch
 REASON_CHARS = 500
 
 
-class Switchboard:
+class SwitchService:
     """The switches of one database. Its methods raise `MemoryFault` where that does not answer."""
 
     def __init__(self, database: Engine, clock: Clock) -> None:

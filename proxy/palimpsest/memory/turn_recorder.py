@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from palimpsest.core.response_headers import cost_fields
 from palimpsest.domain import Ending, RawHeaders, Turn
-from palimpsest.memory.late_turn import Commit, LateTurn
+from palimpsest.memory.late_turn import Commit, DeferredTurn
 from palimpsest.memory.patience import await_for
 from palimpsest.memory.queue_room import ArchiveLimits
 from palimpsest.ports import Wire
@@ -31,7 +31,7 @@ class TurnRecorder:
         self,
         archivist: Archivist,
         limits: ArchiveLimits,
-        turn: Turn | LateTurn,
+        turn: Turn | DeferredTurn,
         wire: Wire,
         status: int,
         headers: RawHeaders,

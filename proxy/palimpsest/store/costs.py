@@ -9,7 +9,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
-from palimpsest.core.prefix_cache import Before, rebuild_of
+from palimpsest.core.prefix_cache import PreviousPrompt, rebuild_of
 from palimpsest.domain import Cost, Rebuild, Role, Usage
 from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.messages import ids
@@ -86,7 +86,7 @@ def write_costs(transaction: Transaction, costs: Mapping[int, Cost]) -> dict[str
     for turn, key, at, role, is_first, before_at, before_added, *counted in transaction.read(
         WITH_BEFORE, (ids(costs),)
     ):
-        before = None if before_at is None else Before(before_at, before_added, Usage(*counted))
+        before = None if before_at is None else PreviousPrompt(before_at, before_added, Usage(*counted))
         found = rebuild_of(costs[turn], at, before, is_first=bool(is_first) or role == Role.SIDE)
         told[key] = (turn, replace(costs[turn], rebuild=found[0], rebuilt_tokens=found[1]) if found else costs[turn])
     transaction.write(UPDATE, [(cost.rebuild, cost.rebuilt_tokens, turn) for turn, cost in told.values()])

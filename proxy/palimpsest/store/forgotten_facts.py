@@ -17,7 +17,7 @@ from palimpsest.store.fact_erasure import remove_facts
 from palimpsest.store.fact_extraction import SOURCES, Source
 from palimpsest.store.family import Erased
 from palimpsest.store.messages import ids
-from palimpsest.store.told_facts import erase_telling, leave_marks
+from palimpsest.store.told_facts import erase_blocks_with, leave_marks
 from palimpsest.store.transcript import Selection
 from palimpsest.transfer.portable_turn import ForgottenFact
 
@@ -94,7 +94,7 @@ def forget_again(transaction: Transaction, facts: Sequence[ForgottenFact], key_o
                 leave_marks(transaction, left, now)
                 stated = (source.occurrence, one.subject, one.slot, one.is_single, one.value)
                 rows = [row[0] for row in transaction.read(STATED, stated)]
-                erase_telling(transaction, source.tenant, rows, Erased())
+                erase_blocks_with(transaction, source.tenant, rows, Erased())
                 remove_facts(transaction, rows)
                 gone += len(rows)
     if gone:

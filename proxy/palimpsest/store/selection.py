@@ -13,7 +13,7 @@ from palimpsest.domain import HeadFlag
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.engine import Ask
 from palimpsest.store.messages import ids
-from palimpsest.store.told_facts import told_by
+from palimpsest.store.told_facts import added_by
 
 CONTENTS_AT_A_TIME = 5_000  # read and searched between two looks at whether somebody else wants the reader
 
@@ -197,7 +197,7 @@ def _plan(ask: Ask, tenant: int, name: str, target: Target, until: float, withou
     facts: list[int] = []
     if not (target.conversation or target.is_turn):
         is_all = not without & HeadFlag.RETIRED
-        facts = told_by(ask, tenant, target.user, target.scope, before, target.matching, with_retired=is_all)
+        facts = added_by(ask, tenant, target.user, target.scope, before, target.matching, with_retired=is_all)
     listed = {id: tuple(occurrences) for id, occurrences in messages.items()}
     return Plan(tenant, name, tuple(whole), listed, publics, tuple(facts))
 

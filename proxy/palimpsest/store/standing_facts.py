@@ -50,7 +50,7 @@ def current_facts(ask: Ask, query: FactQuery, now: float) -> CurrentFacts:
     if view is None:
         return CurrentFacts()
     since = max((at for (at,) in ask(SINCE, (query.since,))), default=0.0) if query.since else 0.0
-    asked = {"news": since - LAG_SECONDS, "since": since, "now": now, "told": orjson.dumps(query.told).decode()}
+    asked = {"news": since - LAG_SECONDS, "since": since, "now": now, "told": orjson.dumps(query.shown).decode()}
     args = {**view.args, **asked, "ended": "[]"}
     if query.since and not ask(NEWS.format(own=view.own, standing=view.standing), args):
         return CurrentFacts(since=since)
@@ -63,7 +63,7 @@ def current_facts(ask: Ask, query: FactQuery, now: float) -> CurrentFacts:
         same = tuple(one for one in stated if one.value.lower() == fact.value.lower())
         others = tuple(one for one in stated if one.value.lower() != fact.value.lower())
         found.append(CurrentFact(fact, same, others))
-    ended = tuple(_ended(row) for row in ask(OVER.format(own=view.own), args)) if query.told else ()
+    ended = tuple(_ended(row) for row in ask(OVER.format(own=view.own), args)) if query.shown else ()
     return CurrentFacts(tuple(found), ended, since)
 
 

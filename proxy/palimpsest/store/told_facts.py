@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 
 import orjson
 
-from palimpsest.core.facts.marks import Statement, marks, marks_left, place_print, told_mark
+from palimpsest.core.facts.marks import Statement, added_mark, marks, marks_left, place_print
 from palimpsest.domain import AddedFact, FactCategory, Reach
 from palimpsest.domain.frozen import frozen
 from palimpsest.store.blocks import erase_blocks
@@ -163,7 +163,7 @@ def added_facts(ask: Ask, selection: Selection, after: int) -> list[tuple[int, A
 
 def is_forgotten(ask: Ask, key: bytes, id: str) -> bool:
     """Whether a told fact of this id was forgotten."""
-    return bool(ask("SELECT 1 FROM fact_forgotten WHERE mark = ?", (told_mark(key, id),)))
+    return bool(ask("SELECT 1 FROM fact_forgotten WHERE mark = ?", (added_mark(key, id),)))
 
 
 def same(ask: Ask, tenant: str, id: str, reach: Reach, has_same_value: bool = True) -> list[Same]:
@@ -194,13 +194,13 @@ def forget(transaction: Transaction, tenant: str, id: str, reach: Reach, key: by
     left: set[int] = set()
     for one in rows:
         if one.occurrence is None:
-            left.add(told_mark(key, one.public))
+            left.add(added_mark(key, one.public))
         else:
             is_shared = reach is Reach.TENANT
             left.update(marks_left(key, one.conversation, one.user, one.scope, one.statement, is_shared))
     leave_marks(transaction, left, now)
     for number in {row[0] for row in transaction.read("SELECT id FROM tenant WHERE name = ?", (tenant,))}:
-        erase_telling(transaction, number, [one.number for one in rows], Erased())
+        erase_blocks_with(transaction, number, [one.number for one in rows], Erased())
     remove_facts(transaction, [one.number for one in rows])
     if rows:
         transaction.write("INSERT INTO erasure(at) VALUES (?)", [(now,)])  # every worker empties its caches
@@ -226,7 +226,7 @@ def pin(transaction: Transaction, tenant: str, id: str, reach: Reach, is_pinned:
     return bool(rows)
 
 
-def told_by(
+def added_by(
     ask: Ask, tenant: int, user: str, scope: str, until: float, matching: str = "", with_retired: bool = True
 ) -> list[int]:
     """
@@ -244,12 +244,12 @@ def told_by(
     return [id for id, *said in rows if words in " ".join(" ".join(said).casefold().split())]
 
 
-def erase_telling(transaction: Transaction, tenant: int, rows: Sequence[int], erased: Erased) -> None:
+def erase_blocks_with(transaction: Transaction, tenant: int, rows: Sequence[int], erased: Erased) -> None:
     """Remove every block of the tenant that tells one of these facts (by row), wherever it was said."""
     erase_blocks(transaction, _telling(transaction.read, tenant, rows), erased)
 
 
-def retire_telling(transaction: Transaction, tenant: int, rows: Sequence[int], retirement: int) -> None:
+def retire_blocks_with(transaction: Transaction, tenant: int, rows: Sequence[int], retirement: int) -> None:
     """Repeat no block of the tenant that tells one of these facts, by row."""
     blocks = _telling(transaction.read, tenant, rows)
     transaction.write(
@@ -257,29 +257,29 @@ def retire_telling(transaction: Transaction, tenant: int, rows: Sequence[int], r
     )
 
 
-def erase_told(
+def erase_added(
     transaction: Transaction, key: bytes, tenant: int, rows: Sequence[int], at: float, erased: Erased
 ) -> None:
     """Take away facts by row, with marks of those that were told: an import does not bring them back."""
-    erase_telling(transaction, tenant, rows, erased)
+    erase_blocks_with(transaction, tenant, rows, erased)
     which = ids(rows)
     named = transaction.read(f"SELECT public FROM fact WHERE {THESE} AND occurrence IS NULL", (which,))
-    leave_marks(transaction, (told_mark(key, id) for (id,) in named), at)
+    leave_marks(transaction, (added_mark(key, id) for (id,) in named), at)
     erased.take("facts", transaction.read(f"SELECT {', '.join((*WORDS, *NAMES))} FROM fact WHERE {THESE}", (which,)))
     remove_facts(transaction, rows)
 
 
-def retire_told(transaction: Transaction, rows: Sequence[int], retirement: int) -> None:
+def retire_added(transaction: Transaction, rows: Sequence[int], retirement: int) -> None:
     """Take told facts out of use."""
     transaction.write("UPDATE fact SET retirement = ? WHERE id = ?", [(retirement, row) for row in rows])
 
 
-def take_back_told(transaction: Transaction, retirement: int) -> None:
+def unretire_added(transaction: Transaction, retirement: int) -> None:
     """Bring the told facts of a retirement back into use."""
     transaction.write("UPDATE fact SET retirement = 0 WHERE retirement = ? AND occurrence IS NULL", [(retirement,)])
 
 
-def told_of_retirement(ask: Ask, retirement: int) -> list[Row]:
+def added_of_retirement(ask: Ask, retirement: int) -> list[Row]:
     """Tenant, its name, and row of each told fact that a retirement holds."""
     return ask(
         "SELECT tenant.id, tenant.name, fact.id FROM fact JOIN tenant ON tenant.id = fact.tenant"
@@ -288,14 +288,14 @@ def told_of_retirement(ask: Ask, retirement: int) -> list[Row]:
     )
 
 
-def told_until(ask: Ask, cutoff_of: Callable[[str], float], limit: int) -> list[Row]:
+def added_until(ask: Ask, cutoff_of: Callable[[str], float], limit: int) -> list[Row]:
     """Tenant, its name, and row of some told facts that are older than they are kept, by the name of their tenant."""
     found: list[Row] = []
     for tenant, name in ask(
         "SELECT id, name FROM tenant WHERE id IN (SELECT tenant FROM fact WHERE occurrence IS NULL)"
     ):
         if cutoff := cutoff_of(name):
-            found += ((tenant, name, row) for row in told_by(ask, tenant, "", "", cutoff))
+            found += ((tenant, name, row) for row in added_by(ask, tenant, "", "", cutoff))
     return found[:limit]
 
 
@@ -313,7 +313,7 @@ def covered_facts(
     for row in ask(STATED, (tenant,)):
         number, public, user, scope, conversation, full, occurrence, said_at, subject, slot, value, single = row
         if occurrence is None:
-            is_gone = told_mark(key, public) in marked or said_at <= until(user, scope)
+            is_gone = added_mark(key, public) in marked or said_at <= until(user, scope)
         else:
             statement = Statement(full, subject, slot, value, bool(single))
             is_gone = any(mark in marked for mark in marks(key, conversation, user, scope, statement))

@@ -92,7 +92,7 @@ class PortableTurn:
         return self.ending is not None
 
 
-def made_id(*names: str, prefix: str = TURN_PREFIX) -> str:
+def stable_id(*names: str, prefix: str = TURN_PREFIX) -> str:
     """An id that is the same at every import: of the tenant, the program and its own ids."""
     return prefix + hashlib.blake2b("\0".join(names).encode(errors="surrogatepass"), digest_size=ID_BYTES).hexdigest()
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from palimpsest.domain import Ending, Event, Json, Role
 from palimpsest.domain.frozen import frozen
-from palimpsest.transfer.portable_turn import PortableMessage, PortableTurn, made_id
+from palimpsest.transfer.portable_turn import PortableMessage, PortableTurn, stable_id
 from palimpsest.wire.message import is_aside, read_message
 
 INSTRUCTIONS = ("system", "developer")
@@ -158,10 +158,10 @@ def _with_parents_first(order: Sequence[int], drafts: Sequence[_Draft]) -> Itera
 def _finished(tree: Tree, drafts: Sequence[_Draft], order: Iterator[int]) -> Iterator[PortableTurn]:
     nodes = tree.nodes
     ids: Mapping[int, str] = {
-        number: made_id(tree.program, tree.id, nodes[(*draft.nodes, draft.answer)[0]].id)
+        number: stable_id(tree.program, tree.id, nodes[(*draft.nodes, draft.answer)[0]].id)
         for number, draft in enumerate(drafts)
     }
-    conversation = tree.id if tree.client_ids else made_id(tree.program, tree.id, prefix="c-")
+    conversation = tree.id if tree.client_ids else stable_id(tree.program, tree.id, prefix="c-")
     at = tree.began_at
     for number in order:
         draft = drafts[number]

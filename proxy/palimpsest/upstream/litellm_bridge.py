@@ -146,7 +146,7 @@ async def ask_messages(adapter: Any, supported: Callable[[Json], Json], router: 
 async def messages_events(adapter: Any, stream: Any, model: str, names: Any) -> Frames:
     """The translation's events; one that reports a broken stream is not an end."""
     async with closed(stream):
-        events = adapter.translate_completion_output_params_streaming(await begun(stream), model, names)
+        events = adapter.translate_completion_output_params_streaming(await after_first_chunk(stream), model, names)
         async with closed(events):
             async for event in events:
                 yield event
@@ -154,7 +154,7 @@ async def messages_events(adapter: Any, stream: Any, model: str, names: Any) -> 
                     raise ConnectionError
 
 
-async def begun(stream: Any) -> Any:
+async def after_first_chunk(stream: Any) -> Any:
     """The same stream once its first chunk has arrived: until then LiteLLM may not even have asked the provider."""
     first = await anext(aiter(stream))
 

@@ -14,7 +14,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from palimpsest.core.caller.credentials import NAMES, of_this_hop
+from palimpsest.core.caller.credentials import NAMES, hop_by_hop
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.domain import RawHeaders
 from palimpsest.errors import UpstreamUnreachable
@@ -168,7 +168,7 @@ class Passthrough:
 
     def _request_headers(self, upstream: UpstreamPolicy, headers: RawHeaders, body: Body) -> CIMultiDict[str]:
         held = self._held.get(upstream.name)
-        named = of_this_hop(headers)
+        named = hop_by_hop(headers)
         dropped = NOT_FORWARDED | named
         if held is not None:
             dropped |= NAMES
@@ -228,7 +228,7 @@ async def _slices(body: bytes) -> AsyncIterator[bytes]:
 
 def _answer_headers(response: aiohttp.ClientResponse) -> list[tuple[bytes, bytes]]:
     raw = response.raw_headers
-    dropped = HOP_BY_HOP | of_this_hop(raw)
+    dropped = HOP_BY_HOP | hop_by_hop(raw)
     if response.status in BODILESS:
         dropped |= {b"content-length"}  # our server would wait for that many bytes
     return [(name, value) for name, value in raw if name.lower() not in dropped]

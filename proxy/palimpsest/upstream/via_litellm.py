@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import structlog
 
-from palimpsest.core.caller.credentials import forwarded
+from palimpsest.core.caller.credentials import forwarded_secrets
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.domain import Json, RawHeaders
 from palimpsest.errors import NotServed, WireError
@@ -212,7 +212,7 @@ class ViaLitellm:
         return native is not None and not raw.get("conversation")  # this LiteLLM does not know
 
     def _credential(self, headers: RawHeaders) -> str:
-        own = (secret for secret in forwarded(headers) if not self._keyring.is_ours(secret))
+        own = (secret for secret in forwarded_secrets(headers) if not self._keyring.is_ours(secret))
         return next(own, b"").decode("latin-1")
 
 

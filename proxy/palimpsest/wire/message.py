@@ -46,7 +46,7 @@ def read_message(raw: Any) -> Message:
         raise WireError("reading a message: not an object with a role")
     said = _Said()
     try:
-        said.content(without_own_blocks(raw).get("content"))
+        said.content(without_memory_blocks(raw).get("content"))
     except RecursionError as cause:  # somebody nests parts by the hundred
         raise WireError("reading a message: its parts are nested too deep") from cause
     if refusal := text_of(raw.get("refusal")):
@@ -101,7 +101,7 @@ def compacted(part: Json) -> str:
     return text_of(part.get("content")) if part.get("type") == OPAQUE_PART else ""
 
 
-def without_own_blocks(raw: Json) -> Json:
+def without_memory_blocks(raw: Json) -> Json:
     """
     A message without the blocks that another proxy put into it; the very same where there is none.
 
@@ -113,18 +113,18 @@ def without_own_blocks(raw: Json) -> Json:
     if isinstance(content, str):
         said = without_blocks(content)
         return raw if len(said) == len(content) else {**raw, "content": said}
-    parts = [part for part in map(_without_own_block, content) if part is not None]
+    parts = [part for part in map(_without_memory_block, content) if part is not None]
     return raw if all(map(is_, parts, content)) and len(parts) == len(content) else {**raw, "content": parts}
 
 
-def _without_own_block(part: Any) -> Any:
+def _without_memory_block(part: Any) -> Any:
     """A part as it was before; None where it was nothing but a block."""
     if not isinstance(part, dict):
         return part
     name = TEXT_PARTS.get(text_of(part.get("type")), "")
     text = part.get(name)
     if not isinstance(text, str):
-        return without_own_blocks(part) if "role" in part else part
+        return without_memory_blocks(part) if "role" in part else part
     said = without_blocks(text)
     if len(said) == len(text):
         return part

@@ -16,7 +16,7 @@ import orjson
 
 from palimpsest.domain import Json, Message
 from palimpsest.domain.word_cache import word_cache
-from palimpsest.wire.message import INLINED_FIELDS, TEXT_PARTS, inline_reference, readable, without_own_blocks
+from palimpsest.wire.message import INLINED_FIELDS, TEXT_PARTS, inline_reference, readable, without_memory_blocks
 from palimpsest.wire.values import changed, dumps
 
 Clean = Callable[[str], str]
@@ -42,7 +42,7 @@ def to_stored(message: Message, clean: Clean) -> tuple[str, str]:
     """
     said = readable(message.text, message.calls)
     text = storable(clean(said))
-    raw = without_own_blocks(message.raw)
+    raw = without_memory_blocks(message.raw)
     content = raw.get("content")
     if isinstance(content, str) and content == said == storable(said):
         rest = {key: value for key, value in raw.items() if key != "content"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from palimpsest.core.caller.credentials import forwarded, of_this_hop, presented, secret_in
+from palimpsest.core.caller.credentials import forwarded_secrets, hop_by_hop, secret_in, secrets_of
 from palimpsest.domain import RawHeaders
 
 
@@ -35,11 +35,11 @@ def test_a_scheme_is_no_secret(value: bytes, secret: bytes) -> None:
     ],
 )
 def test_every_secret_is_presented_once_in_order(headers: RawHeaders, secrets: list[bytes]) -> None:
-    assert presented(headers) == forwarded(headers) == secrets
+    assert secrets_of(headers) == forwarded_secrets(headers) == secrets
 
 
 def test_what_connection_names_is_presented_and_not_forwarded() -> None:
     headers = [(b"authorization", b"a"), (b"connection", b"close"), (b"connection", b"X-Y , Authorization")]
     headers += [(b"x-api-key", b"b")]
-    assert of_this_hop(headers) == {b"close", b"x-y", b"authorization"}
-    assert (presented(headers), forwarded(headers)) == ([b"a", b"b"], [b"b"])
+    assert hop_by_hop(headers) == {b"close", b"x-y", b"authorization"}
+    assert (secrets_of(headers), forwarded_secrets(headers)) == ([b"a", b"b"], [b"b"])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from palimpsest.core.caller.client_table import ID_CHARS
-from palimpsest.core.caller.credentials import forwarded, secret_in
+from palimpsest.core.caller.credentials import forwarded_secrets, secret_in
 from palimpsest.core.caller.identity import identify, is_rotating, tenant_key
 from palimpsest.core.caller.locality import LOCAL
 from palimpsest.domain import Json, ProxyKey, Reach, Speaker
@@ -27,7 +27,7 @@ def who(
     secret: bytes = SECRET,
 ) -> Speaker:
     sent = [(name.encode(), value.encode()) for name, value in headers.items()]
-    return identify(headers, forwarded(sent), body or {}, TABLE, policy or TenantPolicy(), secret, key)
+    return identify(headers, forwarded_secrets(sent), body or {}, TABLE, policy or TenantPolicy(), secret, key)
 
 
 # --- the tenant ------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def test_no_credential_is_no_tenant(value: str):
 
 def test_a_trusted_program_without_a_credential_is_a_tenant_of_its_own_and_with_one_it_is_not():
     def nameless(headers: Json, policy: TenantPolicy, key: KeyPolicy | None = None) -> str:
-        credentials = forwarded([(name.encode(), value.encode()) for name, value in headers.items()])
+        credentials = forwarded_secrets([(name.encode(), value.encode()) for name, value in headers.items()])
         return identify(headers, credentials, {}, TABLE, policy, SECRET, key, is_nameless=True).tenant
 
     assert nameless({}, TenantPolicy()) == LOCAL

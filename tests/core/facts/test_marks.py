@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from palimpsest.core.facts.marks import Statement, fact_id, marks, marks_left, told_mark
+from palimpsest.core.facts.marks import Statement, added_mark, fact_id, marks, marks_left
 
 KEY, OTHER = b"k" * 32, b"o" * 32
 CITY = Statement(7, "user", "city", "Rome", True)
@@ -23,7 +23,7 @@ def test_an_id_is_that_of_what_a_message_states_in_a_tenant() -> None:
     id = fact_id(KEY, 1, "user", "city", "Rome")
     assert id == fact_id(KEY, 1, "user", "city", " rome") and id.startswith("f-") and len(id) == 18
     others = [fact_id(OTHER, 1, "user", "city", "Rome"), fact_id(KEY, 2, "user", "city", "Rome")]
-    assert id not in [*others, fact_id(KEY, 1, "user", "town", "Rome"), told_mark(KEY, id)]
+    assert id not in [*others, fact_id(KEY, 1, "user", "town", "Rome"), added_mark(KEY, id)]
 
 
 def test_a_slot_of_one_value_is_forbidden_as_a_whole_and_a_value_of_many_alone() -> None:

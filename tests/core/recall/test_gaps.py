@@ -22,7 +22,7 @@ def test_the_larger_gap_is_the_verdict_beyond_a_margin(write: float, retrieval: 
 
 def test_every_stage_at_which_an_answer_gets_lost_says_why_and_what_to_change() -> None:
     assert set(LOSSES) == set(ProbeStage) - {ProbeStage.FOUND}
-    assert all(loss.told and loss.advice for loss in LOSSES.values())
+    assert all(loss.meaning and loss.advice for loss in LOSSES.values())
 
 
 def test_more_probes_make_an_estimate_surer() -> None:

@@ -10,10 +10,10 @@ from palimpsest.core.recall.query_plan import (
     MOST_QUESTIONS,
     QUESTION_CHARS,
     READ_CHARS,
-    interleaved,
+    apply_preferences,
+    interleave,
+    plan_by_rules,
     plan_of,
-    planned,
-    preferred,
 )
 from palimpsest.core.recall.ranking import PROBABILITY, Ranked
 from palimpsest.domain import Json, Plan, Teller
@@ -48,11 +48,11 @@ def ranked(rows: list[int], probabilities: list[float]) -> Ranked:
 def test_compound_questions_are_taken_apart_and_who_asks_about_themselves_is_preferred(
     text: str, plan: Plan | None
 ) -> None:
-    assert planned(text) == plan
+    assert plan_by_rules(text) == plan
 
 
 def test_many_parts_are_asked_in_a_few_questions() -> None:
-    plan = planned(" and ".join(["what is this one"] * 9))
+    plan = plan_by_rules(" and ".join(["what is this one"] * 9))
     assert plan is not None and len(plan.questions) == MOST_QUESTIONS
 
 
@@ -90,7 +90,7 @@ def test_passages_of_whom_the_plan_means_are_more_probable_and_no_other_changes(
     table = shelf(["mine", "yours", "tool"], users=[0])
     table.consequence[2] = 1.5
     before = np.array([0.5, 0.5, 0.5])
-    after = preferred(table, ranked([0, 1, 2], [0.5] * 3), before, Plan((), (), teller))
+    after = apply_preferences(table, ranked([0, 1, 2], [0.5] * 3), before, Plan((), (), teller))
     assert np.flatnonzero(after > before).tolist() == higher
     assert (after <= 1).all() and (after >= before).all()
 
@@ -98,22 +98,24 @@ def test_passages_of_whom_the_plan_means_are_more_probable_and_no_other_changes(
 def test_passages_of_the_days_that_the_plan_means_are_more_probable_too() -> None:
     table = shelf(["then", "now", "mine then"], users=[2], created_at=[100.0, 900.0, 100.0])
     before = np.array([0.5, 0.5, 0.5])
-    then, now, both = preferred(table, ranked([0, 1, 2], [0.5] * 3), before, Plan((), ((50.0, 150.0),), Teller.USER))
+    then, now, both = apply_preferences(
+        table, ranked([0, 1, 2], [0.5] * 3), before, Plan((), ((50.0, 150.0),), Teller.USER)
+    )
     assert both > then > now == 0.5
-    then, now, both = preferred(table, ranked([0, 1, 2], [0.5] * 3), before, Plan((), ((50.0, 150.0),)))
+    then, now, both = apply_preferences(table, ranked([0, 1, 2], [0.5] * 3), before, Plan((), ((50.0, 150.0),)))
     assert both == then > now == 0.5
 
 
 def test_lists_take_turns_and_a_row_comes_once_at_its_best() -> None:
     one, two = ranked([7, 8, 9], [0.9, 0.5, 0.1]), ranked([8, 3], [0.7, 0.6])
-    both = interleaved([one, two], 10)
+    both = interleave([one, two], 10)
     assert both.rows.tolist() == [7, 8, 3, 9]
     assert both.signals[PROBABILITY].tolist() == [0.9, 0.7, 0.6, 0.1]
-    assert interleaved([one, two], 2).rows.tolist() == [7, 8]
-    assert interleaved([one], 10).rows.tolist() == one.rows.tolist()
+    assert interleave([one, two], 2).rows.tolist() == [7, 8]
+    assert interleave([one], 10).rows.tolist() == one.rows.tolist()
 
 
 def test_signals_that_a_list_lacks_are_nothing_there() -> None:
     wished = Ranked(np.array([4]), np.array([1.0]), {PROBABILITY: np.array([1.0]), "wish": np.array([0.3])})
-    both = interleaved([wished, ranked([5], [0.5])], 10)
+    both = interleave([wished, ranked([5], [0.5])], 10)
     assert both.signals["wish"].tolist() == [0.3, 0.0]

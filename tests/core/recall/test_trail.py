@@ -36,15 +36,15 @@ def test_what_nobody_said_is_a_write_gap() -> None:
     end = ending(stages(Trace(set_aside=2, erased=1)))
     assert end is not None
     assert (end.name, end.gap) == ("archived", Gap.WRITE)
-    assert "2 could not be stored" in end.told
-    assert "1 were erased" in end.told
+    assert "2 could not be stored" in end.detail
+    assert "1 were erased" in end.detail
 
 
 def test_what_another_conversation_holds_is_out_of_reach() -> None:
     end = ending(stages(Trace(elsewhere=("c-2",))))
     assert end is not None
     assert (end.name, end.gap) == ("archived", Gap.RETRIEVAL)
-    assert "c-2" in end.told
+    assert "c-2" in end.detail
     assert "memory.reach" in end.advice
 
 
@@ -76,7 +76,7 @@ def test_a_trail_ends_at_the_first_stage_that_fails(trace: Trace, name: str | No
 def test_a_passage_that_waits_for_its_vector_is_found_by_words() -> None:
     indexed = stages(replace(UNSAID, waiting=1))[1]
     assert indexed.passed
-    assert "by words alone" in indexed.told
+    assert "by words alone" in indexed.detail
 
 
 def test_a_turn_that_asked_something_else_does_not_end_a_trail() -> None:
@@ -84,7 +84,7 @@ def test_a_turn_that_asked_something_else_does_not_end_a_trail() -> None:
         stage for stage in stages(replace(UNSAID, asks_otherwise=True, note=Note.CALM)) if stage.name == "asked"
     )
     assert asked.passed
-    assert "something else" in asked.told
+    assert "something else" in asked.detail
 
 
 @pytest.mark.parametrize("note", [note for note in Note if note is not Note.READ_ONLY])

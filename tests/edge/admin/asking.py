@@ -11,8 +11,8 @@ import orjson
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.domain import Candidate, Memory, Query, Recalled
 from palimpsest.edge.access import Access
-from palimpsest.edge.admin.late import LateApplication
-from palimpsest.edge.admin.probe_routes import ProbeRoutes, Readying
+from palimpsest.edge.admin.late import LazyApplication
+from palimpsest.edge.admin.probe_routes import ProbeRoutes, ReadinessProbe
 from palimpsest.edge.admin.routes import Parts, admin_api
 from palimpsest.edge.open_turns import OpenTurns
 from palimpsest.memory.consolidation import Consolidator
@@ -80,7 +80,7 @@ class House:
             retiring=Retiring(database, SECRET, lambda: NOW + 1, settle_seconds=0.0),
             sweeper=Sweeper(database, SECRET, lambda: self.retention, Metrics(), lambda: NOW + 1),
             consolidator=Consolidator(database, WordEmbedder(), Metrics(), lambda: NOW + 1),
-            readying=Readying(self.state, lambda: self.is_draining),
+            readiness_probe=ReadinessProbe(self.state, lambda: self.is_draining),
             policies=self.reload,
             preparer=self.preparer,
             open_turns=OpenTurns(),
@@ -88,8 +88,8 @@ class House:
             key_of=str.encode,
             default_tenant=default_tenant,
         )
-        probes = ProbeRoutes(parts.readying, Metrics(), access, {})
-        api = LateApplication(lambda: admin_api(parts, access))
+        probes = ProbeRoutes(parts.readiness_probe, Metrics(), access, {})
+        api = LazyApplication(lambda: admin_api(parts, access))
         self.app = Starlette(routes=[*probes.routes(), Route("/memory{rest:anything}", api)])
         self.headers: Mapping[bytes, bytes] = {}
 

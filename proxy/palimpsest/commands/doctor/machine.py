@@ -9,7 +9,7 @@ from http.client import HTTPException
 from time import perf_counter
 
 from palimpsest.commands.doctor.finding import Finding, failed, ok, refusal, warning
-from palimpsest.commands.probe import Occupant, address, ask, claim, look
+from palimpsest.commands.probe import Occupant, address, ask, look, try_listening
 from palimpsest.embedding.embedder import QUESTION_THREADS
 from palimpsest.embedding.encoder import load_encoder
 from palimpsest.embedding.minilm import PROBE
@@ -90,7 +90,7 @@ def _running(policy: Policy, where: str) -> Finding:
 
 def _bound(policy: Policy, where: str) -> Finding:
     try:
-        claim(policy.listen)
+        try_listening(policy.listen)
     except OSError as cause:
         reason = (cause.strerror or str(cause)).lower()
         return failed("port", f"{where}: cannot listen there: {reason}", "choose another --host or --port")

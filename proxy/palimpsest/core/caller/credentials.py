@@ -20,19 +20,19 @@ def secret_in(value: bytes) -> bytes:
     return b"" if scheme.lower() == b"basic" and not rest else value.strip()
 
 
-def presented(headers: RawHeaders) -> list[bytes]:
+def secrets_of(headers: RawHeaders) -> list[bytes]:
     """Every secret that a request (names in lower case) shows us, once each, in the order of `HEADERS`."""
     secrets = [secret_in(value) for wanted in HEADERS for name, value in headers if name == wanted]
     return [secret for secret in dict.fromkeys(secrets) if secret]
 
 
-def forwarded(headers: RawHeaders) -> list[bytes]:
+def forwarded_secrets(headers: RawHeaders) -> list[bytes]:
     """Those that go on to an upstream which is told the client's credential; the others end here."""
-    dropped = of_this_hop(headers)
-    return presented([header for header in headers if header[0] not in dropped] if dropped & NAMES else headers)
+    dropped = hop_by_hop(headers)
+    return secrets_of([header for header in headers if header[0] not in dropped] if dropped & NAMES else headers)
 
 
-def of_this_hop(headers: RawHeaders) -> frozenset[bytes]:
+def hop_by_hop(headers: RawHeaders) -> frozenset[bytes]:
     """Headers that `connection` declares to be of this hop only (RFC 9110 section 7.6.1): they are not forwarded."""
     named = [value for name, value in headers if len(name) == 10 and name.lower() == b"connection"]
     return frozenset(token.strip() for value in named for token in value.lower().split(b","))

@@ -8,7 +8,7 @@ shows and erases what is stored. So a request there that shows no credential may
 
 from __future__ import annotations
 
-from palimpsest.core.caller.credentials import presented
+from palimpsest.core.caller.credentials import secrets_of
 from palimpsest.domain import RawHeaders
 
 LOCAL = "local"
@@ -43,7 +43,7 @@ def is_local(headers: RawHeaders) -> bool:
 
 def is_nameless(headers: RawHeaders) -> bool:
     """Whether a request is local and shows no credential at all, not even one that is not forwarded."""
-    return not presented(headers) and is_local(headers)
+    return not secrets_of(headers) and is_local(headers)
 
 
 def _without_port(host: str) -> str:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from palimpsest.core.caller.credentials import presented, secret_in
+from palimpsest.core.caller.credentials import secret_in, secrets_of
 from palimpsest.domain import ProxyKey, RawHeaders
 from palimpsest.settings.policy import KeyPolicy
 
@@ -57,7 +57,7 @@ class ProxyKeys:
         """What the caller's key opens, in whichever credential header it stands; None: no key that opens anything."""
         if not self._keys:
             return None
-        return next((key for secret in presented(headers) if (key := self._keys.get(digest_of(secret)))), None)
+        return next((key for secret in secrets_of(headers) if (key := self._keys.get(digest_of(secret)))), None)
 
     def opens(self, credential: bytes) -> Key | None:
         """What one header value opens, with or without `Bearer`."""
@@ -76,4 +76,4 @@ class ProxyKeys:
         """
         if key is not None:
             return False
-        return self.is_required or any(secret.startswith(_PREFIX) for secret in presented(headers))
+        return self.is_required or any(secret.startswith(_PREFIX) for secret in secrets_of(headers))

@@ -34,10 +34,10 @@ def fact_id(key: bytes, occurrence: int, subject: str, slot: str, value: str) ->
     Args:
         key: of the tenant.
     """
-    return told_id(_hash(key, b"fact id", str(occurrence), subject, slot, _same(value)))
+    return added_id(_hash(key, b"fact id", str(occurrence), subject, slot, _same(value)))
 
 
-def told_id(number: int) -> str:
+def added_id(number: int) -> str:
     """The id of a fact that a tool was told, of a number that nobody guesses; 64 bits."""
     return f"{PREFIX}{number:016x}"
 
@@ -83,7 +83,7 @@ def marks_left(
     return left
 
 
-def told_mark(key: bytes, id: str) -> int:
+def added_mark(key: bytes, id: str) -> int:
     """
     The mark that a told fact leaves when it is forgotten or erased: an import does not bring it back.
 

@@ -97,7 +97,7 @@ def wanted(chat: Chat, diagnosis: Diagnosis, replayed: Replay, policy: Policy) -
     return FactQuery(
         FactScope(speaker.tenant, speaker.user, speaker.scope, diagnosis.conversation, reach),
         since=0 if is_whole else max((stored.occurrence for stored in tell), default=earliest),
-        told=tuple(dict.fromkeys(id for stored in tell for id, _ in stored.block.facts)),
+        shown=tuple(dict.fromkeys(id for stored in tell for id, _ in stored.block.facts)),
     )
 
 

@@ -40,7 +40,7 @@ class Loss:
     """What it means to get lost at a stage: which half of memory that is, and what to change."""
 
     gap: Gap
-    told: str
+    meaning: str
     advice: str
 
 

@@ -1,5 +1,5 @@
 """
-The plan of a look-up: which questions are asked for one, and what is preferred among the answers.
+The plan of a look-up: which questions are asked for one, and which answers are apply_preferences.
 
 By rules it is this much: a compound question ("When did I move, and who helped me?") is also asked in its parts, and
 who asks about what they themselves said gets that first. Measured on LoCoMo the parts change nothing and names taken
@@ -34,7 +34,7 @@ _ONESELF = re.compile(r"\b(?:i|i['\u2019](?:m|d|ve|ll)|my|me|mine)\b", re.IGNORE
 _YOU = re.compile(r"\byou(?:r|rs|['\u2019](?:d|ve))?\b", re.IGNORECASE)
 
 
-def planned(text: str) -> Plan | None:
+def plan_by_rules(text: str) -> Plan | None:
     """What rules make of a question; None: it is asked as it is."""
     if len(text) > READ_CHARS:
         return None
@@ -66,7 +66,7 @@ def plan_of(answer: Json, text: str) -> Plan | None:
     return None if plan == Plan() else plan
 
 
-def preferred(table: PassageTable, ranked: Ranked, probabilities: Floats, plan: Plan) -> Floats:
+def apply_preferences(table: PassageTable, ranked: Ranked, probabilities: Floats, plan: Plan) -> Floats:
     """
     The probabilities, (m,), with better odds for what was said by whom and when the plan means.
 
@@ -86,7 +86,7 @@ def preferred(table: PassageTable, ranked: Ranked, probabilities: Floats, plan: 
     return odds / (1.0 + odds - probabilities)
 
 
-def interleaved(lists: Sequence[Ranked], limit: int) -> Ranked:
+def interleave(lists: Sequence[Ranked], limit: int) -> Ranked:
     """
     Several orders as one: the first of each, then the second of each; a row where it comes first, at its best.
 

@@ -75,7 +75,7 @@ class Stage:
 
     name: str
     passed: bool | None
-    told: str
+    detail: str
     advice: str = ""  # what would change it; "" where it passed
     gap: Gap = Gap.RETRIEVAL
 
@@ -238,7 +238,8 @@ def as_json(trace: Trace) -> Json:
         "turn": trace.turn,
         "question": trace.question,
         "stages": [
-            {"stage": stage.name, "passed": stage.passed, "found": stage.told, "advice": stage.advice} for stage in told
+            {"stage": stage.name, "passed": stage.passed, "found": stage.detail, "advice": stage.advice}
+            for stage in told
         ],
         "lost_at": end.name if end else None,
         "gap": end.gap.value if end else None,

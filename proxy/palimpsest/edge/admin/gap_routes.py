@@ -55,9 +55,9 @@ class GapRoutes:
         return (Operation("GET", "/gaps", summary, self.gaps, Nothing, GapReport, for_operator=True),)
 
     async def gaps(self, _call: Call[Nothing]) -> GapReport:
-        return GapReport(told(as_json(await self._database.ask(live_estimate))))
+        return GapReport(gaps_of(as_json(await self._database.ask(live_estimate))))
 
 
-def told(found: Json | None) -> Gaps | None:
+def gaps_of(found: Json | None) -> Gaps | None:
     """An estimate as it is answered with."""
     return None if found is None else Gaps(**found)

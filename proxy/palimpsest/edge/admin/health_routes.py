@@ -11,7 +11,7 @@ from pydantic import Field
 from palimpsest import __version__
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Nothing, Operation
-from palimpsest.edge.admin.probe_routes import Readiness, Readying
+from palimpsest.edge.admin.probe_routes import Readiness, ReadinessProbe
 
 
 @frozen
@@ -24,14 +24,14 @@ class Health(Readiness):
 class HealthRoutes:
     """The operation that shows health to people."""
 
-    def __init__(self, readying: Readying) -> None:
-        self._readying = readying
+    def __init__(self, readiness_probe: ReadinessProbe) -> None:
+        self._readiness_probe = readiness_probe
 
     def operations(self) -> tuple[Operation[Any], ...]:
         return (Operation("GET", "/health", "Show how memory is", self.health, Nothing, Health, in_turn=False),)
 
     async def health(self, _call: Call[Nothing]) -> Health:
-        now = await self._readying.now()
+        now = await self._readiness_probe.now()
         return Health(
             *(now.ready, now.store, now.embedder, now.pending, now.pending_seconds, now.reasons), version=__version__
         )

@@ -26,7 +26,7 @@ class _Anything(Convertor[str]):
 register_url_convertor("anything", _Anything())
 
 
-class LateApplication:
+class LazyApplication:
     """An ASGI application that another one makes up; importing it beside the event loop keeps streams going."""
 
     def __init__(self, build: Callable[[], ASGIApp]) -> None:

@@ -39,7 +39,7 @@ class Readiness:
     reasons: Annotated[list[str], Field(description="Why it is not as it should be.")]
 
 
-class Readying:
+class ReadinessProbe:
     """How ready the proxy is at a moment."""
 
     def __init__(self, state: Callable[[], Awaitable[MemoryState]], is_draining: Callable[[], bool]) -> None:
@@ -62,9 +62,9 @@ class ProbeRoutes:
     """The endpoints outside /memory."""
 
     def __init__(
-        self, readying: Readying, metrics: Metrics, access: Access, self_description: Mapping[str, Any]
+        self, readiness_probe: ReadinessProbe, metrics: Metrics, access: Access, self_description: Mapping[str, Any]
     ) -> None:
-        self._readying = readying
+        self._readiness_probe = readiness_probe
         self._metrics = metrics
         self._access = access
         self._alive = {"alive": True, **self_description}
@@ -81,7 +81,7 @@ class ProbeRoutes:
 
     async def readyz(self, request: Request) -> Response:
         """`?exclude=store`, in the manner of Kubernetes: ready even if memory fails, as requests pass all the same."""
-        now = await self._readying.now(is_store_needed="store" not in request.query_params.getlist("exclude"))
+        now = await self._readiness_probe.now(is_store_needed="store" not in request.query_params.getlist("exclude"))
         return json_reply(now, 200 if now.ready else 503)
 
     async def metrics(self, request: Request) -> Response:
@@ -92,5 +92,5 @@ class ProbeRoutes:
             return error_reply(caller.status, caller.text)
         if caller.tenant:
             return error_reply(403, "these figures cover all tenants: send the admin token")
-        await self._readying.now()  # sets the gauges
+        await self._readiness_probe.now()  # sets the gauges
         return Response(self._metrics.render(), headers={"cache-control": "no-store"}, media_type=CONTENT_TYPE)

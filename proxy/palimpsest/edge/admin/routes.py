@@ -30,7 +30,7 @@ from palimpsest.edge.admin.memory_routes import MemoryRoutes
 from palimpsest.edge.admin.operation import PREFIX, Operation
 from palimpsest.edge.admin.policy_routes import PolicyRoutes
 from palimpsest.edge.admin.prepare_routes import PrepareRoutes
-from palimpsest.edge.admin.probe_routes import Readying
+from palimpsest.edge.admin.probe_routes import ReadinessProbe
 from palimpsest.edge.admin.retention_routes import RetentionRoutes
 from palimpsest.edge.admin.retire_routes import RetireRoutes
 from palimpsest.edge.admin.search_routes import SearchRoutes
@@ -47,7 +47,7 @@ from palimpsest.memory.policy_reload import PolicyReload
 from palimpsest.memory.proxy_keys import KeyService
 from palimpsest.memory.retention import Sweeper
 from palimpsest.memory.retiring import Retiring
-from palimpsest.memory.switches import Switchboard
+from palimpsest.memory.switches import SwitchService
 from palimpsest.ports import Clock, Preparer, Retriever
 from palimpsest.store.engine import Engine
 from palimpsest.store.forgotten_facts import KeyOf
@@ -70,7 +70,7 @@ class Parts:
     retiring: Retiring
     sweeper: Sweeper
     consolidator: Consolidator
-    readying: Readying
+    readiness_probe: ReadinessProbe
     policies: PolicyReload
     preparer: Preparer
     open_turns: OpenTurns
@@ -96,12 +96,12 @@ def operations(parts: Parts) -> list[Operation[Any]]:
         *ConsolidationRoutes(parts.consolidator, parts.database, parts.clock).operations(),
         *PolicyRoutes(parts.policies).operations(),
         *KeyRoutes(KeyService(parts.database, parts.clock)).operations(),
-        *SwitchRoutes(Switchboard(parts.database, parts.clock)).operations(),
+        *SwitchRoutes(SwitchService(parts.database, parts.clock)).operations(),
         *SessionRoutes(parts.database, parts.key_of, parts.clock).operations(),
         *StatsRoutes(parts.journal).operations(),
         *CostRoutes(parts.database).operations(),
         *GapRoutes(parts.database).operations(),
-        *HealthRoutes(parts.readying).operations(),
+        *HealthRoutes(parts.readiness_probe).operations(),
     ]
     table += DocumentRoutes(lambda: table).operations()
     return table

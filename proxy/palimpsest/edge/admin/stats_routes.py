@@ -11,7 +11,7 @@ from pydantic import Field
 
 from palimpsest.domain import AssistRole
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.gap_routes import Gaps, told
+from palimpsest.edge.admin.gap_routes import Gaps, gaps_of
 from palimpsest.edge.admin.operation import Call, Nothing, Operation
 from palimpsest.edge.admin.switch_routes import Off
 from palimpsest.store.journal import Journal
@@ -68,4 +68,4 @@ class StatsRoutes:
 
     async def stats(self, _call: Call[Nothing]) -> Stats:
         found = await self._journal.stats()
-        return Stats(**{field.name: found[field.name] for field in fields(Stats)} | {"gaps": told(found["gaps"])})
+        return Stats(**{field.name: found[field.name] for field in fields(Stats)} | {"gaps": gaps_of(found["gaps"])})

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Operation
-from palimpsest.memory.switches import Switchboard
+from palimpsest.memory.switches import SwitchService
 
 Whose = Annotated[str, Field(description="The tenant; empty: everybody.")]
 
@@ -46,7 +46,7 @@ class Switches:
 class SwitchRoutes:
     """The operations that switch."""
 
-    def __init__(self, switches: Switchboard) -> None:
+    def __init__(self, switches: SwitchService) -> None:
         self._switches = switches
 
     def operations(self) -> tuple[Operation[Any], ...]:
