@@ -22,7 +22,7 @@ from palimpsest.store.graph import edges_of_tenant
 from palimpsest.store.item_listings import ItemFilter, item_page, tenant_ids
 
 UNKNOWN_RUN = "no such run"
-NOT_STANDING = "no such run, or it was taken back before"
+NOT_STANDING = "no such run, or it was undone before"
 ITEM_LIST = "items"
 RUN_SECONDS = 20.0  # of one request: whoever waits for the answer sees how far it came
 STEPS = 1_000  # of a run that are shown
@@ -41,31 +41,31 @@ class Items(Paged):
 class Source:
     """Where an item was said."""
 
-    occurrence: Annotated[int, Field(description="Number of the message in its place.")]
-    start: Annotated[int, Field(description="Where it begins in the message's text, in characters.")]
-    stop: Annotated[int, Field(description="Where it ends.")]
+    occurrence: Annotated[int, Field(description="Number of the message occurrence.")]
+    start: Annotated[int, Field(description="Start in the message text, in characters.")]
+    stop: Annotated[int, Field(description="End in the message text, in characters.")]
 
 
 @frozen
 class Item:
-    """What a writer kept."""
+    """An item of mid-term memory."""
 
-    item: Annotated[int, Field(description="Its number.")]
-    tenant: Annotated[str, Field(description="Whose it is.")]
+    item: Annotated[int, Field(description="Number of the item.")]
+    tenant: Annotated[str, Field(description="Its tenant.")]
     conversation: Annotated[str, Field(description="Id of the conversation in which it was said.")]
     user: Annotated[str, Field(description="The user of that conversation.")]
-    scope: Annotated[str, Field(description="Its project.")]
-    writer: Annotated[str, Field(description="Who kept it, with a version.")]
-    text: Annotated[str, Field(description="What it says.")]
-    question: Annotated[str, Field(description="What it answers; empty: not said.")]
-    topic: Annotated[str, Field(description="What it is about; empty: not said.")]
-    said_at: Annotated[float, Field(description="When the newest of its sources was said, Unix seconds.")]
+    scope: Annotated[str, Field(description="The project of that conversation.")]
+    writer: Annotated[str, Field(description="Writer that made it, with its version.")]
+    text: Annotated[str, Field(description="Text of the item.")]
+    question: Annotated[str, Field(description="Question that it answers; empty: none given.")]
+    topic: Annotated[str, Field(description="Topic; empty: none given.")]
+    said_at: Annotated[float, Field(description="When its newest source was stored, Unix seconds.")]
     uses: Annotated[int, Field(description="How often it led to a passage that was recalled.")]
     state: Annotated[
         str, Field(description="`current`, `merged`, `superseded`, `evicted`, or `hidden`: a source is retired.")
     ]
-    heir: Annotated[int, Field(description="Number of the item that stands for it; 0: none.")]
-    sources: Annotated[list[Source], Field(description="Where it was said.")]
+    heir: Annotated[int, Field(description="Number of the item that replaced it; 0: none.")]
+    sources: Annotated[list[Source], Field(description="Its sources.")]
 
 
 @frozen
@@ -85,16 +85,18 @@ class Relations(OfTenant):
 class RelationShown:
     """A relation of the long-term graph."""
 
-    source: Annotated[str, Field(description="What is related.")]
+    source: Annotated[str, Field(description="First end of the relation.")]
     relation: Annotated[str, Field(description="`is-a`, `has-property`, `related-to` or `implies`.")]
-    target: Annotated[str, Field(description="What it is related to.")]
-    strength: Annotated[float, Field(description="What speaks for it: 1 for each item that was said today.")]
-    users: Annotated[int, Field(description="How many users' items speak for it.")]
+    target: Annotated[str, Field(description="Second end of the relation.")]
+    strength: Annotated[
+        float, Field(description="Weight of its evidence: 1 for each item stated today, less for older ones.")
+    ]
+    users: Annotated[int, Field(description="Number of users whose items support it.")]
 
 
 @frozen
 class RelationList:
-    """Relations that enough speaks for, the strongest first."""
+    """Relations with enough evidence, strongest first."""
 
     relations: list[RelationShown]
 
@@ -104,13 +106,13 @@ class RunShown:
     """A run that changed something."""
 
     run: Annotated[str, Field(description="Its id.")]
-    tenant: Annotated[str, Field(description="Whose items it changed.")]
+    tenant: Annotated[str, Field(description="Tenant whose items it changed.")]
     at: Annotated[float, Field(description="When it began, Unix seconds.")]
-    undone_at: Annotated[float | None, Field(description="When it was taken back; null: it stands.")]
+    undone_at: Annotated[float | None, Field(description="When it was undone; null: it was not.")]
     merged: Annotated[int, Field(description="Items that were merged into one that says the same.")]
-    superseded: Annotated[int, Field(description="Items whose value a newer one replaced.")]
-    evicted: Annotated[int, Field(description="Items that gave way because their user has too many.")]
-    related: Annotated[int, Field(description="Items that relations were taken from.")]
+    superseded: Annotated[int, Field(description="Items superseded by a newer value.")]
+    evicted: Annotated[int, Field(description="Items evicted because their user has too many.")]
+    related: Annotated[int, Field(description="Items from which relations were extracted.")]
 
 
 @frozen
@@ -127,11 +129,11 @@ class OneRun(OfTenant):
 
 @frozen
 class StepShown:
-    """What became of an item, and why."""
+    """A change to an item, and its reason."""
 
     item: Annotated[int, Field(description="Number of the item.")]
-    text: Annotated[str, Field(description="What it says.")]
-    heir: Annotated[int, Field(description="Number of the item that stands for it; 0: none.")]
+    text: Annotated[str, Field(description="Text of the item.")]
+    heir: Annotated[int, Field(description="Number of the item that replaced it; 0: none.")]
     what: Annotated[str, Field(description="`merged`, `superseded`, `evicted` or `related`.")]
     why: Annotated[str, Field(description="The reason.")]
     at: Annotated[float, Field(description="When, Unix seconds.")]
@@ -139,7 +141,7 @@ class StepShown:
 
 @frozen
 class StepList:
-    """What a run did, in order; of very many the first."""
+    """The changes of a run, in order; of very many the first."""
 
     steps: list[StepShown]
 
@@ -148,15 +150,15 @@ class StepList:
 class Consolidate(OfTenant):
     user: Annotated[str | None, Field(description="Only items of this user.")] = None
     scope: Annotated[str | None, Field(description="Only items of this project.")] = None
-    dry_run: Annotated[bool, Field(description="Only say what would be done.")] = False
+    dry_run: Annotated[bool, Field(description="Only report what would be done.")] = False
 
 
 @frozen
 class ActionShown:
-    """What would become of an item."""
+    """A change that a dry run would make."""
 
     item: Annotated[int, Field(description="Number of the item.")]
-    heir: Annotated[int, Field(description="Number of the item that would stand for it; 0: none.")]
+    heir: Annotated[int, Field(description="Number of the item that would replace it; 0: none.")]
     what: Annotated[str, Field(description="`merged`, `superseded` or `evicted`.")]
     why: Annotated[str, Field(description="The reason.")]
 
@@ -165,29 +167,27 @@ class ActionShown:
 class Consolidated:
     """What a run did."""
 
-    runs: Annotated[
-        list[str], Field(description="Ids of what it changed, one for each tenant; each can be taken back.")
-    ]
-    items: Annotated[int, Field(description="Items that were looked at.")]
+    runs: Annotated[list[str], Field(description="Ids of the runs, one for each changed tenant; each can be undone.")]
+    items: Annotated[int, Field(description="Items examined.")]
     merged: Annotated[int, Field(description="Items that were merged into one that says the same.")]
-    superseded: Annotated[int, Field(description="Items whose value a newer one replaced.")]
-    evicted: Annotated[int, Field(description="Items that gave way because their user has too many.")]
-    related: Annotated[int, Field(description="Items that relations were taken from.")]
-    removed: Annotated[int, Field(description="Items that gave way a month ago, and are gone now.")]
-    alone: Annotated[bool, Field(description="False: another process consolidates now, and nothing was done.")]
-    complete: Annotated[bool, Field(description="False: the time was over; asking again goes on.")]
+    superseded: Annotated[int, Field(description="Items superseded by a newer value.")]
+    evicted: Annotated[int, Field(description="Items evicted because their user has too many.")]
+    related: Annotated[int, Field(description="Items from which relations were extracted.")]
+    removed: Annotated[int, Field(description="Items evicted a month ago, and now deleted.")]
+    alone: Annotated[bool, Field(description="False: another process is consolidating, and nothing was done.")]
+    complete: Annotated[bool, Field(description="False: the time limit was reached; call again to continue.")]
     would: Annotated[list[ActionShown], Field(description="Of a dry run, what would be done.")]
 
 
 @frozen
 class Undone:
-    """What was taken back; less where other things became of items since."""
+    """What was undone; items that changed again since are left as they are."""
 
     run: RunKey
     merged: Annotated[int, Field(description="Items that were merged.")]
     superseded: Annotated[int, Field(description="Items that were superseded.")]
     evicted: Annotated[int, Field(description="Items that were evicted.")]
-    related: Annotated[int, Field(description="Items that relations had been taken from.")]
+    related: Annotated[int, Field(description="Items from which relations had been extracted.")]
 
 
 class ConsolidationRoutes:
@@ -206,7 +206,7 @@ class ConsolidationRoutes:
             ),
             Operation("GET", "/consolidation", "List runs of consolidation", self.runs, OfTenant, RunList),
             Operation(
-                *("POST", "/consolidation", "Consolidate items, now", self.run, Consolidate, Consolidated),
+                *("POST", "/consolidation", "Consolidate items now", self.run, Consolidate, Consolidated),
                 in_turn=False,
             ),
             Operation(
@@ -214,7 +214,7 @@ class ConsolidationRoutes:
                 statuses={404: UNKNOWN_RUN},
             ),
             Operation(
-                *("DELETE", "/consolidation/{run}", "Take a run back", self.undo, OneRun, Undone),
+                *("DELETE", "/consolidation/{run}", "Undo a run", self.undo, OneRun, Undone),
                 statuses={404: NOT_STANDING},
             ),
         )
@@ -248,7 +248,7 @@ class ConsolidationRoutes:
         return RunList([RunShown(**run) for run in await self._consolidator.runs(call.asked.tenant)])
 
     async def run(self, call: Call[Consolidate]) -> Consolidated:
-        """For some seconds; `complete` says whether all of it was done."""
+        """Consolidate for some seconds; `complete` says whether everything was done."""
         asked = call.asked
         outcome = await self._consolidator.run(Which(asked.tenant, asked.user, asked.scope), asked.dry_run, RUN_SECONDS)
         told = outcome.to_json()

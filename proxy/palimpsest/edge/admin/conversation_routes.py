@@ -38,19 +38,19 @@ class OneConversation(OfTenant):
 class Conversation:
     """A conversation that is stored."""
 
-    conversation: Annotated[str, Field(description="Its id: what `x-palimpsest-conversation` said.")]
-    tenant: Annotated[str, Field(description="Whose it is.")]
-    user: Annotated[str, Field(description="The user, as the client named it; empty: it named none.")]
-    scope: Annotated[str, Field(description="The project, likewise.")]
-    role: Annotated[Role, Field(description="Who speaks: the user's own, a sub-agent, or a request beside one.")]
-    parent: Annotated[str, Field(description="Id of the conversation that this one serves; empty: none.")]
-    title: Annotated[str, Field(description="The first words of the user's; empty where they were erased.")]
+    conversation: Annotated[str, Field(description="Id of the conversation (`x-palimpsest-conversation`).")]
+    tenant: Annotated[str, Field(description="Its tenant.")]
+    user: Annotated[str, Field(description="The user named by the client; empty: none.")]
+    scope: Annotated[str, Field(description="The project named by the client; empty: none.")]
+    role: Annotated[Role, Field(description="Its role: the user's own, a sub-agent's, or side requests.")]
+    parent: Annotated[str, Field(description="Id of the parent conversation; empty: none.")]
+    title: Annotated[str, Field(description="First words of the user; empty if they were erased.")]
     created_at: Annotated[float, Field(description="When it was first stored, Unix seconds.")]
-    last_at: Annotated[float | None, Field(description="When its newest turn came, Unix seconds.")]
-    turns: Annotated[int, Field(description="How many requests it has.")]
-    memories: Annotated[int, Field(description="How many of its passages can be found.")]
-    events: Annotated[dict[str, int], Field(description="How many turns of each event.")]
-    models: Annotated[list[str], Field(description="Which models were asked.")]
+    last_at: Annotated[float | None, Field(description="When its newest turn arrived, Unix seconds.")]
+    turns: Annotated[int, Field(description="Number of requests.")]
+    memories: Annotated[int, Field(description="Number of passages that can be recalled.")]
+    events: Annotated[dict[str, int], Field(description="Number of turns by event.")]
+    models: Annotated[list[str], Field(description="Models that were asked.")]
 
 
 @frozen
@@ -66,7 +66,7 @@ class Tenant:
     """A tenant of whom something is stored."""
 
     tenant: Annotated[str, Field(description="Its name, as other operations take it.")]
-    conversations: Annotated[int, Field(description="How many it has.")]
+    conversations: Annotated[int, Field(description="Number of conversations.")]
 
 
 @frozen

@@ -18,16 +18,14 @@ from palimpsest.edge.admin.paging import MAX_PAGE, PAGE, OfPeriod
 from palimpsest.store.costs import By, costs
 from palimpsest.store.engine import Engine
 
-Tokens = Annotated[int | None, Field(description="As providers counted; null: none of them did.")]
+Tokens = Annotated[int | None, Field(description="Counted by providers; null: no provider counted them.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked(OfPeriod):
-    by: Annotated[By, Field(description="What is added up: the requests of a day (UTC), or of a conversation.")] = (
-        By.DAY
-    )
-    conversation: Annotated[str, Field(description="Only this one, by its id.")] = ""
-    limit: Annotated[int, Field(ge=1, le=MAX_PAGE, description="How many of the newest to return at most.")] = PAGE
+    by: Annotated[By, Field(description="Group requests by day (UTC) or by conversation.")] = By.DAY
+    conversation: Annotated[str, Field(description="Only this conversation, by id.")] = ""
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE, description="Maximum number of rows, newest first.")] = PAGE
 
 
 @frozen
@@ -35,20 +33,20 @@ class Costs:
     """What the requests of a day or a conversation cost; tokens."""
 
     name: Annotated[str, Field(description="The day, as 2026-11-22, or the id of the conversation.")]
-    tenant: Annotated[str, Field(description="Of a conversation: whose it is.")]
-    requests: Annotated[int, Field(description="That were archived with their answers.")]
-    counted: Annotated[int, Field(description="Of these, those whose provider counted the prompt.")]
-    cache_told: Annotated[int, Field(description="Of these, those where it said what came from its prefix cache.")]
-    unknown: Annotated[int, Field(description="Requests of which it cannot be told what was read anew, or why.")]
-    own_tokens: Annotated[int, Field(description="What clients sent themselves, by our count.")]
-    added_tokens: Annotated[int, Field(description="What memory added, by our count.")]
-    repeated_tokens: Annotated[int, Field(description="Of these, blocks of before, as caches hold them.")]
-    input_tokens: Annotated[Tokens, Field(description="Prompts, cached parts included.")]
-    output_tokens: Annotated[Tokens, Field(description="Answers.")]
-    cache_read_tokens: Annotated[Tokens, Field(description="Of the prompts, from the cache.")]
-    cache_write_tokens: Annotated[Tokens, Field(description="Of the prompts, written to the cache.")]
-    rebuilds: Annotated[Mapping[Rebuild, int], Field(description="Requests by why something was read anew.")]
-    rebuilt_tokens: Annotated[Mapping[Rebuild, int], Field(description="What was read anew for it.")]
+    tenant: Annotated[str, Field(description="Tenant of the conversation.")]
+    requests: Annotated[int, Field(description="Requests that were archived with their answers.")]
+    counted: Annotated[int, Field(description="Requests whose prompt the provider counted.")]
+    cache_told: Annotated[int, Field(description="Requests for which the provider reported its prefix cache.")]
+    unknown: Annotated[int, Field(description="Requests for which cache rebuilds could not be determined.")]
+    own_tokens: Annotated[int, Field(description="Tokens that clients sent, as counted by the proxy.")]
+    added_tokens: Annotated[int, Field(description="Tokens that memory added, as counted by the proxy.")]
+    repeated_tokens: Annotated[int, Field(description="Tokens of repeated earlier blocks, which caches hold.")]
+    input_tokens: Annotated[Tokens, Field(description="Prompt tokens, including cached ones.")]
+    output_tokens: Annotated[Tokens, Field(description="Answer tokens.")]
+    cache_read_tokens: Annotated[Tokens, Field(description="Prompt tokens read from the cache.")]
+    cache_write_tokens: Annotated[Tokens, Field(description="Prompt tokens written to the cache.")]
+    rebuilds: Annotated[Mapping[Rebuild, int], Field(description="Number of requests by reason of a cache rebuild.")]
+    rebuilt_tokens: Annotated[Mapping[Rebuild, int], Field(description="Tokens read again, by the same reasons.")]
 
 
 @frozen

@@ -15,7 +15,7 @@ from palimpsest.edge.replies import json_reply
 
 
 class DocumentRoutes:
-    """The operation that describes all of them."""
+    """The operation that returns the OpenAPI document."""
 
     def __init__(self, table: Callable[[], Sequence[Operation[Any]]]) -> None:
         self._table = table

@@ -24,7 +24,7 @@ NOTHING = "nothing stored matches"
 
 @dataclass(frozen=True, kw_only=True)
 class Exported(OfTenant):
-    conversation: Annotated[str, Field(description="Only this one.")] = ""
+    conversation: Annotated[str, Field(description="Only this conversation.")] = ""
     user: Annotated[str, Field(description="Only this user's conversations.")] = ""
     scope: Annotated[str, Field(description="Only this project's conversations.")] = ""
 

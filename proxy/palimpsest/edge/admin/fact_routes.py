@@ -17,7 +17,7 @@ from palimpsest.memory.facts import NAME_CHARS, VALUE_CHARS, FactInput, Facts, s
 from palimpsest.store.facts import FactFilter, place_of
 
 UNKNOWN = "no such fact"
-OFF = "no facts are kept (`facts.policy`), or the body is wrong"
+OFF = "facts are not stored (`facts.policy`), or the body is invalid"
 LIST = "facts"
 API = "api"  # the tool that a fact was told with
 
@@ -30,13 +30,13 @@ Id = Annotated[str, Field(description="Id of the fact.")]
 class FactList(Paged):
     user: Annotated[str, Field(description="Only those of this user.")] = ""
     scope: Annotated[str, Field(description="Only those of this project.")] = ""
-    conversation: Annotated[str, Field(description="Only those that messages of this conversation state.")] = ""
+    conversation: Annotated[str, Field(description="Only facts stated in this conversation.")] = ""
     category: Annotated[FactCategory | None, Field(description=f"Only this kind: {CATEGORIES}.")] = None
-    subject: Annotated[str, Field(description="Only those of these subjects; * stands for anything.")] = ""
+    subject: Annotated[str, Field(description="Only facts about these subjects; * matches anything.")] = ""
     matching: Annotated[
-        str, Field(description="Only those whose subject, slot and value in a row contain this; * for anything.")
+        str, Field(description='Only facts whose "subject slot value" contains this; * matches anything.')
     ] = ""
-    history: Annotated[bool, Field(description="Also what was superseded or is not valid now.")] = False
+    history: Annotated[bool, Field(description="Include superseded facts and facts that are not valid now.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class OneFact(OfTenant):
 
 @dataclass(frozen=True, kw_only=True)
 class NewFact(OfTenant):
-    """A fact in the words of whoever tells it."""
+    """A fact to be added."""
 
     subject: Annotated[
         str,
@@ -54,30 +54,32 @@ class NewFact(OfTenant):
     ]
     slot: Annotated[
         str,
-        Field(description="Which of its properties: `port`, `home town`.", pattern=NOT_BLANK, max_length=NAME_CHARS),
+        Field(
+            description="The property that it states: `port`, `home town`.", pattern=NOT_BLANK, max_length=NAME_CHARS
+        ),
     ]
-    value: Annotated[str, Field(description="What that is.", pattern=NOT_BLANK, max_length=VALUE_CHARS)]
+    value: Annotated[str, Field(description="The value of the property.", pattern=NOT_BLANK, max_length=VALUE_CHARS)]
     user: Annotated[str, Field(description="The user whose requests may use it.")] = ""
-    scope: Annotated[str, Field(description="The project in which they may.")] = ""
+    scope: Annotated[str, Field(description="The project whose requests may use it.")] = ""
     category: Annotated[FactCategory, Field(description=f"Its kind: {CATEGORIES}.")] = FactCategory.NOTE
     valid_until: Annotated[
         Time, Field(description="Until when it holds: a date, or a date with a time (UTC unless it says).")
     ] = None
-    pinned: Annotated[bool, Field(description="Whether it goes in front of the others.")] = False
+    pinned: Annotated[bool, Field(description="Whether it is listed before all others.")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactSource:
     """Where a fact was stated; what does not apply is empty."""
 
-    origin: Annotated[str, Field(description="`message`, or `tool`: told by a program.")]
+    origin: Annotated[str, Field(description="`message`, or `tool`: added by a program.")]
     conversation: Annotated[str, Field(description="Id of the conversation.")] = ""
     turn: Annotated[str, Field(description="Id of the turn that brought the message.")] = ""
-    occurrence: Annotated[int, Field(description="Number of the message in its place.")] = 0
+    occurrence: Annotated[int, Field(description="Number of the message occurrence.")] = 0
     role: Annotated[str, Field(description="Who said it: `user` or `tool`.")] = ""
-    start: Annotated[int, Field(description="Where the statement begins in the message's text, in characters.")] = 0
-    stop: Annotated[int, Field(description="Where it ends.")] = 0
-    tool: Annotated[str, Field(description="The tool that it was told with.")] = ""
+    start: Annotated[int, Field(description="Start of the statement in the message text, in characters.")] = 0
+    stop: Annotated[int, Field(description="End of the statement, in characters.")] = 0
+    tool: Annotated[str, Field(description="The tool that added it.")] = ""
     who: Annotated[str, Field(description="The program that called the tool.")] = ""
 
 
@@ -86,22 +88,22 @@ class FactShown:
     """A fact."""
 
     id: Id
-    tenant: Annotated[str, Field(description="Whose it is.")]
-    user: Annotated[str, Field(description="Whose it is.")]
-    scope: Annotated[str, Field(description="In which project it was stated.")]
+    tenant: Annotated[str, Field(description="Its owner.")]
+    user: Annotated[str, Field(description="Its owner.")]
+    scope: Annotated[str, Field(description="The project in which it was stated.")]
     subject: Annotated[str, Field(description="What it is about.")]
     slot: Annotated[str, Field(description="Which of its properties.")]
-    value: Annotated[str, Field(description="What that is.")]
+    value: Annotated[str, Field(description="The value of the property.")]
     category: Annotated[str, Field(description=f"{CATEGORIES}.")]
-    confidence: Annotated[float, Field(description="Share of such facts that were right where they were read.")]
-    said_at: Annotated[float, Field(description="When it was said last, Unix seconds as the others.")]
-    valid_from: Annotated[float | None, Field(description="null: since ever.")]
-    valid_until: Annotated[float | None, Field(description="null: until further notice.")]
+    confidence: Annotated[float, Field(description="Measured share of correct facts of this form.")]
+    said_at: Annotated[float, Field(description="When it was last stated, Unix seconds (as all times here).")]
+    valid_from: Annotated[float | None, Field(description="Start of validity; null: unlimited.")]
+    valid_until: Annotated[float | None, Field(description="End of validity; null: unlimited.")]
     repeats: Annotated[int, Field(description="How often it was stated.")]
-    pinned: Annotated[bool, Field(description="It goes in front of the others.")]
-    current: Annotated[bool, Field(description="It holds now.")]
-    superseded_by: Annotated[str | None, Field(description="Id of the fact that took its place.")]
-    source: Annotated[FactSource, Field(description="Where it was stated last.")]
+    pinned: Annotated[bool, Field(description="Whether it is pinned: listed before all others.")]
+    current: Annotated[bool, Field(description="Whether it holds now.")]
+    superseded_by: Annotated[str | None, Field(description="Id of the fact that superseded it.")]
+    source: Annotated[FactSource, Field(description="Where it was last stated.")]
 
 
 @frozen
@@ -122,7 +124,7 @@ class ForgottenFact:
 
 @frozen
 class Rebuilding:
-    """Facts are being extracted anew."""
+    """Facts are being extracted again."""
 
     rebuilding: Annotated[bool, Field(description="Always true.")]
 
@@ -143,16 +145,23 @@ class FactRoutes:
         one = "/facts/{fact}"
         return (
             Operation(
-                *("POST", "/facts/rebuild", "Extract all facts of messages anew", self.rebuild, Nothing, Rebuilding),
+                *(
+                    "POST",
+                    "/facts/rebuild",
+                    "Extract the facts of all messages again",
+                    self.rebuild,
+                    Nothing,
+                    Rebuilding,
+                ),
                 status=202,
                 for_operator=True,
             ),
             Operation("GET", "/facts", "List facts", self.list_facts, FactList, FactPage),
-            Operation("POST", "/facts", "Tell a fact", self.add, NewFact, FactShown, status=201),
+            Operation("POST", "/facts", "Add a fact", self.add, NewFact, FactShown, status=201),
             Operation("GET", one, "Show a fact", self.show, OneFact, FactShown, statuses=unknown),
             Operation("DELETE", one, "Forget a fact for good", self.forget, OneFact, ForgottenFact, statuses=unknown),
             Operation("PUT", one + "/pin", "Pin a fact", self.pin, OneFact, FactShown, statuses=unknown),
-            Operation("DELETE", one + "/pin", "Take the pin off", self.unpin, OneFact, FactShown, statuses=unknown),
+            Operation("DELETE", one + "/pin", "Unpin a fact", self.unpin, OneFact, FactShown, statuses=unknown),
         )
 
     async def list_facts(self, call: Call[FactList]) -> FactPage:
@@ -177,7 +186,7 @@ class FactRoutes:
         asked = call.asked
         tenant = asked.tenant or self._default_tenant
         if not tenant:
-            raise Refused(400, "tenant: name the one whose fact this is")
+            raise Refused(400, "tenant: required; name the tenant that the fact belongs to")
         fact = FactInput(
             *(tenant, asked.user, asked.scope, asked.subject, asked.slot, asked.value, asked.category, API),
             who="operator" if not call.caller.tenant else "",

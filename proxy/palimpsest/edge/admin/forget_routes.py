@@ -30,9 +30,11 @@ DryRun = Annotated[bool, Field(description="Only count what would be erased.")]
 
 @dataclass(frozen=True, kw_only=True)
 class Forget(OfTenant):
-    """What to forget; what is given restricts together."""
+    """What to forget. Several parameters restrict each other."""
 
-    conversation: Annotated[Name, Field(description="Id of a conversation; those of its sub-agents go too.")] = ""
+    conversation: Annotated[
+        Name, Field(description="Id of a conversation; its sub-agents' conversations are included.")
+    ] = ""
     turn: Annotated[Name, Field(description="Id of a turn, or CONVERSATION/N.")] = ""
     user: Annotated[Name, Field(description="A user.")] = ""
     scope: Annotated[Name, Field(description="A project, from `x-palimpsest-scope`.")] = ""
@@ -76,37 +78,37 @@ class Preview:
     """What would be erased; nothing was."""
 
     dry_run: Annotated[bool, Field(description="Always true.")]
-    tenants: Annotated[int, Field(description="How many have any of it.")]
-    would_erase: Annotated[dict[str, int], Field(description="How much, by kind.")]
+    tenants: Annotated[int, Field(description="Number of tenants affected.")]
+    would_erase: Annotated[dict[str, int], Field(description="Number of rows, by kind.")]
 
 
 @frozen
 class DiskCheck:
-    """What a look at the files found after the erasure."""
+    """The result of searching the database files after the erasure."""
 
-    clean: Annotated[bool, Field(description="Nothing is left on the disk.")]
-    files: Annotated[int, Field(description="How many were searched.")]
-    bytes: Annotated[int, Field(description="Their size.")]
-    samples: Annotated[int, Field(description="Pieces of what was erased that were looked for.")]
-    said_elsewhere: Annotated[int, Field(description="Of these, those that messages hold which were not meant.")]
-    left: Annotated[int, Field(description="Of these, those that nothing explains.")]
-    log_emptied: Annotated[bool, Field(description="The write-ahead log of the database was emptied.")]
+    clean: Annotated[bool, Field(description="Whether nothing is left on the disk.")]
+    files: Annotated[int, Field(description="Number of files searched.")]
+    bytes: Annotated[int, Field(description="Total size of these files.")]
+    samples: Annotated[int, Field(description="Number of samples of the erased text that were searched for.")]
+    said_elsewhere: Annotated[int, Field(description="Samples that are also part of other messages.")]
+    left: Annotated[int, Field(description="Samples found that no other message explains.")]
+    log_emptied: Annotated[bool, Field(description="Whether the database's write-ahead log was emptied.")]
 
 
 @frozen
 class Receipt:
-    """What was erased: without a word of it, and signed."""
+    """A signed receipt for an erasure; it contains nothing of what was erased."""
 
-    id: Annotated[str, Field(description="Of the receipt.")]
+    id: Annotated[str, Field(description="Id of the receipt.")]
     what: Annotated[str, Field(description="`erasure`.")]
-    at: Annotated[str, Field(description="When, ISO 8601.")]
-    asked: Annotated[dict[str, Any], Field(description="What was to be erased, by the names of parameters.")]
-    tenants: Annotated[int, Field(description="How many had any of it.")]
-    erased: Annotated[dict[str, int], Field(description="How much, by kind.")]
-    stays: Annotated[dict[str, Any], Field(description="What of it stays, and why.")]
-    check: Annotated[DiskCheck, Field(description="The proof.")]
-    not_covered: Annotated[list[str], Field(description="Where it may still be.")]
-    signature: Annotated[str, Field(description="By a key of this installation.")]
+    at: Annotated[str, Field(description="When it was done, ISO 8601.")]
+    asked: Annotated[dict[str, Any], Field(description="What was requested, by parameter.")]
+    tenants: Annotated[int, Field(description="Number of tenants affected.")]
+    erased: Annotated[dict[str, int], Field(description="Number of rows, by kind.")]
+    stays: Annotated[dict[str, Any], Field(description="What remains, and why.")]
+    check: Annotated[DiskCheck, Field(description="Result of searching the disk afterwards.")]
+    not_covered: Annotated[list[str], Field(description="Places that the erasure does not reach.")]
+    signature: Annotated[str, Field(description="Signature with a key of this installation.")]
 
 
 class ForgetRoutes:

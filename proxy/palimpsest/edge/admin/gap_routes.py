@@ -18,20 +18,20 @@ from palimpsest.store.probes import live_estimate
 
 @frozen
 class Gaps:
-    """What became of the newest questions that memory asked itself, of all tenants together."""
+    """Estimated losses, from the newest questions that memory asked itself; all tenants together."""
 
-    probes: Annotated[int, Field(description="How many questions it is made of, 200 at most.")]
+    probes: Annotated[int, Field(description="Number of questions in the estimate, at most 200.")]
     since: Annotated[float, Field(description="When the oldest of them was asked, Unix seconds.")]
-    until: Annotated[float, Field(description="When the newest was.")]
-    write_gap: Annotated[float, Field(description="Share of their answers that is not in what is stored.")]
-    write_error: Annotated[float, Field(description="The true share is so far from it at most, in 95 of 100 cases.")]
-    retrieval_gap: Annotated[float, Field(description="Share that is stored and does not come back.")]
-    retrieval_error: Annotated[float, Field(description="As write_error.")]
-    verdict: Annotated[str, Field(description="write, retrieval, or mixed: where more gets lost.")]
+    until: Annotated[float, Field(description="When the newest of them was asked.")]
+    write_gap: Annotated[float, Field(description="Share of answers that are not stored.")]
+    write_error: Annotated[float, Field(description="Half the width of the 95 % confidence interval.")]
+    retrieval_gap: Annotated[float, Field(description="Share of answers that are stored but not recalled.")]
+    retrieval_error: Annotated[float, Field(description="Half the width of its 95 % confidence interval.")]
+    verdict: Annotated[str, Field(description="Where more is lost: write, retrieval, or mixed.")]
     stages: Annotated[
         dict[str, int],
         Field(
-            description="Questions by the stage at which the answer got lost: stored, redacted, indexed, embedded "
+            description="Questions by the stage at which the answer was lost: stored, redacted, indexed, embedded "
             "(write); candidate, ranked, likely, packed (retrieval); found: it was not."
         ),
     ]
@@ -41,11 +41,13 @@ class Gaps:
 class GapReport:
     """The estimate, if there is one."""
 
-    gaps: Annotated[Gaps | None, Field(description="null: nothing was asked (gaps.probes_per_hour).")]
+    gaps: Annotated[
+        Gaps | None, Field(description="The estimate; null: no questions were asked (gaps.probes_per_hour).")
+    ]
 
 
 class GapRoutes:
-    """The operation that tells the estimate."""
+    """The operation that returns the estimate."""
 
     def __init__(self, database: Engine) -> None:
         self._database = database
@@ -59,5 +61,5 @@ class GapRoutes:
 
 
 def gaps_of(found: Json | None) -> Gaps | None:
-    """An estimate as it is answered with."""
+    """The estimate as a response value."""
     return None if found is None else Gaps(**found)

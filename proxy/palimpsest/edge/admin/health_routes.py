@@ -16,9 +16,9 @@ from palimpsest.edge.admin.probe_routes import Readiness, ReadinessProbe
 
 @frozen
 class Health(Readiness):
-    """The same, and which version answers."""
+    """Readiness, and the version of the proxy."""
 
-    version: Annotated[str, Field(description="Of the proxy.")]
+    version: Annotated[str, Field(description="Version of the proxy.")]
 
 
 class HealthRoutes:
@@ -28,7 +28,7 @@ class HealthRoutes:
         self._readiness_probe = readiness_probe
 
     def operations(self) -> tuple[Operation[Any], ...]:
-        return (Operation("GET", "/health", "Show how memory is", self.health, Nothing, Health, in_turn=False),)
+        return (Operation("GET", "/health", "Show the state of memory", self.health, Nothing, Health, in_turn=False),)
 
     async def health(self, _call: Call[Nothing]) -> Health:
         now = await self._readiness_probe.now()

@@ -26,12 +26,15 @@ Name = Annotated[str, Field(json_schema_extra=_line())]
 
 @dataclass(frozen=True, kw_only=True)
 class NewKey:
-    """What a key is to open."""
+    """A key to be created."""
 
     name: Annotated[str, Field(description="What it is for, for people.", json_schema_extra=_line())]
     tenant: Annotated[
         str,
-        Field(description="Whose memory it opens; empty: the tenant of its name.", json_schema_extra=_line(empty="?")),
+        Field(
+            description="Tenant whose memory it opens; empty: the tenant of its name.",
+            json_schema_extra=_line(empty="?"),
+        ),
     ] = ""
     users: Annotated[list[Name], Field(description="Users that its requests may name; empty: any.")] = field(
         default_factory=list
@@ -42,7 +45,7 @@ class NewKey:
     expires: Annotated[
         str,
         Field(
-            description="How long it is good: 90d, 12h, 4w; empty: for good.",
+            description="Period of validity: 90d, 12h, 4w; empty: unlimited.",
             json_schema_extra={"pattern": "^([0-9]{1,6}[mhdw])?$"},
         ),
     ] = ""
@@ -58,30 +61,30 @@ class KeyId:
 class KeyShown:
     """A key without its secret."""
 
-    id: Annotated[str, Field(description="By which it is revoked.")]
-    shown: Annotated[str, Field(description="Its first characters.")]
+    id: Annotated[str, Field(description="Id with which it is revoked.")]
+    shown: Annotated[str, Field(description="First characters of the key.")]
     name: Annotated[str, Field(description="What it is for, for people.")]
-    tenant: Annotated[str, Field(description="Whose memory it opens, as it is stored.")]
+    tenant: Annotated[str, Field(description="Tenant whose memory it opens, as stored.")]
     users: Annotated[list[str], Field(description="Users that its requests may name; empty: any.")]
     scopes: Annotated[list[str], Field(description="Projects that they may name; empty: any.")]
     read_only: Annotated[bool, Field(description="Whether its requests recall, and archive nothing.")]
-    created_at: Annotated[float, Field(description="Unix seconds, as the others.")]
-    expires_at: Annotated[float | None, Field(description="null: it is good until it is revoked.")]
-    revoked_at: Annotated[float | None, Field(description="null: it is not.")]
+    created_at: Annotated[float, Field(description="Unix seconds (as all times here).")]
+    expires_at: Annotated[float | None, Field(description="End of validity; null: unlimited.")]
+    revoked_at: Annotated[float | None, Field(description="When it was revoked; null: it was not.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyMade(KeyShown):
     """A new key."""
 
-    key: Annotated[str, Field(description="The key itself. It is shown this once, and kept nowhere.")]
+    key: Annotated[str, Field(description="The key itself. It is shown only once, and not stored.")]
 
 
 @frozen
 class Keys:
     """All keys, the newest first."""
 
-    keys: Annotated[list[KeyShown], Field(description="Those that open nothing any more included.")]
+    keys: Annotated[list[KeyShown], Field(description="All keys, including expired and revoked ones.")]
 
 
 class KeyRoutes:
@@ -93,7 +96,7 @@ class KeyRoutes:
     def operations(self) -> tuple[Operation[Any], ...]:
         return (
             Operation("GET", "/keys", "List all keys", self.list, Nothing, Keys, for_operator=True),
-            Operation("POST", "/keys", "Make a key", self.create, NewKey, KeyMade, status=201, for_operator=True),
+            Operation("POST", "/keys", "Create a key", self.create, NewKey, KeyMade, status=201, for_operator=True),
             Operation(
                 *("DELETE", "/keys/{id}", "Revoke a key", self.revoke, KeyId, KeyShown),
                 statuses={404: UNKNOWN},

@@ -33,27 +33,29 @@ class Memories(InPeriod):
 
 @dataclass(frozen=True, kw_only=True)
 class OneMemory(OfTenant):
-    memory: Annotated[int, Field(ge=1, le=MAX_ID, description="Its number.")]
+    memory: Annotated[int, Field(ge=1, le=MAX_ID, description="Number of the memory.")]
 
 
 @frozen
 class Memory:
     """A passage that can be found, and where it comes from."""
 
-    memory: Annotated[int, Field(description="Its number.")]
-    tenant: Annotated[str, Field(description="Whose it is.")]
+    memory: Annotated[int, Field(description="Number of the memory.")]
+    tenant: Annotated[str, Field(description="Its tenant.")]
     conversation: Annotated[str, Field(description="Id of the conversation in which it was said.")]
-    turn: Annotated[str, Field(description="Id of the turn that brought it.")]
-    occurrence: Annotated[int, Field(description="Number of the message in its place.")]
-    position: Annotated[int, Field(description="Place of the message in that request, from 0.")]
+    turn: Annotated[str, Field(description="Id of the turn in which it first appeared.")]
+    occurrence: Annotated[int, Field(description="Number of the message occurrence.")]
+    position: Annotated[int, Field(description="Position of the message in that request, from 0.")]
     role: Annotated[str, Field(description="Who said it: `user`, `assistant`, `tool` ...")]
     kind: Annotated[str, Field(description="`episodic`, `semantic` or `procedural`.")]
-    tags: Annotated[list[str], Field(description="Paths, names, versions and the like that it mentions.")]
-    start: Annotated[int, Field(description="Where it begins in the message's text, in characters.")]
-    stop: Annotated[int, Field(description="Where it ends.")]
-    text: Annotated[str, Field(description="The passage.")]
+    tags: Annotated[list[str], Field(description="Paths, names, versions and similar terms that it mentions.")]
+    start: Annotated[int, Field(description="Start of the passage in the message text, in characters.")]
+    stop: Annotated[int, Field(description="End of the passage, in characters.")]
+    text: Annotated[str, Field(description="Text of the passage.")]
     created_at: Annotated[float, Field(description="When it was stored, Unix seconds.")]
-    is_indexed: Annotated[bool, Field(description="Found by meaning too, and not by words only.")]
+    is_indexed: Annotated[
+        bool, Field(description="Whether it has a vector, and is found by meaning as well as by words.")
+    ]
 
 
 @frozen

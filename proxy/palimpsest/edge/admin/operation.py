@@ -50,9 +50,7 @@ class OfTenant:
     derived from it are `@dataclass(frozen=True, kw_only=True)` too.
     """
 
-    tenant: Annotated[
-        str, Field(description="The tenant; only the admin token may name one, a proxy key has its own.")
-    ] = ""
+    tenant: Annotated[str, Field(description="The tenant; only with the admin token. A proxy key has its own.")] = ""
 
 
 @dataclass(frozen=True)

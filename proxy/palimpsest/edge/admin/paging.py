@@ -31,7 +31,7 @@ _POSITION = re.compile(r"([a-z]+)((?:\.\d{1,18})+)")
 class Paged(OfTenant):
     """Parameters of a list."""
 
-    limit: Annotated[int, Field(ge=1, le=MAX_PAGE, description="How many to return at most.")] = PAGE
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE, description="Maximum number of results.")] = PAGE
     cursor: Annotated[
         str, Field(max_length=MAX_CURSOR_CHARS, description="Where the page begins: `next` of the page before.")
     ] = ""
@@ -44,7 +44,7 @@ class OfPeriod(OfTenant):
     since: Annotated[
         Time, Field(description="From this time on: a date, a date with a time (UTC unless it says), or Unix seconds.")
     ] = None
-    until: Annotated[Time, Field(description="Before this time, likewise.")] = None
+    until: Annotated[Time, Field(description="Before this time, in the same formats.")] = None
 
     @property
     def period(self) -> tuple[float | None, float | None]:

@@ -24,10 +24,10 @@ UNUSABLE = 422  # the request is right, and what the file says is not
 
 @dataclass(frozen=True)
 class ReloadReply:
-    """What became of a reload."""
+    """The result of a reload."""
 
     accepted: Annotated[bool, Field(description="Whether the configuration could be used.")]
-    reason: Annotated[str, Field(description="Why not: file, setting, value and what is allowed.")]
+    reason: Annotated[str, Field(description="If not, the reason: file, setting, value and what is allowed.")]
     at: Annotated[float, Field(description="Unix seconds.")]
     changed: Annotated[list[str], Field(description="Settings that took effect.")]
     at_restart: Annotated[list[str], Field(description="Settings that differ and take effect at the next start.")]
@@ -37,14 +37,14 @@ class ReloadReply:
 
 @dataclass(frozen=True)
 class PolicyInForce:
-    """The settings that requests follow now."""
+    """The settings in force."""
 
-    generation: Annotated[int, Field(description="Its number, which rises with each policy that comes into force.")]
+    generation: Annotated[int, Field(description="Number of the policy; rises with each policy that comes into force.")]
     digest: Annotated[str, Field(description="A short hash of it, equal in all workers.")]
     since: Annotated[float, Field(description="Unix seconds.")]
-    files: Annotated[list[str], Field(description="The configuration's files, of which a later one wins.")]
+    files: Annotated[list[str], Field(description="Configuration files; later ones win.")]
     policy: Annotated[dict[str, Any], Field(description="All settings by section, as in a configuration file.")]
-    last_reload: Annotated[ReloadReply, Field(description="What became of the last attempt to read it anew.")]
+    last_reload: Annotated[ReloadReply, Field(description="Result of the last reload.")]
 
 
 class PolicyRoutes:
@@ -59,7 +59,7 @@ class PolicyRoutes:
                 "GET", "/policy", "Show the policy in force", self.show, Nothing, PolicyInForce, for_operator=True
             ),
             Operation(
-                *("POST", "/reload", "Read the configuration now", self.reload, Nothing, ReloadReply),
+                *("POST", "/reload", "Reload the configuration", self.reload, Nothing, ReloadReply),
                 statuses={UNUSABLE: "the configuration was refused, and the policy before it stays in force"},
                 other_replies={UNUSABLE: ReloadReply},
                 for_operator=True,
@@ -79,7 +79,7 @@ class PolicyRoutes:
         )
 
     async def reload(self, _call: Call[Nothing]) -> Response:
-        """The other workers read it within a second, too."""
+        """Reload in this worker; the others follow within a second."""
         told = self._told(await self._reload.reload())
         return json_reply(told, 200 if told.accepted else UNUSABLE)
 

@@ -21,37 +21,39 @@ from palimpsest.wire.registry import wire_of
 
 TURN_HEADER = b"x-palimpsest-turn"
 NO_KEY = "an admin token names no tenant: send one of this proxy's keys, or ask from this machine where no token is set"
-NOT_OPEN = "no such turn waits for its answer in this process; the request is archived without it"
+NOT_OPEN = "no such turn is open in this process; its request is archived without an answer"
 
 
 @dataclass(frozen=True)
 class Preparation:
     api: Annotated[
-        Literal["chat/completions", "responses", "messages"], Field(description="The API whose request it is.")
+        Literal["chat/completions", "responses", "messages"], Field(description="The API that the request is for.")
     ]
-    request: Annotated[dict[str, Any], Field(description="Its body.")]
+    request: Annotated[dict[str, Any], Field(description="The body of the request.")]
 
 
 @frozen
 class PreparedRequest:
     """A request with memory."""
 
-    turn: Annotated[str, Field(description="To hand the answer over by; empty: none is wanted.")]
-    request: Annotated[dict[str, Any], Field(description="The body to send.")]
-    headers: Annotated[dict[str, str], Field(description="What the answer's `x-palimpsest-*` headers would say.")]
+    turn: Annotated[str, Field(description="Id to send with the answer; empty: no answer is expected.")]
+    request: Annotated[dict[str, Any], Field(description="The request body to send to the provider.")]
+    headers: Annotated[
+        dict[str, str], Field(description="The `x-palimpsest-*` headers that the proxy would add to the answer.")
+    ]
 
 
 @dataclass(frozen=True)
 class Answer:
-    turn: Annotated[str, Field(description="As the preparation named it.", pattern=NOT_BLANK)]
-    answer: Annotated[dict[str, Any], Field(description="The body of the provider's answer, whole.")]
+    turn: Annotated[str, Field(description="The `turn` that /prepare returned.", pattern=NOT_BLANK)]
+    answer: Annotated[dict[str, Any], Field(description="The complete body of the provider's answer.")]
 
 
 @frozen
 class Taken:
-    """An answer that was taken."""
+    """An answer that was accepted."""
 
-    turn: Annotated[str, Field(description="The turn that it answers.")]
+    turn: Annotated[str, Field(description="Id of the turn.")]
 
 
 class PrepareRoutes:
@@ -64,14 +66,14 @@ class PrepareRoutes:
     def operations(self) -> tuple[Operation[Any], ...]:
         return (
             Operation(
-                *("POST", "/prepare", "Add memory to a request that somebody else sends"),
+                *("POST", "/prepare", "Add memory to a request without forwarding it"),
                 *(self.prepare, Preparation, PreparedRequest),
                 in_turn=False,
             ),
             Operation(
-                *("POST", "/turns", "Hand over the answer to a prepared request"),
+                *("POST", "/turns", "Archive the answer to a prepared request"),
                 *(self.take, Answer, Taken),
-                statuses={404: "It is not waited for."},
+                statuses={404: "No such turn is open."},
                 in_turn=False,
             ),
         )

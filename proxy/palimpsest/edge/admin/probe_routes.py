@@ -29,18 +29,20 @@ DRAINING = "the proxy is stopping: send requests elsewhere"
 class Readiness:
     """Whether the proxy is ready, and how memory is."""
 
-    ready: Annotated[bool, Field(description="Whether requests get memory, or are not meant to.")]
+    ready: Annotated[bool, Field(description="Whether requests get memory, or are configured not to.")]
     store: Annotated[Literal["ready", "failed", "off"], Field(description="The database.")]
     embedder: Annotated[
         Literal["ready", "loading", "missing", "off"], Field(description="The embedding model; without it words only.")
     ]
-    pending: Annotated[int | None, Field(description="What waits to be written or indexed; null: not known.")]
-    pending_seconds: Annotated[float, Field(description="Since what of it is to be indexed longest was said.")]
-    reasons: Annotated[list[str], Field(description="Why it is not as it should be.")]
+    pending: Annotated[
+        int | None, Field(description="Number of items that wait to be written or indexed; null: not known.")
+    ]
+    pending_seconds: Annotated[float, Field(description="Seconds that the oldest passage has waited to be indexed.")]
+    reasons: Annotated[list[str], Field(description="Why it is not ready, or degraded.")]
 
 
 class ReadinessProbe:
-    """How ready the proxy is at a moment."""
+    """Reports whether the proxy is ready."""
 
     def __init__(self, state: Callable[[], Awaitable[MemoryState]], is_draining: Callable[[], bool]) -> None:
         self._state = state

@@ -19,7 +19,7 @@ RUN_SECONDS = 5.0  # of one request: whoever waits for the answer sees how far i
 class Kind:
     """What is due of one kind."""
 
-    due: Annotated[int, Field(description="How many are older than they may be.")]
+    due: Annotated[int, Field(description="Number of rows older than allowed.")]
     oldest_seconds: Annotated[float | None, Field(description="Age of the oldest that is stored; null: there is none.")]
 
 
@@ -27,9 +27,9 @@ class Kind:
 class File:
     """The database file."""
 
-    bytes: Annotated[int, Field(description="Its size.")]
-    used_bytes: Annotated[int, Field(description="Of these, what holds something.")]
-    free_pages: Annotated[int, Field(description="Pages that hold nothing.")]
+    bytes: Annotated[int, Field(description="Size of the file.")]
+    used_bytes: Annotated[int, Field(description="Bytes in use.")]
+    free_pages: Annotated[int, Field(description="Bytes of free pages.")]
 
 
 @frozen
@@ -44,9 +44,9 @@ class DueByAge:
 class Swept:
     """What was erased because it was due."""
 
-    swept: Annotated[dict[str, int], Field(description="How much, by kind.")]
-    complete: Annotated[bool, Field(description="Whether all that was due went.")]
-    file_bytes: Annotated[int, Field(description="Size of the database file now.")]
+    swept: Annotated[dict[str, int], Field(description="Number of rows, by kind.")]
+    complete: Annotated[bool, Field(description="Whether everything that was due was erased.")]
+    file_bytes: Annotated[int, Field(description="Size of the database file afterwards.")]
 
 
 class RetentionRoutes:

@@ -34,33 +34,33 @@ class RetirePreview:
     """What would be retired; nothing was."""
 
     dry_run: Annotated[bool, Field(description="Always true.")]
-    tenants: Annotated[int, Field(description="How many have any of it.")]
-    would_retire: Annotated[dict[str, int], Field(description="How much, by kind.")]
+    tenants: Annotated[int, Field(description="Number of tenants affected.")]
+    would_retire: Annotated[dict[str, int], Field(description="Number of rows, by kind.")]
 
 
 @frozen
 class RetirementReceipt:
     """What was retired, signed."""
 
-    id: Annotated[str, Field(description="By which it can be undone.")]
+    id: Annotated[str, Field(description="Id with which the retirement can be undone.")]
     what: Annotated[str, Field(description="`retirement`.")]
-    at: Annotated[str, Field(description="When, ISO 8601.")]
-    until: Annotated[str, Field(description="Until when it can be undone; it is erased then.")]
-    asked: Annotated[dict[str, Any], Field(description="What was to be retired, by the names of parameters.")]
-    tenants: Annotated[int, Field(description="How many had any of it.")]
-    retired: Annotated[dict[str, int], Field(description="How much, by kind.")]
-    stays: Annotated[str, Field(description="What becomes of it.")]
-    signature: Annotated[str, Field(description="By a key of this installation.")]
+    at: Annotated[str, Field(description="When it was done, ISO 8601.")]
+    until: Annotated[str, Field(description="When it can no longer be undone, and is erased.")]
+    asked: Annotated[dict[str, Any], Field(description="What was requested, by parameter.")]
+    tenants: Annotated[int, Field(description="Number of tenants affected.")]
+    retired: Annotated[dict[str, int], Field(description="Number of rows, by kind.")]
+    stays: Annotated[str, Field(description="What happens to retired data.")]
+    signature: Annotated[str, Field(description="Signature with a key of this installation.")]
 
 
 @frozen
 class Retirement:
     """A retirement that can be undone."""
 
-    id: Annotated[str, Field(description="By which.")]
-    tenant: Annotated[str, Field(description="Whose messages; empty: of several.")]
-    messages: Annotated[int, Field(description="How many are retired.")]
-    at: Annotated[str, Field(description="Since when, ISO 8601.")]
+    id: Annotated[str, Field(description="Id of the retirement.")]
+    tenant: Annotated[str, Field(description="Tenant of the messages; empty: several.")]
+    messages: Annotated[int, Field(description="Number of retired messages.")]
+    at: Annotated[str, Field(description="When they were retired, ISO 8601.")]
     until: Annotated[str, Field(description="Until when it can be undone.")]
 
 
@@ -75,10 +75,10 @@ class Retirements:
 class Undone:
     """What was taken back."""
 
-    id: Annotated[str, Field(description="Of the retirement.")]
+    id: Annotated[str, Field(description="Id of the retirement.")]
     what: Annotated[str, Field(description="`undone retirement`.")]
-    at: Annotated[str, Field(description="When, ISO 8601.")]
-    messages: Annotated[int, Field(description="How many are in use again.")]
+    at: Annotated[str, Field(description="When it was done, ISO 8601.")]
+    messages: Annotated[int, Field(description="Number of messages in use again.")]
 
 
 class RetireRoutes:

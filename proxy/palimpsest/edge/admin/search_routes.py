@@ -32,7 +32,7 @@ LIST = "results"
 class Search(InPeriod):
     q: Annotated[str, Field(pattern=NOT_BLANK, description="What to search for.")]
     conversation: Annotated[str, Field(description="Only in this conversation.")] = ""
-    user: Annotated[str, Field(description="Only in what this user's conversations say.")] = ""
+    user: Annotated[str, Field(description="Only in conversations of this user.")] = ""
     scope: Annotated[str, Field(description="Only in this project.")] = ""
     role: SpeakerName = ""
     limit: Annotated[int, Field(ge=1, le=MAX_RESULTS, description="How many to return at most.")] = SEARCH_RESULTS
@@ -42,15 +42,15 @@ class Search(InPeriod):
 class Result:
     """A passage that was found."""
 
-    memory: Annotated[int, Field(description="Its number.")]
+    memory: Annotated[int, Field(description="Number of the memory.")]
     conversation: Annotated[str, Field(description="Id of the conversation in which it was said.")]
-    turn: Annotated[str, Field(description="Id of the turn that brought it.")]
-    occurrence: Annotated[int, Field(description="Number of the message in its place.")]
+    turn: Annotated[str, Field(description="Id of the turn in which it first appeared.")]
+    occurrence: Annotated[int, Field(description="Number of the message occurrence.")]
     role: Annotated[str, Field(description="Who said it.")]
     created_at: Annotated[float, Field(description="When it was stored, Unix seconds.")]
-    text: Annotated[str, Field(description="The passage.")]
-    score: Annotated[float, Field(description="By which results are ordered; comparable within one search only.")]
-    probability: Annotated[float, Field(description="Of answering the question.")]
+    text: Annotated[str, Field(description="Text of the passage.")]
+    score: Annotated[float, Field(description="Score by which results are ordered; comparable within one search only.")]
+    probability: Annotated[float, Field(description="Probability that it answers the question.")]
     signals: Annotated[
         dict[str, tuple[int, float]], Field(description="Rank (from 1; 0: not listed) and value of each signal.")
     ]
@@ -61,9 +61,11 @@ class Results:
     """What was found, the best first."""
 
     admitted: Annotated[bool, Field(description="Whether anything was found.")]
-    reason: Annotated[str, Field(description="How probably it helps, or why nothing was found.")]
-    lexical_only: Annotated[bool, Field(description="Found by words only: the embedding model is missing.")]
-    unindexed: Annotated[int, Field(description="Passages that may be found and have no vector yet.")]
+    reason: Annotated[str, Field(description="Estimated probability that the results help, or why nothing was found.")]
+    lexical_only: Annotated[
+        bool, Field(description="Whether only words were searched, because the embedding model is missing.")
+    ]
+    unindexed: Annotated[int, Field(description="Passages in scope that have no vector yet.")]
     elapsed_ms: Annotated[float, Field(description="How long the search took, milliseconds.")]
     results: list[Result]
     next: NextCursor

@@ -30,15 +30,17 @@ class SessionEvent(OfTenant):
     session: Annotated[str, Field(description="Id of the session, as its requests carry it.", pattern=NOT_BLANK)]
     event: Annotated[
         Literal["cleared", "resumed"],
-        Field(description="cleared: what was said does not return by itself, to others for an hour. resumed: it may."),
+        Field(
+            description="cleared: stop recalling it by itself, in other sessions for an hour; resumed: allow it again."
+        ),
     ]
 
 
 @frozen
 class Marked:
-    """What was marked."""
+    """The conversations of the session."""
 
-    conversations: Annotated[list[str], Field(description="Ids of its conversations; none: nothing is stored of it.")]
+    conversations: Annotated[list[str], Field(description="Ids of its conversations; empty: nothing is stored of it.")]
 
 
 class SessionRoutes:
@@ -50,7 +52,7 @@ class SessionRoutes:
         self._clock = clock
 
     def operations(self) -> tuple[Operation[Any], ...]:
-        about = "Tell that a client's user cleared a session, or resumed it"
+        about = "Report that a user cleared or resumed a session of a client"
         return (Operation("POST", "/sessions", about, self.take, SessionEvent, Marked),)
 
     async def take(self, call: Call[SessionEvent]) -> Marked:

@@ -23,38 +23,40 @@ class ModelUse:
 
     day: Annotated[str, Field(description="In UTC, as 2026-11-22.")]
     role: Annotated[AssistRole, Field(description="As `models` names it.")]
-    calls: Annotated[int, Field(description="Those that failed among them.")]
+    calls: Annotated[int, Field(description="Number of calls, including failed ones.")]
     failures: Annotated[int, Field(description="Calls that the provider did not answer.")]
-    prompt_tokens: Annotated[int, Field(description="Of prompts.")]
-    completion_tokens: Annotated[int, Field(description="Of answers.")]
-    dollars: Annotated[float, Field(description="What they cost, where the price is known.")]
+    prompt_tokens: Annotated[int, Field(description="Prompt tokens.")]
+    completion_tokens: Annotated[int, Field(description="Answer tokens.")]
+    dollars: Annotated[float, Field(description="Cost, if the price is known.")]
 
 
 @frozen
 class Stats:
     """Counts of all tenants."""
 
-    tenants: Annotated[int, Field(description="Of whom something is stored.")]
-    conversations: Annotated[int, Field(description="Those of sub-agents and side requests among them.")]
-    turns: Annotated[int, Field(description="Requests.")]
-    messages: Annotated[int, Field(description="In all their places.")]
-    contents: Annotated[int, Field(description="Different messages.")]
-    memories: Annotated[int, Field(description="Passages that can be found.")]
-    pending: Annotated[int, Field(description="Of these, not found by meaning yet.")]
-    set_aside: Annotated[int, Field(description="Requests and answers that could not be stored.")]
-    facts: Annotated[int | None, Field(description="Statements of facts; null: none were ever kept.")]
+    tenants: Annotated[int, Field(description="Number of tenants with stored data.")]
+    conversations: Annotated[
+        int, Field(description="Number of conversations, including those of sub-agents and side requests.")
+    ]
+    turns: Annotated[int, Field(description="Number of requests.")]
+    messages: Annotated[int, Field(description="Number of message occurrences.")]
+    contents: Annotated[int, Field(description="Number of distinct messages.")]
+    memories: Annotated[int, Field(description="Number of passages that can be recalled.")]
+    pending: Annotated[int, Field(description="Passages that have no vector yet.")]
+    set_aside: Annotated[int, Field(description="Number of requests and answers that could not be stored.")]
+    facts: Annotated[int | None, Field(description="Number of statements of facts; null: none were ever stored.")]
     bytes: Annotated[int, Field(description="Size of the database.")]
-    switched_off: Annotated[list[Off], Field(description="For whom memory is switched off.")]
+    switched_off: Annotated[list[Off], Field(description="Tenants for whom memory is switched off.")]
     models: Annotated[
         list[ModelUse], Field(description="Language models that help memory, on the newest day that one was asked.")
     ]
     oldest_pending_at: Annotated[
-        float, Field(description="When the oldest message that waits was said, Unix seconds; 0: none.")
+        float, Field(description="When the oldest waiting message was sent, Unix seconds; 0: none waits.")
     ]
-    gaps: Annotated[Gaps | None, Field(description="What gets lost in writing and in recall; null: it was not asked.")]
-    searches: Annotated[int, Field(description="Of the newest 2,000 turns, those that searched.")]
-    search_ms_p50: Annotated[float, Field(description="How long half of them took at most, milliseconds.")]
-    search_ms_p95: Annotated[float, Field(description="How long 95 % of them took at most.")]
+    gaps: Annotated[Gaps | None, Field(description="Estimated losses in writing and in recall; null: not measured.")]
+    searches: Annotated[int, Field(description="Number of searches in the newest 2,000 turns.")]
+    search_ms_p50: Annotated[float, Field(description="Median search time, milliseconds.")]
+    search_ms_p95: Annotated[float, Field(description="95th percentile of the search time, milliseconds.")]
 
 
 class StatsRoutes:

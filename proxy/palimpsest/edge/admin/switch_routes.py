@@ -13,7 +13,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Operation
 from palimpsest.memory.switches import SwitchService
 
-Whose = Annotated[str, Field(description="The tenant; empty: everybody.")]
+Whose = Annotated[str, Field(description="The tenant; empty: all tenants.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class Enable:
 @dataclass(frozen=True, kw_only=True)
 class Disable:
     tenant: Whose = ""
-    reason: Annotated[str, Field(description="Why, for whoever finds it off.", max_length=500)] = ""
+    reason: Annotated[str, Field(description="The reason, shown to whoever finds memory off.", max_length=500)] = ""
 
 
 @frozen
@@ -33,14 +33,14 @@ class Off:
 
     tenant: Whose
     reason: Annotated[str, Field(description="Why.")]
-    at: Annotated[float, Field(description="Since when, Unix seconds.")]
+    at: Annotated[float, Field(description="When it was switched off, Unix seconds.")]
 
 
 @frozen
 class Switches:
     """For whom memory is switched off now."""
 
-    switched_off: Annotated[list[Off], Field(description="Everybody first.")]
+    switched_off: Annotated[list[Off], Field(description="The switches that are off; that for all tenants first.")]
 
 
 class SwitchRoutes:

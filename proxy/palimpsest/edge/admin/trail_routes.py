@@ -22,7 +22,7 @@ from palimpsest.store.journal import Journal
 @dataclass(frozen=True, kw_only=True)
 class WhyNot(OfTenant):
     conversation: Annotated[str, Field(description="Id of the conversation.")]
-    q: Annotated[str, Field(pattern=NOT_BLANK, description="What was said, or a question that it answers.")]
+    q: Annotated[str, Field(pattern=NOT_BLANK, description="The statement, or a question that it answers.")]
     turn: Annotated[str, Field(description="Id of the turn; empty: the newest that asked this, else the newest.")] = ""
 
 
@@ -31,24 +31,24 @@ class PassedStage:
     """One stage."""
 
     stage: Annotated[str, Field(description="archived, indexed, lost, asked, ranked, likely, packed or said.")]
-    passed: Annotated[bool | None, Field(description="Whether it got further.")]
-    found: Annotated[str, Field(description="What was found out, in words.")]
-    advice: Annotated[str, Field(description="What would change it; empty where it passed.")]
+    passed: Annotated[bool | None, Field(description="Whether the statement passed this stage.")]
+    found: Annotated[str, Field(description="What was found at this stage.")]
+    advice: Annotated[str, Field(description="What would change the result; empty if it passed.")]
 
 
 @frozen
 class StatementTrail:
-    """What became of a statement in one turn."""
+    """The path of a statement through the stages of one turn."""
 
     turn: Annotated[int, Field(description="Number of the turn, from 1.")]
-    question: Annotated[str, Field(description="What memory looked for, or would look for.")]
-    stages: Annotated[list[PassedStage], Field(description="The stages in order, as far as they could be tried.")]
-    lost_at: Annotated[str | None, Field(description="The stage at which it ends; null: it was said.")]
-    gap: Annotated[str | None, Field(description="write: it is not stored. retrieval: it was not brought back.")]
+    question: Annotated[str, Field(description="The query of the look-up, actual or hypothetical.")]
+    stages: Annotated[list[PassedStage], Field(description="The stages, in order, as far as they could be checked.")]
+    lost_at: Annotated[str | None, Field(description="The stage at which it was lost; null: it reached the request.")]
+    gap: Annotated[str | None, Field(description="write: it is not stored; retrieval: it was not recalled.")]
 
 
 class TrailRoutes:
-    """The operation that follows a statement."""
+    """The operation that traces a statement."""
 
     def __init__(self, journal: Journal, database: Engine, retriever: Retriever, policies: PolicyReload) -> None:
         self._parts = journal, database, retriever
@@ -57,7 +57,7 @@ class TrailRoutes:
     def operations(self) -> tuple[Operation[Any], ...]:
         path = "/conversations/{conversation}/why-not"
         missing = {404: "There is no such conversation, or no such turn in it."}
-        summary = "At which stage a statement got lost"
+        summary = "Show at which stage a statement was lost"
         return (Operation("GET", path, summary, self.why_not, WhyNot, StatementTrail, statuses=missing),)
 
     async def why_not(self, call: Call[WhyNot]) -> StatementTrail:

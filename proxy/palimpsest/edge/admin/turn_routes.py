@@ -26,15 +26,15 @@ UNKNOWN = {404: "No such turn, or no such conversation."}
 LIST = "turns"
 LIST_OF_ONE = "turnsof"
 
-TurnName = Annotated[str, Field(description="Its id: what `x-palimpsest-turn` said.")]
+TurnName = Annotated[str, Field(description="Id of the turn (`x-palimpsest-turn`).")]
 ConversationName = Annotated[str, Field(description="Id of the conversation.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Turns(InPeriod):
-    event: Annotated[Event | None, Field(description="Only those in which the client did this to its history.")] = None
-    role: Annotated[Role | None, Field(description="Only those in which this role speaks.")] = None
-    added: Annotated[bool, Field(description="Only those to which a new block was added.")] = False
+    event: Annotated[Event | None, Field(description="Only turns with this event in the client's history.")] = None
+    role: Annotated[Role | None, Field(description="Only turns of this role.")] = None
+    added: Annotated[bool, Field(description="Only turns to which a new block was added.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,9 +52,7 @@ class NumberedTurn(OfTenant):
 
 @dataclass(frozen=True, kw_only=True)
 class NamedTurn(OfTenant):
-    turn: Annotated[
-        str, Field(description="Id of the turn: what `x-palimpsest-turn` said; or `newest`, for that of all.")
-    ]
+    turn: Annotated[str, Field(description="Id of the turn (`x-palimpsest-turn`), or `newest`.")]
 
 
 @frozen
@@ -63,28 +61,32 @@ class TurnSummary:
 
     turn: TurnName
     conversation: ConversationName
-    number: Annotated[int, Field(description="Its place in the conversation, from 1.")]
-    tenant: Annotated[str, Field(description="Whose it is.")]
-    role: Annotated[Role, Field(description="Who speaks.")]
-    event: Annotated[Event, Field(description="What the client did to its history.")]
-    ending: Annotated[str, Field(description="How the answer ended; `open`: it has not yet, or the proxy was killed.")]
-    model: Annotated[str, Field(description="The model that was asked.")]
-    messages: Annotated[int, Field(description="How many messages the request had.")]
-    prompt_tokens: Annotated[int | None, Field(description="Tokens of the prompt, as the provider counted.")]
-    cache_read_tokens: Annotated[
-        int | None, Field(description="Of these, from the provider's prefix cache; null: it does not say.")
+    number: Annotated[int, Field(description="Its number in the conversation, from 1.")]
+    tenant: Annotated[str, Field(description="Its tenant.")]
+    role: Annotated[Role, Field(description="Role of the conversation.")]
+    event: Annotated[Event, Field(description="Event in the client's history.")]
+    ending: Annotated[
+        str, Field(description="How the answer ended; `open`: it has not ended yet, or the proxy was killed.")
     ]
-    cache_write_tokens: Annotated[int | None, Field(description="Of these, written to it, likewise.")]
+    model: Annotated[str, Field(description="The model that was asked.")]
+    messages: Annotated[int, Field(description="Number of messages in the request.")]
+    prompt_tokens: Annotated[int | None, Field(description="Prompt tokens, as counted by the provider.")]
+    cache_read_tokens: Annotated[
+        int | None, Field(description="Prompt tokens read from the provider's prefix cache; null: not reported.")
+    ]
+    cache_write_tokens: Annotated[
+        int | None, Field(description="Prompt tokens written to the cache; null: not reported.")
+    ]
     rebuild: Annotated[
         Rebuild | None,
-        Field(description="Why the provider read anew what it could have had from its cache; null: not known."),
+        Field(description="Why the provider rebuilt its cache; null: not known."),
     ]
-    rebuilt_tokens: Annotated[int | None, Field(description="How many tokens it read anew, likewise.")]
-    created_at: Annotated[float, Field(description="When it came, Unix seconds.")]
-    title: Annotated[str, Field(description="The first words of what the user said in it; empty: nothing new.")]
-    kind: Annotated[str, Field(description="The block that was newly added: `restore`, `recall`, `facts`; or empty.")]
-    note: Annotated[str, Field(description="Why none was added; empty: one was.")]
-    added_tokens: Annotated[int, Field(description="Tokens of all that was added, earlier blocks included.")]
+    rebuilt_tokens: Annotated[int | None, Field(description="Tokens read again because of that; null: not known.")]
+    created_at: Annotated[float, Field(description="When it arrived, Unix seconds.")]
+    title: Annotated[str, Field(description="First words of the new user message; empty: none.")]
+    kind: Annotated[str, Field(description="Kind of the new block: `restore`, `recall`, `facts`; empty: none.")]
+    note: Annotated[str, Field(description="Why no block was added; empty: one was.")]
+    added_tokens: Annotated[int, Field(description="Tokens of all added blocks, including earlier ones.")]
 
 
 @frozen
@@ -99,10 +101,12 @@ class TurnPage:
 class ShownMessage:
     """A message as it is stored."""
 
-    occurrence: Annotated[int, Field(description="Number of the message in its place; candidates and blocks name it.")]
-    position: Annotated[int, Field(description="Its place in the request, from 0; the answer stands behind the last.")]
-    role: Annotated[str, Field(description="Whose it is: `user`, `assistant`, `tool`, `system` ...")]
-    text: Annotated[str, Field(description="What it says, credentials redacted; empty where it was erased.")]
+    occurrence: Annotated[
+        int, Field(description="Number of the message occurrence; candidates and blocks refer to it.")
+    ]
+    position: Annotated[int, Field(description="Position in the request, from 0; the answer comes last.")]
+    role: Annotated[str, Field(description="Role: `user`, `assistant`, `tool`, `system` ...")]
+    text: Annotated[str, Field(description="Text, with credentials redacted; empty if it was erased.")]
     is_answer: Annotated[bool, Field(description="Whether it answers this request.")]
     state: Annotated[str, Field(description="`stored`, `retired` (may be restored) or `erased`.")]
 
@@ -111,23 +115,25 @@ class ShownMessage:
 class ShownBlock:
     """Text that was added to a request."""
 
-    kind: Annotated[str, Field(description="`restore` after a compaction, `recall`, or `facts`: it quotes nothing.")]
-    text: Annotated[str, Field(description="The whole of it, as the model saw it.")]
-    tokens: Annotated[int, Field(description="Its tokens.")]
+    kind: Annotated[
+        str, Field(description="`restore` after a compaction, `recall`, or `facts`, which quotes no messages.")
+    ]
+    text: Annotated[str, Field(description="The whole block, as the model saw it.")]
+    tokens: Annotated[int, Field(description="Tokens of the block.")]
     occurrences: Annotated[list[int], Field(description="The messages that it quotes.")]
-    is_replayed: Annotated[bool, Field(description="Whether it stays in later requests.")]
+    is_replayed: Annotated[bool, Field(description="Whether it is repeated in later requests.")]
 
 
 @frozen
 class Turn(TurnSummary):
     """A request and its answer, with what was decided and why."""
 
-    user: Annotated[str, Field(description="The user, as the client named it.")]
-    scope: Annotated[str, Field(description="The project, likewise.")]
-    parent: Annotated[str, Field(description="Id of the conversation that this one serves; empty: none.")]
-    turns: Annotated[int, Field(description="How many turns the conversation has.")]
-    new_messages: Annotated[list[ShownMessage], Field(description="What came with it, and its answer.")]
-    blocks: Annotated[list[ShownBlock], Field(description="What was newly added to it.")]
+    user: Annotated[str, Field(description="The user named by the client.")]
+    scope: Annotated[str, Field(description="The project named by the client.")]
+    parent: Annotated[str, Field(description="Id of the parent conversation; empty: none.")]
+    turns: Annotated[int, Field(description="Number of turns in the conversation.")]
+    new_messages: Annotated[list[ShownMessage], Field(description="The new messages of the request, and its answer.")]
+    blocks: Annotated[list[ShownBlock], Field(description="The blocks that were newly added.")]
     explain: Annotated[
         dict[str, Any],
         Field(
