@@ -49,7 +49,7 @@ def excerpt(text: str, chars: int = EXCERPT_CHARS) -> Text:
 
 
 def fields(rows: Iterable[tuple[str, str]]) -> RenderableType:
-    """Names and values, one below the other; rows without a value are left out."""
+    """A two-column table of names and values; rows without a value are left out."""
     table = Table.grid(padding=(0, 2))
     for name, value in rows:
         if value:
@@ -174,7 +174,7 @@ def _behind(recalled: Recalled) -> str:
 
 
 def search_results(recalled: Recalled, behind: Recalled | None = None) -> Iterable[RenderableType]:
-    """The results of a search, best first; `behind`: those that a request would not have received."""
+    """The results of a search, best first; `behind`: results that a request would not have received."""
     yield fields(
         [
             ("gate", f"{'open' if recalled.admitted else 'shut'}: {recalled.reason}"),

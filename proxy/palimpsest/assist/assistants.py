@@ -59,7 +59,7 @@ class ModelAssistants:
 
     async def apply(self, policy: Policy) -> None:
         """
-        Go by another policy; calls that have begun end as they would have.
+        Apply another policy; running calls finish under the old one.
 
         Raises:
             KeyError: a variable that holds a key is not in the environment; `settings.load` looks for them.

@@ -34,7 +34,7 @@ STRUCTURE = frozenset({"type", "properties", "required", "additionalProperties",
 
 
 def messages_of(prompt: Prompt) -> list[Json]:
-    """Instructions, then the material."""
+    """The chat messages of a prompt: instructions, then the material."""
     rules = f"{prompt.instructions.strip()}\n\n{RULES}{orjson.dumps(prompt.schema).decode()}"
     return [
         {"role": "system", "content": rules},
@@ -43,19 +43,19 @@ def messages_of(prompt: Prompt) -> list[Json]:
 
 
 def again(messages: list[Json], said: str, fault: str) -> list[Json]:
-    """The messages that ask once more, after an invalid answer."""
+    """The messages of a retry, with the invalid answer and what was wrong with it."""
     request = f"This is not valid: {fault}. Answer again, with one JSON object that satisfies the schema."
     heard = [{"role": "assistant", "content": said}] if said else []
     return [*messages, *heard, {"role": "user", "content": request}]
 
 
 def estimated_tokens(messages: list[Json]) -> int:
-    """Of a prompt, rounded up."""
+    """Estimated tokens of a prompt, rounded up."""
     return sum(tokens_of(message["content"]) for message in messages) + MESSAGE_TOKENS
 
 
 def tokens_of(text: str) -> int:
-    """Of a text, estimated."""
+    """Estimated tokens of a text."""
     return ceil(len(text) / CHARS_PER_TOKEN)
 
 
@@ -75,7 +75,7 @@ def plain(prompt: Prompt) -> Json:
 
 
 def reasoning(prompt: Prompt) -> Json:
-    """A body for models that reason: they take no temperature, and call their limit otherwise."""
+    """A body for reasoning models: no temperature, and `max_completion_tokens`."""
     return {"max_completion_tokens": prompt.most_tokens, "stream": False} | _held_to(
         prompt.name, _structure(prompt.schema)
     )

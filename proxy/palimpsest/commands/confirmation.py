@@ -19,7 +19,7 @@ def yes_flag(parser: argparse.ArgumentParser) -> None:
 
 def is_confirmed(given: argparse.Namespace, command: str, question: str) -> bool:
     """
-    Whether it shall be done; asks on standard error. The caller shows beforehand what goes.
+    Whether the operator confirms, with --yes or when asked. The caller first shows what will be removed.
 
     Args:
         command: its name, for the error.

@@ -17,7 +17,7 @@ BY_LITELLM = ""
 
 
 def hosts(wire: str, upstreams: Iterable[UpstreamPolicy]) -> set[str]:
-    """The hosts that requests of an API may go to."""
+    """The provider hosts that may receive requests of an API."""
     taking = [upstream for upstream in upstreams if upstream.wire in (wire, "any")]
     return {BY_LITELLM if upstream.litellm else urlsplit(upstream.url).hostname or "" for upstream in taking}
 

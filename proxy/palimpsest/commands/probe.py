@@ -64,7 +64,7 @@ def ask(listen: ListenPolicy, path: str, token: str | None = None) -> Json:
 
 
 def refusal(listen: ListenPolicy, path: str) -> str:
-    """Why a proxy there does not say yes at one of its endpoints; empty if it does: `{"alive": true}` and the like."""
+    """Why an endpoint of the proxy does not report `{"alive": true}` or the like; empty if it does."""
     try:
         said = ask(listen, path)
     except (OSError, HTTPException, ValueError) as cause:
@@ -83,7 +83,7 @@ def address(listen: ListenPolicy) -> str:
 
 def try_listening(listen: ListenPolicy) -> int:
     """
-    Try to listen there, and stop again.
+    Check that the address is free, by listening there for a moment.
 
     Returns:
         The port; a free one if the policy's is 0.

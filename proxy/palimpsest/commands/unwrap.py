@@ -75,7 +75,7 @@ def leads_to(base_url: BaseUrl, policy: Policy) -> bool:
 
 def remove_settings(base_urls: Iterable[BaseUrl]) -> list[BaseUrl]:
     """
-    Take settings out of their files, and copy each file beforehand.
+    Remove settings from their files, after copying each file.
 
     Returns:
         Those that were left, as without them the file would say nothing that its client understands.

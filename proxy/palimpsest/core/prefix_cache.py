@@ -30,7 +30,7 @@ class PreviousPrompt:
 
     @property
     def cached_tokens(self) -> int | None:
-        """What the provider may have kept of it; None: it does not say enough."""
+        """Tokens of the prompt that the provider may have cached; None: it reports too little."""
         usage = self.usage
         if usage.cache_write_tokens is not None:  # only what the client marks is kept, and the provider tells how much
             return usage.cache_write_tokens + (usage.cache_read_tokens or 0)
@@ -41,7 +41,7 @@ class PreviousPrompt:
 
 def rebuild_of(cost: Cost, at: float, before: PreviousPrompt | None, *, is_first: bool) -> tuple[Rebuild, int] | None:
     """
-    Why the provider read a part of a prompt anew, and how many tokens.
+    Why the provider did not read a part of a prompt from its cache, and how many tokens that was.
 
     Args:
         at: when the request came, Unix seconds.
@@ -70,7 +70,7 @@ def rebuild_of(cost: Cost, at: float, before: PreviousPrompt | None, *, is_first
 
 def change_of(decision: Decision) -> Rebuild | None:
     """
-    Who changed what the request before had sent, where somebody did.
+    Who changed the prefix that the previous request sent: the client, the proxy, or None.
 
     Where both did, whoever did so further in front; the client where that is one place, as a block goes with its
     message. Messages are compared as lineage does: clock times in them, for one, are not looked at.

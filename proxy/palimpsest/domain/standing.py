@@ -11,7 +11,7 @@ from palimpsest.domain.frozen import frozen
 @frozen
 class FactQuery:
     """
-    Whose facts to look up for one request.
+    The look-up of facts for one request.
 
     `since` is an occurrence: only what changed after it was journalled is asked for; 0: all that stand. `told` are ids
     of facts that the model still sees in blocks of before.

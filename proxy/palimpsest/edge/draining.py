@@ -59,7 +59,7 @@ class Draining:
 
 
 class ClosingAnswers:
-    """An ASGI application whose answers, once the drain has begun, say that they are the last of their connection."""
+    """An ASGI application that adds `connection: close` to answers once the drain has begun."""
 
     def __init__(self, app: ASGIApp, draining: Draining) -> None:
         self._app = app

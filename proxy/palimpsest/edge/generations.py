@@ -55,14 +55,14 @@ class Generations:
                 self._end(mine)
 
     def replace(self, newest: Generation) -> None:
-        """From now on, requests begin with this one."""
+        """Make this the generation that new requests use."""
         earlier, self._newest = self._newest, newest
         self._earlier.add(earlier)
         if not earlier.running:
             self._end(earlier)
 
     async def close(self) -> None:
-        """Close all of them, whatever still runs."""
+        """Close all generations, even if requests are still running."""
         for generation in (*self._earlier, self._newest):
             await generation.give_up()
         for generation in (*self._earlier, self._newest):

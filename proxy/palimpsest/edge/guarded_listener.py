@@ -39,7 +39,7 @@ class GuardedListener:
         return len(data)
 
     def finish(self, ending: Ending) -> None:
-        """Hand over what was heard."""
+        """Hand over the recorded answer."""
         if self._listener is not None:
             try:
                 self._listener.finish(ending)
@@ -48,7 +48,7 @@ class GuardedListener:
                 self._listener = None
 
     async def committed(self) -> Mapping[str, str | int]:
-        """Wait until what was heard is committed, or for as long as the listener does; what the log says of it."""
+        """Wait until the recorded answer is committed, as long as the listener does; its fields for the log."""
         if self._listener is not None:
             try:
                 return await self._listener.committed()

@@ -18,7 +18,7 @@ INLINE_BYTES = 64 * 1024  # parsed in less than a millisecond
 
 
 class NotAllowed(Exception):
-    """A request that its key is not for; the text says what it names and what it may."""
+    """A request for a user or project that its key does not cover; the text names both."""
 
 
 class KeyLimits:

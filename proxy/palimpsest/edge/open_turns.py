@@ -25,7 +25,7 @@ class OpenTurn:
 
 
 class OpenTurns:
-    """Those of one process."""
+    """The open turns of one process."""
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, OpenTurn] = OrderedDict()
@@ -34,7 +34,7 @@ class OpenTurns:
         return f"<OpenTurns [{len(self._open)}]>"
 
     def add(self, turn: str, opened: OpenTurn) -> None:
-        """Wait for its answer; the oldest is given up where too many wait."""
+        """Add a turn that waits for its answer; if there are too many, the oldest is given up."""
         self._open[turn] = opened
         if len(self._open) > MOST:
             _, oldest = self._open.popitem(last=False)

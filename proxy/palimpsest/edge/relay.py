@@ -41,14 +41,14 @@ class Relay:
         self._listener: Listener | None = None
 
     def take(self, prepared: Prepared) -> None:
-        """Add these headers to the answer, and let this listener hear it. From here on call `end`, whatever happens."""
+        """Attach the headers and the listener of a prepared request. Call `end` from here on, whatever happens."""
         self._added, self._listen, self.log_fields = prepared.headers, prepared.listen, prepared.log_fields
         if self._added and self.log_fields.get("note") != Note.OFF:
             self._added = (*self._added, (REQUEST_HEADER, self._request))
 
     async def forward(self, answer: UpstreamAnswer) -> None:
         """
-        Pass on everything.
+        Send the whole answer to the client.
 
         Raises:
             UpstreamUnreachable: the upstream broke off, and the client has what came before.

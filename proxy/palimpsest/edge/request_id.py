@@ -24,7 +24,7 @@ RESPONSE_START = "http.response.start"
 
 
 def request_id(scope: Scope) -> str:
-    """The id of a request, the same at every call; from here on it stands in each log line of its task."""
+    """The id of a request, made at the first call and bound to the log lines of its task."""
     if (known := scope.get(_KEPT)) is not None:
         id: str = known
         return id

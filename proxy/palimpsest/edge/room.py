@@ -25,7 +25,7 @@ log = structlog.get_logger()
 
 
 class Guest(Protocol):
-    """A connection, for whoever looks for one that can go."""
+    """A connection that may be closed to make room."""
 
     def waits_since(self) -> float | None:
         """When it began to wait for a request, by the event loop's clock; None: it has one."""
@@ -35,7 +35,7 @@ class Guest(Protocol):
 
 
 class Room:
-    """The bounds of one server, and what is taken of them."""
+    """The connection limits of one server, and their current use."""
 
     def __init__(self, connections: int, requests: int) -> None:
         """

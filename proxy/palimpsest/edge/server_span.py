@@ -54,7 +54,7 @@ def within(headers: RawHeaders, span: Span) -> RawHeaders:
 
 
 def end(span: Span, relay: Relay) -> None:
-    """End the span of a request with what became of it."""
+    """End the span of a request with its outcome."""
     told = relay.log_fields
     ending = relay.ending.value if relay.ending is not None else None
     span.set(

@@ -47,7 +47,7 @@ async def tunnel(scope: Scope, answer: UpgradedAnswer) -> None:
 
 
 class _End(asyncio.Protocol):
-    """One of the two connections, in place of the protocol that it had."""
+    """The protocol of one of the two connections while they are joined."""
 
     def __init__(self, own: asyncio.Transport, other: asyncio.Transport) -> None:
         self.over = asyncio.get_running_loop().create_future()

@@ -41,7 +41,7 @@ class Upload:
 
     async def piece(self) -> bytes:
         """
-        The next bytes as they come.
+        The next bytes, as they arrive.
 
         Raises:
             ClientGone, BodyTooLarge: no more will come.

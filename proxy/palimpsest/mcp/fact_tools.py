@@ -28,7 +28,7 @@ NOTHING = "nothing is known of this"
 
 @frozen
 class FactsAnswer:
-    """What a tool returns: `text` tells the facts, in the same order."""
+    """What a tool returns: `text` lists the facts, in the same order."""
 
     text: str
     facts: tuple[Fact, ...]

@@ -87,7 +87,7 @@ def memory_server(tools: MemoryTools, facts: FactTools, names: Iterable[str]) ->
 
 
 class MemoryServer(MCPServer):
-    """A server that says in plain words what is wrong with the arguments of a call; unknown ones are refused."""
+    """An MCP server that refuses unknown arguments and explains invalid ones in plain words."""
 
     def __init__(self, *named: Any, **given: Any) -> None:
         super().__init__(*named, **given)

@@ -128,7 +128,7 @@ class ArchiveProcess:
             self._link.send(item)
 
     def apply(self, policy: Policy) -> None:
-        """Go by another policy: what is put from now on is written by it."""
+        """Apply another policy to items that are put from now on."""
         self._policy = policy
         if self._link is not None:
             self._link.send(Applied(policy))

@@ -100,7 +100,7 @@ class ArchiveWriter:
         return WriterState(is_failing, held_up, tuple(words for holds, words in told if holds))
 
     def apply(self, policy: Policy) -> None:
-        """Go by another policy: what is read from now on is written by it."""
+        """Apply another policy to items that are read from now on."""
         self._clean = self._redacted if policy.archive.redact else str
 
     def put(self, item: Item) -> None:

@@ -92,7 +92,7 @@ class Archivist:
         return f"<Archivist [{self.room.turns} queued, {len(self._unanswered)} unanswered, {self._lost} lost]>"
 
     def apply(self, policy: Policy) -> None:
-        """Go by another policy."""
+        """Apply another policy."""
         self._writer.apply(policy)
         self._limits = replace(self._limits, commit_wait_seconds=policy.memory.deadline_ms / 1000)
 
@@ -112,7 +112,7 @@ class Archivist:
         return self._writer.state.is_failing
 
     def is_behind(self, tenant: str) -> bool:
-        """Whether what this tenant said before is not on the disk though it should be."""
+        """Whether a tenant's earlier messages are still not on the disk, though they should be."""
         state = self._writer.state
         return state.is_failing or tenant in state.held_up
 
@@ -131,7 +131,7 @@ class Archivist:
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """What keeps turns from the disk, and what was kept from it; in words that name nobody."""
+        """What keeps turns from being written, and how many were lost, in words that name nobody."""
         return (*self._writer.state.troubles, *([SPOOLED] if self._spooled else []))
 
     @property
@@ -162,7 +162,7 @@ class Archivist:
 
     def expect(self, size_bytes: int) -> DeferredTurn | None:
         """
-        Keep a place for a turn that is still being read; None: there is none left, and the turn counts as lost.
+        Reserve room for a turn that is still being read; None: there is none left, and the turn counts as lost.
 
         Its request waits in memory, as it was sent.
 
@@ -241,7 +241,7 @@ class Archivist:
         self._writer.put(taken.item)
 
     def _spools(self, item: Item) -> bool:
-        """Write to the spool. False: it could not be, or there is none."""
+        """Write to the spool. False: that failed, or there is no spool."""
         if self._spool is None or not self._spool.put(item):
             return False
         self.room.spool(self._spool.turns)

@@ -48,14 +48,14 @@ log = structlog.get_logger()
 
 @frozen
 class Which:
-    """Whose items are meant; "" all. `tenant` is a name."""
+    """A choice of items by tenant, user and project; "" is all. `tenant` is a name."""
 
     tenant: str = ""
     user: str | None = None
     scope: str | None = None
 
     def includes(self, group: Group) -> bool:
-        """Whether a group is among them."""
+        """Whether a group belongs to the choice."""
         return (
             self.tenant in ("", group.tenant_name)
             and self.user in (None, group.user)
@@ -70,7 +70,7 @@ class Judge(RelationJudge, Protocol):
     """Judges what rules leave; implemented by `assist.consolidator`."""
 
     async def judge(self, older: StoredItem, queue: Sequence[StoredItem], tenant: str) -> Verdict | None:
-        """What becomes of an item beside the newer ones of its queue; None: it is left, or nobody could say."""
+        """The verdict on an item, given the newer ones of its queue; None: leave it, or no verdict."""
 
 
 class Consolidator:
@@ -106,7 +106,7 @@ class Consolidator:
 
     async def run(self, which: Which = EVERYTHING, dry_run: bool = False, seconds: float | None = None) -> Outcome:
         """
-        Consolidate what is meant.
+        Consolidate the chosen items.
 
         Args:
             dry_run: only say what would be done.
@@ -135,7 +135,7 @@ class Consolidator:
 
     async def undo(self, key: str, tenant: str = "") -> Json | None:
         """
-        Take back what a run did; None: there is no such run, or it was taken back before.
+        Undo a run; None: there is no such run, or it was undone before.
 
         Args:
             key: of the run.
@@ -147,7 +147,7 @@ class Consolidator:
         return None if count is None else {"run": key, **count}
 
     async def size(self, key: str, tenant: str = "") -> int:
-        """How many changes a run made that can be taken back; arguments as of `undo`."""
+        """How many changes of a run can be undone; arguments as of `undo`."""
         await self._database.open()
         return await self._database.ask(functools.partial(consolidations.size, key=key, tenant=tenant))
 

@@ -97,7 +97,7 @@ class Batches:
         return done
 
     async def undone(self, items: Sequence[StoredItem]) -> frozenset[tuple[int, int]]:
-        """Items and their heirs (0 none) of what was taken back: it is not done again."""
+        """Pairs of an item and its replacement (0: none) from undone runs; they are not merged again."""
         look = functools.partial(consolidations.undone_pairs, items=[item.id for item in items])
         return await self._database.ask(look)
 

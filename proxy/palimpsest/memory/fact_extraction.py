@@ -175,7 +175,7 @@ class FactExtraction:
 
 
 def _own(source: Source, proposed: Sequence[FactProposal]) -> Iterator[FactProposal]:
-    """What a message states in its own words: nothing that memory told its author."""
+    """Facts that a message states itself, without those that a memory block quoted."""
     if not proposed or BLOCK_OPEN not in source.text:
         yield from proposed
     elif source.role not in TOOL_ROLES:

@@ -36,7 +36,7 @@ OFF = "facts.policy is off: no facts are stored"
 
 @frozen
 class FactInput:
-    """A fact as somebody tells it. Times in Unix seconds; `tool` and `who` say which tool was called by whom."""
+    """A fact to be added. Times in Unix seconds; `tool` and `who` say which tool was called by whom."""
 
     tenant: str
     user: str
@@ -129,7 +129,7 @@ class Facts:
 
     async def forget(self, tenant: str, id: str) -> int:
         """
-        Forget a fact for good, wherever it was stated: no message states it again. Statements that went; 0: none.
+        Forget a fact for good, wherever it was stated. Returns the number of statements removed; 0: no such fact.
 
         The messages stay: `forgetting` erases those.
         """
@@ -138,12 +138,12 @@ class Facts:
         return await self._database.transact(step)
 
     async def pin(self, tenant: str, id: str, is_pinned: bool) -> bool:
-        """Pin a fact, or take the pin off; False: there is none of this id."""
+        """Pin or unpin a fact; False: there is none with this id."""
         step = functools.partial(told_facts.pin, tenant=tenant, id=id, reach=self._reach, is_pinned=is_pinned)
         return await self._database.transact(step)
 
     async def start_over(self) -> None:
-        """Have the facts of all messages made again, in the background of whichever process extracts facts."""
+        """Extract the facts of all messages again, in the background of the extracting process."""
         await self._database.transact(fact_extraction.start_over)
 
     async def _read(self, fact: FactInput) -> AddedFact:
@@ -188,12 +188,12 @@ def as_glob(pattern: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text as a pattern that means itself alone."""
+    """A text as a pattern that matches only itself."""
     return re.sub(r"[\[*?]", r"[\g<0>]", text)
 
 
 def shown(fact: Fact) -> Mapping[str, Any]:
-    """A fact as JSON, the same for every program that asks."""
+    """A fact as JSON, for the command line and the admin API."""
     source = fact.source
     where: dict[str, Any] = {"origin": source.origin.value}
     if source.tool:

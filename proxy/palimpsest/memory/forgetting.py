@@ -92,7 +92,7 @@ class Forgetting:
 
     async def preview(self, target: Target) -> Preview | None:
         """
-        What would go; None: nothing that is stored is meant.
+        What would be erased; None: nothing stored matches.
 
         Raises:
             PolicyError: several tenants could be meant.
@@ -101,7 +101,7 @@ class Forgetting:
 
     async def erase(self, target: Target) -> Json | None:
         """
-        Erase, look whether it is gone, and return the signed receipt; None: nothing that is stored is meant.
+        Erase, verify on the disk, and return the signed receipt; None: nothing stored matches.
 
         Raises:
             MemoryFault: it was not finished; what is erased by then stays so, and it can be asked for again.
@@ -237,7 +237,7 @@ class Forgetting:
 
     async def _look(self, wanted: Sequence[bytes]) -> Remains:
         """
-        What of these samples is left on the disk.
+        Search the disk for these samples.
 
         Others write meanwhile: a row that stood in the file when it was searched, and is gone when it is asked for,
         explains nothing. So what is left is looked for again: what lies there without a row stays where it is.

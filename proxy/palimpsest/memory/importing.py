@@ -153,7 +153,7 @@ class Importing:
 
     async def take_facts(self, facts: Sequence[AddedFact], into: Destination) -> int:
         """
-        Write facts that were told elsewhere; how many there are of them now. What was forgotten here stays so.
+        Write added facts from another installation; returns how many are stored. Facts forgotten here stay forgotten.
 
         Raises:
             MemoryFault: nothing can be written now.
@@ -171,7 +171,7 @@ class Importing:
 
     async def take_forgotten(self, facts: Sequence[ForgottenFact], into: Destination, now: float) -> int:
         """
-        Keep facts forgotten that were forgotten elsewhere, of messages that are stored; how many there are of them.
+        Forget facts that were forgotten in another installation, if their messages are stored; returns how many.
 
         Args:
             now: Unix seconds.

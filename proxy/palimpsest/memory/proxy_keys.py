@@ -85,7 +85,7 @@ class KeyService:
 
     async def revoke(self, id: str) -> ProxyKey | None:
         """
-        Let a key open nothing any more, within a second. None: there is no such key.
+        Revoke a key; it takes effect within a second. None: there is no such key.
 
         Raises:
             MemoryFault: it could not be done.
@@ -113,13 +113,13 @@ class KnownKeys:
         self.are_read = True
 
     def active(self) -> dict[bytes, ProxyKey]:
-        """Those that open something now, by their hash."""
+        """Keys that are valid now, by their hash."""
         now = self._clock()
         return {d: key for d, key in self._by_digest.items() if key.expires_at is None or key.expires_at > now}
 
 
 def key_json(key: ProxyKey) -> Json:
-    """A key as the command line and the admin API show it: all but what it is."""
+    """A key as JSON for the command line and the admin API, without its secret."""
     names = ("id", "shown", "name", "tenant", "read_only", "created_at", "expires_at", "revoked_at")
     return {name: getattr(key, name) for name in names} | {"users": list(key.users), "scopes": list(key.scopes)}
 

@@ -35,7 +35,7 @@ class Summed:
         return cls(PersistentList.of(each), sum(each))
 
     def then(self, kept: int, further: Sequence[int]) -> Summed:
-        """Others behind the first of these."""
+        """A copy with the first numbers kept and others appended."""
         gone = self.total if not kept else sum(self.each[kept:]) if kept < len(self.each) else 0
         return Summed(self.each.then(kept, further), self.total - gone + sum(further))
 
@@ -82,7 +82,7 @@ class RecentReadings:
 
     def find(self, tenant: str, wire: Wire, body: bytes) -> tuple[Read | None, int, bool]:
         """
-        What was read of the request that this one goes on from.
+        The earlier reading that this request continues.
 
         Returns:
             Also how many bytes both begin with, and whether this one repeats all of the other's list.

@@ -46,7 +46,7 @@ log = structlog.get_logger()
 
 @frozen
 class Passed:
-    """A request that memory has no part in: why, and the model that it asks ("" where that was not read)."""
+    """A request that memory does not act on: the reason, and its model ("" if not read)."""
 
     note: Note
     model: str = ""
@@ -145,7 +145,7 @@ class RequestReader:
         return read.reading, speaker, follows
 
     async def _completed(self, chat: Chat, speaker: Speaker, patience_seconds: float) -> Chat:
-        """The request with what it only names by an id; the client's bytes stay as they are."""
+        """The request with references by id filled in; the client's bytes are unchanged."""
         key = self._rules.key(speaker.tenant)
         named = reply_links((id for message in chat.messages for id in message.refers), key)
         try:

@@ -109,7 +109,7 @@ class Overview:
 
 
 class _Counted(Erased):
-    """Counts what is erased, and keeps none of it: nobody looks for it on the disk."""
+    """Counts erased rows without keeping samples: a sweep does not search the disk."""
 
     def take(self, name: str, rows: Iterable[tuple[str, ...]]) -> None:
         self.counts[name] += sum(1 for _ in rows)
@@ -204,7 +204,7 @@ class Sweeper:
                 return found
 
     async def _hold(self) -> bool:
-        """Whether this process is the one that sweeps by itself; it stays so until it ends."""
+        """Take or keep the lease for background sweeping; False: another process has it."""
         now_ms = int(self._clock() * 1000)
         until_ms = now_ms + int(HOLDER_SECONDS * 1000) + random.randrange(1000)
         step = functools.partial(lease, name=HOLDER, mine=self._held_until_ms, now_ms=now_ms, until_ms=until_ms)
@@ -213,7 +213,7 @@ class Sweeper:
         return is_mine
 
     async def _lock(self, ends: float) -> int:
-        """Be the only one who sweeps at this moment; 0: another one does."""
+        """Take the lock for one sweep; 0: another process has it."""
         while True:
             now_ms = int(self._clock() * 1000)
             mine = now_ms + int(LOCK_SECONDS * 1000) + random.randrange(1000)
@@ -272,7 +272,7 @@ class Sweeper:
             sweep.swept["facts"] += len(rows)
 
     async def _aged(self, sweep: Sweep, ends: float) -> bool:
-        """Go on through the conversations; a pass ends behind the last one, and the numbers of it are published."""
+        """Continue the pass through all conversations; at its end its counts are published."""
         if not is_in_force(self._policy()):
             return True
         while perf_counter() < ends:
@@ -322,7 +322,7 @@ class Sweeper:
         return True
 
     async def _take(self, found: list[Due], sweep: Sweep, ends: float) -> bool:
-        """Erase these; False: the time is over, and some of it is left."""
+        """Erase these; False: the time limit was reached first."""
         for tenant in dict.fromkeys(one.tenant for one in found):
             occurrences = [number for one in found if one.tenant == tenant for number in one.occurrences]
             if occurrences:

@@ -67,7 +67,7 @@ class Retiring:
 
     async def preview(self, target: Target) -> Preview | None:
         """
-        What would be retired; None: nothing that is in use is meant.
+        What would be retired; None: nothing in use matches.
 
         Raises:
             PolicyError: several tenants could be meant.
@@ -114,7 +114,7 @@ class Retiring:
 
     async def undo(self, key: str, tenant: str = "") -> Json | None:
         """
-        Take back what was retired; None: nothing of this id can be.
+        Undo a retirement; None: none with this id can be undone.
 
         Args:
             key: `id` of the receipt.
@@ -139,7 +139,7 @@ class Retiring:
         return {"id": key, "what": "undone retirement", "at": _time(self._clock()), "messages": messages}
 
     async def listed(self, tenant: str = "") -> list[Json]:
-        """What can still be taken back, the newest first. `tenant` "": of all."""
+        """Retirements that can still be undone, newest first. `tenant` "": of all."""
         await self._database.open()
         found = await self._database.ask(functools.partial(retirements, tenant=tenant, now=self._clock()))
         return [

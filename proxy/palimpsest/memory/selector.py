@@ -53,7 +53,7 @@ class Selector:
 
     async def selected(self, query: Query, recalled: Recalled, deadline: float) -> Recalled:
         """
-        What was recalled, in the selector's order; in its own where that is not there in time.
+        The candidates in the order of the selector, or unchanged if it does not answer in time.
 
         Args:
             deadline: by the event loop's clock.
@@ -98,7 +98,7 @@ class Selector:
 
 
 class LocalJudge:
-    """A cross-encoder on a thread of its own; asked by one request at a time, others do without."""
+    """A cross-encoder on its own thread, for one request at a time; others go without it."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "cross-encoder")
@@ -108,7 +108,7 @@ class LocalJudge:
 
     @property
     def trouble(self) -> str:
-        """Why it cannot be asked; "" also while it is being loaded."""
+        """Why the cross-encoder cannot be used; "" if it can, or is being loaded."""
         loading = self._loading
         failure = loading.exception() if loading is not None and loading.done() and not loading.cancelled() else None
         return f"{failure}: candidates stay in the order of their scores" if failure is not None else ""

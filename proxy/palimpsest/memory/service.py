@@ -103,7 +103,7 @@ class MemoryState:
 
     @property
     def is_ready(self) -> bool:
-        """Whether requests get memory, or are not meant to."""
+        """Whether requests get memory, or are configured not to."""
         return self.store != "failed"
 
 
@@ -237,7 +237,7 @@ class MemoryService:
 
     async def apply(self, policy: Policy) -> None:
         """
-        Go by another policy; what has begun is not disturbed.
+        Apply another policy; running work is not disturbed.
 
         Raises:
             PolicyError: as of `open`; then nothing has changed.
@@ -287,7 +287,7 @@ class MemoryService:
         self._switch_on()
 
     async def _choose_models(self, policy: Policy) -> None:
-        """Go by the language models of a policy."""
+        """Use the language models of a policy."""
         if policy.models and self._assistants is None:
             from palimpsest.assist.assistants import ModelAssistants
 

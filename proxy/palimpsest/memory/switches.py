@@ -16,7 +16,7 @@ REASON_CHARS = 500
 
 
 class SwitchService:
-    """The switches of one database. Its methods raise `MemoryFault` where that does not answer."""
+    """Switches memory off and on in one database. Methods raise `MemoryFault` if it does not answer."""
 
     def __init__(self, database: Engine, clock: Clock) -> None:
         self._database = database
@@ -65,7 +65,7 @@ class KnownSwitches:
 
     @property
     def trouble(self) -> str:
-        """What is off, for `/readyz`, which everybody may read: nobody's name, and no reason."""
+        """What is switched off, for `/readyz`: public, so without names and reasons."""
         if EVERYBODY in self.off_for:
             return "memory is switched off for everybody: palimpsest enable switches it on"
         if self.off_for:

@@ -80,7 +80,7 @@ def target_of(given: Mapping[str, Any], now: float) -> Target:
 
 class Selection:
     """
-    What targets mean in one database.
+    Resolves targets to rows of one database.
 
     Args:
         without: flags; messages that have one are not meant.
@@ -101,7 +101,7 @@ class Selection:
 
     async def preview(self, target: Target, now: float) -> Preview | None:
         """
-        What would go; None: nothing that is stored is meant.
+        What would be erased; None: nothing stored matches.
 
         Raises:
             PolicyError: several tenants could be meant.
@@ -129,7 +129,7 @@ class Selection:
 
     async def plans(self, target: Target, until: float) -> list[Plan]:
         """
-        What is meant, tenant by tenant; nothing that came later than `until`.
+        The matching rows, tenant by tenant; nothing later than `until`.
 
         Raises:
             PolicyError: several tenants could be meant.
@@ -205,5 +205,5 @@ def asked_for(target: Target) -> Json:
 
 
 def in_parts(occurrences: Sequence[int]) -> Iterator[Sequence[int]]:
-    """So many messages at a time."""
+    """Messages in batches."""
     return (occurrences[at : at + MESSAGES_AT_A_TIME] for at in range(0, len(occurrences), MESSAGES_AT_A_TIME))

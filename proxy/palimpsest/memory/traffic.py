@@ -34,7 +34,7 @@ class Traffic:
         return not self._under_way and monotonic() - self._ended_at >= QUIET_SECONDS
 
     def begin(self) -> None:
-        """A request is there: what gives way to it stops."""
+        """A request has begun; background work stops for it."""
         self._under_way += 1
         for task in self._giving_way:
             task.cancel()
@@ -44,7 +44,7 @@ class Traffic:
         self._ended_at = monotonic()
 
     async def beside(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """What work returns, or None where a request stopped it: at its next step, some milliseconds at most."""
+        """The result of background work, or None if a request stopped it (within milliseconds)."""
         task = asyncio.create_task(work)
         self._giving_way.add(task)
         try:

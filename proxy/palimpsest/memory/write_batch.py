@@ -60,7 +60,7 @@ Result = Record | Heard | Exception
 
 @frozen
 class Outcome:
-    """An item that has been done with: it is on the disk, or never will be."""
+    """An item that is finished: it is on the disk, or never will be."""
 
     number: int
     is_lost: bool = False
@@ -84,15 +84,16 @@ class Batch:
 
     @property
     def items(self) -> list[Item]:
-        """Of what can be written."""
+        """The items that can be written."""
         return [*(item for item, _ in self.records), *(item for item, _ in self.heard)]
 
     @property
     def everything(self) -> list[Item]:
-        """Also what could not be read."""
+        """All items, including those that could not be read."""
         return [*self.items, *(item for item, _ in self.broken)]
 
     def add(self, item: Item, result: Result) -> None:
+        """Add an item with what was read of it; an exception puts it among the broken ones."""
         self.chars += item.chars
         if isinstance(result, Exception):
             self.broken.append((item, result))
@@ -136,7 +137,7 @@ class Writer(Protocol):
         """Take an item; returns at once."""
 
     def apply(self, policy: Policy) -> None:
-        """Go by another policy: what is put from now on is written by it."""
+        """Apply another policy to items that are put from now on."""
 
     async def write(self, report: Report) -> None:
         """Write what waits; forever."""

@@ -81,7 +81,7 @@ def embedding_model(name: str) -> EmbeddingModel | None:
 
 
 def unknown_model_error(name: str) -> str:
-    """Why a name is refused, and which one may have been meant."""
+    """The error text for an unknown model name, with the nearest known name."""
     known = {each.lower(): each for each in embedding_models()}
     short = {each.rpartition("/")[2]: whole for each, whole in known.items()}
     near = get_close_matches(name.lower(), [*known, *short], 1)

@@ -67,7 +67,7 @@ def newest_use(ask: Ask) -> tuple[str, dict[str, AssistUsage]]:
 
 
 def add(transaction: Transaction, day: str, role: AssistRole, tenant: str, usage: AssistUsage) -> None:
-    """Count more, or less where a number is negative. What is older than a quarter goes."""
+    """Add to the usage of a day; negative numbers subtract. Deletes rows older than a quarter."""
     row = (usage.calls, usage.failures, usage.prompt_tokens, usage.completion_tokens, usage.dollars)
     transaction.write(ADD, [(day, role, tenant, *row)])
     oldest = datetime.fromisoformat(day).date() - timedelta(days=KEPT_DAYS)

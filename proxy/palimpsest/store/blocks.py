@@ -30,7 +30,7 @@ def erase_quotes(transaction: Transaction, tenant: int, occurrences: Sequence[in
 
 
 def erase_blocks(transaction: Transaction, blocks: Sequence[int], erased: Erased) -> None:
-    """Remove the blocks that stand in these occurrences."""
+    """Remove blocks, each named by the occurrence that carries it."""
     which = ids(blocks)
     _take(transaction.read, which, erased)
     _remove(transaction, 0, which)

@@ -119,6 +119,8 @@ def to_lost(occurrences: Iterable[int]) -> bytes:
 
 def to_state(turn: Turn, request_length: int, restored_at: int) -> str:
     """
+    The state of a branch after a turn, as JSON for its row.
+
     Args:
         request_length: messages of the listing that the client sent.
         restored_at: as in `Head`.

@@ -54,11 +54,11 @@ def mark_cleared(transaction: Transaction, conversations: Sequence[int], cleared
 
 def cleared_in(ask: Ask, tenant: int, own: int, since: float) -> Mapping[int, int]:
     """
-    The last occurrence that was dropped on purpose, by conversation; row ids.
+    By conversation, the last occurrence that its user cleared on purpose; row ids.
 
     Args:
-        own: the conversation that is to be looked at however long ago it was cleared.
-        since: Unix seconds; of all others those that were cleared later.
+        own: conversation that is included however long ago it was cleared.
+        since: Unix seconds; other conversations are included only if they were cleared later.
     """
     sql = "SELECT id, cleared FROM conversation WHERE tenant = ? AND cleared > 0 AND (id = ? OR cleared_at > ?)"
     return dict(ask(sql, (tenant, own, since)))

@@ -115,12 +115,12 @@ def from_line(value: Any) -> PortableTurn:
 
 
 def is_fact(value: Any) -> bool:
-    """Whether the value of a line is a told fact, and no turn."""
+    """Whether the value of a line is an added fact."""
     return isinstance(value, dict) and "fact" in value
 
 
 def fact_to_line(fact: AddedFact) -> bytes:
-    """A told fact as a line of an export, with its line feed."""
+    """An added fact as a line of an export, with its line feed."""
     said: Json = {
         "fact": fact.id,
         "tenant": fact.tenant,
@@ -174,7 +174,7 @@ def is_forgotten(value: Any) -> bool:
 
 
 def forgotten_to_line(fact: ForgottenFact) -> bytes:
-    """A fact that stays forgotten as a line of an export, with its line feed; in no word of it."""
+    """A forgotten fact as a line of an export, with its line feed; without its text."""
     said: Json = {"forgotten": list(fact.place), "tenant": fact.tenant, "start": fact.start, "stop": fact.stop}
     said |= {"part": fact.part} if fact.part else {}
     said |= {"shared": True} if fact.is_shared else {}
@@ -282,7 +282,7 @@ class _Fields:
         return found
 
     def time(self, name: str) -> float:
-        """Unix seconds that have a date: what shows them would fail at any other."""
+        """Unix seconds within the range that has dates, 1970 to 9999."""
         found = self.number(name)
         if not 0 <= found < MAX_SECONDS:
             raise WireError(f"{name}: not a time from 1970 to 9999, in seconds")

@@ -93,13 +93,13 @@ class PortableTurn:
 
 
 def stable_id(*names: str, prefix: str = TURN_PREFIX) -> str:
-    """An id that is the same at every import: of the tenant, the program and its own ids."""
+    """An id that is the same at every import, derived from the tenant, the program and its ids."""
     return prefix + hashlib.blake2b("\0".join(names).encode(errors="surrogatepass"), digest_size=ID_BYTES).hexdigest()
 
 
 def runs_of(kept: Sequence[tuple[int, int]], listing: Sequence[int]) -> tuple[tuple[Run, ...], list[tuple[int, int]]]:
     """
-    Kept messages as runs of the parent's listing, and those that are not in it.
+    Kept messages as runs of the parent's listing, and the kept messages that it lacks.
 
     Args:
         kept: (position, occurrence), positions rising.

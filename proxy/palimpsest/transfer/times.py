@@ -9,7 +9,7 @@ MAX_SECONDS = 253_370_764_800  # the year 9999, the last that has a date
 
 
 def seconds(value: Any) -> float:
-    """Unix seconds of an ISO 8601 time; 0 where it is none. Without a zone it is taken for UTC."""
+    """Unix seconds of an ISO 8601 time, UTC unless it has a zone; 0 if it is not a time."""
     if not isinstance(value, str):
         return 0.0
     try:

@@ -155,7 +155,7 @@ async def messages_events(adapter: Any, stream: Any, model: str, names: Any) -> 
 
 
 async def after_first_chunk(stream: Any) -> Any:
-    """The same stream once its first chunk has arrived: until then LiteLLM may not even have asked the provider."""
+    """The whole stream, once its first chunk has arrived: before that LiteLLM may not have asked the provider."""
     first = await anext(aiter(stream))
 
     async def again() -> AsyncIterator[Any]:

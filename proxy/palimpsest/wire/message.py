@@ -72,7 +72,7 @@ def bytes_of(message: Message) -> int:
 
 
 def with_referred(message: Message, parts: Mapping[str, Json]) -> Message:
-    """The message with the parts that it only names, as far as they are known by their ids."""
+    """The message with parts that it refers to by id filled in, as far as they are known."""
     if not parts.keys() & set(message.refers):
         return message
     content = [parts.get(_reference(part), part) for part in message.raw["content"]]
@@ -103,7 +103,7 @@ def compacted(part: Json) -> str:
 
 def without_memory_blocks(raw: Json) -> Json:
     """
-    A message without the blocks that another proxy put into it; the very same where there is none.
+    A message without memory blocks, which another proxy in front may have added; the same object if it has none.
 
     Answers and results of tools never get one: what reads like a block there is kept as what they say.
     """

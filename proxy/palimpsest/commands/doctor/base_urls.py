@@ -14,7 +14,7 @@ CHECK = "base URLs"
 
 
 def unreachable_urls(environment: Mapping[str, str], folder: Path) -> list[Finding]:
-    """A finding for each base URL that leads to nobody and each file that cannot be read; or one that all is well."""
+    """A finding for each base URL where nothing listens and each unreadable file, or one that all is well."""
     found = search(environment, folder)
     by_port = {one.port: listener(one) for one in found.base_urls}
     leading = [_dead(one) for one in found.base_urls if by_port[one.port] is Listener.NOBODY]

@@ -34,7 +34,7 @@ def mode_of(headers: Mapping[str, str], policy: MemoryPolicy, *, is_read_only: b
 
 def is_unknown_mode(headers: Mapping[str, str]) -> bool:
     """
-    Whether the header holds a word that is no mode, such as `offf`.
+    Whether the mode header holds an unknown word, such as `offf`.
 
     Memory is off then: who sends the header most likely restricts it, and what is archived by mistake cannot be told
     from the rest. The request goes on: the provider would have answered it.

@@ -21,7 +21,7 @@ def secret_in(value: bytes) -> bytes:
 
 
 def secrets_of(headers: RawHeaders) -> list[bytes]:
-    """Every secret that a request (names in lower case) shows us, once each, in the order of `HEADERS`."""
+    """The distinct secrets in the credential headers of a request (lower-case names), in the order of `HEADERS`."""
     secrets = [secret_in(value) for wanted in HEADERS for name, value in headers if name == wanted]
     return [secret for secret in dict.fromkeys(secrets) if secret]
 
@@ -33,6 +33,6 @@ def forwarded_secrets(headers: RawHeaders) -> list[bytes]:
 
 
 def hop_by_hop(headers: RawHeaders) -> frozenset[bytes]:
-    """Headers that `connection` declares to be of this hop only (RFC 9110 section 7.6.1): they are not forwarded."""
+    """Headers that `connection` declares hop-by-hop (RFC 9110 section 7.6.1); they are not forwarded."""
     named = [value for name, value in headers if len(name) == 10 and name.lower() == b"connection"]
     return frozenset(token.strip() for value in named for token in value.lower().split(b","))

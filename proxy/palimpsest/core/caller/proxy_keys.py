@@ -54,22 +54,22 @@ class ProxyKeys:
         return len(self._keys)
 
     def find(self, headers: RawHeaders) -> Key | None:
-        """What the caller's key opens, in whichever credential header it stands; None: no key that opens anything."""
+        """The caller's valid key, from any credential header; None: there is none."""
         if not self._keys:
             return None
         return next((key for secret in secrets_of(headers) if (key := self._keys.get(digest_of(secret)))), None)
 
     def opens(self, credential: bytes) -> Key | None:
-        """What one header value opens, with or without `Bearer`."""
+        """The valid key in one header value, with or without `Bearer`."""
         return self._keys.get(digest_of(secret_in(credential))) if self._keys else None
 
     def is_ours(self, credential: bytes) -> bool:
-        """Whether one header value is a key of ours, revoked and expired ones included: it is never forwarded."""
+        """Whether a header value is a proxy key, even a revoked or expired one; such keys are never forwarded."""
         return secret_in(credential).startswith(_PREFIX) or self.opens(credential) is not None
 
     def refuses(self, headers: RawHeaders, key: Key | None) -> bool:
         """
-        Whether a caller is to be turned away: without a key where one is needed, or with one that opens nothing.
+        Whether to refuse a caller: a required key is missing, or the key is not valid.
 
         Args:
             key: what was found for these headers.

@@ -147,7 +147,7 @@ class Endings:
 
 def current_claims(claims: Iterable[Claim]) -> Iterator[Claim]:
     """
-    What holds of claims of one person, as if each slot and value had its own place.
+    The claims of one person that still hold: neither ended nor superseded by a later one.
 
     Args:
         claims: the newest first.

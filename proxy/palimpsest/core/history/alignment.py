@@ -87,11 +87,12 @@ def alignments(history: Sequence[Message], prints: Sequence[Fingerprint], heads:
 
 def new_places(prints: Sequence[Fingerprint], shape: Shape, head: Head, kept: Sequence[int]) -> set[int]:
     """
-    Places at which a request says what the head did not.
+    Places in a request whose content the head does not have.
 
     Returns:
-        Indexes into the history; -1 - n for the n-th instruction. Of messages that changed behind their opening only
-        summaries: what people say changes for other reasons. A summary that stands last was just put there.
+        Indexes into the history; -1 - n for the n-th instruction. Among messages
+        that kept their opening but changed after it, only summaries count: people reword for other reasons. A summary
+        in the last place is always new.
     """
     known = set(head.shape.instructions)
     instructions = {-1 - n for n, print in enumerate(shape.instructions) if print not in known}
@@ -101,7 +102,7 @@ def new_places(prints: Sequence[Fingerprint], shape: Shape, head: Head, kept: Se
 
 
 def moved_summaries(head: Head, kept: Sequence[int]) -> tuple[int, ...]:
-    """Indexes into the history of summaries that stand behind what they stood in front of: the same words once more."""
+    """Indexes into the history of summaries that moved behind messages which they used to precede."""
     furthest = accumulate(kept, max, initial=-1)  # of what stands before each
     return tuple(
         at

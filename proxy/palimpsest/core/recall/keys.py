@@ -43,6 +43,8 @@ class Boost:
 
 def by_items(items: ItemVectors, question: Floats, cosines: Floats, passage_ids: Rows) -> Boost:
     """
+    How much nearer items make the passages that they were made of.
+
     Args:
         question: unit vector, (d,).
         cosines: of n passages to the question, (n,).
@@ -62,7 +64,7 @@ def by_items(items: ItemVectors, question: Floats, cosines: Floats, passage_ids:
 
 
 def related_terms(terms: Sequence[str], relations: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """The words that relations lead to from those of a question, with their strengths; the strongest."""
+    """The strongest of the words related to those of a question, with their strengths."""
     found: dict[str, float] = {}
     for term in terms:
         for other, strength in relations.get(term, {}).items():

@@ -35,7 +35,7 @@ _YOU = re.compile(r"\byou(?:r|rs|['\u2019](?:d|ve))?\b", re.IGNORECASE)
 
 
 def plan_by_rules(text: str) -> Plan | None:
-    """What rules make of a question; None: it is asked as it is."""
+    """The plan that rules make for a question; None: ask it unchanged."""
     if len(text) > READ_CHARS:
         return None
     parts = [part.strip(" ,;?") for part in _PARTS.split(text)]
@@ -47,7 +47,7 @@ def plan_by_rules(text: str) -> Plan | None:
 
 def plan_of(answer: Json, text: str) -> Plan | None:
     """
-    The plan that a model made, without what says nothing.
+    The plan that a model made, without empty parts.
 
     Args:
         answer: as `assist/prompts/query_plan.SCHEMA` has it.
@@ -88,7 +88,7 @@ def apply_preferences(table: PassageTable, ranked: Ranked, probabilities: Floats
 
 def interleave(lists: Sequence[Ranked], limit: int) -> Ranked:
     """
-    Several orders as one: the first of each, then the second of each; a row where it comes first, at its best.
+    Merge rankings round-robin. A row keeps its first place and its highest probability.
 
     Each list has an even share of the limit until another one ends, as LightMem-SLM splits its budget.
     """

@@ -67,7 +67,7 @@ def cursor_to(name: str, *position: int) -> str | None:
 
 def position_of(name: str, cursor: str, size: int = 1) -> tuple[int, ...]:
     """
-    What `cursor_to` was given; zeros for the first page.
+    The position that a cursor encodes; zeros for the first page.
 
     Raises:
         Refused: 400, it is none of this list.
