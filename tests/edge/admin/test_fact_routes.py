@@ -91,7 +91,7 @@ async def test_what_is_wrong_with_a_fact_is_said(house: House) -> None:
         status, said = await house.ask("/memory/v1/facts", ACME, "POST", body)
         assert status == 400 and words in said["error"]["message"]
     status, said = await house.ask("/memory/v1/facts", ADMIN, "POST", PORT)
-    assert status == 400 and "tenant: name" in said["error"]["message"]
+    assert status == 400 and "tenant: required" in said["error"]["message"]
     house.policy = Policy()
     status, said = await house.ask("/memory/v1/facts", ACME, "POST", PORT)
     assert status == 400 and "facts.policy is off" in said["error"]["message"]
