@@ -1,5 +1,5 @@
 """
-The plan of a look-up: which questions are asked for one, and which answers are apply_preferences.
+The plan of a look-up: which questions are asked for one, and which answers are preferred.
 
 By rules it is this much: a compound question ("When did I move, and who helped me?") is also asked in its parts, and
 who asks about what they themselves said gets that first. Measured on LoCoMo the parts change nothing and names taken
