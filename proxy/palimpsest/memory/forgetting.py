@@ -48,6 +48,7 @@ from palimpsest.store.erasure import (
     mark_scopes,
 )
 from palimpsest.store.family import Erased
+from palimpsest.store.holdings import WORDS
 from palimpsest.store.selection import Plan, Target
 from palimpsest.store.told_facts import erase_added, erase_blocks_with
 
@@ -244,12 +245,12 @@ class Forgetting:
         """
         path = self._database.path
         searched = await search(path, wanted)
-        left = await self._database.ask(functools.partial(unexplained, searched, wanted))
+        left = await self._database.ask(functools.partial(unexplained, searched, wanted, WORDS))
         explained = len(searched.found) - len(left)
         for _ in range(LOOKS_AGAIN):
             if left:
                 again = await search(path, left)
-                left = await self._database.ask(functools.partial(unexplained, again, left))
+                left = await self._database.ask(functools.partial(unexplained, again, left, WORDS))
         return Remains(searched.files, searched.bytes, len(wanted), explained, len(left))
 
     async def _merge(self) -> None:

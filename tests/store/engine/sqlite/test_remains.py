@@ -15,6 +15,7 @@ from palimpsest.store.engine.sqlite.remains import (
     search_files,
     unexplained,
 )
+from palimpsest.store.holdings import WORDS
 
 OPEN_AND_CLOSE = """
 import sqlite3, sys
@@ -29,9 +30,9 @@ async def test_words_are_found_where_they_stand_and_what_is_stored_explains_them
     wanted = samples(["a name of sixteen bytes and more", "nobody ever said anything like this"], ())
     searched = await search(database.path, wanted)
     assert {wanted[number] for number in searched.found} == set(samples(["a name of sixteen bytes and more"], ()))
-    assert await database.ask(lambda ask: unexplained(searched, wanted, ask)) == []
+    assert await database.ask(lambda ask: unexplained(searched, wanted, WORDS, ask)) == []
     await database.write([("UPDATE tenant SET name = 'another name'", [()])])
-    assert len(await database.ask(lambda ask: unexplained(searched, wanted, ask))) == len(searched.found)
+    assert len(await database.ask(lambda ask: unexplained(searched, wanted, WORDS, ask))) == len(searched.found)
 
 
 def test_a_few_words_of_a_text_are_found_wherever_they_come_from_it(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import asyncio
 import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -26,7 +26,6 @@ import orjson
 from palimpsest.domain.frozen import frozen
 from palimpsest.errors import MemoryFault, faults
 from palimpsest.store.engine import Ask
-from palimpsest.store.holdings import WORDS
 
 SAMPLE_BYTES = 16  # of a text; shorter runs stand everywhere by chance: words, keys of JSON
 WORD_BYTES = 8  # of a word's end in the full-text index, which leaves out what it begins with like the word before
@@ -136,13 +135,20 @@ def search_files(database: Path, wanted: Sequence[bytes]) -> Searched:
     return Searched(len(files), size, tuple(sorted(found)))
 
 
-def unexplained(searched: Searched, wanted: Sequence[bytes], ask: Ask) -> list[bytes]:
-    """The samples that were found and that nothing stored explains."""
+def unexplained(
+    searched: Searched, wanted: Sequence[bytes], columns: Mapping[str, Sequence[str]], ask: Ask
+) -> list[bytes]:
+    """
+    The samples that were found and that nothing stored explains.
+
+    Args:
+        columns: by table, those that hold words.
+    """
     if not searched.found:
         return []
     explained: set[int] = set()
     stored = _Finder([wanted[number] for number in searched.found])
-    for chunk in _rows(ask):
+    for chunk in _rows(ask, columns):
         explained |= {searched.found[at] for at in stored.found(chunk)}
     return [wanted[number] for number in searched.found if number not in explained]
 
@@ -233,10 +239,10 @@ def _chunks(file: Path) -> Iterator[bytes]:
         return
 
 
-def _rows(ask: Ask) -> Iterator[bytes]:
+def _rows(ask: Ask, words: Mapping[str, Sequence[str]]) -> Iterator[bytes]:
     """Everything that is stored in words now, and the words of the schema."""
     yield "\0".join(row[0] or "" for row in ask("SELECT sql FROM sqlite_master")).encode()
-    for table, columns in WORDS.items():
+    for table, columns in words.items():
         listed = " || char(0) || ".join(columns)
         key = "rowid" if table not in ("term",) else None
         if key is None:
