@@ -82,6 +82,7 @@ class Past:
         rows = [(memory,) for memory in memories]
         await self.database.write(
             [
+                ("INSERT INTO forgotten(memory) VALUES (?)", rows),
                 ("DELETE FROM memory_text WHERE rowid = ?", rows),
                 ("DELETE FROM unindexed WHERE memory = ?", rows),
                 ("DELETE FROM vector WHERE memory = ?", rows),

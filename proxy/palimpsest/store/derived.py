@@ -136,6 +136,7 @@ class Derived:
         """Drop all that is derived; `rebuild` makes it again, in as many steps and processes as it takes."""
         await self._database.write(
             (
+                ("INSERT INTO forgotten(memory) SELECT memory FROM vector", [()]),
                 *((f"DELETE FROM {table}", [()]) for table in ("unindexed", "vector", "memory", "term")),
                 *full_text.CLEAR,
                 (BEGIN, [(REBUILD,)]),
@@ -193,6 +194,7 @@ def _claim(
             "INSERT INTO unindexed(memory) SELECT value FROM numbers(?) WHERE true ON CONFLICT DO NOTHING",
             [(others,)],
         )
+        transaction.write("INSERT INTO forgotten(memory) SELECT value FROM numbers(?)", [(others,)])
         transaction.write("DELETE FROM vector WHERE memory IN (SELECT value FROM numbers(?))", [(others,)])
         has_others = bool(transaction.read(OTHERS, (model, 1)))
     trim_changes(transaction)

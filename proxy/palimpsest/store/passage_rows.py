@@ -63,11 +63,7 @@ def remove_passages(transaction: Transaction, tenant: int, which: str) -> None:
     _forget_terms(transaction, tenant, memories)
     full_text.put_zeros(transaction, memories)
     put_zeros(transaction, "memory", ("tags",), OF_MESSAGES, which)
-    transaction.write(  # the trigger says it of vectors; caches hold passages without one, too
-        "INSERT INTO forgotten(memory) SELECT value FROM numbers(?)"
-        " WHERE NOT EXISTS (SELECT 1 FROM vector WHERE vector.memory = value)",
-        [(memories,)],
-    )
+    transaction.write("INSERT INTO forgotten(memory) SELECT value FROM numbers(?)", [(memories,)])
     full_text.remove(transaction, memories)
     for table, key in (("unindexed", "memory"), ("vector", "memory"), ("memory", "id")):
         transaction.write(f"DELETE FROM {table} WHERE {key} {THESE}", [(memories,)])

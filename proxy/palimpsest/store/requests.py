@@ -350,6 +350,11 @@ def _conversations(transaction: Transaction, turns: Sequence[Turn], tenants: Ten
             for t in changed
         ],
     )
+    transaction.write(
+        "UPDATE fact SET user_id = (SELECT user_id FROM conversation WHERE id = fact.conversation),"
+        " scope = (SELECT scope FROM conversation WHERE id = fact.conversation) WHERE conversation = ?",
+        [(id,) for id in sorted(late)],
+    )
     return {(tenant, public): id for tenant, public, id, *_ in transaction.read(CONVERSATIONS, (asked,))}
 
 

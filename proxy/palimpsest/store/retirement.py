@@ -187,4 +187,8 @@ def _flag(transaction: Transaction, occurrences: Sequence[int], put: int, take: 
         "UPDATE occurrence SET flags = (flags | ?) & ~CAST(? AS BIGINT) WHERE id IN (SELECT value FROM numbers(?))",
         [(put, take, which)],
     )
+    transaction.write(
+        "UPDATE fact SET retirement = ? WHERE occurrence IN (SELECT value FROM numbers(?))",
+        [(1 if put & HeadFlag.RETIRED else 0, which)],
+    )
     mark_heads(transaction, conversations_of(transaction, which), set(occurrences), put, take)

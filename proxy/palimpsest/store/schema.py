@@ -9,7 +9,7 @@ No column has a name that SQL reserves.
 
 from __future__ import annotations
 
-VERSION = 17  # of these tables, kept beside them: rises with every change of them
+VERSION = 18  # of these tables, kept beside them: rises with every change of them
 
 JOURNAL = r"""
 CREATE TABLE tenant (
@@ -145,9 +145,6 @@ CREATE TABLE forgotten (                     -- memories whose vector or scope c
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     memory INTEGER NOT NULL
 );
-CREATE TRIGGER vector_forgotten AFTER DELETE ON vector BEGIN
-    INSERT INTO forgotten(memory) VALUES (old.memory);
-END;
 CREATE TABLE term (                          -- document frequency per tenant, for BM25
     tenant INTEGER NOT NULL,
     term TEXT NOT NULL,
@@ -407,8 +404,7 @@ NEWEST = f"(SELECT id FROM fact WHERE {SAME_PLACE})"
 NEXT_NEWEST = f"(SELECT id FROM fact WHERE {SAME_PLACE} OFFSET 1)"
 
 # `superseded` follows from what is there, whoever writes or removes it. It is set only where a newer statement holds at
-# any time, and never of what has times of its own: what is not marked is judged by who reads it. 512 is
-# `HeadFlag.RETIRED`; facts of such messages have a `retirement`, as told ones that are retired.
+# any time, and never of what has times of its own: what is not marked is judged by who reads it.
 SUPERSEDED = f"""
 CREATE TRIGGER fact_comes AFTER INSERT ON fact BEGIN
     UPDATE fact SET superseded = 1 WHERE id = new.id AND valid_from IS NULL AND valid_until IS NULL
@@ -423,14 +419,6 @@ CREATE TRIGGER fact_moves AFTER UPDATE OF user_id, scope, place, said_at, retire
     UPDATE fact SET superseded = coalesce(id <> {NEWEST.format("new")}, 0) AND retirement = 0
         AND valid_from IS NULL AND valid_until IS NULL WHERE id = new.id;
     UPDATE fact SET superseded = 1 WHERE id = {NEXT_NEWEST.format("new")} AND superseded = 0;
-END;
-CREATE TRIGGER fact_renamed AFTER UPDATE OF user_id, scope ON conversation
-WHEN old.user_id <> new.user_id OR old.scope <> new.scope BEGIN
-    UPDATE fact SET user_id = new.user_id, scope = new.scope WHERE conversation = new.id;
-END;
-CREATE TRIGGER fact_retired AFTER UPDATE OF flags ON occurrence
-WHEN (old.flags & 512) <> (new.flags & 512) BEGIN
-    UPDATE fact SET retirement = (new.flags & 512) <> 0 WHERE occurrence = new.id;
 END;
 """
 
