@@ -276,7 +276,9 @@ async def happens(past: Past, chance: random.Random) -> None:
         case 4:
             flipped = f"(flags | {HeadFlag.RETIRED}) - (flags & {HeadFlag.RETIRED})"
             sql = f"UPDATE occurrence SET flags = {flipped} WHERE id = ?"
-            hidden = f"(SELECT (flags & {HeadFlag.RETIRED}) <> 0 FROM occurrence WHERE id = fact.occurrence)"
+            hidden = (
+                f"(SELECT (flags & {HeadFlag.RETIRED}) / {HeadFlag.RETIRED} FROM occurrence WHERE id = fact.occurrence)"
+            )
             follows = f"UPDATE fact SET retirement = {hidden} WHERE occurrence = ?"
             await past.database.write([(sql, [(occurrence,)]), (follows, [(occurrence,)])])
         case 5:

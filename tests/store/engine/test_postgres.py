@@ -92,10 +92,10 @@ def schema() -> list[str]:
 
 
 def said_in(source: str) -> Iterator[str]:
-    """Patterns of the strings in a file of Python; what stands in the place of a field may be anything."""
+    """Patterns of the strings in a file of Python; a word may stand in the place of a field."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.JoinedStr):
-            parts = (re.escape(part.value) if isinstance(part, ast.Constant) else ".*" for part in node.values)
+            parts = (re.escape(part.value) if isinstance(part, ast.Constant) else r"\w*" for part in node.values)
             yield "".join(parts)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield re.escape(node.value)
@@ -106,7 +106,8 @@ def of_the_store(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """What the store gave to the database in these tests, without what they asked themselves."""
     folder = tmp_path_factory.mktemp("statements")
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", "not slow", "--statements", folder]
-    subprocess.run([*command, *(f"tests/{name}" for name in CALLERS)], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    command += [f"tests/{name}" for name in CALLERS]
+    subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.DEVNULL)  # one that fails says so elsewhere
     given = {sql for file in folder.iterdir() for sql in json.loads(file.read_text())}
     own = {pattern for file in (ROOT / "tests").rglob("*.py") for pattern in said_in(file.read_text())}
     of_tests = re.compile("|".join(one for one in own if re.match(r"\s*[A-Z]{4,}", one)), re.S)
