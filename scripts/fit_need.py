@@ -26,7 +26,7 @@ import numpy as np
 from palimpsest.core.work.account import Lost, changed_files, heads_of, sorted_calls
 from palimpsest.core.work.names import names
 from palimpsest.core.work.need import WEIGHTS, mentioned, signals, words
-from palimpsest.evaluation.bench_work import MESSAGE_CHARS, Cut, cuts, held, text_of
+from palimpsest.evaluation.bench_work import MESSAGE_CHARS, MIN_MESSAGES, Cut, cuts, held, text_of
 from palimpsest.evaluation.datasets import read
 from palimpsest.memory.recall import READ_CHARS
 from scipy.optimize import minimize
@@ -106,7 +106,8 @@ def main() -> None:
     parser.add_argument("data", type=Path, nargs="+")
     parser.add_argument("--folds", type=int, default=6, metavar="N", help="of the sessions of one project")
     given = parser.parse_args()
-    rows = [row(cut) for path in given.data for session in read(path) for cut in cuts(session)]
+    sessions = [one for path in given.data for one in read(path) if len(one.messages) >= MIN_MESSAGES]
+    rows = [row(cut) for session in sessions for cut in cuts(session)]
     placed = np.array([*WEIGHTS.values()])
     fold = {one.cut.session: crc32(one.cut.session.encode()) % given.folds for one in rows}
     for project in dict.fromkeys(one.project for one in rows):
