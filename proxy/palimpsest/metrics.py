@@ -45,7 +45,7 @@ COUNTERS: Mapping[str, str] = {
     "items_written": "Items that writers of mid-term memory kept.",
     "items_merged": "Items that were merged into one that says the same.",
     "items_superseded": "Items whose value a newer one replaced.",
-    "items_evicted": "Items that gave way because their user has too many.",
+    "items_evicted": "Items evicted because their user has too many.",
     "items_related": "Items that relations were taken from.",
 }
 
@@ -88,7 +88,9 @@ class Metrics:
         self._requests = Counter(
             "palimpsest_requests", "Requests that memory looked at.", ("role", "event", "note"), registry=own
         )
-        self._faults = Counter("palimpsest_faults", "Faults of memory; the requests went on.", ("where",), registry=own)
+        self._faults = Counter(
+            "palimpsest_faults", "Faults of memory; the requests were forwarded all the same.", ("where",), registry=own
+        )
         self._responses = Counter(
             "palimpsest_upstream_responses", "Answers of the upstream.", ("status_class",), registry=own
         )
@@ -109,7 +111,7 @@ class Metrics:
         self._counters = {name: Counter(f"palimpsest_{name}", text, registry=own) for name, text in COUNTERS.items()}
         self._stages = Histogram(
             "palimpsest_stage_seconds",
-            "How long one stage of the work took.",
+            "Duration of one stage of the work.",
             ("stage",),
             buckets=STAGE_EDGES_SECONDS,
             registry=own,
@@ -142,26 +144,32 @@ class Metrics:
         )
         self._oldest_age = Gauge(
             "palimpsest_retention_oldest_age_seconds",
-            "Age of the oldest of these rows; 0: there is none.",
+            "Age of the oldest of these rows; 0: none.",
             ("kind",),
             multiprocess_mode="livemostrecent",
             registry=own,
         )
         self._rows_swept = Counter(
-            "palimpsest_retention_rows_swept", "Rows erased for their age or for room.", ("kind",), registry=own
+            "palimpsest_retention_rows_swept",
+            "Rows erased because of their age, or to free space.",
+            ("kind",),
+            registry=own,
         )
         self._rebuilds = Counter(
             "palimpsest_cache_rebuilds",
-            "Archived answers, by why the provider read anew what its prefix cache could have held; none: it did not.",
+            "Archived answers, by the reason for a rebuild of the provider's prefix cache; none: no rebuild.",
             ("cause",),
             registry=own,
         )
         self._rebuilt_tokens = Counter(
-            "palimpsest_cache_rebuilt_tokens", "Tokens that providers read anew for it.", ("cause",), registry=own
+            "palimpsest_cache_rebuilt_tokens",
+            "Tokens that providers read again in these rebuilds.",
+            ("cause",),
+            registry=own,
         )
         self._assist_seconds = Histogram(
             "palimpsest_assist_seconds",
-            "How long calls of language models that help memory took, by how they ended; their count is that of calls.",
+            "Duration of calls of language models that help memory, by outcome.",
             ("role", "outcome"),
             buckets=ASSIST_EDGES_SECONDS,
             registry=own,

@@ -128,21 +128,21 @@ class Pipeline:
         await asyncio.gather(*self._running, return_exceptions=True)
 
     def overhears(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
-        """Who listens to the answer to a request that memory does not act on; None: nobody."""
+        """The listener for the answer to a request that memory does not act on; None: none."""
         return self._windows.overhears(method, path)
 
     async def prepare(
         self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None
     ) -> Prepared:
-        """What to forward for one request of a memory endpoint, and what to say of it; see `Preparer`."""
+        """Prepare one request of a memory endpoint; see `Preparer`."""
         try:
             prepared = await self._prepare(headers, body, wire, arrived)
         except Exception as fault:  # the outermost guard: what is beside the decisions may fail as well
             self._failed(fault)
             prepared = _untouched(body or b"", Note.FAULT, await self._model(body or b""))
-        told = prepared.log_fields
-        if "role" not in told and "turn" not in told:  # else it is counted where it is decided, perhaps later
-            self._metrics.request("", "", str(told["note"]))
+        fields = prepared.log_fields
+        if "role" not in fields and "turn" not in fields:  # else it is counted where it is decided, perhaps later
+            self._metrics.request("", "", str(fields["note"]))
         return prepared
 
     async def _prepare(self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None) -> Prepared:
@@ -171,7 +171,7 @@ class Pipeline:
             span.end()
 
     async def _by_deadline(self, attempt: _Attempt) -> Prepared:
-        """What to forward when memory has decided, or when it may take no longer."""
+        """The request to forward, once memory has decided or its deadline has passed."""
         started, now = perf_counter(), asyncio.get_running_loop().time()
         running = asyncio.create_task(self._guarded(attempt))
         self._running.add(running)
@@ -220,7 +220,7 @@ class Pipeline:
         return Prepared(attempt.body, undecided_headers(note, attempt.turn_id), model, listen, fields)
 
     async def _guarded(self, attempt: _Attempt) -> Prepared:
-        """What to forward; never raises, whatever memory does."""
+        """The request to forward; never raises, whatever memory does."""
         is_lost = False
         try:
             return await self._remember(attempt)
@@ -287,7 +287,7 @@ class Pipeline:
         return _prepared(out, decision, turn, note, self._listen(turn, wire), without)
 
     def _unread_before(self, attempt: _Attempt) -> list[DeferredTurn]:
-        """Requests that are still being read, and that this one goes on from."""
+        """Earlier requests that this one continues and that are still being read."""
         earlier = takewhile(lambda item: item[0] is not attempt.late, self._late.items())
         return [late for late, begun in earlier if attempt.body.startswith(begun)]
 
@@ -344,7 +344,7 @@ class Pipeline:
 
 
 def _untouched(body: bytes, note: Note, model: str) -> Prepared:
-    """A request that passes as it came, and why memory has no part in it."""
+    """A request forwarded unchanged, with the reason."""
     return Prepared(body, undecided_headers(note), model, log_fields={"note": note.value})
 
 

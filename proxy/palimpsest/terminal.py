@@ -76,18 +76,20 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
         turn: what `Journal.turn` returns.
         texts: what is stored, by occurrence; candidates that are missing have been forgotten since.
     """
-    told = turn["explain"]
-    pressure, budget, added = told.get("pressure", {}), told.get("budget", {}), told.get("added")
-    query, gate, block, facts, early = (told.get(name, {}) for name in ("query", "gate", "block", "facts", "unindexed"))
+    record = turn["explain"]
+    pressure, budget, added = record.get("pressure", {}), record.get("budget", {}), record.get("added")
+    query, gate, block, facts, early = (
+        record.get(name, {}) for name in ("query", "gate", "block", "facts", "unindexed")
+    )
     yield fields(
         [
             ("turn", _place(turn)),
-            ("request", told.get("request", "")),
-            ("trace", told.get("trace", "")),
-            ("policy", str(told.get("policy", ""))),
-            ("role", told.get("role", "")),
-            ("event", told.get("event", "")),
-            *(("because", reason) for reason in told.get("evidence", ())),
+            ("request", record.get("request", "")),
+            ("trace", record.get("trace", "")),
+            ("policy", str(record.get("policy", ""))),
+            ("role", record.get("role", "")),
+            ("event", record.get("event", "")),
+            *(("because", reason) for reason in record.get("evidence", ())),
             (
                 "pressure",
                 f"{pressure['prompt_tokens']:,} of {pressure['window_tokens']:,} tokens, {pressure['ratio']:.0%}: "
@@ -98,17 +100,20 @@ def explanation(turn: Mapping[str, Any], texts: Mapping[int, str]) -> Iterable[R
             ("budget", f"{budget['chars']:,} characters, {budget['passage_chars']:,} a passage" if budget else ""),
             ("query", _quoted(query.get("text", ""))),
             ("gate", f"{'open' if gate['admitted'] else 'shut'}: {gate['reason']}" if gate else ""),
-            ("model", "missing: searched by words alone" if told.get("lexical_only") else ""),
+            ("model", "missing: searched by words alone" if record.get("lexical_only") else ""),
             ("index", f"{early['passages']:,} of {early['of']:,} passages had no vector yet" if early else ""),
-            ("took", ", ".join(f"{stage} {ms:g} ms" for stage, ms in told.get("elapsed_ms", {}).items())),
-            ("said", f"{told.get('kind')}: {block['chars']:,} characters, {block['tokens']:,} tokens" if block else ""),
+            ("took", ", ".join(f"{stage} {ms:g} ms" for stage, ms in record.get("elapsed_ms", {}).items())),
+            (
+                "said",
+                f"{record.get('kind')}: {block['chars']:,} characters, {block['tokens']:,} tokens" if block else "",
+            ),
             *(("fact", f"{one['fact']}: {one['why']}") for one in facts.get("told", ())),
             ("facts left out", ", ".join(f"{many} {why}" for why, many in facts.get("left_out", {}).items())),
             ("added", f"{added['tokens']:,} tokens, {added['share']:.0%} of the client's own" if added else ""),
-            ("note" if block else "nothing said", told.get("note") or ""),
+            ("note" if block else "nothing said", record.get("note") or ""),
         ]
     )
-    if candidates := told.get("candidates", ()):
+    if candidates := record.get("candidates", ()):
         yield _candidates(candidates, texts)
 
 
@@ -202,7 +207,7 @@ def _when(at: float) -> str:
 
 
 def _candidates(candidates: Iterable[Mapping[str, Any]], texts: Mapping[int, str]) -> RenderableType:
-    def told(candidate: Mapping[str, Any]) -> _Entry:
+    def entry(candidate: Mapping[str, Any]) -> _Entry:
         text = texts.get(candidate["occurrence"])
         return (
             "packed" if candidate["packed"] else f"cut: {candidate['why']}",
@@ -210,7 +215,7 @@ def _candidates(candidates: Iterable[Mapping[str, Any]], texts: Mapping[int, str
             Text("(forgotten)", style="dim") if text is None else excerpt(text),
         )
 
-    return _entries(map(told, candidates))
+    return _entries(map(entry, candidates))
 
 
 def _entries(entries: Iterable[_Entry]) -> RenderableType:

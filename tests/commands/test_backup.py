@@ -42,11 +42,11 @@ def test_a_backup_of_a_running_proxy_is_restored_to_an_empty_folder_and_to_no_ot
         assert again.stderr == f"palimpsest: writing {file}: it exists already; choose another name\n"
         in_use = palimpsest(*restore, str(own_proxy.data), "--force")
         assert (in_use.returncode, in_use.stdout) == (1, "")
-        assert in_use.stderr.endswith("a process is using the database: stop it first\n")
+        assert in_use.stderr.endswith("a process is using the database; stop it first\n")
         assert running.chat({"model": "gpt-4o", "messages": [{"role": "user", "content": SAID}]}).status == 200
     there = palimpsest(*restore, str(own_proxy.data))
     assert (there.returncode, there.stdout) == (1, "")
-    assert there.stderr.endswith("there is a database already; --force moves it aside\n")
+    assert there.stderr.endswith("it contains a database; --force moves it aside\n")
     done = palimpsest(*restore, str(new))
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{new}: restored as it was at 2")

@@ -106,7 +106,7 @@ def test_an_import_counts_names_what_is_broken_and_adds_nothing_when_it_is_repea
 def test_an_import_of_what_holds_no_conversations_fails_and_names_it(files: Path, tmp_path: Path) -> None:
     none = palimpsest("import", str(files / "notes.json"), "--config", "personal", "--data", str(tmp_path / "new"))
     assert none.returncode == 1
-    assert "notes.json: holds no conversations of a kind that is known" in none.stderr.replace("\n", " ")
+    assert "notes.json: contains no conversations in a known format" in none.stderr.replace("\n", " ")
     gone = palimpsest("import", str(tmp_path / "gone.json"), "--config", "personal", "--data", str(tmp_path / "new"))
     assert (gone.returncode, gone.stdout) == (1, "")
     assert "gone.json" in gone.stderr and "Traceback" not in gone.stderr
@@ -116,7 +116,7 @@ def test_an_import_becomes_the_tenants_that_is_named_and_no_others(files: Path, 
     take = ("import", str(files / "g.json"), "--data", str(tmp_path / "new"))
     without = palimpsest(*take, env={"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": ""})
     assert (without.returncode, without.stdout) == (2, "")
-    assert "tenant: cannot be told" in without.stderr and "--tenant" in without.stderr
+    assert "tenant: required" in without.stderr and "--tenant" in without.stderr
     wrong = palimpsest(*take, "--tenant", "me")
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "--tenant: me is not a tenant; allowed: static:NAME, key:NAME, hmac:HASH or local" in wrong.stderr

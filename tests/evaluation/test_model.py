@@ -50,7 +50,7 @@ async def test_without_a_key_none_is_sent() -> None:
     ("reply", "words"),
     [
         (Reply(status=401, body=b"{}"), "status 401; check the name and OPENAI_API_KEY"),
-        (Reply(body=b"<html>"), "no chat completion; check --upstream"),
+        (Reply(body=b"<html>"), "not a chat completion; check --upstream"),
     ],
 )
 async def test_what_is_no_answer_says_what_to_check(reply: Reply, words: str) -> None:

@@ -152,7 +152,7 @@ def test_database_of_another_program_in_its_place_is_left_alone(talk: Conversati
     with closing(sqlite3.connect(file)) as foreign:
         foreign.execute("CREATE TABLE holiday(photo)")
     assert_flows(talk, upstream, LATER)
-    says(proxy, "another program's database")
+    says(proxy, "belongs to another program")
     assert assert_flows(talk, upstream, "Is anybody there?") == "fault"
     assert rows(proxy.data, "SELECT name FROM sqlite_master") == [("holiday",)]
     for part in proxy.data.glob(f"{file.name}*"):

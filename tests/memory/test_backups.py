@@ -125,7 +125,7 @@ async def test_erasures_of_another_folder_or_backup_are_applied(data: Path, tmp_
 async def test_a_folder_that_holds_something_is_left_alone(data: Path) -> None:
     file, before = backup(data), await said(data)
     await told(data, *talk("said since", conversation="c-7"))
-    with pytest.raises(MemoryFault, match="there is a database already; --force moves it aside"):
+    with pytest.raises(MemoryFault, match="it contains a database; --force moves it aside"):
         await restored(file, data)
     done = await restored(file, data, is_forced=True)
     assert await said(data) == before and done.aside is not None and b"said since" in await said(done.aside)
@@ -133,7 +133,7 @@ async def test_a_folder_that_holds_something_is_left_alone(data: Path) -> None:
 
 async def test_a_folder_in_use_is_left_alone(data: Path) -> None:
     file = backup(data)
-    with held_open(data / DATABASE), pytest.raises(MemoryFault, match="a process is using the database: stop it"):
+    with held_open(data / DATABASE), pytest.raises(MemoryFault, match="a process is using the database; stop it"):
         await restored(file, data, is_forced=True)
     assert names(data) == [DATABASE, "secret"]
 

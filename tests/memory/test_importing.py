@@ -196,7 +196,7 @@ async def test_the_same_conversation_may_belong_to_two_tenants(tmp_path: Path, f
 
 async def test_turns_without_a_tenant_are_refused_where_there_is_no_default(tmp_path: Path, files: Path) -> None:
     async with opened(tmp_path) as database:
-        with pytest.raises(PolicyError, match="tenant: cannot be told"):
+        with pytest.raises(PolicyError, match="tenant: required"):
             await taken(database, turns_of(files), Destination())
 
 

@@ -194,7 +194,7 @@ async def test_a_cross_encoder_that_is_missing_is_told_and_the_score_decides(
 ) -> None:
     async with selecting(by_cross_encoder(tmp_path), database) as selector:
         assert await heard(selector) is FOUND
-        assert "it is not there; docs/assist.md" in selector.trouble and "order of their scores" in selector.trouble
+        assert "it is missing; docs/assist.md" in selector.trouble and "order of their scores" in selector.trouble
 
 
 async def test_a_cross_encoder_that_is_late_is_counted_and_the_score_decides(

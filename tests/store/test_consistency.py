@@ -118,9 +118,9 @@ async def test_a_fault_in_what_is_derived_is_named_and_mended(path: Path, sql: s
             "UPDATE occurrence SET flags = flags | 256 WHERE id = (SELECT occurrence FROM memory)",
             "passages of messages that were erased or retired",
         ),
-        ("UPDATE head SET listing = substr(listing, 33)", "branches are not as the journal has them"),
+        ("UPDATE head SET listing = substr(listing, 33)", "branches differ from the journal"),
         ("DELETE FROM head", "4 conversations have no newest state, and would not be recognised"),
-        (STRAY, "1 texts stand in no message"),
+        (STRAY, "1 texts belong to no message"),
     ],
 )
 async def test_a_fault_is_named_in_words(path: Path, sql: str, words: str) -> None:
@@ -151,8 +151,8 @@ async def test_where_conversations_stand_is_mended(path: Path, sql: str) -> None
     ("sql", "words"),
     [
         ("DELETE FROM content WHERE id = 2", "rows of the table occurrence"),
-        ("DELETE FROM occurrence WHERE id = 2", "turns carry messages that are not there"),
-        ("UPDATE turn SET kept = '{\"runs\":[[0,0,999]]}' WHERE id = 3", "turns carry messages that are not there"),
+        ("DELETE FROM occurrence WHERE id = 2", "turns refer to missing messages"),
+        ("UPDATE turn SET kept = '{\"runs\":[[0,0,999]]}' WHERE id = 3", "turns refer to missing messages"),
     ],
 )
 async def test_what_the_journal_has_lost_is_said_and_stays(path: Path, sql: str, words: str) -> None:
@@ -204,9 +204,9 @@ OF_FACTS = {
     "UPDATE fact SET user_id = 'bob' WHERE value = 'Porto'": "1 facts are kept for another user",
     "UPDATE fact SET retirement = 1 WHERE value = 'Oslo'": "1 facts are kept for another user or project than their "
     "messages, or hidden",
-    "UPDATE fact SET superseded = 1 WHERE value = 'figs'": "1 facts are taken for superseded, or for standing",
-    "UPDATE fact SET superseded = 0 WHERE value = 'Porto'": "1 facts are taken for superseded, or for standing",
-    "UPDATE block SET facts = '[[\"f-gone\",0]]'": "1 blocks tell facts that were erased or forgotten",
+    "UPDATE fact SET superseded = 1 WHERE value = 'figs'": "1 facts are wrongly marked as superseded or current",
+    "UPDATE fact SET superseded = 0 WHERE value = 'Porto'": "1 facts are wrongly marked as superseded or current",
+    "UPDATE block SET facts = '[[\"f-gone\",0]]'": "1 blocks contain facts that were erased or forgotten",
     "UPDATE occurrence SET flags = flags | 256 WHERE id = (SELECT occurrence FROM fact)": "1 blocks tell facts",
     "UPDATE task SET next = 99999 WHERE name = 'facts'": "1 extraction of facts stands",
     "UPDATE occurrence SET flags = flags | 256 WHERE id = (SELECT occurrence FROM fact WHERE value = 'figs')": (

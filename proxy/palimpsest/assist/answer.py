@@ -17,7 +17,7 @@ FAULT_CHARS = 200  # of what is said about an answer that is no good
 
 
 class Unusable(Exception):
-    """The answer is not what was asked for; the text says how, in words that quote nothing."""
+    """An answer that does not fit the request; the text says why, without quoting it."""
 
 
 class Refused(Exception):
@@ -36,7 +36,7 @@ class Said:
 
 
 def read(body: bytes) -> Said:
-    """Read a chat completion; what is none says nothing."""
+    """Read a chat completion; anything else counts as an empty answer."""
     try:
         completion = orjson.loads(body)
         choice = completion["choices"][0]
@@ -56,7 +56,7 @@ def read(body: bytes) -> Said:
 
 def checked(said: Said, schema: Json) -> Json:
     """
-    The JSON object that was asked for.
+    The JSON object of an answer, checked against its schema.
 
     Raises:
         Refused: the model will not.
@@ -78,7 +78,7 @@ def checked(said: Said, schema: Json) -> Json:
 
 
 def _fault(found: Any, schema: Json) -> str:
-    """Where an object departs from its schema, and by which rule, without quoting it; "": nowhere."""
+    """Where an object violates its schema, and which rule, without quoting it; "": nowhere."""
     from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # late: only who has a model needs it
 
     error = next(Draft202012Validator(schema).iter_errors(found), None)

@@ -23,7 +23,7 @@ FREE = Price(0.0, 0.0)
 
 @frozen
 class Booking:
-    """What was booked for a call, on which day."""
+    """The amount booked for a call, and the day."""
 
     day: str
     tenant: str
@@ -91,7 +91,7 @@ class Budget:
 
     async def settle(self, booking: Booking, prompt_tokens: int, completion_tokens: int, *, failed: bool) -> float:
         """
-        Count what a call used instead of what was booked for it.
+        Replace the booking of a call by what it used.
 
         Returns:
             US dollars.

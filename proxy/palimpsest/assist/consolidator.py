@@ -19,7 +19,7 @@ from palimpsest.ports import Assistant
 
 
 class Text(Protocol):
-    """An item, as far as it is read here: its id, what it says, who said it, and when (Unix seconds)."""
+    """An item: its id, text, speaker, and time (Unix seconds)."""
 
     @property
     def id(self) -> int: ...
@@ -41,7 +41,7 @@ class ModelConsolidator:
         self._assistant = assistant
 
     async def judge(self, older: Text, queue: Sequence[Text], tenant: str) -> Verdict | None:
-        """What becomes of an item beside the newer ones of its queue; None: it is left, or nobody could say."""
+        """The verdict on an item, given the newer ones of its queue; None: leave it, or no verdict."""
         try:
             prompt = judge_prompt(older.text, [(item.text, item.said_at) for item in queue])
             answer = await self._assistant.answer(prompt, tenant)
@@ -59,16 +59,16 @@ class ModelConsolidator:
 
     async def relate(self, items: Sequence[Text], tenant: str) -> Mapping[int, Sequence[Edge]]:
         """What items relate, by item, each checked against the words of that item."""
-        told = [item for item in items if not is_private(item.text)]
-        if not told:
+        sent = [item for item in items if not is_private(item.text)]
+        if not sent:
             return {}
         try:
-            answer = await self._assistant.answer(relate_prompt([item.text for item in told]), tenant)
+            answer = await self._assistant.answer(relate_prompt([item.text for item in sent]), tenant)
         except AssistFault:  # counted where it happened: rules alone relate them
             return {}
         found: dict[int, list[Edge]] = {}
         for one in answer["relations"]:
-            item = told[one["note"] - 1]
+            item = sent[one["note"] - 1]
             if (edge := _edge(one, item.text)) is not None:
                 found.setdefault(item.id, []).append(edge)
         return found
@@ -79,14 +79,14 @@ def _may_stand_for(newer: Entry, older: Entry) -> bool:
     return newer.speaker == older.speaker and not newer.words.isdisjoint(older.words)
 
 
-def _edge(told: Json, text: str) -> Edge | None:
+def _edge(claim: Json, text: str) -> Edge | None:
     """A relation that the item states by the quoted words; None: it does not."""
-    quote = " ".join(told["quote"].split()).lower()
+    quote = " ".join(claim["quote"].split()).lower()
     if not quote or quote not in " ".join(text.split()).lower():
         return None
     ends = []
-    for name in (told["source"], told["target"]):
+    for name in (claim["source"], claim["target"]):
         if " ".join(name.split()).lower() not in quote or (node := node_of(" ".join(name.split()))) is None:
             return None
         ends.append(node)
-    return None if ends[0] == ends[1] else Edge(ends[0], told["relation"], ends[1])
+    return None if ends[0] == ends[1] else Edge(ends[0], claim["relation"], ends[1])

@@ -42,7 +42,7 @@ class Written:
 
 @frozen
 class _Work:
-    """What one call of a writer is about."""
+    """The input of one call of a writer."""
 
     assistant: Assistant
     tenant: str
@@ -53,7 +53,7 @@ class _Work:
     compress: Compress | None
 
     async def claimed(self, prompt: Prompt, read: Callable[[Json], list[Claim]]) -> list[Item] | None:
-        """What of an answer holds; None where nobody answers, or nothing of what is claimed holds."""
+        """The valid claims of an answer; None: no answer, or no valid claim."""
         try:
             claims = read(await self.assistant.answer(prompt, self.tenant))
         except AssistFault as fault:
@@ -91,7 +91,7 @@ class ModelWriters:
         self, name: str, segment: Sequence[SourceMessage], budget_tokens: int, statistics: TermStatistics, tenant: str
     ) -> Written:
         """
-        What to keep of a segment, in order of the conversation.
+        The items of a segment, in the order of the conversation.
 
         Args:
             name: of `core.writing.writers.WRITERS`.

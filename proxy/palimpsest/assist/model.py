@@ -211,7 +211,7 @@ class RoleModel:
             self._counts.assist_used(self._role, prompt_tokens, completion_tokens, dollars)
 
     def _refusal(self, answer: _Refusal) -> AssistFault:
-        """The fault that a provider's refusal is."""
+        """The fault for a refusal by the provider."""
         if answer.retry_seconds:
             self._rest("rate_limited", answer.retry_seconds)
         text = f"the provider answers with status {answer.status}"
@@ -224,7 +224,7 @@ class RoleModel:
 
     def _refuse_while_resting(self) -> None:
         """
-        Leave a provider alone that has failed again and again, or asked for it.
+        Refuse calls while a provider rests, after repeated failures or at its request.
 
         Raises:
             AssistFault: it is not time yet.

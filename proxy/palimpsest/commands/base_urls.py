@@ -133,9 +133,9 @@ def listener(base_url: BaseUrl) -> Listener:
     """Who answers at the address of a base URL."""
     host = urlsplit(base_url.url).hostname or ""
     try:
-        told = ask(ListenPolicy(host=host, port=base_url.port), "/healthz")
+        answer = ask(ListenPolicy(host=host, port=base_url.port), "/healthz")
     except ConnectionRefusedError:
         return Listener.NOBODY
     except (OSError, HTTPException, ValueError):
         return Listener.OTHER
-    return Listener.PROXY if "palimpsest" in told else Listener.OTHER
+    return Listener.PROXY if "palimpsest" in answer else Listener.OTHER

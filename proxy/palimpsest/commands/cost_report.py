@@ -22,7 +22,7 @@ LOUD = "bold red"
 CAUSES = {
     Rebuild.FIRST: "first: a conversation began, or a request beside one",
     Rebuild.CLIENT: "after a change by the client: it compacted, edited, or changed model, instructions or tools",
-    Rebuild.OURS: "after a change by the proxy: a block came in front of what was sent before, or went",
+    Rebuild.OURS: "after a change by the proxy: a block was inserted before text sent earlier, or removed",
     Rebuild.IDLE: f"after a pause of more than {CACHE_LIFE_SECONDS / 60:g} minutes",
     Rebuild.UNEXPECTED: "UNEXPECTED: nothing had changed that memory looks at, and no pause was that long",
 }
@@ -80,7 +80,7 @@ def _rebuilds(rows: Sequence[Mapping[str, Any]]) -> list[RenderableType]:
         times.update(row["rebuilds"])
         tokens.update(row["rebuilt_tokens"])
     table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("why a provider read anew what its cache could have held")
+    table.add_column("why a provider did not read a prompt from its cache")
     for name in ("requests", "tokens"):
         table.add_column(name, justify="right")
     for cause, words in CAUSES.items():

@@ -250,15 +250,15 @@ def _table(facts: list[Fact], is_long: bool) -> Table:
 
 
 def _state(fact: Fact) -> str:
-    told = [
+    parts = [
         *(["pinned"] if fact.is_pinned else []),
         *([f"said {fact.repeats} times"] if fact.repeats > 1 else []),
-        *([f"told by {fact.source.who or fact.source.tool}"] if fact.source.tool else []),
+        *([f"added by {fact.source.who or fact.source.tool}"] if fact.source.tool else []),
         *([f"until {_day(fact.valid_until - 1)}"] if fact.valid_until is not None else []),
         *([f"now {fact.superseded_by}"] if fact.superseded_by else []),
         *(["not valid"] if not (fact.is_current or fact.superseded_by or is_denial(fact.slot)) else []),
     ]
-    return ", ".join(told)
+    return ", ".join(parts)
 
 
 def _said(fact: Fact) -> str:
@@ -269,8 +269,8 @@ def _counted(statements: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {category}" for category, count in statements.items()) or "none"
 
 
-def _say(told: dict[str, Any]) -> int:
-    sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
+def _say(fields: dict[str, Any]) -> int:
+    sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")
     return DONE
 
 

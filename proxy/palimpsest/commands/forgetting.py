@@ -116,7 +116,7 @@ def _retire(given: argparse.Namespace) -> int:
             retiring = commands.archive.retiring
             preview = await retiring.preview(target)
             if preview is None:
-                aside.print("nothing that is in use matches, so nothing was retired")
+                aside.print("nothing in use matches, so nothing was retired")
                 return FAILED
             (out if given.dry_run else aside).print(terminal.fields(terminal.erasure_rows(preview.counts)))
             if given.dry_run:
@@ -127,7 +127,7 @@ def _retire(given: argparse.Namespace) -> int:
                 return FAILED
             receipt = await retiring.retire(target)
             if receipt is None:  # somebody else was faster
-                aside.print("nothing that is in use matches any more")
+                aside.print("nothing in use matches any more")
                 return FAILED
             out.print_json(data=receipt)
             aside.print(f"to undo it: palimpsest unretire {receipt['id']}")

@@ -39,13 +39,13 @@ def _gaps(given: argparse.Namespace) -> int:
             return await archive.gaps(given.probes, Random(given.seed))
 
     (found, has_model), out = asyncio.run(run(quiet_policy(given))), terminal.console()
-    told = as_json(found)
+    shown = as_json(found)
     if given.json:
-        out.print(json.dumps(told), soft_wrap=True)
-    elif told is None:
+        out.print(json.dumps(shown), soft_wrap=True)
+    elif shown is None:
         out.print("nothing is stored that could be asked for")
-    if given.json or told is None:
-        return DONE if told else FAILED
+    if given.json or shown is None:
+        return DONE if shown else FAILED
     table = Table("lost", "probes", "share", "why", "to change it", box=None, padding=(0, 2, 0, 0))
     for stage, count in found.stages.items():
         if count and stage is not ProbeStage.FOUND:
@@ -54,7 +54,7 @@ def _gaps(given: argparse.Namespace) -> int:
     if table.row_count:
         out.print(table)
         out.print()
-    out.print(terminal.gaps(told))
+    out.print(terminal.gaps(shown))
     if not has_model:
         out.print("the embedding model is missing: this is of recall by words alone; run palimpsest model install")
     return DONE

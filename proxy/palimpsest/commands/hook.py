@@ -55,10 +55,10 @@ def answer(client: str, event: Mapping[str, Any], environment: Mapping[str, str]
     base = environment.get(BASES.get(client, ""), "")
     url = environment.get(URL_ENV) or base or DEFAULT_URL
     name, session = event.get("hook_event_name"), event.get("session_id")
-    told = EVENTS.get((str(name), str(event.get("source") or event.get("reason"))))
-    if told and isinstance(session, str):
+    known = EVENTS.get((str(name), str(event.get("source") or event.get("reason"))))
+    if known and isinstance(session, str):
         with suppress(OSError, HTTPException, ValueError):  # a proxy that is away is reported when a session begins
-            _tell(url, {"client": client, "session": session, "event": told}, environment)
+            _tell(url, {"client": client, "session": session, "event": known}, environment)
     if name != "SessionStart" or event.get("source") == "compact":
         return ""
     if client in BASES and not base:

@@ -58,7 +58,7 @@ def _create(given: argparse.Namespace) -> int:
     aside = Console(stderr=True, markup=False, highlight=False)
     aside.print(terminal.fields(_rows(key)))
     if not (policy.tenants.keys or policy.tenants.require_key):
-        aside.print("callers without a key are let in too: set tenants.require_key to turn them away")
+        aside.print("callers without a key are accepted too: set tenants.require_key to refuse them")
     aside.print("the key is shown now and never again:")
     sys.stdout.write(f"{secret}\n")
     return DONE
@@ -107,8 +107,8 @@ def _revoke(given: argparse.Namespace) -> int:
     return DONE
 
 
-def _say(told: dict[str, Any]) -> int:
-    sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
+def _say(fields: dict[str, Any]) -> int:
+    sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")
     return DONE
 
 
@@ -118,8 +118,8 @@ def _rows(key: ProxyKey) -> list[tuple[str, str]]:
 
 
 def _limits(key: ProxyKey) -> str:
-    told = [*(f"user {name}" for name in key.users), *(f"project {name}" for name in key.scopes)]
-    return ", ".join([*(told or ["everybody"]), *(["read-only"] if key.read_only else [])])
+    limits = [*(f"user {name}" for name in key.users), *(f"project {name}" for name in key.scopes)]
+    return ", ".join([*(limits or ["everybody"]), *(["read-only"] if key.read_only else [])])
 
 
 def _state(key: ProxyKey, now: float) -> str:

@@ -24,7 +24,11 @@ class Reading:
     def sum(self, name: str, **labels: str) -> float:
         """Of all samples of a metric that carry these labels."""
         wanted = set(labels.items())
-        return sum(value for (known, told), value in self.samples.items() if known == name and wanted <= told)
+        return sum(
+            value
+            for (known, labels_of_sample), value in self.samples.items()
+            if known == name and wanted <= labels_of_sample
+        )
 
     def value(self, name: str, **labels: str) -> float | None:
         """Of one sample; None: it is not there."""
@@ -35,9 +39,9 @@ class Reading:
         """Of one stage's histogram: counts by upper edge in seconds."""
         found: dict[float, float] = {}
         for (name, labels), value in self.samples.items():
-            told = dict(labels)
-            if name == "palimpsest_stage_seconds_bucket" and told["stage"] == stage:
-                found[float(told["le"])] = value
+            labels_of_sample = dict(labels)
+            if name == "palimpsest_stage_seconds_bucket" and labels_of_sample["stage"] == stage:
+                found[float(labels_of_sample["le"])] = value
         return dict(sorted(found.items()))
 
 

@@ -54,9 +54,9 @@ def headers(given: argparse.Namespace, environment: Mapping[str, str]) -> dict[s
     key = next((environment[name] for name in names if environment.get(name)), "")
     if given.key_env and not key:
         raise PolicyError(f"--key-env: {given.key_env} is not set")
-    told = {
+    named = {
         "authorization": f"Bearer {key}" if key else "",
         "x-palimpsest-user": given.user,
         "x-palimpsest-scope": given.scope,
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in named.items() if value}

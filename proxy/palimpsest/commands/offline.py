@@ -206,7 +206,7 @@ class Commands:
             PolicyError: no facts are kept.
         """
         if not self.policy.facts.is_on:
-            raise PolicyError("facts.policy is off: set it to suggest or use, and facts are extracted")
+            raise PolicyError("facts.policy is off: set it to suggest or use to extract facts")
         extraction = self.archive.fact_extraction
         await self.archive.facts.start_over()
         while await self.database.ask(waiting):

@@ -74,9 +74,9 @@ class Systemd:
 
     def state(self) -> str:
         units = [f"{service_files.NAME}.{kind}" for kind in ("socket", "service")]
-        told = _run("systemctl", "--user", "is-active", *units, environment=self.environment)
-        states = told.stdout.split()
-        return f"socket {states[0]}, service {states[1]}" if len(states) == len(units) else told.stderr.strip()
+        done = _run("systemctl", "--user", "is-active", *units, environment=self.environment)
+        states = done.stdout.split()
+        return f"socket {states[0]}, service {states[1]}" if len(states) == len(units) else done.stderr.strip()
 
     def _call(self, *words: str) -> None:
         _demand(_run("systemctl", "--user", *words, environment=self.environment))
@@ -105,9 +105,9 @@ class Launchd:
         _demand(_run("launchctl", "bootout", f"{self._domain()}/{service_files.NAME}", environment=self.environment))
 
     def state(self) -> str:
-        told = _run("launchctl", "print", f"{self._domain()}/{service_files.NAME}", environment=self.environment)
-        lines = [line.strip() for line in told.stdout.splitlines()]
-        return next((line for line in lines if line.startswith("state = ")), told.stderr.strip())
+        done = _run("launchctl", "print", f"{self._domain()}/{service_files.NAME}", environment=self.environment)
+        lines = [line.strip() for line in done.stdout.splitlines()]
+        return next((line for line in lines if line.startswith("state = ")), done.stderr.strip())
 
     def _domain(self) -> str:
         return f"gui/{os.getuid()}"
@@ -149,7 +149,7 @@ def manager_of(platform: str, environment: Mapping[str, str]) -> Manager:
         return Systemd(environment)
     if platform == "darwin":
         return Launchd(environment)
-    raise MemoryFault(f"palimpsest service knows systemd and launchd, and on {platform} neither is there; {INSTEAD}")
+    raise MemoryFault(f"palimpsest service knows systemd and launchd, and {platform} has neither; {INSTEAD}")
 
 
 def command_of(given: argparse.Namespace) -> list[str]:
@@ -256,5 +256,5 @@ def _run(*words: str, environment: Mapping[str, str]) -> subprocess.CompletedPro
 
 def _demand(done: subprocess.CompletedProcess[str]) -> None:
     if done.returncode:
-        told = " ".join(done.stderr.split()) or f"status {done.returncode}"
-        raise MemoryFault(f"{' '.join(done.args)}: {told}")
+        reason = " ".join(done.stderr.split()) or f"status {done.returncode}"
+        raise MemoryFault(f"{' '.join(done.args)}: {reason}")

@@ -78,7 +78,7 @@ def units(command: Sequence[str], listen: ListenPolicy, folder: Path) -> dict[Pa
 def agent(command: Sequence[str], home: Path) -> dict[Path, str]:
     """Launchd's property list: the proxy starts with the session, and again whenever it ends."""
     log = str(home / "Library" / "Logs" / f"{NAME}.log")
-    told = {
+    properties = {
         "Label": NAME,
         "ProgramArguments": list(command),
         "RunAtLoad": True,
@@ -89,7 +89,7 @@ def agent(command: Sequence[str], home: Path) -> dict[Path, str]:
         "StandardOutPath": log,
         "StandardErrorPath": log,
     }
-    text = plistlib.dumps(told, sort_keys=False).decode()
+    text = plistlib.dumps(properties, sort_keys=False).decode()
     first, rest = text.split("\n", 1)
     return {home / "Library" / "LaunchAgents" / f"{NAME}.plist": f"{first}\n<!-- {MARK}{_hash(text)} -->\n{rest}"}
 

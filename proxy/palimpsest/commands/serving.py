@@ -150,8 +150,8 @@ def _run(listen: ListenPolicy, handed: int | None) -> None:
 def _introduce(policy: Policy) -> None:
     """Log what the operator needs next: the data folder, the upstreams, and the settings of clients."""
     listen = policy.listen
-    told = {"version": __version__, "folder": str(policy.data), "workers": listen.workers}
-    log.info("starting", host=listen.host, port=listen.port, **told)
+    fields = {"version": __version__, "folder": str(policy.data), "workers": listen.workers}
+    log.info("starting", host=listen.host, port=listen.port, **fields)
     for upstream in policy.upstreams:
         log.info(f"{_requests_of(upstream)} go to {_destination(upstream)}", upstream=upstream.name)
     for role, assistant in policy.models.items():

@@ -80,7 +80,7 @@ def _export(given: argparse.Namespace) -> int:
 
     kinds = asyncio.run(run(quiet_policy(given)))
     aside = terminal.console(is_aside=True)
-    told = f" and {kinds[b'fact']:,} facts that were told" if kinds[b"fact"] else ""
+    told = f" and {kinds[b'fact']:,} added facts" if kinds[b"fact"] else ""
     aside.print(f"{kinds[b'turn']:,} turns{told} exported" + (f" to {given.output}" if given.output else ""))
     return DONE
 
@@ -158,7 +158,7 @@ def _import(given: argparse.Namespace) -> int:
     if len(broken) > LISTED:
         aside.print(f"not imported: {len(broken) - LISTED:,} more")
     for name in found.unknown[:LISTED] if not found.kinds else ():
-        aside.print(terminal.safe(f"{name}: holds no conversations of a kind that is known"))
+        aside.print(terminal.safe(f"{name}: contains no conversations in a known format"))
     summary = _summary(totals, found, (facts, forgotten), len(broken), time.monotonic() - started)
     terminal.console().print(terminal.fields(summary))
     if found.facts and not policy.facts.is_on:
@@ -184,10 +184,10 @@ def _summary(
     return [
         ("files", ", ".join(f"{files:,} of {kind}" for kind, files in sorted(found.kinds.items())) or "nothing"),
         ("imported", f"{written.turns:,} turns, {written.messages:,} messages in {seconds:,.1f} s"),
-        ("facts", f"{told:,} that were told" if told else ""),
-        ("forgotten", f"{forgotten:,} facts, which stay so" if forgotten else ""),
+        ("facts", f"{told:,} added facts" if told else ""),
+        ("forgotten", f"{forgotten:,} facts, which stay forgotten" if forgotten else ""),
         ("here before", f"{totals.known:,} turns" if totals.known else ""),
-        ("erased before", f"{written.erased:,} messages, which did not come back" if written.erased else ""),
+        ("erased before", f"{written.erased:,} messages, which were not restored" if written.erased else ""),
         ("withheld", f"{totals.withheld:,} texts with too many possible credentials" if totals.withheld else ""),
         ("not imported", f"{broken:,}" if broken else ""),
     ]
@@ -201,7 +201,7 @@ def _hints(policy: Policy, into: Destination) -> list[str]:
     reach = policy.memory.reach
     if reach is Reach.CONVERSATION or (reach is Reach.USER and not into.user):
         hints.append(
-            f"with memory.reach {reach.value}, other conversations recall nothing of it: set it to tenant, as --config "
+            f"with memory.reach {reach.value}, other conversations do not recall it: set it to tenant, as --config "
             "personal does" + (", or import with --user" if reach is Reach.USER else "")
         )
     return hints

@@ -55,8 +55,8 @@ def watch(policy: Policy, seconds: float, *, as_json: bool) -> int:
         said = _look(policy, seen)
         while as_json or not out.is_terminal:
             if as_json:
-                told = {"error": said} if isinstance(said, str) else said.as_json()
-                out.print(json.dumps(told), soft_wrap=True)
+                shown = {"error": said} if isinstance(said, str) else said.as_json()
+                out.print(json.dumps(shown), soft_wrap=True)
             else:
                 out.print(view(address(policy.listen), said))
             sys.stdout.flush()  # whoever reads a pipe gets each look at once

@@ -43,15 +43,15 @@ def _why_not(given: argparse.Namespace) -> int:
             return trace, gaps.as_json(await archive.live_gaps())
 
     trace, live = asyncio.run(run(quiet_policy(given)))
-    told = stages(trace)
-    end = ending(told)
+    passed = stages(trace)
+    end = ending(passed)
     out = terminal.console()
     if given.json:
         out.print(json.dumps(as_json(trace) | {"gaps": live}, ensure_ascii=False), soft_wrap=True)
     else:
         out.print(f"turn {trace.turn} of {trace.turns} of {given.conversation}")
         table = Table("stage", "passed", "found", box=None, padding=(0, 2, 0, 0))
-        for stage in told:
+        for stage in passed:
             table.add_row(stage.name, MARKS[stage.passed], terminal.safe(stage.detail))
         out.print(table)
         out.print()

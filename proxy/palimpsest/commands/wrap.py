@@ -108,8 +108,8 @@ def as_running(policy: Policy, environment: Mapping[str, str]) -> Policy:
     if not (names_none and policy.listen.port and look(policy) is Occupant.ANOTHER):
         return policy
     try:
-        told = ask(policy.listen, POLICY_PATH, load.admin_token(environment))["policy"]["upstreams"]
-        theirs = policy.model_copy(update={"upstreams": tuple(map(UpstreamPolicy.model_validate, told))})
+        upstreams = ask(policy.listen, POLICY_PATH, load.admin_token(environment))["policy"]["upstreams"]
+        theirs = policy.model_copy(update={"upstreams": tuple(map(UpstreamPolicy.model_validate, upstreams))})
     except (OSError, HTTPException, ValueError, KeyError, TypeError):
         return policy  # it tells nobody, or not us
     if look(theirs) is not Occupant.OURS:
@@ -147,9 +147,9 @@ def arguments(
         policy: of the proxy, with its upstreams; None: not known.
     """
     credential = ""
-    if told := table["credentials"].get(name):
-        has_key = environment.get(told["variable"]) and not _login(told, environment)
-        credential = told["key" if has_key else "login"]
+    if client := table["credentials"].get(name):
+        has_key = environment.get(client["variable"]) and not _login(client, environment)
+        credential = client["key" if has_key else "login"]
     is_openai = policy is not None and all(upstream.is_openai for upstream in serving(policy.upstreams, Api.OPENAI))
     provider = table["providers"].get(name, {}).get("openai" if is_openai else "other", "")
     texts = (_filled(text, url) for text in table["arguments"].get(name, ()))
@@ -158,19 +158,19 @@ def arguments(
 
 def logs_in(table: Json, name: str, environment: Mapping[str, str]) -> bool:
     """Whether a command has a login that is no API key: it changes within hours, and names no tenant."""
-    told = table["credentials"].get(name)
-    file = told and _login(told, environment)
+    client = table["credentials"].get(name)
+    file = client and _login(client, environment)
     if not file:
         return False
     try:
-        return bool(json.loads(file.read_bytes()).get(told["account"]))
+        return bool(json.loads(file.read_bytes()).get(client["account"]))
     except (OSError, ValueError, AttributeError):
         return False
 
 
-def _login(told: Json, environment: Mapping[str, str]) -> Path | None:
+def _login(client: Json, environment: Mapping[str, str]) -> Path | None:
     """The file with the command's login, if there is one."""
-    return next((path for login in told["logins"] if (path := _path(login, environment)).is_file()), None)
+    return next((path for login in client["logins"] if (path := _path(login, environment)).is_file()), None)
 
 
 def _path(text: str, environment: Mapping[str, str]) -> Path:

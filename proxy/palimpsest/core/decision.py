@@ -54,7 +54,7 @@ class Decision:
 
     @property
     def billed(self) -> Added:
-        """The same of the whole prompt: earlier blocks that the provider holds count as well."""
+        """What blocks add to the whole prompt, including earlier ones that the provider holds."""
         standing = self.replayed.standing_tokens
         held = standing - self.replayed.tokens
         return Added(standing + self._new_tokens, self.own_tokens - held, standing)

@@ -29,6 +29,8 @@ class KeyLimits:
 
     async def check(self, key: Key | None, headers: RawHeaders, body: bytes | None = None) -> None:
         """
+        Refuse a request for a user or project that its key does not cover.
+
         Args:
             key: of the caller.
             headers: names in lower case.

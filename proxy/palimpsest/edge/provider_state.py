@@ -58,6 +58,8 @@ class ProviderState:
 
     def check_path(self, method: str, path: str, *, switches: bool) -> None:
         """
+        Refuse a path that reaches state which keys do not share.
+
         Raises:
             StateNotShared: the path, or a WebSocket, could reach what the provider stores.
         """

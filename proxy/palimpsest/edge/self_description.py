@@ -22,5 +22,5 @@ def self_description(policy: Policy, environment: Mapping[str, str]) -> Json:
 
 def installation(policy: Policy) -> str:
     """A hash of data folder and upstreams, so that `wrap` never uses a proxy with another memory or provider."""
-    told = [str(policy.data.resolve()), [upstream.model_dump(mode="json") for upstream in policy.upstreams]]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:FINGERPRINT_CHARS]
+    settings = [str(policy.data.resolve()), [upstream.model_dump(mode="json") for upstream in policy.upstreams]]
+    return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:FINGERPRINT_CHARS]

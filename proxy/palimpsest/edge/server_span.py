@@ -55,13 +55,13 @@ def within(headers: RawHeaders, span: Span) -> RawHeaders:
 
 def end(span: Span, relay: Relay) -> None:
     """End the span of a request with its outcome."""
-    told = relay.log_fields
+    fields = relay.log_fields
     ending = relay.ending.value if relay.ending is not None else None
     span.set(
         {
             "http.response.status_code": relay.status or None,
-            "palimpsest.conversation": told.get("conversation"),
-            "palimpsest.turn": told.get("turn"),
+            "palimpsest.conversation": fields.get("conversation"),
+            "palimpsest.turn": fields.get("turn"),
             "palimpsest.ending": ending,
         }
     )

@@ -34,7 +34,7 @@ class CrossEncoder:
         """
         doing = f"loading the cross-encoder {name} from {folder}"
         if not folder.is_dir():
-            raise MemoryFault(f"{doing}: it is not there; docs/assist.md says how to put it there")
+            raise MemoryFault(f"{doing}: it is missing; docs/assist.md says how to install it")
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         try:
             from fastembed.rerank.cross_encoder import TextCrossEncoder  # late: half a second, and only who wants one

@@ -106,7 +106,7 @@ class ChatModel:
         try:
             return str(orjson.loads(said)["choices"][0]["message"]["content"] or "")
         except (orjson.JSONDecodeError, KeyError, IndexError, TypeError) as cause:
-            raise UpstreamUnreachable(f"{doing}: the answer is no chat completion; check --upstream") from cause
+            raise UpstreamUnreachable(f"{doing}: the answer is not a chat completion; check --upstream") from cause
 
     async def _sent(self, body: bytes) -> tuple[int, bytes]:
         """Status and body of the answer; a connection that breaks is opened anew."""

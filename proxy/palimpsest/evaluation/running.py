@@ -84,7 +84,7 @@ class RunningProxy:
         async with self._http.post("/v1/chat/completions", json=body, headers=headers) as answer:
             await answer.read()
             if answer.status != 200:
-                raise MemoryFault(f"sending a chat through the proxy: it answers with status {answer.status}")
+                raise MemoryFault(f"sending a chat through the proxy: it answered with status {answer.status}")
             recalled, tokens = (
                 int(answer.headers.get(f"x-palimpsest-{name}", "0")) for name in ("recalled", "added-tokens")
             )

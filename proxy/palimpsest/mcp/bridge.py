@@ -66,6 +66,6 @@ async def _refuse(http: httpx2.AsyncClient, url: str) -> None:
             f"asking {url}: {failure or type(failure).__name__}; start palimpsest serve, or name --url"
         ) from failure
     if answer.status_code in (401, 403, 404, 501, 502):
-        told = answer.json() if "json" in answer.headers.get("content-type", "") else {}
-        why = told.get("error", {}).get("message") or "it serves no tools there; set mcp.enabled"
+        body = answer.json() if "json" in answer.headers.get("content-type", "") else {}
+        why = body.get("error", {}).get("message") or "it serves no tools there; set mcp.enabled"
         raise PalimpsestError(f"asking {url}: {answer.status_code}: {why}")

@@ -124,7 +124,7 @@ class FactTools:
 
     def _refuse_writing(self, speaker: Speaker) -> None:
         if speaker.is_read_only:
-            raise ToolError("this key only reads")
+            raise ToolError("this key is read-only")
         memory = self._policy.memory
         if memory.mode is not Mode.ON:
             raise ToolError(f"memory.mode is {memory.mode}: nothing is written")
@@ -146,12 +146,12 @@ def _statement(fact: Fact) -> str:
 
 def _about(fact: Fact) -> str:
     source = fact.source
-    told = [f"said {day(fact.said_at)}", f"by {source.tool or f'{source.conversation}/{source.occurrence}'}"]
+    parts = [f"said {day(fact.said_at)}", f"by {source.tool or f'{source.conversation}/{source.occurrence}'}"]
     if fact.valid_until is not None:
-        told.append(f"until {day(fact.valid_until)}")
+        parts.append(f"until {day(fact.valid_until)}")
     if fact.scope:
-        told.append(f"project {fact.scope}")
-    return ", ".join((*told, f"id {fact.id}"))
+        parts.append(f"project {fact.scope}")
+    return ", ".join((*parts, f"id {fact.id}"))
 
 
 def day(at: float) -> str:

@@ -104,8 +104,8 @@ class MemoryServer(MCPServer):
         except CallError as wrong:
             if not isinstance(wrong.__cause__, ValidationError):
                 raise
-            told = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in wrong.__cause__.errors())
-            return _failed(f"{'; '.join(told)}; {name} takes {', '.join(known)}")
+            errors = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in wrong.__cause__.errors())
+            return _failed(f"{'; '.join(errors)}; {name} takes {', '.join(known)}")
 
 
 class _Offered:
@@ -169,8 +169,10 @@ class _Offered:
 
         async def hits(speaker: Speaker) -> CallToolResult:
             found = await self._tools.search(speaker, query)
-            told = [Hit(id=one.id, title=f"{one.role}, {one.date[:10]}", url=_url(one.id)) for one in found.results]
-            return _result(found.text, Hits(results=told))
+            hits_found = [
+                Hit(id=one.id, title=f"{one.role}, {one.date[:10]}", url=_url(one.id)) for one in found.results
+            ]
+            return _result(found.text, Hits(results=hits_found))
 
         return await _answered(context, hits)
 
@@ -204,8 +206,8 @@ class _Offered:
 
         async def forgotten(speaker: Speaker) -> CallToolResult:
             if not confirm:
-                told = await self._tools.preview_forgetting(speaker, meant)
-                return _text(f"Nothing is erased yet. {json.dumps(told)}")
+                preview = await self._tools.preview_forgetting(speaker, meant)
+                return _text(f"Nothing is erased yet. {json.dumps(preview)}")
             receipt = await self._tools.forget(speaker, meant, confirm)
             return _text(f"Erased. The receipt: {json.dumps(receipt)}")
 

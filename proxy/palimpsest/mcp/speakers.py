@@ -31,7 +31,7 @@ class Speakers:
         self._trusts_machine = trusts_machine
 
     def of(self, headers: RawHeaders) -> Speaker | None:
-        """Who sent a request with these headers (lower-case names); None: the key opens nothing, or not this."""
+        """The speaker of a request with these headers (lower-case names); None: the key is not valid for it."""
         key = self._keyring.find(headers)
         if self._keyring.refuses(headers, key):
             return None
@@ -49,5 +49,5 @@ class Speakers:
         )
 
     def _named(self, name: str) -> str:
-        """As it is stored."""
+        """A name as it is stored."""
         return stored_name(name, self._secret, self._policy.archive.redact)

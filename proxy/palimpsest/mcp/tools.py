@@ -144,7 +144,7 @@ class MemoryTools:
 
     async def recall_lost(self, speaker: Speaker, question: str = "", conversation: str = "") -> Quotation:
         """
-        What compactions took away from a conversation, and is not in its newest request any more.
+        What compactions removed from a conversation and its newest request no longer contains.
 
         Args:
             question: "": what names and tells most.
@@ -176,7 +176,7 @@ class MemoryTools:
         target = target_of({**given, "tenant": speaker.tenant}, self._clock())
         preview = await self._forgetting.preview(target)
         if preview is None:
-            raise ToolError("nothing that is stored is meant, so nothing can be forgotten")
+            raise ToolError("nothing stored matches, so nothing can be forgotten")
         until = int(self._clock()) + CONFIRM_SECONDS
         return {"would_forget": preview.counts, "confirm": f"{until}.{self._seal(speaker, given, until)}"}
 
@@ -189,13 +189,13 @@ class MemoryTools:
             ToolError: the token does not confirm this, or not any more, or the speaker's key only reads.
         """
         if speaker.is_read_only:
-            raise ToolError("this key only reads")
+            raise ToolError("this key is read-only")
         until, _, seal = confirm.partition(".")
         is_number = until.isdecimal() and len(until) < LONGEST_ID_DIGITS
         if not (is_number and hmac.compare_digest(seal.encode(), self._seal(speaker, given, int(until)).encode())):
-            raise ToolError("confirm: is not the token of a preview of exactly this; ask without it first")
+            raise ToolError("confirm: not the token for exactly these arguments; call without it first")
         if int(until) < self._clock():
-            raise ToolError("confirm: the preview is older than ten minutes; ask without it again")
+            raise ToolError("confirm: the token is older than ten minutes; call without it again")
         receipt = await self._forgetting.erase(target_of({**given, "tenant": speaker.tenant}, self._clock()))
         if receipt is None:
             raise ToolError("nothing stored matches any more")
@@ -211,7 +211,7 @@ class MemoryTools:
 
     def _within(self, speaker: Speaker) -> Query:
         """
-        All that the speaker's requests may look at.
+        The scope that the speaker's requests may search.
 
         Raises:
             ToolError: that is nothing outside a conversation.
@@ -269,7 +269,7 @@ def _source(said: Said) -> Result:
 
 
 def _cut(said: Said) -> Said:
-    """A neighbour: its beginning."""
+    """A neighbouring message, cut to its beginning."""
     return said if len(said.text) <= PASSAGE_CHARS else replace(said, text=said.text[:PASSAGE_CHARS] + "…")
 
 

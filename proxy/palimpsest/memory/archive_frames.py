@@ -88,7 +88,7 @@ class Applied:
 
 @frozen
 class Progress:
-    """What the process says: what it has settled, how it is, and calls of counters, each a name and arguments."""
+    """A report of the process: finished items, its state, and calls of counters as names with arguments."""
 
     outcomes: tuple[Outcome, ...]
     state: WriterState
@@ -100,7 +100,7 @@ Frame = Begin | RequestItem | AnswerFrame | Unsent | Applied
 
 
 def frame_of(item: Item, *, with_turn: bool = True) -> RequestItem | AnswerFrame:
-    """The frame of an item; of an answer without its turn, where whoever gets it has that."""
+    """The frame of an item. An answer is sent without its turn if the receiver has that already."""
     if isinstance(item, RequestItem):
         return item
     return AnswerFrame(
@@ -164,7 +164,7 @@ def unpack(frame: bytes) -> Any:
 
 
 async def unpacked(stream: StreamReader) -> AsyncIterator[Any]:
-    """The values of all frames, until the other end is closed, which it also is where its process has died."""
+    """The values of all frames, until the other end is closed or its process dies."""
     came = bytearray()
     with suppress(ConnectionError):
         while data := await stream.read(READ_BYTES):

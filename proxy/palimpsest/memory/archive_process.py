@@ -190,8 +190,8 @@ class ArchiveProcess:
             link.send(Begin(self._policy, self._secret))
             self._out, self._unsent = {}, deque(self._waiting)
             self._send_more(link)
-            async for told in unpacked(stream):
-                self._hear(told, report, link)
+            async for progress in unpacked(stream):
+                self._hear(progress, report, link)
         finally:
             watching.cancel()
             if self._link is not None:
@@ -209,12 +209,12 @@ class ArchiveProcess:
                 with suppress(ProcessLookupError):
                     process.kill()
 
-    def _hear(self, told: Progress, report: Report, link: _Link) -> None:
-        self._heard_at, self._state, self._has_spoken = monotonic(), told.state, True
+    def _hear(self, progress: Progress, report: Report, link: _Link) -> None:
+        self._heard_at, self._state, self._has_spoken = monotonic(), progress.state, True
         self._ready.set()
         if self._has_died and self._reserve is None:
             self._reserve = asyncio.create_task(_start())
-        for outcome in told.outcomes:
+        for outcome in progress.outcomes:
             del self._waiting[outcome.number]
             self._out.pop(outcome.number, None)
         if self._most_out and not self._out:
@@ -222,9 +222,9 @@ class ArchiveProcess:
             if self._most_out > len(self._unsent):
                 self._most_out = 0
             self._send_more(link)
-        if told.outcomes:
-            report(told.outcomes)
-        for name, args in told.counted:
+        if progress.outcomes:
+            report(progress.outcomes)
+        for name, args in progress.counted:
             try:
                 getattr(self._counts, name)(*args)
             except Exception:  # a guard: what is only counted must not keep turns from the archive
@@ -366,8 +366,8 @@ async def _start() -> _Started:
     """
     with faults(OSError, "starting the archive process"), ExitStack() as closing:
         sending, sent = map(closing.enter_context, socket.socketpair())
-        hearing, told = map(closing.enter_context, socket.socketpair())
-        given = (sent.fileno(), told.fileno())
+        hearing, reports = map(closing.enter_context, socket.socketpair())
+        given = (sent.fileno(), reports.fileno())
         process = await asyncio.create_subprocess_exec(
             # -P: nothing from the current folder, where anybody may write
             *(sys.executable, "-P", "-m", MODULE, *map(str, given)),

@@ -190,10 +190,10 @@ class ArchiveWorker:
         forget_words(())
 
 
-async def main(sent: socket.socket, told: socket.socket) -> None:
+async def main(sent: socket.socket, reports: socket.socket) -> None:
     """Work for whoever holds the other ends of two socket pairs."""
     stream, _kept = await asyncio.open_connection(sock=sent)
-    _, writer = await asyncio.open_connection(sock=told)
+    _, writer = await asyncio.open_connection(sock=reports)
     frames = unpacked(stream)
     async for begin in frames:
         logs.configure(begin.policy.log)

@@ -112,9 +112,9 @@ async def restore(
     present = data / DATABASE
     is_there = present.exists()
     if is_there and not is_forced:
-        raise MemoryFault(f"restoring to {data}: there is a database already; --force moves it aside")
+        raise MemoryFault(f"restoring to {data}: it contains a database; --force moves it aside")
     if is_there and _is_in_use(present):
-        raise MemoryFault(f"restoring to {data}: a process is using the database: stop it first")
+        raise MemoryFault(f"restoring to {data}: a process is using the database; stop it first")
     with faults(OSError, f"restoring to {data}"), _workshop(data) as folder:
         manifest, stored = await asyncio.to_thread(unpack, source, folder)
         secret = _secret(source, manifest, stored, environment)
@@ -162,9 +162,9 @@ def _secret(source: Path, manifest: Manifest, stored: bytes | None, environment:
     given = environment.get(SECRET_ENV, "").encode()
     secret = given or (stored or b"").strip()
     if not secret:
-        raise PolicyError(f"{SECRET_ENV}: is not set, and {source} holds no secret: nothing of it would be found")
+        raise PolicyError(f"{SECRET_ENV}: is not set, and {source} holds no secret: its data could not be found")
     if print_of(secret) != manifest.secret_print:
-        raise PolicyError(f"{SECRET_ENV}: is not the secret of {source}: nothing of it would be found")
+        raise PolicyError(f"{SECRET_ENV}: is not the secret of {source}: its data could not be found")
     return secret
 
 

@@ -47,10 +47,10 @@ async def repair(
     try:
         await database.open()
         if Repair.UNUSED in repairs:
-            report("texts that stand in no message")
+            report("texts of no message")
             await database.transact(forget_unused)
         if Repair.HEADS in repairs:
-            report("where conversations stand")
+            report("the heads of conversations")
             await database.transact(repair_heads)
         if Repair.FACTS in repairs:
             report("facts")

@@ -59,7 +59,7 @@ class Schedule:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def look(self) -> bool:
-        """Consolidate if it is time to; whether it was. Reads nothing while all of it is off."""
+        """Consolidate if it is due; returns whether it was. Reads nothing while consolidation is off."""
         policy = self._policy()
         before, self._looked_at = self._looked_at, datetime.fromtimestamp(self._clock()).strftime("%H:%M")
         if policy.writer == "off" and policy.when == "off":

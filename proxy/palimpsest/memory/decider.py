@@ -50,7 +50,7 @@ class Decider:
 
     async def decide(self, request: Request, deadline: float, was_forwarded: Callable[[], bool]) -> Decision | Note:
         """
-        Decide on one request, whatever becomes of the look-ups; see `conversation.decide`.
+        Decide on one request, even if look-ups fail; see `conversation.decide`.
 
         Args:
             deadline: by the event loop's clock.
@@ -100,7 +100,7 @@ class Decider:
 
 
 def _what(lookup: Lookup) -> str:
-    """What a request goes without where a look-up failed."""
+    """What a request lacks if a look-up fails, for the log."""
     if isinstance(lookup, FactQuery):
         return "facts"
     return "history" if isinstance(lookup, Clues | Continuation) else "recall"

@@ -136,13 +136,13 @@ class FactExtraction:
         self, read: Sequence[Source], found: Mapping[int, Sequence[FactProposal]]
     ) -> dict[int, Sequence[FactProposal]]:
         """Of messages that speak of their author: nothing about who plays a part in a conversation that is played."""
-        told: dict[int, Sequence[FactProposal]] = {}
+        kept: dict[int, Sequence[FactProposal]] = {}
         for source in read:
             if any(one.category in OWN for one in found.get(source.occurrence, ())):
                 texts = functools.partial(store.earlier_texts, source=source)
                 if is_played(await self._database.ask(texts)):
-                    told[source.occurrence] = [one for one in found[source.occurrence] if one.category not in OWN]
-        return told
+                    kept[source.occurrence] = [one for one in found[source.occurrence] if one.category not in OWN]
+        return kept
 
     async def _begin(self) -> None:
         """Once in a process: another version that runs beside this one is not to start over and over again."""

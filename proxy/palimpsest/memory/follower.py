@@ -59,7 +59,7 @@ class Follower:
 
     def listen(self, counter: str, name: str, listen: Listen) -> None:
         """
-        Have something called after changes of one kind; before the first look.
+        Register a listener for changes of one kind, before the first look.
 
         Args:
             counter: one of `store/changes.py`.
@@ -75,7 +75,7 @@ class Follower:
             await asyncio.sleep(self._look_seconds)
 
     async def look(self) -> None:
-        """Look once, and call whom it concerns. Never raises."""
+        """Look once, and call the listeners of what changed. Never raises."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await self._database.follow_file()

@@ -50,7 +50,7 @@ from palimpsest.wire.values import chars_of
 BATCH_TURNS = 64  # of one transaction, some 50 ms: a proxy beside it writes its own in between
 BATCH_CHARS = 512 * 1024  # ... of which no batch has more, unless one turn alone has
 WITHOUT_TENANT = (
-    "tenant: cannot be told, because these conversations are another program's: name one (--tenant), or use a "
+    "tenant: required, because these conversations come from another program: name one (--tenant), or use a "
     "configuration with tenants.static (--config personal)"
 )
 
@@ -242,7 +242,7 @@ class Importing:
             serves = conversation_named(source.tenant, serves, self._secret) if serves else ""
         new = tuple(self._new(message, key) for message in source.messages)
         history = [one for one in new if not one.message.is_instruction]
-        told = [one.print for one in new if one.message.is_instruction]
+        instructions = [one.print for one in new if one.message.is_instruction]
         messages, prints = [one.message for one in history], [one.print for one in history]
         user, scope, model = map(self._named, (source.user, source.scope, source.model))
         speaker = Speaker(source.tenant, user, scope, client_ids=source.client_ids)
@@ -257,7 +257,11 @@ class Importing:
             new=new,
             parent_turn=None,
             parent_conversation=serves,
-            shape=Shape(model=model, instructions=tuple(p.full for p in told), opens=told[0].opening if told else 0),
+            shape=Shape(
+                model=model,
+                instructions=tuple(p.full for p in instructions),
+                opens=instructions[0].opening if instructions else 0,
+            ),
             links=() if is_side else request_links(messages, prints, range(len(history)), speaker, key),
             model=model,
             user=user,

@@ -35,7 +35,7 @@ def tell_search(tracer: Tracer, span: Span, decision: Decision | None, said: Map
         said: what the log is told of the request.
     """
     note = said.get("note")
-    told: dict[str, str | bool | int | float | None] = {
+    attributes: dict[str, str | bool | int | float | None] = {
         "palimpsest.note": note,
         "palimpsest.deadline_exceeded": note == Note.DEADLINE,
         "palimpsest.turn": said.get("turn"),
@@ -43,7 +43,7 @@ def tell_search(tracer: Tracer, span: Span, decision: Decision | None, said: Map
     }
     if decision is not None:
         block, recalled = decision.block, decision.recalled
-        told |= {
+        attributes |= {
             STORE: decision.diagnosis.speaker.tenant,
             RECORDS: len(block.occurrences) if block else 0,
             "gen_ai.conversation.id": decision.conversation,
@@ -56,8 +56,8 @@ def tell_search(tracer: Tracer, span: Span, decision: Decision | None, said: Map
             "palimpsest.recall_seconds": round(recalled.elapsed_ms / 1000, 6) if recalled else None,
         }
         if tracer.captures_content:
-            told |= _content(decision)
-    span.set(told)
+            attributes |= _content(decision)
+    span.set(attributes)
 
 
 def create_span(tracer: Tracer, turn: Turn) -> Span:
@@ -83,5 +83,5 @@ def _content(decision: Decision) -> dict[str, str]:
         for found in (recalled.candidates if recalled and quotes else ())
         if found.memory.id not in decision.cut
     ]
-    told = {"gen_ai.memory.query.text": redact(query.text)} if query else {}
-    return told | ({"gen_ai.memory.records": orjson.dumps(records).decode()} if records else {})
+    attributes = {"gen_ai.memory.query.text": redact(query.text)} if query else {}
+    return attributes | ({"gen_ai.memory.records": orjson.dumps(records).decode()} if records else {})

@@ -40,7 +40,7 @@ class ModelWindows:
 
     def refused(self, upstream: str, model: str, refusal: TooLong, own_tokens: int, sent_tokens: int) -> int:
         """
-        The window that a refusal shows.
+        Learn the window of a model from a refusal, and return it, tokens.
 
         Where it names none, or one that by our count would have been enough, the client's own prompt is what fits.
 

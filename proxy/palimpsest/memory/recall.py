@@ -190,9 +190,9 @@ class Recall:
 
         def choose(ask: Ask) -> tuple[tuple[Candidate, ...], Account | None]:
             rows = _uncleared(ask, *found, query)
-            told = _account(ask, rows, query)
-            also = frozenset() if told is None else frozenset(tags("\n".join(line.text for line in told.lines)))
-            is_work = told is not None and not told.is_talk
+            account = _account(ask, rows, query)
+            also = frozenset() if account is None else frozenset(tags("\n".join(line.text for line in account.lines)))
+            is_work = account is not None and not account.is_talk
             best = _said(rows, query, limit) if is_work else _covering(rows, query, named | also, limit)
             follows = {after: before for (_, before, *_), (after, *_) in pairwise(rows)}
             memories = _memories(ask, query.tenant, {id: follows.get(id, 0) for id, _ in best})
@@ -200,20 +200,20 @@ class Recall:
             for place, (id, gain) in enumerate(best, start=1):
                 if id in memories and not (is_work and _says_little(memories[id].text, candidates)):
                     candidates.append(Candidate(memories[id], gain, {"coverage": (place, gain)}))
-            return tuple(candidates), told
+            return tuple(candidates), account
 
-        candidates, told = await self._database.ask(choose)
+        candidates, account = await self._database.ask(choose)
         reason = "nothing is asked: what the compaction removed, by what it names"
-        return Recalled(candidates, bool(candidates), reason, account=told)
+        return Recalled(candidates, bool(candidates), reason, account=account)
 
     async def _accounted(self, query: Query) -> Account | None:
         """What was done in what this conversation lost; None where it was a talk, or nothing of it is stored."""
 
-        def told(ask: Ask) -> Account | None:
+        def look(ask: Ask) -> Account | None:
             found = scope_of(ask, query)
             return _account(ask, _uncleared(ask, *found, query), query) if found is not None and found[1] else None
 
-        return await self._database.ask(told)
+        return await self._database.ask(look)
 
     def _look(
         self, query: Query, questions: Sequence[str], ask: Ask
@@ -315,8 +315,8 @@ def _candidates(ask: Ask, tenant: str, table: PassageTable, best: Ranked) -> tup
     follows = np.where(before >= 0, table.occurrences[before], 0).tolist()
     memories = _memories(ask, tenant, dict(zip(ids, follows, strict=True)))
     signals = {name: values for name, values in best.signals.items() if name != PROBABILITY}
-    told = zip(*(zip(ranks(v).tolist(), v.tolist(), strict=True) for v in signals.values()), strict=True)
-    rows = zip(ids, best.scores.tolist(), told, best.signals[PROBABILITY].tolist(), strict=True)
+    listed = zip(*(zip(ranks(v).tolist(), v.tolist(), strict=True) for v in signals.values()), strict=True)
+    rows = zip(ids, best.scores.tolist(), listed, best.signals[PROBABILITY].tolist(), strict=True)
     return tuple(
         Candidate(memories[id], score, dict(zip(signals, said, strict=True)), probability)
         for id, score, said, probability in rows

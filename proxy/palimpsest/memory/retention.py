@@ -239,30 +239,30 @@ class Sweeper:
             while found := await self._database.ask(some):
                 if not await self._take(found, sweep, ends):
                     return False
-            told = await self._database.ask(functools.partial(added_of_retirement, retirement=retirement))
-            await self._erase_added(told, sweep)
+            rows = await self._database.ask(functools.partial(added_of_retirement, retirement=retirement))
+            await self._erase_added(rows, sweep)
             await self._database.transact(functools.partial(expire, retirement=retirement))
         return True
 
     async def _added(self, sweep: Sweep, ends: float) -> bool:
-        """Erase facts that tools were told as long ago as messages are kept."""
+        """Erase added facts that are older than messages are kept."""
         if not is_in_force(self._policy()):
             return True
         now = self._clock()
         due = functools.partial(
             added_until, cutoff_of=lambda tenant: cutoffs(self._policy(), tenant, now).turns, limit=MESSAGES
         )
-        while told := await self._database.ask(due):
+        while rows := await self._database.ask(due):
             if perf_counter() > ends:
                 return False
-            await self._erase_added(told, sweep)
+            await self._erase_added(rows, sweep)
             await asyncio.sleep(REST_SECONDS)
         return True
 
-    async def _erase_added(self, told: list[Row], sweep: Sweep) -> None:
+    async def _erase_added(self, facts: list[Row], sweep: Sweep) -> None:
         """Erase facts: the row of the tenant, its name, and that of the fact."""
-        for tenant, name in {row[:2] for row in told}:
-            rows = [row for of, _, row in told if of == tenant]
+        for tenant, name in {row[:2] for row in facts}:
+            rows = [row for of, _, row in facts if of == tenant]
             key = tenant_key(self._secret, name)
             erase = functools.partial(
                 erase_added, key=key, tenant=tenant, rows=rows, at=self._clock(), erased=_Counted()

@@ -62,8 +62,8 @@ LOADING_SHARE = 0.5  # of the deadline that a request waits for a model that is 
 
 OFF = "memory is off (memory.mode): requests pass, and nothing is read or written"
 SILENT = "the store does not answer: requests pass without memory; the log says why"
-REPLACED = "the database file was removed or replaced since the start, and created anew: its earlier contents are gone"
-LOADING = "the embedding model is being loaded: recall waits for it as long as it may, and is lexical otherwise"
+REPLACED = "the database file was removed or replaced since the start, and created again: its earlier contents are gone"
+LOADING = "the embedding model is loading: recall waits for it within its deadline, or else searches by words"
 BEHIND = 1_000  # passages that wait: half a minute of embedding on a busy machine
 MISSING = "the embedding model is missing: recall is lexical only; run palimpsest model install"
 WITHOUT_FACTS = "messages whose facts cannot be extracted were set aside since the start; the log says why"

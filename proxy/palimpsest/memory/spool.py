@@ -53,11 +53,11 @@ class Spool:
 
     @property
     def size_bytes(self) -> int:
-        """Of the file that are still to be read."""
+        """Bytes of the file that are still to be read."""
         return self._write_at - self._read_at
 
     def put(self, item: Item) -> bool:
-        """Write an item behind the others. False: it could not be written, and the log says why."""
+        """Append an item. False: it could not be written, and the log says why."""
         try:
             packed = pack(frame_of(item))
             if self._write_at + len(packed) > self._most_bytes:
@@ -79,7 +79,7 @@ class Spool:
 
     def take(self) -> Item | None:
         """
-        The first item, which is no longer here then. None: there is none, or it cannot be read.
+        Remove and return the first item. None: there is none, or it cannot be read.
 
         Raises:
             OSError: the file cannot be read, and all that it held is given up.
@@ -104,7 +104,7 @@ class Spool:
         return item
 
     def clear(self) -> None:
-        """Give the room on the disk back, with whatever is still there."""
+        """Free the disk space, dropping whatever is still there."""
         self._items = self.turns = self._read_at = self._write_at = 0
         if self._file is not None:
             self._file.close()

@@ -48,7 +48,7 @@ class Supervisor:
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """One sentence for each task that failed and has not run well since."""
+        """One sentence for each task that failed and has not recovered."""
         steady_since = asyncio.get_running_loop().time() - STEADY_SECONDS
         return tuple(
             f"{name} failed ({state.error}) and is retried; the log says where"

@@ -67,9 +67,9 @@ class KnownSwitches:
     def trouble(self) -> str:
         """What is switched off, for `/readyz`: public, so without names and reasons."""
         if EVERYBODY in self.off_for:
-            return "memory is switched off for everybody: palimpsest enable switches it on"
+            return "memory is switched off for all tenants: palimpsest enable switches it on"
         if self.off_for:
-            return f"memory is switched off for tenants, {len(self.off_for)} in number: palimpsest stats names them"
+            return f"memory is switched off for {len(self.off_for)} tenants: palimpsest stats names them"
         return ""
 
 

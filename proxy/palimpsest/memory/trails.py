@@ -42,7 +42,7 @@ CANDIDATES = 200  # looked at: twice as many as a request takes into account
 
 @frozen
 class _Place:
-    """How the conversation stood at the turn."""
+    """The state of the conversation at a turn."""
 
     said: Sequence[Message]
     visible: frozenset[int]  # occurrences
@@ -65,7 +65,7 @@ class Trails:
 
     async def find(self, statement: str, tenant: str | None, conversation: str, named: str | None) -> Trace | None:
         """
-        Find out what became of a statement in one turn of a conversation.
+        Trace a statement through one turn of a conversation.
 
         Args:
             tenant: None: whose conversation it is.
@@ -89,7 +89,7 @@ class Trails:
 
     async def follow(self, statement: str, turn: Mapping[str, Any]) -> Trace:
         """
-        Find out what became of a statement in one turn.
+        Trace a statement through one turn.
 
         Args:
             statement: what was said; or a question, whose answer is looked for then.

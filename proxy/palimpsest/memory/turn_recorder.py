@@ -68,7 +68,7 @@ class TurnRecorder:
         return free_bytes
 
     def finish(self, ending: Ending) -> None:
-        """Hand over what was heard."""
+        """Hand over the recorded answer."""
         archivist, turn = self._archivist, self._turn
         if archivist.is_behind(turn.tenant if isinstance(turn, Turn) else ""):  # its commit will not come in time
             self._commit_wait_seconds = 0.0
@@ -89,7 +89,7 @@ class TurnRecorder:
         return nothing
 
     async def committed(self) -> Mapping[str, str | int]:
-        """Wait until it is written, but no longer than `commit_wait_seconds`; what the request cost, if it is."""
+        """Wait until the turn is written, at most `commit_wait_seconds`; returns the cost fields if it is."""
         if self._commit is None:
             return {}
         await await_for(self._commit, self._commit_wait_seconds)

@@ -21,7 +21,7 @@ UPDATE = "update"  # the signal of what was said later about the same thing: how
 
 
 def with_updates(ask: Ask, scope: Scope, tenant: str, table: PassageTable, best: Ranked, eligible: Bools) -> Ranked:
-    """What was ranked, and behind each statement the newest later one about the same thing, as probable as it is."""
+    """A ranking with the newest later statement on the same thing inserted after each statement, equally probable."""
     rows = statements(table, best)
     texts = _texts(ask, tenant, table, rows)
     updates: dict[int, tuple[int, float]] = {}

@@ -128,7 +128,7 @@ class WriterState:
 
 
 class Writer(Protocol):
-    """What writes the items that it is given, in order within each conversation."""
+    """A writer of items, in order within each conversation."""
 
     @property
     def state(self) -> WriterState: ...

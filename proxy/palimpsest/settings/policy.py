@@ -249,7 +249,7 @@ class UpstreamPolicy(_Part):
 
     @property
     def variables(self) -> list[tuple[str, str]]:
-        """Environment variables that must be set, each with the setting that names it."""
+        """Settings that name environment variables which must be set: (setting, variable)."""
         named = [("key_env", self.key_env)] if self.key_env else []
         return named + [
             (f"settings.{path}", value.removeprefix(ENVIRON))
@@ -418,8 +418,8 @@ class ConsolidationPolicy(_Part):
 
     writer: Literal["off", "epc", "lightmem3", "lightmem-slm"] = Field(
         "off",
-        description="Who keeps items of what is said, in the background and by rule. off: nobody. epc: what will be "
-        "asked for. lightmem3: an extract of each topic. lightmem-slm: short statements, at most two a turn.",
+        description="Which writer makes items of messages, in the background and by rules. off: none. epc: what will "
+        "be asked for. lightmem3: an extract of each topic. lightmem-slm: short statements, at most two a turn.",
     )
     when: str = Field(
         "off",
@@ -638,11 +638,11 @@ class FactsPolicy(_Part):
 
     policy: Literal["off", "suggest", "use"] = Field(
         "off",
-        description="off: none are kept. suggest: they are taken from what users and tools say, and can be listed, "
-        "searched and told by tools; requests stay as they are. use: those of the user's project also go into "
-        "requests.",
+        description="off: none are stored. suggest: they are extracted from what users and tools say, and can be "
+        "listed, searched and returned by tools; requests stay as they are. use: those of the user's project also go "
+        "into requests.",
     )
-    tokens: int = Field(120, ge=1, description="The most tokens of facts that are newly told in one request.")
+    tokens: int = Field(120, ge=1, description="Maximum tokens of new facts in one request.")
 
     @field_validator("policy", mode="before")
     @classmethod

@@ -84,7 +84,7 @@ class Parent:
         return set(int64_of(beginning(ask, self.base) + (self.tail or b""))[3::WIDTH])
 
     def listing(self, ask: Ask) -> dict[int, Listed]:
-        """All of it by occurrence, in order."""
+        """The listed messages by occurrence, in order."""
         numbers = int64_of(beginning(ask, self.base) + (self.tail or b""))
         rows = zip(numbers[0::WIDTH], numbers[1::WIDTH], numbers[2::WIDTH], numbers[3::WIDTH], strict=True)
         return {row[2]: row for row in rows}

@@ -87,10 +87,10 @@ class Repair(StrEnum):
     """What puts a finding right."""
 
     NONE = "restore a backup"
-    REBUILD = "passages, full text, term counts and vectors are made again from the journal"
-    HEADS = "where conversations stand is read again from the journal"
+    REBUILD = "passages, full text, term counts and vectors are rebuilt from the journal"
+    HEADS = "the heads of conversations are read again from the journal"
     UNUSED = "they are removed"
-    FACTS = "facts without a source and blocks that tell them are removed, and messages state theirs again"
+    FACTS = "facts without a source and blocks with them are removed, and facts are extracted from messages again"
 
 
 ERASING = frozenset({Repair.UNUSED, Repair.FACTS})
@@ -144,13 +144,13 @@ def _examined(ask: Ask, report: Callable[[str], None]) -> Examination:
 
     report("the journal")
     foreign, table = orphans_of(ask)
-    find(foreign, f"rows of the table {table} and perhaps others belong to nothing", Repair.NONE)
-    find(sum(1 for _ in _broken_turns(ask)), "turns carry messages that are not there", Repair.NONE)
+    find(foreign, f"rows of the table {table} and perhaps others refer to missing rows", Repair.NONE)
+    find(sum(1 for _ in _broken_turns(ask)), "turns refer to missing messages", Repair.NONE)
     find(ask(ERASED_WITH_TEXT)[0][0], "erased messages still have their text", Repair.NONE)
-    find(ask(UNUSED)[0][0], "texts stand in no message", Repair.UNUSED)
-    report("where conversations stand")
+    find(ask(UNUSED)[0][0], "texts belong to no message", Repair.UNUSED)
+    report("the heads of conversations")
     wrong, missing = _wrong_heads(ask)
-    find(len(wrong), "branches are not as the journal has them", Repair.HEADS)
+    find(len(wrong), "branches differ from the journal", Repair.HEADS)
     find(len(missing), "conversations have no newest state, and would not be recognised", Repair.HEADS)
     report("facts")
     for count, words in wrong_facts(ask):
@@ -195,7 +195,7 @@ def repair_heads(transaction: Transaction) -> None:
 
 
 def forget_unused(transaction: Transaction) -> None:
-    """Remove texts that stand in no message."""
+    """Remove texts of no message."""
     transaction.write(FORGET_UNUSED)
 
 

@@ -46,6 +46,8 @@ def encode_run(position: int, count: int) -> str:
 
 def encode_kept(kept: Iterable[tuple[int, int]], listing: Sequence[int]) -> str:
     """
+    Encode the kept messages of a turn, as runs of its parent's listing.
+
     Args:
         kept: (position, occurrence), positions rising.
         listing: the parent's; () where it is not at hand.

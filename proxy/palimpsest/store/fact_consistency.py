@@ -73,15 +73,15 @@ SELECT 1 FROM task WHERE name = '{EXTRACTION}'
     AND next > coalesce((SELECT seq FROM last_id WHERE name = 'occurrence'), 0)
 """
 WRONG = GOES | {
-    "facts are kept for another user or project than their messages, or hidden": OF_OTHERS,
-    "facts are taken for superseded, or for standing": WRONGLY_STANDING,
-    "blocks tell facts that were erased or forgotten": TELLING_NOTHING,
-    "extraction of facts stands beyond the end of the journal": AHEAD,
+    "facts have another user or project than their messages, or are hidden": OF_OTHERS,
+    "facts are wrongly marked as superseded or current": WRONGLY_STANDING,
+    "blocks contain facts that were erased or forgotten": TELLING_NOTHING,
+    "extraction of facts is beyond the end of the journal": AHEAD,
 }
 
 
 def wrong_facts(ask: Ask) -> Iterator[tuple[int, str]]:
-    """What is wrong with facts: how often, and in words."""
+    """Inconsistencies of facts: how many, and a description."""
     for words, sql in WRONG.items():
         yield len(ask(sql)), words
 

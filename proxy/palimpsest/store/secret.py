@@ -68,5 +68,5 @@ def _read(file: Path) -> bytes:
         raise PolicyError(f"{file}: other users can read it, and could forge tenants with it: chmod 600 {file}")
     secret = file.read_bytes().strip()
     if len(secret) < SHORTEST_CHARS:
-        raise PolicyError(f"{file}: is empty: restore it from a backup; without it nothing that is stored is found")
+        raise PolicyError(f"{file}: is empty: restore it from a backup; without it stored data cannot be found")
     return secret

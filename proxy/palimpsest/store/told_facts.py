@@ -102,7 +102,7 @@ class Same:
 
 def add_facts(transaction: Transaction, told: Sequence[AddedFact], key_of: KeyOf) -> list[str]:
     """
-    Store facts that tools were told; the id of each, "" of one that was forgotten before.
+    Store facts that programs added. Returns the id of each, "" for one that was forgotten before.
 
     What is told again as it stands is the fact that is there, said now.
     """
@@ -215,7 +215,7 @@ def tenants_of(ask: Ask, id: str) -> list[str]:
 
 def pin(transaction: Transaction, tenant: str, id: str, reach: Reach, is_pinned: bool) -> bool:
     """
-    Pin a fact, or take the pin off: of a slot of one value whatever it holds. False: there is no such fact.
+    Pin or unpin a fact; for a slot with one value, all its values. False: there is no such fact.
 
     A pin stands in every row, so that it outlives each single source.
     """

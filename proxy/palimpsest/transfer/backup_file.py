@@ -116,7 +116,7 @@ def _manifest(path: Path, value: Any) -> Manifest:
     is_dated = type(manifest.made_at) in (int, float) and 0 <= manifest.made_at < MAX_SECONDS
     counts = manifest.counts.values() if isinstance(manifest.counts, dict) else [None]
     if not is_dated or any(type(count) is not int for count in counts):
-        raise MemoryFault(f"reading {path}: it is not a backup, or damaged: {MANIFEST} holds no date, or no counts")
+        raise MemoryFault(f"reading {path}: it is not a backup, or damaged: {MANIFEST} lacks a date or counts")
     return manifest
 
 

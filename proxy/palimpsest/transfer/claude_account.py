@@ -46,9 +46,9 @@ def tree_of(value: Json) -> Tree:
     before = ""
     for number, message in enumerate(objects(value["chat_messages"])):
         name = text_of(message.get("uuid")) or str(number)
-        told = message.get("parent_message_uuid")
+        named = message.get("parent_message_uuid")
         # the parent of the first is an id that no message has; older exports name none, and are lists
-        parent = last_of.get(told, "") if isinstance(told, str) and told else before
+        parent = last_of.get(named, "") if isinstance(named, str) and named else before
         at = seconds(message.get("created_at"))
         for place, raw in enumerate(_apart(message)):
             node = Node(name if not place else f"{name}/{place}", parent, raw, at)

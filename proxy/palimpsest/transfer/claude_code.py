@@ -55,14 +55,14 @@ class Session:
         line = _Line(uuid, self._parent(value), seconds(value.get("timestamp")))
         line.resets = value["type"] == "system" and value.get("subtype") == BOUNDARY
         agent = self._agent(value, line)
-        told = value.get("message")
-        if value["type"] in ("user", "assistant") and isinstance(told, dict) and not value.get("isMeta"):
+        message = value.get("message")
+        if value["type"] in ("user", "assistant") and isinstance(message, dict) and not value.get("isMeta"):
             line.is_summary = value.get("isCompactSummary") is True
-            line.model = text_of(told.get("model"))
-            content = told.get("content")
+            line.model = text_of(message.get("model"))
+            content = message.get("content")
             parts = [{"type": "text", "text": content}] if isinstance(content, str) else [*objects(content)]
             line.role, line.parts = value["type"], [part for part in parts if part.get("type") not in THOUGHTS]
-            if value["type"] == "assistant" and self._joins(line, text_of(told.get("id"))):
+            if value["type"] == "assistant" and self._joins(line, text_of(message.get("id"))):
                 return
         self._drafts.setdefault(agent, []).append(line)
 
@@ -81,8 +81,8 @@ class Session:
             )
 
     def _parent(self, value: Json) -> str:
-        told = text_of(value.get("parentUuid")) or text_of(value.get("logicalParentUuid"))
-        return self._line_of.get(told, told)
+        parent = text_of(value.get("parentUuid")) or text_of(value.get("logicalParentUuid"))
+        return self._line_of.get(parent, parent)
 
     def _agent(self, value: Json, line: _Line) -> str:
         """Whose line this is: older files hold the lines of sub-agents, newer ones name the agent."""

@@ -107,8 +107,8 @@ class Session:
         spawned = source.get("subagent") if isinstance(source, dict) else None
         spawned = spawned.get("thread_spawn") if isinstance(spawned, dict) else None
         self._parent = text_of(spawned.get("parent_thread_id")) if isinstance(spawned, dict) else ""
-        told = meta.get("base_instructions")
-        instructions = text_of(told.get("text")) if isinstance(told, dict) else text_of(meta.get("instructions"))
+        base = meta.get("base_instructions")
+        instructions = text_of(base.get("text")) if isinstance(base, dict) else text_of(meta.get("instructions"))
         if instructions:
             self._add([{"role": "system", "content": instructions}], at)
 

@@ -36,6 +36,8 @@ def is_header(value: Any) -> bool:
 
 def check_header(value: Json) -> None:
     """
+    Check the first line of an export.
+
     Raises:
         WireError: a newer version wrote the file.
     """

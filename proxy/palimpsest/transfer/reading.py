@@ -31,7 +31,7 @@ LONGEST_LINE_BYTES = 256 << 20  # a request is smaller, and a line holds one
 
 @dataclass(slots=True)
 class Found:
-    """What was read so far, and what could not be."""
+    """What has been read so far, and what could not be read."""
 
     kinds: dict[str, int] = field(default_factory=dict)  # files by kind
     broken: list[str] = field(default_factory=list)

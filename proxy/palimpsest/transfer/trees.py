@@ -117,7 +117,7 @@ def _previous(nodes: Sequence[Node], parent: Sequence[int], at: int) -> int:
 
 
 def _begins(nodes: Sequence[Node], draft: _Draft, node: Node) -> bool:
-    """Whether a message begins another turn: somebody speaks, and somebody has spoken in this one."""
+    """Whether a message begins a new turn: a user speaks, and one has spoken in this turn already."""
     return _role(node) == "user" and any(_speaks(nodes[at]) for at in draft.nodes)
 
 
@@ -133,13 +133,13 @@ def _role(node: Node) -> str:
 
 
 def _own(nodes: Sequence[Node], draft: _Draft) -> list[int]:
-    """What a turn adds to its parent's listing."""
+    """The messages that a turn adds to its parent's listing."""
     own = [at for at in draft.nodes if _role(nodes[at]) not in INSTRUCTIONS]
     return [*own, *([draft.answer] if draft.answer >= 0 else [])]
 
 
 def _kept(nodes: Sequence[Node], draft: _Draft, said: int) -> int:
-    """How much of a turn's listing stands up to one of its nodes."""
+    """How many messages of a turn's listing there are up to one of its nodes, inclusive."""
     return draft.kept + sum(at <= said for at in _own(nodes, draft))
 
 

@@ -106,9 +106,9 @@ def _words(text: str) -> str:
     bare = _LITELLMS_WORDS.sub("", text)
     found = _JSON_OBJECT.search(bare)
     try:
-        told = orjson.loads(found[0]) if found else {}
+        parsed = orjson.loads(found[0]) if found else {}
     except orjson.JSONDecodeError:
         return bare
-    error = told.get("error", told)
+    error = parsed.get("error", parsed)
     words = error.get("message") if isinstance(error, dict) else error
     return words if isinstance(words, str) and words else bare

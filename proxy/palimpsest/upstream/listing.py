@@ -61,13 +61,13 @@ class ModelList:
         """
         those = serving(self._upstreams, api)
         plain = [header for header in headers if header[0] not in _NOT_ASKED]
-        told = await asyncio.gather(*(_told(ask, upstream, plain) for upstream in those))
+        answers = await asyncio.gather(*(_told(ask, upstream, plain) for upstream in those))
         found: dict[str, Json] = {}
-        for upstream, said in zip(those, told, strict=True):
+        for upstream, said in zip(those, answers, strict=True):
             for entry in [*(said if isinstance(said, list) else ()), *_named(upstream)]:
                 if choose(self._upstreams, entry["id"], api) is upstream:
                     found.setdefault(entry["id"], entry)
-        failure = next((said for said in told if not isinstance(said, list)), None)
+        failure = next((said for said in answers if not isinstance(said, list)), None)
         if failure is None or found:
             return StaticAnswer(OK, _list(list(found.values())))
         if isinstance(failure, UpstreamUnreachable):
@@ -104,10 +104,10 @@ async def _told(
 def _entries(body: bytes) -> list[Json] | None:
     """The entries of a list in either API's format; None: it is not a list."""
     try:
-        told = orjson.loads(body)
+        listing = orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
-    data: Any = told.get("data") if isinstance(told, dict) else None
+    data: Any = listing.get("data") if isinstance(listing, dict) else None
     if not isinstance(data, list):
         return None
     return [_entry(one) for one in data if isinstance(one, dict) and isinstance(one.get("id"), str)]

@@ -135,8 +135,8 @@ async def ask_messages(adapter: Any, supported: Callable[[Json], Json], router: 
     """
     access = {name: asked[name] for name in ("model", "api_key", "timeout") if name in asked}
     given = {name: value for name, value in asked.items() if name not in ("api_key", "timeout")}
-    told, names = adapter.translate_completion_input_params_with_tool_mapping(given)
-    chat = supported({name: value for name, value in told.items() if name in CHAT_FIELDS} | access)
+    translated, names = adapter.translate_completion_input_params_with_tool_mapping(given)
+    chat = supported({name: value for name, value in translated.items() if name in CHAT_FIELDS} | access)
     if not asked.get("stream"):
         return orjson.dumps(adapter.translate_completion_output_params(await router.acompletion(**chat), names))
     stream = await router.acompletion(**chat, stream_options={"include_usage": True})  # here it is always told

@@ -64,7 +64,7 @@ def filled(upstream: UpstreamPolicy, model: Any) -> str:
 
 
 def start_timeout_seconds(upstream: UpstreamPolicy) -> float | None:
-    """Longest wait for the beginning of an answer, in seconds; None: LiteLLM's own settings decide."""
+    """Timeout for the start of an answer, in seconds; None: LiteLLM's own settings decide."""
     if {"timeout", *OF_THE_ROUTER, "fallbacks"} & upstream.settings.keys():
         return None
     return upstream.silence_timeout_seconds

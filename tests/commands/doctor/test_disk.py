@@ -117,7 +117,7 @@ async def test_a_damaged_a_foreign_a_newer_and_an_older_database_fail(data: Path
     found = await disk.store(policy(data))
     assert found.state is State.FAILED and "damaged" in found.advice
     for sql, words in (
-        ("CREATE TABLE theirs (x)", "another program's database"),
+        ("CREATE TABLE theirs (x)", "belongs to another program"),
         ("PRAGMA application_id = 1346456649; PRAGMA user_version = 999", "a newer palimpsest wrote it"),
         ("PRAGMA application_id = 1346456649; PRAGMA user_version = 15", "`palimpsest export` of that build"),
     ):

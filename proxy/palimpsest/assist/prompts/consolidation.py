@@ -41,7 +41,7 @@ _WORDS: Json = {"type": "string", "maxLength": NAME_CHARS}
 
 def judge_prompt(older: str, queue: Sequence[tuple[str, float]]) -> Prompt:
     """
-    What becomes of an item.
+    The prompt that asks for the verdict on an item.
 
     Args:
         queue: texts of newer items, and when they were said, Unix seconds; they are numbered from 1.
@@ -61,7 +61,7 @@ def judge_prompt(older: str, queue: Sequence[tuple[str, float]]) -> Prompt:
 
 
 def relate_prompt(texts: Sequence[str]) -> Prompt:
-    """What items relate; they are numbered from 1."""
+    """The prompt that asks for the relations in items, numbered from 1."""
     text = "\n".join(f"[{number}] {_line(text)}" for number, text in enumerate(texts, start=1))
     relation = {
         "type": "object",

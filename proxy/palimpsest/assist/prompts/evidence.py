@@ -48,7 +48,7 @@ SCHEMA: Json = {
 
 
 def prompt(questions: Sequence[str], segment: Sequence[SourceMessage]) -> Prompt:
-    """What the writer is asked next."""
+    """The prompt that asks for the evidence of questions."""
     asked = "\n".join(f"{number}. {' '.join(question.split())}" for number, question in enumerate(questions, 1))
     return Prompt(
         "evidence", INSTRUCTIONS, f"Questions:\n{asked}\n\nMessages:\n{numbered(segment)}", SCHEMA, ANSWER_TOKENS
@@ -56,7 +56,7 @@ def prompt(questions: Sequence[str], segment: Sequence[SourceMessage]) -> Prompt
 
 
 def claims(answer: Json, questions: Sequence[str], segment: Sequence[SourceMessage]) -> list[Claim]:
-    """What the answer claims; what names a question or message that does not exist claims nothing."""
+    """The claims in the answer; those with unknown questions or messages are ignored."""
     return [
         Claim(found["words"], (found["message"],), questions[found["question"] - 1])
         for found in answer["evidence"]

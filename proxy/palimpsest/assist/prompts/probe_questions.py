@@ -33,5 +33,5 @@ SCHEMA: Json = {
 
 
 def prompt(segment: Sequence[SourceMessage]) -> Prompt:
-    """What the writer is asked first."""
+    """The prompt that asks for questions about a segment."""
     return Prompt("probe_questions", INSTRUCTIONS, numbered(segment), SCHEMA, ANSWER_TOKENS)

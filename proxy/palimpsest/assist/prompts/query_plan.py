@@ -45,7 +45,7 @@ SCHEMA: Json = {
 
 def prompt(message: str, now: float) -> Prompt:
     """
-    What the controller is asked.
+    The prompt that asks for the plan of a look-up.
 
     Args:
         now: Unix seconds.

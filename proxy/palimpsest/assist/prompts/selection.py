@@ -28,7 +28,7 @@ is merely about the same topic. Name only numbers that stand there, each once.
 
 def prompt(message: str, memories: Sequence[Memory]) -> Prompt:
     """
-    What the selector is asked.
+    The prompt that asks for a ranking of passages.
 
     Args:
         memories: the candidates; they are numbered from 1.

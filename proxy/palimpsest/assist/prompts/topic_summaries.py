@@ -66,7 +66,7 @@ SCHEMA: Json = {
 
 
 def prompt(topics: Sequence[Topic], segment: Sequence[SourceMessage]) -> Prompt:
-    """What the writer is asked of the topics of one buffer."""
+    """The prompt that asks for summaries of the topics of one buffer."""
     groups = (
         f"Group {number}:\n{numbered(segment, dict(zip(topic.messages, topic.texts, strict=True)))}"
         for number, topic in enumerate(topics, 1)
@@ -76,7 +76,7 @@ def prompt(topics: Sequence[Topic], segment: Sequence[SourceMessage]) -> Prompt:
 
 
 def claims(answer: Json, topics: Sequence[Topic]) -> list[Claim]:
-    """What the answer claims of each topic's own messages; a group that was not shown is none."""
+    """The claims in the answer about each topic's own messages; unknown groups are ignored."""
     found = []
     for told_of in answer["topics"]:
         if told_of["number"] <= len(topics):

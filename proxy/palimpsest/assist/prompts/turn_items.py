@@ -48,11 +48,11 @@ SCHEMA: Json = {
 
 
 def prompt(turn: Sequence[int], segment: Sequence[SourceMessage]) -> Prompt:
-    """What the writer is asked after a turn."""
+    """The prompt that asks for the items of a turn."""
     text = numbered(segment, {at: segment[at].text[:READ_CHARS] for at in turn})
     return Prompt("turn_items", INSTRUCTIONS, text, SCHEMA, ANSWER_TOKENS)
 
 
 def claims(answer: Json, turn: Sequence[int]) -> list[Claim]:
-    """What the answer claims of the turn's own messages."""
+    """The claims in the answer about the turn's own messages."""
     return [Claim(item["text"], tuple(at for at in item["messages"] if at in turn)) for item in answer["items"]]

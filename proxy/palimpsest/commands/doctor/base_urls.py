@@ -29,4 +29,4 @@ def unreachable_urls(environment: Mapping[str, str], folder: Path) -> list[Findi
 def _dead(one: BaseUrl) -> Finding:
     start = f"start the proxy (palimpsest serve --port {one.port}; palimpsest service install --port {one.port})"
     remove = f"palimpsest unwrap --port {one.port} --yes" if one.file else f"unset {one.name}"
-    return warning(CHECK, f"{one.place}: {one.name} is {one.url}, and nobody answers there", f"{start}, or {remove}")
+    return warning(CHECK, f"{one.place}: {one.name} is {one.url}, and nothing listens there", f"{start}, or {remove}")

@@ -27,32 +27,34 @@ def claude_code(policy: Policy, environment: Mapping[str, str]) -> Finding:
     folder = Path(environment.get("CLAUDE_CONFIG_DIR") or Path(environment.get("HOME", ""), ".claude"))
     file = folder / "settings.json"
     try:
-        told = {**environment, **_variables(file)}
+        variables = {**environment, **_variables(file)}
     except (OSError, ValueError) as cause:
         reason = getattr(cause, "strerror", None) or "it is not what Claude Code writes"
         return failed(CHECK, f"cannot read {file}: {reason}", "correct it: Claude Code does not use it either")
-    url = told.get(ADDRESS, "")
+    url = variables.get(ADDRESS, "")
     if not url:
         return ok(CHECK, f"{ADDRESS} is not set: it asks Anthropic itself, and has memory in `palimpsest wrap` alone")
     if not leads_here(url, policy.listen):
-        return ok(CHECK, f"asks {urlsplit(url).hostname}, not this proxy; {_extent(told)}")
+        return ok(CHECK, f"asks {urlsplit(url).hostname}, not this proxy; {_extent(variables)}")
     own = first_party_variables(load.read_yaml(load.shipped("wrap.yaml"))["first_party"], policy.upstreams, {})
-    if _is_on(told, FLAG) and FLAG not in own:
+    if _is_on(variables, FLAG) and FLAG not in own:
         advice = f"unset {FLAG}" + "".join(f", and set {name}={value}" for name, value in own.items())
-        return warning(CHECK, f"takes this proxy for Anthropic, which its upstream is not; {_extent(told)}", advice)
-    lacking = [f"{name}={value}" for name, value in own.items() if name not in told]
+        return warning(
+            CHECK, f"takes this proxy for Anthropic, which its upstream is not; {_extent(variables)}", advice
+        )
+    lacking = [f"{name}={value}" for name, value in own.items() if name not in variables]
     if lacking:
-        return warning(CHECK, f"takes this proxy for a stranger; {_extent(told)}", f"set {' and '.join(lacking)}")
-    return ok(CHECK, f"asks this proxy as it asks its upstream; {_extent(told)}")
+        return warning(CHECK, f"takes this proxy for a stranger; {_extent(variables)}", f"set {' and '.join(lacking)}")
+    return ok(CHECK, f"asks this proxy as it asks its upstream; {_extent(variables)}")
 
 
-def _extent(told: Mapping[str, str]) -> str:
+def _extent(variables: Mapping[str, str]) -> str:
     """What Claude Code then uses; the newest versions use as much in front of any address."""
-    is_known = _is_on(told, FLAG)
-    window = "200k" if _is_on(told, SMALL_WINDOW) else "1M" if is_known else "1M, in older versions 200k"
+    is_known = _is_on(variables, FLAG)
+    window = "200k" if _is_on(variables, SMALL_WINDOW) else "1M" if is_known else "1M, in older versions 200k"
     search = "on" if is_known else "on in newer versions"
-    if SEARCH in told:
-        search = "on" if _is_on(told, SEARCH) else "off"
+    if SEARCH in variables:
+        search = "on" if _is_on(variables, SEARCH) else "off"
     return f"window {window} where the model has it, tool search {search}"
 
 
@@ -67,5 +69,5 @@ def _variables(file: Path) -> Mapping[str, str]:
     return {name: str(value) for name, value in named.items()}
 
 
-def _is_on(told: Mapping[str, str], name: str) -> bool:
-    return told.get(name, "").lower() not in OFF
+def _is_on(variables: Mapping[str, str], name: str) -> bool:
+    return variables.get(name, "").lower() not in OFF

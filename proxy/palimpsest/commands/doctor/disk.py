@@ -67,7 +67,7 @@ def secret(data: Path, environment: Mapping[str, str]) -> Finding:
     file, check = data / FILE_NAME, "secret"
     if not environment.get(SECRET_ENV) and not file.exists():
         if (data / DATABASE_FILE).exists():
-            advice = f"restore it from a backup, or set {SECRET_ENV}; with a new one nothing that is stored is found"
+            advice = f"restore it from a backup, or set {SECRET_ENV}; with a new one stored data cannot be found"
             return failed(check, f"{file} is missing, and {DATABASE_FILE} was written with it", advice)
         return ok(check, "does not exist yet; the first start creates it")
     try:

@@ -107,7 +107,7 @@ def admin_token(policy: Policy, environment: Mapping[str, str]) -> Finding:
     if token is None and policy.listen.is_loopback:
         return ok(check, "not set: /memory/ answers only this machine")
     if token is None:
-        return warning(check, "not set: /memory/ answers nobody", f"set {load.TOKEN_ENV}")
+        return warning(check, "not set: /memory/ refuses everyone", f"set {load.TOKEN_ENV}")
     if len(token) < TOKEN_CHARS:
         return warning(check, f"shorter than {TOKEN_CHARS} characters, so it can be guessed", "choose a longer one")
     return ok(check, "set")

@@ -54,8 +54,8 @@ async def upstreams(policy: Policy, environment: Mapping[str, str], clock: Clock
             *(_examined(way, upstream, *credential) for upstream, credential in zip(asked, credentials, strict=True))
         )
         now = clock()
-    told = [finding for finding, _ in each] + [_litellm(u, environment) for u in policy.upstreams if u.litellm]
-    return [*told, _clock([date for _, date in each if date], now)]
+    findings = [finding for finding, _ in each] + [_litellm(u, environment) for u in policy.upstreams if u.litellm]
+    return [*findings, _clock([date for _, date in each if date], now)]
 
 
 def _plain(upstream: UpstreamPolicy) -> UpstreamPolicy:
@@ -69,30 +69,36 @@ async def _examined(
     """The finding, and the date in the upstream's answer."""
     check = f"upstream {upstream.name}"
     try:
-        told = await _ask(way, upstream, credential)
-        is_public = bool(credential) and told.models is not None and (await _ask(way, upstream, [])).models is not None
+        answer = await _ask(way, upstream, credential)
+        is_public = (
+            bool(credential) and answer.models is not None and (await _ask(way, upstream, [])).models is not None
+        )
     except UpstreamUnreachable as error:
         reason = str(error).partition("; ")[0].partition(": ")[2]
         return failed(
             check, f"{upstream.url}: {reason}", "check upstreams.url, the network, and whether the server is running"
         ), ""
-    return _judged(check, upstream, told, variable, is_public), told.date
+    return _judged(check, upstream, answer, variable, is_public), answer.date
 
 
-def _judged(check: str, upstream: UpstreamPolicy, told: ModelListAnswer, variable: str, is_public: bool) -> Finding:
-    status = f"{told.status} {HTTPStatus(told.status).phrase}" if told.status in list(HTTPStatus) else str(told.status)
+def _judged(check: str, upstream: UpstreamPolicy, answer: ModelListAnswer, variable: str, is_public: bool) -> Finding:
+    status = (
+        f"{answer.status} {HTTPStatus(answer.status).phrase}"
+        if answer.status in list(HTTPStatus)
+        else str(answer.status)
+    )
     answered = f"{upstream.url} answers {LIST_PATH}"
-    if told.models is not None:
+    if answer.models is not None:
         if is_public or not variable:
-            return ok(check, f"{answered} with {told.models} models, without a credential, so none could be tried")
-        return ok(check, f"{answered} with {told.models} models, and takes {variable}")
-    if told.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            return ok(check, f"{answered} with {answer.models} models, without a credential, so none could be tried")
+        return ok(check, f"{answered} with {answer.models} models, and takes {variable}")
+    if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         if variable:
             return failed(check, f"{upstream.url} refuses {variable} ({status})", f"put a valid key into {variable}")
         return ok(check, f"{upstream.url} can be reached and wants a credential, but the environment has none for it")
-    if HTTPStatus.MULTIPLE_CHOICES <= told.status < HTTPStatus.BAD_REQUEST:
+    if HTTPStatus.MULTIPLE_CHOICES <= answer.status < HTTPStatus.BAD_REQUEST:
         return warning(check, f"{answered} with a redirect ({status})", "set upstreams.url to the final address")
-    if told.status >= HTTPStatus.INTERNAL_SERVER_ERROR or told.status == HTTPStatus.TOO_MANY_REQUESTS:
+    if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR or answer.status == HTTPStatus.TOO_MANY_REQUESTS:
         return warning(check, f"{answered} with {status}", "try again later, or see its status page")
     advice = "if chat works, this is fine; otherwise check upstreams.url, to which /v1/... is added"
     return warning(check, f"{answered} with {status}, but no model list, so no credential could be tried", advice)
@@ -119,10 +125,10 @@ async def _ask(way: Passthrough, upstream: UpstreamPolicy, credential: RawHeader
 
 def _models(body: bytes) -> int | None:
     try:
-        told: Any = orjson.loads(body)
+        listing: Any = orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
-    listed = told.get("data") if isinstance(told, dict) else None
+    listed = listing.get("data") if isinstance(listing, dict) else None
     return len(listed) if isinstance(listed, list) else None
 
 

@@ -29,5 +29,5 @@ def table(findings: Sequence[Finding]) -> RenderableType:
 
 def document(findings: Sequence[Finding]) -> str:
     """`{"fine": ..., "checks": [{"check", "state", "found", "advice"}]}`."""
-    told = {"fine": is_fine(findings), "checks": list(findings)}
-    return orjson.dumps(told, option=orjson.OPT_INDENT_2).decode()
+    report = {"fine": is_fine(findings), "checks": list(findings)}
+    return orjson.dumps(report, option=orjson.OPT_INDENT_2).decode()

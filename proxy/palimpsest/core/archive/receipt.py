@@ -20,7 +20,7 @@ BACKUPS = "backups and snapshots of the data folder: they hold it until"
 NOT_COVERED = (
     "the provider: it has seen every request, and keeps them by its own rules",
     "the client's own history: it may send it again, which is recognised and not kept",
-    "what was said anew after the erasure, by a model, too, that the client showed the text to",
+    "text sent again after the erasure, also by a model to which the client showed it",
     "messages that hold it among other words, such as summaries that a client makes of the conversation later",
     "memory of processes, until they use it again",
 )

@@ -27,7 +27,7 @@ def secrets_of(headers: RawHeaders) -> list[bytes]:
 
 
 def forwarded_secrets(headers: RawHeaders) -> list[bytes]:
-    """Those that go on to an upstream which is told the client's credential; the others end here."""
+    """The secrets that an upstream with the client's credential receives: those in no hop-by-hop header."""
     dropped = hop_by_hop(headers)
     return secrets_of([header for header in headers if header[0] not in dropped] if dropped & NAMES else headers)
 

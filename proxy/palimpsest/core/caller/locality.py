@@ -42,7 +42,7 @@ def is_local(headers: RawHeaders) -> bool:
 
 
 def is_nameless(headers: RawHeaders) -> bool:
-    """Whether a request is local and shows no credential at all, not even one that is not forwarded."""
+    """Whether a request is local and has no credential at all, not even one that is not forwarded."""
     return not secrets_of(headers) and is_local(headers)
 
 

@@ -64,6 +64,8 @@ class Verdict:
 
 def entry_of(id: int, text: str, role: str) -> Entry:
     """
+    What the rules compare of an item: its terms, exact names and values of slots.
+
     Args:
         role: of who said it. Only users state values.
     """

@@ -104,7 +104,7 @@ class Changes:
 
     @property
     def resumed(self) -> tuple[int, ...]:
-        """The message that says that it goes on with all that is gone."""
+        """Index of the message that says that the dropped conversation continues; empty: none."""
         at = resumed_at(self.history, self.kept)
         return (at,) if at >= 0 else ()
 

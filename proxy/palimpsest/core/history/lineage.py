@@ -59,7 +59,7 @@ from palimpsest.domain import (
 
 INDEXES = tuple(range(2048))  # made once: most histories are shorter
 NOTHING = Seen()
-RESTORED_GONE = "the message in which the compaction was answered is gone: what that took away is restored anew"
+RESTORED_GONE = "the message in which the compaction was answered is gone: what that removed is restored again"
 
 
 def trace(

@@ -63,10 +63,10 @@ def by_coverage(
         (RESULT_SHARE if one.is_result else 1.0) * (1 - OLD_LOSS * (len(lost) - at) / len(lost))
         for at, one in enumerate(lost)
     ]
-    told: set[str] = set()
+    covered: set[str] = set()
 
     def gain(at: int) -> float:
-        new, passage = len(named[at] - told), lost[at]
+        new, passage = len(named[at] - covered), lost[at]
         is_noise = not with_prose or passage.chars < (BARE_QUESTION_CHARS if ASKS in passage.tags else GREETING_CHARS)
         if not new and passage.tells < TELLING and is_noise:
             return 0.0
@@ -84,5 +84,5 @@ def by_coverage(
         if not now:
             break
         chosen.append((lost[-minus], now))
-        told |= named[-minus]
+        covered |= named[-minus]
     return chosen

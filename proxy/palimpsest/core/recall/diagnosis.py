@@ -155,20 +155,20 @@ def diagnose(
 
 
 def newest_question(chat: Chat, asides: Asides = NO_ASIDES) -> str:
-    """What a person says at the end of the request; "" where it ends otherwise."""
+    """The user's message at the end of the request; "" if it ends otherwise."""
     at, said = newest_spoken(chat, asides)
     return _end(said, QUERY_CHARS) if _speaks_last(chat, at) and at == newest_human(chat) else ""
 
 
 def lost_occurrences(lineage: Lineage) -> frozenset[int]:
-    """What compactions of this branch took away so far, this request's included."""
+    """Occurrences that compactions of this branch removed so far, including this request's."""
     if lineage.head is None:
         return frozenset()
     return frozenset(lineage.head.lost) | frozenset(newly_lost(lineage))
 
 
 def newly_lost(lineage: Lineage) -> tuple[int, ...]:
-    """Occurrences that this request's compaction took away: messages gone, and messages cut or replaced in place."""
+    """Occurrences that this request's compaction removed: messages dropped, cut or replaced in place."""
     head = lineage.head
     if head is None or not lineage.event.is_compaction:
         return ()
@@ -207,7 +207,7 @@ def _named(chat: Chat, lineage: Lineage) -> frozenset[str]:
 
 
 def _seen(chat: Chat, replayed: Sequence[str]) -> tuple[str, ...]:
-    """All that the model sees: messages with their calls, and blocks of before."""
+    """All that the model sees: messages with their calls, and earlier blocks."""
     return (*(readable(message.text, message.calls) for message in chat.messages), *replayed)
 
 

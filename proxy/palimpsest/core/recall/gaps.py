@@ -22,7 +22,7 @@ SURE = 1.96  # standard errors on either side: 95 of 100 such estimates hold the
 
 
 class ProbeStage(StrEnum):
-    """Where the answer to a probe got lost, in the order of the stages."""
+    """Where the answer to a probe was lost, in the order of the stages."""
 
     STORED = "stored"  # the turn could not be stored
     REDACTED = "redacted"
@@ -37,7 +37,7 @@ class ProbeStage(StrEnum):
 
 @frozen
 class Loss:
-    """What it means to get lost at a stage: which half of memory that is, and what to change."""
+    """The meaning of a loss at a stage: which gap it belongs to, and what to change."""
 
     gap: Gap
     meaning: str
@@ -47,7 +47,7 @@ class Loss:
 LOSSES: Mapping[ProbeStage, Loss] = {
     ProbeStage.STORED: Loss(Gap.WRITE, "the turn could not be stored", "see the log for what was set aside"),
     ProbeStage.REDACTED: Loss(
-        Gap.WRITE, "it was taken for a credential", "nothing, if it is one; else set archive.redact to false"
+        Gap.WRITE, "it was mistaken for, or is, a credential", "nothing, if it is one; else set archive.redact to false"
     ),
     ProbeStage.INDEXED: Loss(
         Gap.WRITE,
@@ -56,21 +56,23 @@ LOSSES: Mapping[ProbeStage, Loss] = {
     ),
     ProbeStage.EMBEDDED: Loss(
         Gap.WRITE,
-        "its passage waits for its vector, and its words alone do not find it",
-        "wait, or give the machine more time; palimpsest doctor says whether the model is there",
+        "its passage waits for its vector, and is not found by its words alone",
+        "wait; palimpsest doctor says whether the embedding model is there",
     ),
     ProbeStage.CANDIDATE: Loss(
         Gap.RETRIEVAL,
-        "it is no candidate for the question",
+        "it was not among the candidates for the question",
         "another embedding model may find it: palimpsest model list",
     ),
     ProbeStage.RANKED: Loss(
         Gap.RETRIEVAL,
-        "too much else is nearer to the question",
+        "too many other passages are nearer to the question",
         "set memory.reach to conversation, or keep users and projects apart",
     ),
     ProbeStage.LIKELY: Loss(Gap.RETRIEVAL, "memory was not sure enough to help", "set memory.generosity to generous"),
-    ProbeStage.PACKED: Loss(Gap.RETRIEVAL, "more likely passages took the room", "set memory.generosity to generous"),
+    ProbeStage.PACKED: Loss(
+        Gap.RETRIEVAL, "more likely passages filled the block", "set memory.generosity to generous"
+    ),
 }
 
 
@@ -132,7 +134,7 @@ def verdict(write: float, retrieval: float) -> str:
 
 
 def as_json(found: GapEstimate) -> Json | None:
-    """As programs read it; None: there were no probes."""
+    """The estimate as JSON; None: there were no probes."""
     if not found.probes:
         return None
     return {

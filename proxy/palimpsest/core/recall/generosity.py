@@ -33,7 +33,7 @@ STEEPNESS = 3  # who spends twice the price needs eight times the odds
 
 @frozen
 class Demand:
-    """What a price demands of one kind of block. `wishes` is how many lasting wishes come without being asked for."""
+    """The demands of a price on one kind of block. `wishes` is how many lasting wishes come without being asked for."""
 
     least_help: float
     least_worth: float  # probability per 100 characters
@@ -58,13 +58,13 @@ DEMANDS: Mapping[Generosity, Mapping[BlockKind, Demand]] = {
 
 
 def price(generosity: Generosity | float) -> float:
-    """Tokens a turn of a level, or the number itself."""
+    """The price of a level, tokens per turn, or the number itself."""
     return PRICES[generosity] if isinstance(generosity, Generosity) else generosity
 
 
 def demanded(generosity: Generosity | float, kind: BlockKind, head: Head | None = None) -> Demand:
     """
-    What a conversation demands of a block.
+    The demands on a block in a conversation.
 
     Args:
         head: where the conversation stands; None: it begins.
@@ -80,7 +80,7 @@ def demanded(generosity: Generosity | float, kind: BlockKind, head: Head | None 
 
 
 def overspent(head: Head | None, price_tokens: float) -> float:
-    """What recall blocks of a conversation cost a turn so far, as a multiple of the price; 1 where it only begins."""
+    """The cost per turn of a conversation's recall blocks so far, as a multiple of the price; 1 at its start."""
     if head is None:
         return 1.0
     spent = SENDINGS * sum(one.block.tokens for one in head.blocks if one.block.kind is BlockKind.RECALL)

@@ -130,10 +130,10 @@ def stages(trace: Trace) -> tuple[Stage, ...]:
     return (_archived(trace), *_retrieved(trace))
 
 
-def ending(told: tuple[Stage, ...]) -> Stage | None:
+def ending(trail: tuple[Stage, ...]) -> Stage | None:
     """The stage at which the trail ends; None: it does not, the statement was said."""
-    said = told[-1]
-    return None if said.passed else next((stage for stage in told if stage.passed is False), said)
+    said = trail[-1]
+    return None if said.passed else next((stage for stage in trail if stage.passed is False), said)
 
 
 def _never_archived(trace: Trace) -> Stage:
@@ -160,14 +160,14 @@ def _archived(trace: Trace) -> Stage:
 def _retrieved(trace: Trace) -> Iterator[Stage]:
     if trace.is_retired:
         yield Stage(
-            "indexed", False, "the message is retired: not recalled until that is undone", "palimpsest retire --undo"
+            "indexed", False, "the message is retired: not recalled until that is undone", "palimpsest unretire"
         )
     elif not trace.passages:
-        told = "the message is an instruction, or it was erased: nothing of it can be recalled"
-        yield Stage("indexed", False, told, "nothing to change: instructions come with every request", Gap.WRITE)
+        detail = "the message is an instruction, or was erased, and cannot be recalled"
+        yield Stage("indexed", False, detail, "nothing to change: instructions come with every request", Gap.WRITE)
     elif trace.waiting:
-        told = f"{trace.waiting} of its passages wait for their vectors: found by words alone until then"
-        yield Stage("indexed", True, told)
+        detail = f"{trace.waiting} of its passages wait for their vectors: found by words alone until then"
+        yield Stage("indexed", True, detail)
     else:
         yield Stage("indexed", True, "found by words and by meaning")
     if trace.blocks and not trace.is_visible:
@@ -183,20 +183,20 @@ def _retrieved(trace: Trace) -> Iterator[Stage]:
 
 
 def _said_before(trace: Trace) -> Iterator[Stage]:
-    told = f"quoted in the block of turn {_numbers(trace.blocks)}, which is repeated while its message stands"
-    yield Stage("said", True, told)
+    detail = f"quoted in the block of turn {_numbers(trace.blocks)}, which is repeated as long as its message is sent"
+    yield Stage("said", True, detail)
 
 
 def _lost(trace: Trace) -> Stage:
     if trace.is_visible:
-        advice = "nothing to change: the model sees it; what stands in a request is not repeated"
-        return Stage("lost", False, "the message still stood in the request", advice)
+        advice = "nothing to change: the model sees it; messages in the request are not quoted again"
+        return Stage("lost", False, "the message was still in the request", advice)
     if trace.is_later:
         return Stage("lost", False, "it was said after this turn's request", "name a later turn with --turn")
     if not trace.is_lost:
         advice = "what a user drops by an edit or by clearing the history does not come back"
-        return Stage("lost", False, "no compaction took the message away", advice)
-    return Stage("lost", True, "a compaction took the message away")
+        return Stage("lost", False, "no compaction removed the message", advice)
+    return Stage("lost", True, "a compaction removed the message")
 
 
 def _asked(trace: Trace) -> Stage:
@@ -210,11 +210,11 @@ def _asked(trace: Trace) -> Stage:
 
 def _ranked(trace: Trace) -> Iterator[Stage]:
     if not trace.place:
-        told = f"it is not among the {trace.candidates} best candidates for the question"
-        yield Stage("ranked", False, told, "ask with words of the statement, or wait until it is indexed")
+        detail = f"it is not among the {trace.candidates} best candidates for the question"
+        yield Stage("ranked", False, detail, "ask with words of the statement, or wait until it is indexed")
         return
-    told = f"place {trace.place} of {trace.candidates}; by meaning {trace.by_meaning}, by words {trace.by_words}"
-    yield Stage("ranked", True, told)
+    detail = f"place {trace.place} of {trace.candidates}; by meaning {trace.by_meaning}, by words {trace.by_words}"
+    yield Stage("ranked", True, detail)
     likely = f"memory helps with a probability of {trace.helps:.2f}; {trace.least_help:.2f} is required"
     if trace.helps < trace.least_help:
         yield Stage("likely", False, likely, "set memory.generosity to generous, or ask for what was said before")
@@ -232,14 +232,14 @@ def _numbers(turns: tuple[int, ...]) -> str:
 
 def as_json(trace: Trace) -> Json:
     """The stages, the one at which the trail ends, and which half of memory that is."""
-    told = stages(trace)
-    end = ending(told)
+    passed = stages(trace)
+    end = ending(passed)
     return {
         "turn": trace.turn,
         "question": trace.question,
         "stages": [
             {"stage": stage.name, "passed": stage.passed, "found": stage.detail, "advice": stage.advice}
-            for stage in told
+            for stage in passed
         ],
         "lost_at": end.name if end else None,
         "gap": end.gap.value if end else None,

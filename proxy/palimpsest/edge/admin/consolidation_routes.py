@@ -251,8 +251,8 @@ class ConsolidationRoutes:
         """Consolidate for some seconds; `complete` says whether everything was done."""
         asked = call.asked
         outcome = await self._consolidator.run(Which(asked.tenant, asked.user, asked.scope), asked.dry_run, RUN_SECONDS)
-        told = outcome.to_json()
-        return Consolidated(**{**told, "would": [ActionShown(**action) for action in told["would"]]})
+        fields = outcome.to_json()
+        return Consolidated(**{**fields, "would": [ActionShown(**action) for action in fields["would"]]})
 
     async def steps(self, call: Call[OneRun]) -> StepList:
         look = partial(consolidations.steps, key=call.asked.run, tenant=call.asked.tenant, limit=STEPS)

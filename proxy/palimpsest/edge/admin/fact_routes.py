@@ -229,5 +229,5 @@ class FactRoutes:
 
 
 def _shown(fact: Fact) -> FactShown:
-    told = dict(shown(fact))
-    return FactShown(**told | {"source": FactSource(**told["source"])})
+    fields = dict(shown(fact))
+    return FactShown(**fields | {"source": FactSource(**fields["source"])})

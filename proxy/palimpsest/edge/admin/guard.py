@@ -25,7 +25,7 @@ from palimpsest.errors import MemoryFault, PolicyError
 
 UNKNOWN_PATH = "there is no such path here: /memory/v1/openapi.json lists them all"
 ALL_TENANTS = "this covers all tenants: send the admin token"
-READ_ONLY = "this key only reads"
+READ_ONLY = "this key is read-only"
 FOREIGN = "a proxy key opens its own tenant only: leave tenant out, or send the admin token"
 
 UNTRUSTED = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
@@ -55,8 +55,8 @@ class Guard:
                 raise Refused(403, READ_ONLY)
             asked = _within(caller, await parse(operation, request))
             async with self._asking if operation.in_turn else nullcontext():
-                told = await operation.run(Call(caller, asked, request))
-            return told if isinstance(told, Response) else json_reply(told, operation.status)
+                answer = await operation.run(Call(caller, asked, request))
+            return answer if isinstance(answer, Response) else json_reply(answer, operation.status)
         except Refused as refused:
             return error_reply(refused.status, refused.text)
         except PolicyError as wrong:

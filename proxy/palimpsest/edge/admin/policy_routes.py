@@ -75,15 +75,15 @@ class PolicyRoutes:
             since=now.since,
             files=[str(file) for file in now.source.files],
             policy=_without_secrets(now.policy),
-            last_reload=self._told(now.last),
+            last_reload=self._reload_reply(now.last),
         )
 
     async def reload(self, _call: Call[Nothing]) -> Response:
         """Reload in this worker; the others follow within a second."""
-        told = self._told(await self._reload.reload())
-        return json_reply(told, 200 if told.accepted else UNUSABLE)
+        reply = self._reload_reply(await self._reload.reload())
+        return json_reply(reply, 200 if reply.accepted else UNUSABLE)
 
-    def _told(self, last: Reload) -> ReloadReply:
+    def _reload_reply(self, last: Reload) -> ReloadReply:
         now = self._reload
         return ReloadReply(
             accepted=not last.refused,
@@ -97,10 +97,10 @@ class PolicyRoutes:
 
 
 def _without_secrets(policy: Policy) -> dict[str, Any]:
-    told = policy.model_dump(mode="json")
-    for upstream in told["upstreams"]:
+    settings = policy.model_dump(mode="json")
+    for upstream in settings["upstreams"]:
         upstream["settings"] = _without_words(upstream["settings"])
-    return told
+    return settings
 
 
 def _without_words(value: Any) -> Any:

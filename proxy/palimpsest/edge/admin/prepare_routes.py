@@ -89,8 +89,8 @@ class PrepareRoutes:
         turn = next((value.decode() for name, value in prepared.headers if name == TURN_HEADER), "")
         if turn and prepared.listen is not None:
             self._turns.add(turn, OpenTurn(prepared, call.caller.tenant))
-        told = {name.decode("latin-1"): value.decode("latin-1") for name, value in prepared.headers}
-        return PreparedRequest(turn, orjson.loads(prepared.body), told)
+        added = {name.decode("latin-1"): value.decode("latin-1") for name, value in prepared.headers}
+        return PreparedRequest(turn, orjson.loads(prepared.body), added)
 
     async def take(self, call: Call[Answer]) -> Taken:
         if not await self._turns.answer(call.asked.turn, call.caller.tenant, orjson.dumps(call.asked.answer)):

@@ -20,7 +20,7 @@ from palimpsest.memory.retiring import Retiring
 from palimpsest.memory.targets import target_of
 from palimpsest.ports import Clock
 
-NOTHING = "nothing that is in use matches, so nothing was retired"
+NOTHING = "nothing in use matches, so nothing was retired"
 NOT_KNOWN = "no retirement of this id can be undone"
 
 

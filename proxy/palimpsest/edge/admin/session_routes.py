@@ -58,10 +58,10 @@ class SessionRoutes:
     async def take(self, call: Call[SessionEvent]) -> Marked:
         return Marked(await self._database.transact(partial(self._mark, call.asked)))
 
-    def _mark(self, told: SessionEvent, transaction: Transaction) -> list[str]:
+    def _mark(self, event: SessionEvent, transaction: Transaction) -> list[str]:
         def print_of(tenant: str) -> int:
-            return id_print(self._key_of(tenant), "client", f"{told.client}:{told.session}")
+            return id_print(self._key_of(tenant), "client", f"{event.client}:{event.session}")
 
-        found: Mapping[int, str] = dict(named_by_client(transaction.read, print_of, told.tenant))
-        mark_cleared(transaction, [*found], told.event == "cleared", self._clock())
+        found: Mapping[int, str] = dict(named_by_client(transaction.read, print_of, event.tenant))
+        mark_cleared(transaction, [*found], event.event == "cleared", self._clock())
         return sorted(found.values())

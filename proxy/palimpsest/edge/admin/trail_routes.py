@@ -65,5 +65,5 @@ class TrailRoutes:
         trace = await trails.find(asked.q, asked.tenant or None, asked.conversation, asked.turn or None)
         if trace is None:
             raise Refused(404, "no such conversation, or no such turn in it")
-        told = as_json(trace)
-        return StatementTrail(**told | {"stages": [PassedStage(**stage) for stage in told["stages"]]})
+        trail = as_json(trace)
+        return StatementTrail(**trail | {"stages": [PassedStage(**stage) for stage in trail["stages"]]})

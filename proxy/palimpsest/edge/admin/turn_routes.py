@@ -232,8 +232,10 @@ class TurnRoutes:
 
 def _filter(asked: Turns, **more: str) -> Filter:
     since, until = asked.period
-    told = {"tenant": asked.tenant} | more
-    return Filter(**told, event=asked.event or "", role=asked.role or "", added=asked.added, since=since, until=until)
+    filters = {"tenant": asked.tenant} | more
+    return Filter(
+        **filters, event=asked.event or "", role=asked.role or "", added=asked.added, since=since, until=until
+    )
 
 
 def _page(name: str, page: Page) -> TurnPage:

@@ -58,7 +58,7 @@ async def test_a_copy_is_examined(past: Past, database: Database, tmp_path: Path
 def test_what_is_no_database_of_ours_or_of_another_version_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "other.db")) as db:
         db.execute("CREATE TABLE t(x)")
-    with pytest.raises(MemoryFault, match="no database of palimpsest"):
+    with pytest.raises(MemoryFault, match="not a Palimpsest database"):
         examined(tmp_path / "other.db")
     with closing(sqlite3.connect(tmp_path / "new.db")) as db:
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")

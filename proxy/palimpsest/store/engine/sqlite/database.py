@@ -278,7 +278,7 @@ class Database:
 
     async def _prepare(self, writer: Connection) -> None:
         if await self._ask(writer, IS_FOREIGN):
-            raise MemoryFault(f"opening {self.path}: it is another program's database: choose another data folder")
+            raise MemoryFault(f"opening {self.path}: it belongs to another program: choose another data folder")
         version = await self._version(writer)
         await writer.rows(
             "PRAGMA auto_vacuum = INCREMENTAL"

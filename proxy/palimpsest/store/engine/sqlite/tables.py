@@ -33,7 +33,7 @@ def known_version(ask: Ask, doing: str) -> int:
     ((application,),) = ask("PRAGMA application_id")
     ((version,),) = ask("PRAGMA user_version")
     if application != APPLICATION_ID:
-        raise MemoryFault(f"{doing}: it is no database of palimpsest")
+        raise MemoryFault(f"{doing}: it is not a Palimpsest database")
     if refusal := refusal_of(version):
         raise MemoryFault(f"{doing}: {refusal}")
     return int(version)
