@@ -127,9 +127,9 @@ class Pipeline:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
 
-    def overhears(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
+    def listener_for(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
         """The listener for the answer to a request that memory does not act on; None: none."""
-        return self._windows.overhears(method, path)
+        return self._windows.listener_for(method, path)
 
     async def prepare(
         self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None

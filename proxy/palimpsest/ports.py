@@ -213,7 +213,7 @@ class Preparer(Protocol):
             arrived: when the request was there, by the event loop's clock: the deadline runs from then. None: now.
         """
 
-    def overhears(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
+    def listener_for(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
         """Who listens to the answer to a request that memory does not act on; None: nobody."""
 
 

@@ -71,7 +71,7 @@ class ScriptedPipeline:
         self.prepared.append((headers, body))
         return Prepared(body or b"" if self.body is None else self.body, (NOTE,), self.model, self._listen)
 
-    def overhears(self, method: str, path: str) -> None:
+    def listener_for(self, method: str, path: str) -> None:
         return None
 
     def _listen(self, status: int, headers: RawHeaders) -> ScriptedListener:

@@ -47,7 +47,7 @@ def test_refusal_shows_a_window(refusal: TooLong, learnt: int) -> None:
 
 async def test_list_of_models_shows_their_windows() -> None:
     known = windows()
-    listen = known.overhears("GET", "/v1/models")
+    listen = known.listener_for("GET", "/v1/models")
     assert listen is not None
     body = orjson.dumps({"data": [{"id": "mine-1", "context_length": 5000}]})
     for ending, tokens in ((Ending.UPSTREAM_BROKE, UNKNOWN), (Ending.COMPLETE, 5000)):
@@ -62,4 +62,4 @@ async def test_list_of_models_shows_their_windows() -> None:
     ("mode", "method", "path"), [("off", "GET", "/v1/models"), ("on", "POST", "/v1/models"), ("on", "GET", "/v1/files")]
 )
 def test_nobody_listens_to_anything_else(mode: str, method: str, path: str) -> None:
-    assert windows(mode).overhears(method, path) is None
+    assert windows(mode).listener_for(method, path) is None

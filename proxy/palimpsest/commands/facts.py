@@ -1,5 +1,5 @@
 """
-`palimpsest facts`: list what messages state and programs told, tell a fact, pin or forget one, extract all anew.
+`palimpsest facts`: list the facts of messages and programs, add, pin or forget one, extract all again.
 """
 
 from __future__ import annotations

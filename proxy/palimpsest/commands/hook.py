@@ -51,7 +51,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def answer(client: str, event: Mapping[str, Any], environment: Mapping[str, str]) -> str:
-    """What the user is told; "": nothing."""
+    """The text shown to the user; "": none."""
     base = environment.get(BASES.get(client, ""), "")
     url = environment.get(URL_ENV) or base or DEFAULT_URL
     name, session = event.get("hook_event_name"), event.get("session_id")

@@ -220,7 +220,7 @@ class ProxyRoutes:
                     raise _unreadable()
                 return Outgoing(Prepared(b"", model=model_of(body) if self._needs_model else ""), headers, sent)
         first = await upload.piece()
-        prepared = Prepared(b"", listen=self._pipeline.overhears(method, path))
+        prepared = Prepared(b"", listen=self._pipeline.listener_for(method, path))
         return Outgoing(prepared, headers, first if upload.has_arrived else upload.rest(first))
 
 

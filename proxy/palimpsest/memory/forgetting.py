@@ -123,7 +123,7 @@ class Forgetting:
             erased, tenants = Erased(), len({plan.name for plan in found})
             mark = functools.partial(self._mark, target, erased)
             erase = functools.partial(self._erase, erased)
-            await self._selection.in_rounds(target, found, last, at, self._clock, mark, erase)
+            await self._selection.run_in_rounds(target, found, last, at, self._clock, mark, erase)
             left, is_emptied = await self._prove(erased)
             if left.is_clean and is_emptied:
                 await self._database.transact(mark_finished)

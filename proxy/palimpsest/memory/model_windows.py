@@ -55,8 +55,8 @@ class ModelWindows:
             self._windows.refused(upstream, model, max(1, tokens))
         return self._windows.of(upstream, model)
 
-    def overhears(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
-        """Who listens to the answer to a request that memory does not act on; None: nobody."""
+    def listener_for(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
+        """The listener for the answer to a request for a list of models; None: it is no such request."""
         if self._policy.memory.mode is Mode.OFF or method != "GET" or not _LISTS_MODELS.search(path):
             return None
         return functools.partial(_ListListener, self._listed)

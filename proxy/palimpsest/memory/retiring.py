@@ -98,7 +98,7 @@ class Retiring:
             tenant = found[0].tenant if len(found) == 1 else 0
             row = await self._database.transact(functools.partial(begin, key=key, tenant=tenant, at=at, until=until))
             mark, retire = functools.partial(self._mark, target, row), functools.partial(self._retire, row)
-            await self._selection.in_rounds(target, found, last, at, self._clock, mark, retire)
+            await self._selection.run_in_rounds(target, found, last, at, self._clock, mark, retire)
         body = {
             "id": key,
             "what": "retirement",

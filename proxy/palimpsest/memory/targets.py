@@ -145,21 +145,21 @@ class Selection:
         return found
 
     async def newest(self) -> int:
-        """The newest message of all, before which `in_rounds` was planned."""
+        """The newest message of all, before which `run_in_rounds` was planned."""
         return await self._database.ask(last_occurrence)
 
-    async def in_rounds(
+    async def run_in_rounds(
         self, target: Target, found: Sequence[Plan], last: int, at: float, clock: Callable[[], float], *steps: Step
     ) -> None:
         """
-        Take the steps for what is found, and again for what came meanwhile, until nothing comes any more.
+        Run the steps on the matching rows, and again on rows that arrived meanwhile, until none arrive.
 
         Args:
             last: `newest` when it was planned, at `at`.
-            steps: the first leaves tombstones, the others take away.
+            steps: the first writes tombstones, the others remove rows.
 
         Raises:
-            MemoryFault: there was no end of it.
+            MemoryFault: rows kept arriving.
         """
         names: Collection[str] = {plan.name for plan in found}
         since, until = at, 0.0

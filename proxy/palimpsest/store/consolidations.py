@@ -146,9 +146,9 @@ def size(ask: Ask, key: str, tenant: str) -> int:
 
 def undo(transaction: Transaction, key: str, tenant: str, at: float) -> dict[str, int] | None:
     """
-    Take back what a run did, where nothing else became of it since; how much of each kind.
+    Undo a run, except for items that changed again since. Returns counts by kind.
 
-    None: there is no such run, or it was taken back before.
+    None: there is no such run, or it was undone before.
 
     Args:
         tenant: whose it must be; "": anybody's.

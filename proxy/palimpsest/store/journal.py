@@ -316,7 +316,7 @@ class Journal:
 
     async def oldest_pending(self) -> float:
         """
-        When the oldest of them was said, Unix seconds; 0: none waits.
+        When the oldest pending passage was said, Unix seconds; 0: none waits.
 
         Raises:
             MemoryFault: it could not be looked up.

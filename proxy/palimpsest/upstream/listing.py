@@ -61,7 +61,7 @@ class ModelList:
         """
         those = serving(self._upstreams, api)
         plain = [header for header in headers if header[0] not in _NOT_ASKED]
-        answers = await asyncio.gather(*(_told(ask, upstream, plain) for upstream in those))
+        answers = await asyncio.gather(*(_models_of(ask, upstream, plain) for upstream in those))
         found: dict[str, Json] = {}
         for upstream, said in zip(those, answers, strict=True):
             for entry in [*(said if isinstance(said, list) else ()), *_named(upstream)]:
@@ -80,7 +80,7 @@ def entry_of(model: str) -> StaticAnswer:
     return StaticAnswer(OK, orjson.dumps(_entry({"id": model})))
 
 
-async def _told(
+async def _models_of(
     ask: Ask, upstream: UpstreamPolicy, headers: RawHeaders
 ) -> list[Json] | StaticAnswer | UpstreamUnreachable:
     """The entries of one upstream, or its failure."""

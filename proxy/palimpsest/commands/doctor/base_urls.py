@@ -1,5 +1,5 @@
 """
-A check of what clients are told: base URLs of this machine where nobody answers, with which every request fails.
+The check of base URLs on this machine: where nothing listens, every request fails.
 """
 
 from __future__ import annotations

@@ -90,12 +90,12 @@ def turn_of(
 
 
 def bare_turn(turn: Turn, bare: Decision) -> Turn:
-    """The turn where its request was sent once more with nothing added; `bare` is the decision on that."""
+    """The turn of a request that was sent again with nothing added; `bare` is the decision on that."""
     return replace(turn, block=None, tokens=bare.own_tokens, is_bare=True, explain=bare.explain, cost=_cost(bare))
 
 
 def unsent_turn(turn: Turn, bare: Decision) -> Turn:
-    """The turn where its request was forwarded before anything could be added; `bare` is the decision on that."""
+    """The turn of a request that was forwarded before anything could be added; `bare` is the decision on that."""
     tokens, cost = bare.own_tokens, _cost(bare)
     return replace(turn, block=None, anchor=-1, replaces_blocks=False, tokens=tokens, explain=bare.explain, cost=cost)
 

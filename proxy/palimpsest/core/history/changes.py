@@ -158,7 +158,7 @@ class Changes:
 
     @property
     def has_only_last_asides_gone(self) -> bool:
-        """Whether all that is gone stood behind the dialogue, beside the last question."""
+        """Whether all that is gone came after the dialogue: asides of the client beside the last question."""
         flags = self.head.flags[: self.head.request_length]
         tail = max((index for index, flag in enumerate(flags) if flag & SPOKEN), default=-1) + 1
         return self.old_gone[0] >= tail and (tail > 0 or len(self.fresh) > len(self.old_gone))
