@@ -96,9 +96,9 @@ async def test_who_is_not_named_has_no_facts_unless_all_share_one_memory(house: 
 
 async def test_a_key_that_only_reads_writes_no_facts_nor_does_anybody_where_nothing_is_archived(house: House) -> None:
     reader = replace(ANN, is_read_only=True)
-    with pytest.raises(ToolError, match="only reads"):
+    with pytest.raises(ToolError, match="is read-only"):
         await house.tools().remember(reader, "project", "port", "5432")
-    with pytest.raises(ToolError, match="only reads"):
+    with pytest.raises(ToolError, match="is read-only"):
         await house.tools().forget(reader, "f-1")
     with pytest.raises(ToolError, match=r"memory\.mode is read-only"):
         await house.tools(mode="read-only").remember(ANN, "project", "port", "5432")

@@ -96,7 +96,7 @@ def test_memory_is_off_in_every_worker_also_after_a_restart_which_knows_all_keys
     proxy.stop()
     proxy.start()
     assert notes() == {"disabled"}
-    assert "switched off for everybody" in str(proxy.ready()["reasons"]) and proxy.ready()["ready"]
+    assert "switched off for all tenants" in str(proxy.ready()["reasons"]) and proxy.ready()["ready"]
     assert "incident 7" in command(proxy, "stats")
     post(proxy, "enable")
     until(lambda: "disabled" not in notes(), "memory to be on in all workers")

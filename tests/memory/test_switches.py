@@ -16,7 +16,7 @@ async def test_what_is_off_is_known_elsewhere_until_it_is_on_again(database: Dat
     await board.disable("acme", "they asked")
     await board.disable(reason="incident")
     await known.learn()
-    assert known.off_for == {"", "key:acme"} and "for everybody" in known.trouble
+    assert known.off_for == {"", "key:acme"} and "for all tenants" in known.trouble
     assert await board.off() == [SwitchedOff("", "incident", 7.0), SwitchedOff("key:acme", "they asked", 7.0)]
     assert await board.enable() and not await board.enable()
     await known.learn()

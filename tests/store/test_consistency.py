@@ -201,14 +201,14 @@ OF_FACTS = {
     "UPDATE fact SET stop = 100000 WHERE value = 'Porto'": "1 facts lie outside of their messages",
     "UPDATE fact SET conversation = 1 WHERE value = 'Porto'": "1 facts lie outside of their messages",
     "UPDATE fact SET category = 'rumour' WHERE value = 'Oslo'": "1 facts are of no known category",
-    "UPDATE fact SET user_id = 'bob' WHERE value = 'Porto'": "1 facts are kept for another user",
-    "UPDATE fact SET retirement = 1 WHERE value = 'Oslo'": "1 facts are kept for another user or project than their "
-    "messages, or hidden",
+    "UPDATE fact SET user_id = 'bob' WHERE value = 'Porto'": "1 facts have another user",
+    "UPDATE fact SET retirement = 1 WHERE value = 'Oslo'": "1 facts have another user or project than their "
+    "messages, or are hidden",
     "UPDATE fact SET superseded = 1 WHERE value = 'figs'": "1 facts are wrongly marked as superseded or current",
     "UPDATE fact SET superseded = 0 WHERE value = 'Porto'": "1 facts are wrongly marked as superseded or current",
     "UPDATE block SET facts = '[[\"f-gone\",0]]'": "1 blocks contain facts that were erased or forgotten",
-    "UPDATE occurrence SET flags = flags | 256 WHERE id = (SELECT occurrence FROM fact)": "1 blocks tell facts",
-    "UPDATE task SET next = 99999 WHERE name = 'facts'": "1 extraction of facts stands",
+    "UPDATE occurrence SET flags = flags | 256 WHERE id = (SELECT occurrence FROM fact)": "1 blocks contain facts",
+    "UPDATE task SET next = 99999 WHERE name = 'facts'": "1 extraction of facts is beyond",
     "UPDATE occurrence SET flags = flags | 256 WHERE id = (SELECT occurrence FROM fact WHERE value = 'figs')": (
         "1 facts of erased messages are still there"
     ),
