@@ -23,8 +23,8 @@ from palimpsest.core.facts.marks import added_id
 from palimpsest.domain import AddedFact, FactCategory, FactQuery, FactScope
 from palimpsest.store.engine import Ask
 from palimpsest.store.engine.sqlite.database import Database
-from palimpsest.store.standing_facts import current_facts
-from palimpsest.store.told_facts import add_facts
+from palimpsest.store.knowledge.added_facts import add_facts
+from palimpsest.store.knowledge.current_facts import current_facts
 
 from tests.remembered import Past
 from tests.talking import NOW

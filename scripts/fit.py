@@ -39,7 +39,7 @@ from palimpsest.domain import Query, Reach
 from palimpsest.evaluation import palimpsest, vectors
 from palimpsest.evaluation.datasets import Conversation, DatasetMessage, read
 from palimpsest.evaluation.palimpsest import Store
-from palimpsest.memory import recall as recalling
+from palimpsest.memory.recall import recall as recalling
 from palimpsest.ports import Embedder
 from scipy.optimize import minimize
 

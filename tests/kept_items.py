@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from palimpsest.domain.items import Item, Span
 from palimpsest.store.engine import Transaction
 from palimpsest.store.engine.sqlite.database import Database
-from palimpsest.store.items import StoredItem, claim, groups, items_of, write_items
+from palimpsest.store.knowledge.items import StoredItem, claim, groups, items_of, write_items
 
 from tests.remembered import Past
 from tests.talking import NOW

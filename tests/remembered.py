@@ -11,10 +11,10 @@ from palimpsest.core.archive.chunking import query_terms
 from palimpsest.domain import Json
 from palimpsest.errors import MemoryFault
 from palimpsest.ports import Vectors
-from palimpsest.store.derived import Derived
 from palimpsest.store.engine import Ask, Row
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
+from palimpsest.store.search.derived import Derived
 
 from tests.talking import NOW, assistant, record, user
 

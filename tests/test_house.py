@@ -58,10 +58,12 @@ LATE = (
 OFF = (
     *("assist", "mcp.endpoint", "mcp.tools", "mcp.fact_tools", "mcp.server", "tracing.opentelemetry"),
     *("core.writing", "core.consolidation", "core.facts.statements", "core.recall.keys", "core.recall.probes"),
-    *("memory.facts", "memory.fact_extraction", "store.fact_extraction", "memory.probing"),
-    *("memory.item_writing", "memory.consolidation", "memory.consolidation_schedule", "memory.relating"),
-    *("index.item_keys", "store.items", "store.graph", "store.consolidations"),
-    *("memory.query_controller", "memory.selector", "embedding.cross_encoder", "embedding.fetch"),
+    *("memory.knowledge.facts", "memory.knowledge.fact_extraction"),
+    *("store.knowledge.fact_extraction", "memory.operation.probing"),
+    *("memory.knowledge.item_writing", "memory.knowledge.consolidation"),
+    *("memory.knowledge.consolidation_schedule", "memory.knowledge.relating"),
+    *("index.item_keys", "store.knowledge.items", "store.knowledge.graph", "store.knowledge.consolidations"),
+    *("memory.recall.query_controller", "memory.recall.selector", "embedding.cross_encoder", "embedding.fetch"),
     *(
         "upstream.via_litellm",
         "upstream.litellm_library",
@@ -70,7 +72,8 @@ OFF = (
         "upstream.litellm_router",
         "upstream.traced",
     ),
-    *("memory.importing", "memory.retiring", "memory.archive_writer", "memory.indexing", "transfer", "terminal"),
+    *("memory.portability.importing", "memory.erasure.retiring", "memory.recording.archive_writer"),
+    *("memory.recall.indexing", "transfer", "terminal"),
 )
 
 DEFAULT_SERVER = """

@@ -24,10 +24,11 @@ The map, top down: a file imports only from its own line and from those below (`
     tracing/                spans by OpenTelemetry's conventions, where its variables ask for them
     ports domain/ errors    interfaces, value types and errors that all of them share
 
-A request walks from `edge/proxy_routes` to `pipeline`, which reads it (`memory/request_reader`, `wire/chat`), drives
-its decisions (`core/conversation`) with look-ups in `store/journal` and `memory/recall`, and passes it on to
-`upstream/passthrough`. The answer comes back through `wire/response_tap`, and a copy goes to `memory/archivist`, which
-has it written by a process of its own (`memory/archive_process`). The whole walk is in `docs/architecture.md`.
+A request walks from `edge/proxy_routes` to `pipeline`, which reads it (`memory/request/request_reader`, `wire/chat`),
+drives its decisions (`core/conversation`) with look-ups in `store/journal` and `memory/recall/recall`, and passes it on
+to `upstream/passthrough`. The answer comes back through `wire/response_tap`, and a copy goes to
+`memory/recording/archivist`, which has it written by a process of its own (`memory/recording/archive_process`). The
+whole walk is in `docs/architecture.md`.
 """
 
 import os

@@ -42,10 +42,10 @@ from palimpsest.edge.request_id import LabelledAnswers
 from palimpsest.edge.self_description import self_description
 from palimpsest.edge.web_pages import PageGuard, WebPages
 from palimpsest.mcp import PATH as MCP_PATH
-from palimpsest.memory.policy_reload import PolicyReload
-from palimpsest.memory.proxy_keys import KnownKeys
+from palimpsest.memory.operation.policy_reload import PolicyReload
+from palimpsest.memory.operation.proxy_keys import KnownKeys
+from palimpsest.memory.operation.switches import KnownSwitches
 from palimpsest.memory.service import MemoryService
-from palimpsest.memory.switches import KnownSwitches
 from palimpsest.metrics import Metrics
 from palimpsest.pipeline import Pipeline
 from palimpsest.ports import Tracer
@@ -53,9 +53,9 @@ from palimpsest.settings import load
 from palimpsest.settings.policy import FACT_TOOLS, Policy
 from palimpsest.settings.source import Source
 from palimpsest.settings.source import handed_over as handed_over_source
-from palimpsest.store import changes
-from palimpsest.store.secret import load_secret
-from palimpsest.store.switches import EVERYBODY
+from palimpsest.store.operation import changes
+from palimpsest.store.operation.secret import load_secret
+from palimpsest.store.operation.switches import EVERYBODY
 from palimpsest.tracing import tracer_of
 from palimpsest.upstream.dispatcher import Upstreams
 

@@ -27,14 +27,14 @@ from palimpsest.core.decision import Decision
 from palimpsest.core.response_headers import LogFields, headers_of, log_fields, undecided_headers
 from palimpsest.domain import REQUEST_HEADER, TURN_PREFIX, Follows, Mode, Note, RawHeaders, TooLong, Turn
 from palimpsest.errors import MemoryFault, WireError
-from palimpsest.memory.decider import LATE_SECONDS, Decider
-from palimpsest.memory.late_turn import DeferredTurn
-from palimpsest.memory.memory_spans import search_span, tell_search
-from palimpsest.memory.model_windows import ModelWindows
-from palimpsest.memory.off_loop import INLINE_BYTES, SizedExecutor
-from palimpsest.memory.patience import await_for
-from palimpsest.memory.request_reader import Passed, RequestReader, skipped
+from palimpsest.memory.recording.deferred_turn import DeferredTurn
+from palimpsest.memory.recording.memory_spans import search_span, tell_search
+from palimpsest.memory.request.decider import LATE_SECONDS, Decider
+from palimpsest.memory.request.model_windows import ModelWindows
+from palimpsest.memory.request.request_reader import Passed, RequestReader, skipped
+from palimpsest.memory.request.sized_executor import INLINE_BYTES, SizedExecutor
 from palimpsest.memory.service import MemoryService
+from palimpsest.memory.timeouts import await_for
 from palimpsest.metrics import Metrics
 from palimpsest.ports import Clock, Listener, Prepared, Tracer, Wire
 from palimpsest.settings.policy import Policy

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import orjson
 import psutil
-from palimpsest.memory.archive_process import MODULE
+from palimpsest.memory.recording.archive_process import MODULE
 from palimpsest.settings.policy import Policy
 
 from scripts.endure.chores import Chores

@@ -11,8 +11,8 @@ from palimpsest.assist.budget import Budget
 from palimpsest.errors import AssistFault
 from palimpsest.settings.policy import AssistantPolicy
 from palimpsest.settings.prices import Price
-from palimpsest.store.assist_usage import AssistUsage, day_of, used
 from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.store.operation.assist_usage import AssistUsage, day_of, used
 
 from tests.assist.helping import BLUE, PROMPT, TENANT, AssistTally, helped
 from tests.clock import Clock

@@ -12,8 +12,8 @@ from palimpsest.domain import Json
 from palimpsest.errors import AssistFault
 from palimpsest.ports import Assistant, Prompt
 from palimpsest.scripted import Reply, ScriptedUpstream
-from palimpsest.store.assist_usage import AssistUsage, day_of, used
 from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.store.operation.assist_usage import AssistUsage, day_of, used
 
 from tests.assist.helping import BLUE, PROMPT, SCHEMA, TENANT, AssistTally, assistants_of, helped, policy_of
 from tests.clock import Clock

@@ -8,10 +8,10 @@ import orjson
 import pytest
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
-from palimpsest.store.probes import save
+from palimpsest.store.operation.probes import save
 
 from tests.commands.test_cli import palimpsest
-from tests.memory.test_probing import facts
+from tests.memory.operation.test_probing import facts
 from tests.talking import NOW, Talk
 
 pytestmark = pytest.mark.slow

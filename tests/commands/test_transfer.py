@@ -16,11 +16,11 @@ import pytest
 from palimpsest.domain import Json
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.store.engine.sqlite.database import Database
-from palimpsest.store.secret import load_secret
+from palimpsest.store.operation.secret import load_secret
 from palimpsest.transfer.reading import Found, turns_in
 
 from tests.commands.test_cli import ROOT, palimpsest
-from tests.memory.test_importing import Destination, Importing, exported, talk
+from tests.memory.portability.test_importing import Destination, Importing, exported, talk
 from tests.running import Proxy, as_headers, memory_in, request, rows, until
 from tests.transfer.samples import chatgpt_conversation, claude_code_lines, claude_conversation, lines_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from palimpsest.core.decision import Decision
-from palimpsest.core.facts.standing import FactChoice
+from palimpsest.core.facts.choice import FactChoice
 from palimpsest.core.reading import Reading
 from palimpsest.core.response_headers import headers_of, log_fields, undecided_headers
 from palimpsest.domain import (

@@ -6,7 +6,7 @@ from collections import Counter
 
 import psutil
 import pytest
-from palimpsest.memory.archive_process import MODULE
+from palimpsest.memory.recording.archive_process import MODULE
 from palimpsest.scripted import ScriptedUpstream
 
 from tests.ledger import damage

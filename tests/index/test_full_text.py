@@ -9,7 +9,7 @@ from palimpsest.index import full_text as module
 from palimpsest.index.full_text import Found
 from palimpsest.index.passage_tables import PassageTables
 from palimpsest.store.engine import Ask
-from palimpsest.store.scope import Scope, scope_of
+from palimpsest.store.search.scope import Scope, scope_of
 
 from tests.remembered import DIMENSIONS, Past, Watched, WordEmbedder
 

@@ -9,13 +9,13 @@ from palimpsest.domain import Query, Reach, Recalled
 from palimpsest.domain.items import Item, Span
 from palimpsest.index.item_keys import ItemKeys, Which
 from palimpsest.index.passage_tables import PassageTables
-from palimpsest.memory.consolidation import Consolidator
-from palimpsest.memory.item_writing import ItemKeeper
-from palimpsest.memory.recall import Recall
-from palimpsest.memory.retiring import Retiring
+from palimpsest.memory.erasure.retiring import Retiring
+from palimpsest.memory.knowledge.consolidation import Consolidator
+from palimpsest.memory.knowledge.item_writing import ItemKeeper
+from palimpsest.memory.recall.recall import Recall
 from palimpsest.metrics import Metrics
 from palimpsest.store.engine.sqlite.database import Database
-from palimpsest.store.selection import Target
+from palimpsest.store.erasure.selection import Target
 
 from tests.kept_items import keep
 from tests.remembered import DIMENSIONS, Past, WordEmbedder

@@ -14,11 +14,11 @@ from palimpsest.domain import HeadFlag, Query, Reach
 from palimpsest.errors import MemoryFault
 from palimpsest.index import passage_tables as module
 from palimpsest.index.passage_tables import TABLE_PASSAGES, PassageTables
-from palimpsest.store import passages
 from palimpsest.store.engine import Ask, Row
 from palimpsest.store.engine.sqlite.database import Database
-from palimpsest.store.passages import trim_changes
-from palimpsest.store.scope import Scope, scope_of
+from palimpsest.store.search import passages
+from palimpsest.store.search.passages import trim_changes
+from palimpsest.store.search.scope import Scope, scope_of
 
 from tests.remembered import DIMENSIONS, Past, Watched, WordEmbedder, meaning
 

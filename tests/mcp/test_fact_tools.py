@@ -14,7 +14,7 @@ from palimpsest.errors import PolicyError
 from palimpsest.mcp.fact_tools import FactTools
 from palimpsest.mcp.tools import ToolError
 from palimpsest.memory.archive import Archive
-from palimpsest.memory.facts import Facts
+from palimpsest.memory.knowledge.facts import Facts
 from palimpsest.metrics import Metrics
 from palimpsest.settings.policy import Policy
 from palimpsest.wire.frame import own_words

@@ -15,8 +15,8 @@ from palimpsest.errors import AssistFault, MemoryFault
 from palimpsest.ports import Clock
 from palimpsest.settings.policy import AssistantPolicy
 from palimpsest.settings.prices import Price
-from palimpsest.store.assist_usage import AssistUsage, add, day_of, used
 from palimpsest.store.engine import Engine, Transaction
+from palimpsest.store.operation.assist_usage import AssistUsage, add, day_of, used
 
 FREE = Price(0.0, 0.0)
 

@@ -49,7 +49,7 @@ def add_commands(command: Command) -> None:
 
 
 def _backup(given: argparse.Namespace) -> int:
-    from palimpsest.memory.backups import back_up
+    from palimpsest.memory.portability.backups import back_up
 
     policy = quiet_policy(given)
     with Console(stderr=True).status("copying") as status:
@@ -71,7 +71,7 @@ def _backup(given: argparse.Namespace) -> int:
 
 
 def _restore(given: argparse.Namespace) -> int:
-    from palimpsest.memory.backups import restore
+    from palimpsest.memory.portability.backups import restore
 
     policy = quiet_policy(given)
     done = asyncio.run(

@@ -19,7 +19,7 @@ from palimpsest.commands.confirmation import is_confirmed, yes_flag
 from palimpsest.errors import MemoryFault
 
 if TYPE_CHECKING:
-    from palimpsest.store.consistency import Examination
+    from palimpsest.store.erasure.consistency import Examination
 
 
 def add_commands(command: Command) -> None:
@@ -44,8 +44,8 @@ def _check(given: argparse.Namespace) -> int:
 
 
 async def _examine(given: argparse.Namespace, path: Path, status: Status) -> int:
-    from palimpsest.memory.checking import check, repair
-    from palimpsest.store.consistency import ERASING
+    from palimpsest.memory.portability.checking import check, repair
+    from palimpsest.store.erasure.consistency import ERASING
 
     found = await check(path, lambda doing: status.update(f"examining {doing}"))
     _tell(found)

@@ -45,8 +45,8 @@ def add_commands(command: Command) -> None:
 
 def _consolidate(given: argparse.Namespace) -> int:
     from palimpsest.commands import offline
-    from palimpsest.memory.consolidation import Which
-    from palimpsest.memory.consolidation_batches import Outcome
+    from palimpsest.memory.knowledge.consolidation import Which
+    from palimpsest.memory.knowledge.consolidation_batches import Outcome
 
     if given.undo is not None and (given.dry_run or given.list):
         raise PolicyError("--undo: cannot be combined with --dry-run or --list")

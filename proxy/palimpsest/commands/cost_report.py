@@ -14,7 +14,7 @@ from rich.text import Text
 
 from palimpsest.core.prefix_cache import CACHE_LIFE_SECONDS
 from palimpsest.domain import Rebuild
-from palimpsest.store.costs import By
+from palimpsest.store.turns.costs import By
 from palimpsest.terminal import safe
 
 UNKNOWN = "unknown"

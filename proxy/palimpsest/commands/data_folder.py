@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import DATABASE_FILE, make_folder
 from palimpsest.store.engine.sqlite.database import Database
-from palimpsest.store.secret import load_secret
+from palimpsest.store.operation.secret import load_secret
 
 
 @asynccontextmanager

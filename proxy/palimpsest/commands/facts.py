@@ -85,8 +85,8 @@ def _whose(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(given: argparse.Namespace) -> int:
-    from palimpsest.memory.facts import shown
-    from palimpsest.store.facts import FactFilter
+    from palimpsest.memory.knowledge.facts import shown
+    from palimpsest.store.knowledge.facts import FactFilter
 
     wanted = FactFilter(
         given.tenant or "",
@@ -118,7 +118,7 @@ def _list(given: argparse.Namespace) -> int:
 
 
 def _remember(given: argparse.Namespace) -> int:
-    from palimpsest.memory.facts import FactInput, shown
+    from palimpsest.memory.knowledge.facts import FactInput, shown
 
     until = _time(given.until) if given.until else None
 
@@ -175,7 +175,7 @@ def _unpin(given: argparse.Namespace) -> int:
 
 
 def _set_pin(given: argparse.Namespace, is_pinned: bool) -> int:
-    from palimpsest.memory.facts import shown
+    from palimpsest.memory.knowledge.facts import shown
 
     async def work(commands: Commands) -> int:
         if (fact := await _found(commands, given)) is None:

@@ -21,7 +21,7 @@ from palimpsest.commands.confirmation import is_confirmed, yes_flag
 from palimpsest.errors import PolicyError
 
 if TYPE_CHECKING:
-    from palimpsest.store.selection import Target
+    from palimpsest.store.erasure.selection import Target
 
 SELECTORS = (
     ("conversation", "ID", "a conversation and its sub-agents (x-palimpsest-conversation)"),
@@ -66,7 +66,7 @@ def _selectors(parser: argparse.ArgumentParser) -> None:
 
 
 def _target(given: argparse.Namespace) -> Target:
-    from palimpsest.memory.targets import target_of
+    from palimpsest.memory.erasure.targets import target_of
 
     named = {name.replace("-", "_"): getattr(given, name.replace("-", "_")) for name, _, _ in SELECTORS}
     return target_of({name: value for name, value in named.items() if value is not None}, time.time())
@@ -165,7 +165,7 @@ def _unretire(given: argparse.Namespace) -> int:
 
 def _receipt(given: argparse.Namespace) -> int:
     from palimpsest.core.archive.receipt import is_genuine
-    from palimpsest.store.secret import FILE_NAME, SECRET_ENV, load_secret
+    from palimpsest.store.operation.secret import FILE_NAME, SECRET_ENV, load_secret
 
     try:
         text = sys.stdin.buffer.read() if given.file == "-" else Path(given.file).read_bytes()

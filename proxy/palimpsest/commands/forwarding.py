@@ -18,7 +18,7 @@ from palimpsest.settings.load import without_memory
 from palimpsest.settings.policy import Policy
 from palimpsest.settings.source import NO_SOURCE, Source
 from palimpsest.store.data_dir import make_folder
-from palimpsest.store.secret import load_secret
+from palimpsest.store.operation.secret import load_secret
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def add_commands(command: Command) -> None:
 
 def _create(given: argparse.Namespace) -> int:
     from palimpsest.commands.data_folder import database_of
-    from palimpsest.memory.proxy_keys import KeyService, key_json
+    from palimpsest.memory.operation.proxy_keys import KeyService, key_json
 
     async def run(policy: Policy) -> tuple[str, ProxyKey]:
         async with database_of(policy) as database:
@@ -66,7 +66,7 @@ def _create(given: argparse.Namespace) -> int:
 
 def _list(given: argparse.Namespace) -> int:
     from palimpsest.commands.data_folder import database_of
-    from palimpsest.memory.proxy_keys import KeyService, key_json
+    from palimpsest.memory.operation.proxy_keys import KeyService, key_json
 
     async def run(policy: Policy) -> list[ProxyKey]:
         async with database_of(policy) as database:
@@ -91,7 +91,7 @@ def _list(given: argparse.Namespace) -> int:
 
 def _revoke(given: argparse.Namespace) -> int:
     from palimpsest.commands.data_folder import database_of
-    from palimpsest.memory.proxy_keys import KeyService, key_json
+    from palimpsest.memory.operation.proxy_keys import KeyService, key_json
 
     async def run(policy: Policy) -> ProxyKey | None:
         async with database_of(policy) as database:

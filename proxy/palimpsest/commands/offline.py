@@ -23,23 +23,23 @@ from palimpsest.domain import TURN_PREFIX, AddedFact, BlockKind, Json, Query, Re
 from palimpsest.embedding.embedder import LocalEmbedder
 from palimpsest.errors import MemoryFault, PolicyError
 from palimpsest.memory.archive import Archive
-from palimpsest.memory.consolidation import Consolidator
-from palimpsest.memory.exporting import export
-from palimpsest.memory.forgetting import Forgetting
-from palimpsest.memory.importing import Destination, Totals
-from palimpsest.memory.item_writing import writer_of
-from palimpsest.memory.targets import Preview
-from palimpsest.memory.trails import Trails
+from palimpsest.memory.erasure.forgetting import Forgetting
+from palimpsest.memory.erasure.targets import Preview
+from palimpsest.memory.knowledge.consolidation import Consolidator
+from palimpsest.memory.knowledge.item_writing import writer_of
+from palimpsest.memory.portability.exporting import export
+from palimpsest.memory.portability.importing import Destination, Totals
+from palimpsest.memory.recall.trails import Trails
 from palimpsest.metrics import Metrics
 from palimpsest.settings.policy import Policy
-from palimpsest.store.costs import By, costs
 from palimpsest.store.data_dir import make_folder
-from palimpsest.store.fact_extraction import waiting
-from palimpsest.store.facts import count_by_category
-from palimpsest.store.probes import live_estimate
-from palimpsest.store.secret import load_secret
-from palimpsest.store.selection import Target
-from palimpsest.store.transcript import Selection
+from palimpsest.store.erasure.selection import Target
+from palimpsest.store.knowledge.fact_extraction import waiting
+from palimpsest.store.knowledge.facts import count_by_category
+from palimpsest.store.operation.probes import live_estimate
+from palimpsest.store.operation.secret import load_secret
+from palimpsest.store.turns.costs import By, costs
+from palimpsest.store.turns.transcript import Selection
 from palimpsest.transfer.portable_turn import ForgottenFact, PortableTurn
 
 LEASE_SECONDS = 120.0  # a batch takes seconds; if we are killed, others take it up after this
@@ -224,7 +224,7 @@ class Commands:
         return named or await self._tenant_of("")
 
     def export(self, selection: Selection) -> AsyncIterator[bytes]:
-        """The lines of an export, some at a time; see `memory/exporting.py`."""
+        """The lines of an export, some at a time; see `memory/portability/exporting.py`."""
         return export(self.database, selection, lambda tenant: tenant_key(self._secret(), tenant))
 
     async def take(self, turns: Iterable[PortableTurn], into: Destination, report: Callable[[Totals], None]) -> Totals:

@@ -37,7 +37,7 @@ from palimpsest.settings import load
 from palimpsest.settings.policy import ListenPolicy, Policy, UpstreamPolicy
 from palimpsest.settings.source import NO_SOURCE, Source
 from palimpsest.store.data_dir import make_folder
-from palimpsest.store.secret import load_secret
+from palimpsest.store.operation.secret import load_secret
 
 METRICS_FOLDER_ENV = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client when a worker imports it
 IDLE_CONNECTION_SECONDS = 75  # longer than clients keep one for reuse, so that they and not we close it

@@ -14,7 +14,7 @@ from typing import Any
 from palimpsest import terminal
 from palimpsest.commands.arguments import DONE, Command, policy_flags, policy_of, quiet_policy
 from palimpsest.settings.policy import Policy
-from palimpsest.store.costs import By
+from palimpsest.store.turns.costs import By
 
 COST_ROWS = 14  # two weeks, or the newest conversations: half a screen
 WATCH_SECONDS = 2.0  # between looks

@@ -25,7 +25,7 @@ def add_commands(command: Command) -> None:
 
 def _disable(given: argparse.Namespace) -> int:
     from palimpsest.commands.data_folder import database_of
-    from palimpsest.memory.switches import SwitchService
+    from palimpsest.memory.operation.switches import SwitchService
 
     async def run(policy: Policy) -> None:
         async with database_of(policy) as database:
@@ -39,7 +39,7 @@ def _disable(given: argparse.Namespace) -> int:
 
 def _enable(given: argparse.Namespace) -> int:
     from palimpsest.commands.data_folder import database_of
-    from palimpsest.memory.switches import SwitchService
+    from palimpsest.memory.operation.switches import SwitchService
 
     async def run(policy: Policy) -> tuple[bool, list[str]]:
         async with database_of(policy) as database:

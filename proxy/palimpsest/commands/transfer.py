@@ -24,7 +24,7 @@ from palimpsest.settings.policy import Policy
 
 if TYPE_CHECKING:
     from palimpsest.commands.offline import Commands
-    from palimpsest.memory.importing import Ages, Destination, Totals
+    from palimpsest.memory.portability.importing import Ages, Destination, Totals
     from palimpsest.transfer.reading import Found
 
 TENANT = re.compile(rf"(static|key|hmac):.+|{LOCAL}", re.S)
@@ -60,7 +60,7 @@ def _whose(parser: argparse.ArgumentParser, doing: str) -> None:
 
 def _export(given: argparse.Namespace) -> int:
     from palimpsest.commands import offline
-    from palimpsest.store.transcript import Selection
+    from palimpsest.store.turns.transcript import Selection
 
     selection = Selection(given.tenant, given.conversation, given.user, given.scope)
 
@@ -124,7 +124,7 @@ class _WrittenFile:
 def _import(given: argparse.Namespace) -> int:
     from palimpsest.commands import offline
     from palimpsest.core.archive.retention import is_in_force
-    from palimpsest.memory.importing import ages
+    from palimpsest.memory.portability.importing import ages
     from palimpsest.transfer.reading import Found, turns_in
 
     policy, found = quiet_policy(given), Found()
@@ -220,7 +220,7 @@ async def destination(
     Raises:
         PolicyError: --tenant is none.
     """
-    from palimpsest.memory.importing import Destination
+    from palimpsest.memory.portability.importing import Destination
 
     static = f"static:{policy.tenants.static}" if policy.tenants.static else ""
     if given.tenant and not TENANT.fullmatch(given.tenant):

@@ -10,7 +10,7 @@ The decisions of one request, as a generator: it asks for look-ups, is sent thei
     StoredMessages                    messages by occurrence      the query
     Query                             Recalled                    packing, placement, does it fit?
 
-There is no I/O here, no clock and no randomness: `memory/decider` answers from the store and the indexes, tests
+There is no I/O here, no clock and no randomness: `memory/request/decider` answers from the store and the indexes, tests
 answer with plain values. A look-up that failed is answered with its exception, `TimeoutError` or `MemoryFault`: then
 the decision is made without it. Without the history the request is a conversation of its own, and the next one finds it
 by what it was answered; without recall only earlier blocks are repeated; without its facts nothing is missing.
@@ -32,7 +32,7 @@ from palimpsest.core.block.pressure import pressure, reply_room
 from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.decision import Decision
-from palimpsest.core.facts.standing import FactChoice, choose_facts, wanted
+from palimpsest.core.facts.choice import FactChoice, choose_facts, wanted
 from palimpsest.core.history.lineage import extended, follows, trace
 from palimpsest.core.history.link_keys import CLUE_MESSAGES, NEWEST_CLUES, clues, further_clues, shape_of
 from palimpsest.core.history.request_roles import intent_of

@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from palimpsest.core.block.explanation import explanation
 from palimpsest.core.block.placement import Replay, insertions
 from palimpsest.core.block.pressure import pressure
-from palimpsest.core.facts.standing import FactChoice
+from palimpsest.core.facts.choice import FactChoice
 from palimpsest.core.reading import Reading
 from palimpsest.domain import Added, Block, Diagnosis, Insertion, Json, Lineage, Note, Recalled, Shape
 from palimpsest.domain.frozen import frozen

@@ -21,6 +21,7 @@ from palimpsest.domain.archive import (
 from palimpsest.domain.assist import ASSIST_ROLES, AssistRole
 from palimpsest.domain.blocks import BLOCK_CLOSE, BLOCK_OPEN, Added, Block, BlockKind, Budget, StoredBlock
 from palimpsest.domain.costs import Cost, Rebuild, Usage
+from palimpsest.domain.current_facts import CurrentFact, CurrentFacts, FactQuery, Stated
 from palimpsest.domain.decisions import Diagnosis, Generosity, Mode, Note, Pressure, Tier
 from palimpsest.domain.facts import (
     NO_LONGER,
@@ -35,7 +36,6 @@ from palimpsest.domain.facts import (
     FactScope,
     FactSource,
 )
-from palimpsest.domain.growing import PersistentList
 from palimpsest.domain.history import (
     Clues,
     Continuation,
@@ -54,6 +54,7 @@ from palimpsest.domain.history import (
 from palimpsest.domain.items import Item, SourceMessage, Span
 from palimpsest.domain.keys import ProxyKey
 from palimpsest.domain.memories import Account, AccountLine, Candidate, Memory, Plan, Query, Reach, Recalled, Teller
+from palimpsest.domain.persistent_list import PersistentList
 from palimpsest.domain.requests import (
     REQUEST_HEADER,
     Api,
@@ -68,4 +69,3 @@ from palimpsest.domain.requests import (
     ToolCall,
     TooLong,
 )
-from palimpsest.domain.standing import CurrentFact, CurrentFacts, FactQuery, Stated

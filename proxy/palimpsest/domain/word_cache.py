@@ -19,7 +19,7 @@ OBJECTS_OF_WORDS = frozenset(
         "palimpsest.index.item_keys.ItemKeys",
         "palimpsest.index.passage_tables.PassageTables",
         "palimpsest.memory.archive.Archive",
-        "palimpsest.memory.recent_readings.RecentReadings",
+        "palimpsest.memory.request.recent_readings.RecentReadings",
     }
 )
 """Classes whose objects keep words too: `forget_words` is given the `forget` of each."""

@@ -26,9 +26,9 @@ from palimpsest.evaluation.datasets import Conversation, read
 from palimpsest.evaluation.palimpsest import DAY_SECONDS, Store
 from palimpsest.evaluation.report import Report, Table, bars, progress
 from palimpsest.index.passage_tables import PassageTables
-from palimpsest.memory.decider import RECALL_LIMIT
-from palimpsest.memory.probing import Prober, Uncounted
-from palimpsest.memory.recall import Recall
+from palimpsest.memory.operation.probing import Prober, Uncounted
+from palimpsest.memory.recall.recall import Recall
+from palimpsest.memory.request.decider import RECALL_LIMIT
 from palimpsest.ports import Embedder, Retriever
 
 if TYPE_CHECKING:

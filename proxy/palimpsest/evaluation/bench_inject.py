@@ -25,7 +25,7 @@ from palimpsest.evaluation.palimpsest import StoreReader
 from palimpsest.evaluation.report import Report, Table, bars, progress
 from palimpsest.evaluation.score import BlockText, Evidence
 from palimpsest.evaluation.statistics import compare
-from palimpsest.memory.decider import RECALL_LIMIT
+from palimpsest.memory.request.decider import RECALL_LIMIT
 from palimpsest.ports import Embedder
 from palimpsest.tokens.counter import TokenCounter
 

@@ -25,7 +25,7 @@ from palimpsest.evaluation.score import BlockText, Evidence, literal
 from palimpsest.evaluation.statistics import compare
 from palimpsest.evaluation.systems import Pack, System
 from palimpsest.settings.policy import Policy, UpstreamPolicy
-from palimpsest.store.assist_usage import AssistUsage
+from palimpsest.store.operation.assist_usage import AssistUsage
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -20,8 +20,8 @@ from palimpsest.evaluation.palimpsest import TENANT, Store
 from palimpsest.ports import Embedder, Vectors
 from palimpsest.settings.embedding_models import DEFAULT
 from palimpsest.store.engine import Ask
-from palimpsest.store.passages import vectors_of_tenant
-from palimpsest.store.scope import scope_of
+from palimpsest.store.search.passages import vectors_of_tenant
+from palimpsest.store.search.scope import scope_of
 
 REPEATS = 20  # of each measurement; the median is told
 NEAREST = 5  # CALMem's top k

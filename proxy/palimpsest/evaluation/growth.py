@@ -30,9 +30,9 @@ from palimpsest.evaluation.vectors import CachedEmbedder
 from palimpsest.ports import Vectors
 from palimpsest.settings.policy import ModelPolicy
 from palimpsest.store import schema
-from palimpsest.store.derived import Derived
 from palimpsest.store.engine.sqlite.repetition import count_terms_again, passages_without_vector, repeat, room_of_ids
-from palimpsest.store.stats import count
+from palimpsest.store.search.derived import Derived
+from palimpsest.store.turns.stats import count
 
 PART_MESSAGES = 100  # of noise are written at a time: sizes are met to within a few hundred passages
 DRAWN_AT_ONCE = 10_000  # vectors, 15 MB

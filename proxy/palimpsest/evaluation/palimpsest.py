@@ -50,16 +50,16 @@ from palimpsest.evaluation.datasets import Conversation, DatasetMessage
 from palimpsest.evaluation.systems import Pack
 from palimpsest.index.item_keys import Which
 from palimpsest.memory.archive import Archive
-from palimpsest.memory.decider import RECALL_LIMIT
-from palimpsest.memory.item_writing import writer_of
-from palimpsest.memory.query_controller import QueryController
-from palimpsest.memory.selector import Selector
+from palimpsest.memory.knowledge.item_writing import writer_of
+from palimpsest.memory.recall.query_controller import QueryController
+from palimpsest.memory.recall.selector import Selector
+from palimpsest.memory.request.decider import RECALL_LIMIT
 from palimpsest.metrics import Metrics
 from palimpsest.ports import Embedder
 from palimpsest.settings.policy import ConsolidationPolicy, Policy
-from palimpsest.store.assist_usage import AssistUsage, newest_use
-from palimpsest.store.messages import messages_of
-from palimpsest.store.passages import indexed_of, texts_of_conversation
+from palimpsest.store.operation.assist_usage import AssistUsage, newest_use
+from palimpsest.store.search.passages import indexed_of, texts_of_conversation
+from palimpsest.store.turns.messages import messages_of
 from palimpsest.wire.fingerprint import fingerprint
 from palimpsest.wire.message import read_message
 

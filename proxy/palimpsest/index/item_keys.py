@@ -20,12 +20,12 @@ from palimpsest.core.recall.ranking import Floats, PassageTable, Rows
 from palimpsest.domain import Reach
 from palimpsest.domain.frozen import frozen
 from palimpsest.index.full_text import find
-from palimpsest.store.changes import ITEMS
 from palimpsest.store.engine import Ask, Row
-from palimpsest.store.graph import edges_of_tenant
-from palimpsest.store.item_keys import item_state, keys_of
-from palimpsest.store.items import vectors_of_items
-from palimpsest.store.scope import Scope
+from palimpsest.store.knowledge.graph import edges_of_tenant
+from palimpsest.store.knowledge.item_keys import item_state, keys_of
+from palimpsest.store.knowledge.items import vectors_of_items
+from palimpsest.store.operation.changes import ITEMS
+from palimpsest.store.search.scope import Scope
 
 KEPT_SCOPES = 16  # those asked about last; of 10,000 items each some 15 MB
 

@@ -21,7 +21,7 @@ from palimpsest.core.recall.ranking import PassageTable, Rows, consequence
 from palimpsest.core.recall.similarity import LARGE_PASSAGES, Floats, Signs, signs_of
 from palimpsest.domain import HeadFlag
 from palimpsest.store.engine import Ask, Row
-from palimpsest.store.passages import (
+from palimpsest.store.search.passages import (
     are_any_in,
     changes_after,
     last_change,
@@ -29,7 +29,7 @@ from palimpsest.store.passages import (
     passages_after,
     vectors_of,
 )
-from palimpsest.store.scope import Scope
+from palimpsest.store.search.scope import Scope
 
 SLICE_PASSAGES = 4096  # read at a time, about 20 ms
 MAX_PASSAGES = 400_000  # in memory, some 700 MB: of all scopes those asked about last, of one scope its newest

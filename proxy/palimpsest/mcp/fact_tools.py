@@ -16,7 +16,7 @@ from palimpsest.domain import BLOCK_CLOSE, BlockKind, Fact, FactCategory, FactSc
 from palimpsest.domain.frozen import frozen
 from palimpsest.errors import PolicyError
 from palimpsest.mcp.tools import NO_REACH, ToolError
-from palimpsest.memory.facts import FactInput, Facts
+from palimpsest.memory.knowledge.facts import FactInput, Facts
 from palimpsest.settings.policy import Policy
 from palimpsest.wire.frame import opened, quoted
 

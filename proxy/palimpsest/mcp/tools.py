@@ -21,14 +21,14 @@ from palimpsest.core.recall.generosity import demanded
 from palimpsest.core.recall.third_person import as_user
 from palimpsest.domain import BLOCK_CLOSE, BlockKind, Budget, Candidate, Head, Json, Query, Reach, Recalled, Speaker
 from palimpsest.domain.frozen import frozen
-from palimpsest.memory.forgetting import Forgetting
-from palimpsest.memory.recall import Recall
-from palimpsest.memory.targets import target_of
+from palimpsest.memory.erasure.forgetting import Forgetting
+from palimpsest.memory.erasure.targets import target_of
+from palimpsest.memory.recall.recall import Recall
 from palimpsest.ports import Clock
 from palimpsest.settings.policy import Policy
-from palimpsest.store.branch_heads import lost_heads
 from palimpsest.store.engine import Engine
-from palimpsest.store.messages import Said, around, message
+from palimpsest.store.turns.branch_heads import lost_heads
+from palimpsest.store.turns.messages import Said, around, message
 from palimpsest.wire.frame import opened, quoted
 
 SPEAKER = "palimpsest.speaker"

@@ -15,27 +15,27 @@ from typing import TYPE_CHECKING
 
 from palimpsest.core.recall.ranking import RECIPE, Recipe
 from palimpsest.index.passage_tables import PassageTables
-from palimpsest.memory.fresh_passages import EmbedAside
-from palimpsest.memory.recall import Recall
+from palimpsest.memory.recall.fresh_passages import EmbedAside
+from palimpsest.memory.recall.recall import Recall
 from palimpsest.ports import Clock, Counts, Embedder, QuietModel
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import DATABASE_FILE
-from palimpsest.store.derived import Derived
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
+from palimpsest.store.search.derived import Derived
 
 if TYPE_CHECKING:
     from palimpsest.index.item_keys import ItemKeys
-    from palimpsest.memory.consolidation import Consolidator, Judge
-    from palimpsest.memory.fact_extraction import FactExtraction
-    from palimpsest.memory.facts import Facts
-    from palimpsest.memory.forgetting import Forgetting
-    from palimpsest.memory.importing import Importing
-    from palimpsest.memory.indexing import Indexer
-    from palimpsest.memory.item_writing import ItemKeeper, ItemWriter
-    from palimpsest.memory.probing import Prober
-    from palimpsest.memory.retention import Sweeper
-    from palimpsest.memory.retiring import Retiring
+    from palimpsest.memory.erasure.forgetting import Forgetting
+    from palimpsest.memory.erasure.retention import Sweeper
+    from palimpsest.memory.erasure.retiring import Retiring
+    from palimpsest.memory.knowledge.consolidation import Consolidator, Judge
+    from palimpsest.memory.knowledge.fact_extraction import FactExtraction
+    from palimpsest.memory.knowledge.facts import Facts
+    from palimpsest.memory.knowledge.item_writing import ItemKeeper, ItemWriter
+    from palimpsest.memory.operation.probing import Prober
+    from palimpsest.memory.portability.importing import Importing
+    from palimpsest.memory.recall.indexing import Indexer
 
 
 class Archive:
@@ -125,7 +125,7 @@ class Archive:
 
     def prober(self, model: QuietModel, chance: Random | None = None) -> Prober:
         """What asks this archive for what it holds; see `Prober`."""
-        from palimpsest.memory.probing import Aside, Prober, Uncounted
+        from palimpsest.memory.operation.probing import Aside, Prober, Uncounted
 
         def recall(tables: PassageTables) -> Recall:
             return Recall(self.database, tables, Aside(model), Uncounted(), self._clock)
@@ -134,14 +134,14 @@ class Archive:
 
     def indexer(self, batch_passages: int | None = None, lease_seconds: float | None = None) -> Indexer:
         """A worker of the index; see `Indexer`."""
-        from palimpsest.memory.indexing import BATCH_PASSAGES, LEASE_SECONDS, Indexer
+        from palimpsest.memory.recall.indexing import BATCH_PASSAGES, LEASE_SECONDS, Indexer
 
         sizes = batch_passages or BATCH_PASSAGES, lease_seconds or LEASE_SECONDS
         return Indexer(self.derived, self.embedder, self._counts, *sizes)
 
     def item_keeper(self, writer: Callable[[], ItemWriter | None]) -> ItemKeeper:
         """What keeps items of what this archive holds; see `ItemKeeper`."""
-        from palimpsest.memory.item_writing import ItemKeeper
+        from palimpsest.memory.knowledge.item_writing import ItemKeeper
 
         return ItemKeeper(self.database, self._counts, self._clock, writer, self._used_items)
 
@@ -151,21 +151,21 @@ class Archive:
     @cached_property
     def facts(self) -> Facts:
         """Facts on request."""
-        from palimpsest.memory.facts import Facts
+        from palimpsest.memory.knowledge.facts import Facts
 
         return Facts(self.database, self._secret(), self._current, self._clock)
 
     @cached_property
     def fact_extraction(self) -> FactExtraction:
         """What extracts facts."""
-        from palimpsest.memory.fact_extraction import FactExtraction
+        from palimpsest.memory.knowledge.fact_extraction import FactExtraction
 
         return FactExtraction(self.database, self._secret(), self._counts, self._clock)
 
     @cached_property
     def forgetting(self) -> Forgetting:
         """What erases on request."""
-        from palimpsest.memory.forgetting import Forgetting
+        from palimpsest.memory.erasure.forgetting import Forgetting
 
         backups = lambda: self._current().retention.backups  # noqa: E731
         return Forgetting(self.database, self._secret(), self._clock, backups=backups)
@@ -173,28 +173,28 @@ class Archive:
     @cached_property
     def importing(self) -> Importing:
         """What writes turns from files."""
-        from palimpsest.memory.importing import Importing
+        from palimpsest.memory.portability.importing import Importing
 
         return Importing(self.database, self._secret(), self._current().archive.redact)
 
     @cached_property
     def retiring(self) -> Retiring:
         """What retires on request, and undoes that."""
-        from palimpsest.memory.retiring import Retiring
+        from palimpsest.memory.erasure.retiring import Retiring
 
         return Retiring(self.database, self._secret(), self._clock)
 
     @cached_property
     def sweeper(self) -> Sweeper:
         """What erases by age and for room."""
-        from palimpsest.memory.retention import Sweeper
+        from palimpsest.memory.erasure.retention import Sweeper
 
         return Sweeper(self.database, self._secret(), lambda: self._current().retention, self._counts, self._clock)
 
     @cached_property
     def consolidator(self) -> Consolidator:
         """What tidies items."""
-        from palimpsest.memory.consolidation import Consolidator
+        from palimpsest.memory.knowledge.consolidation import Consolidator
 
         return Consolidator(self.database, self.embedder, self._counts, self._clock, self._judge)
 

@@ -27,18 +27,18 @@ from palimpsest.domain.word_cache import forget_words
 from palimpsest.embedding.embedder import LocalEmbedder, Use
 from palimpsest.errors import MemoryFault
 from palimpsest.memory.archive import Archive
-from palimpsest.memory.archive_process import ArchiveProcess
-from palimpsest.memory.archivist import Archivist
-from palimpsest.memory.follower import Follower
-from palimpsest.memory.queue_room import LIMITS, ArchiveLimits
-from palimpsest.memory.recent_readings import RecentReadings
-from palimpsest.memory.spool import Spool
+from palimpsest.memory.operation.follower import Follower
+from palimpsest.memory.recording.archive_process import ArchiveProcess
+from palimpsest.memory.recording.archivist import Archivist
+from palimpsest.memory.recording.queue_room import LIMITS, ArchiveLimits
+from palimpsest.memory.recording.spool import Spool
+from palimpsest.memory.request.recent_readings import RecentReadings
 from palimpsest.memory.supervision import Supervisor
 from palimpsest.memory.traffic import Traffic
 from palimpsest.ports import Assistant, Clock, Counts, QuietModel, Tracer
 from palimpsest.settings.policy import ConsolidationPolicy, Policy
-from palimpsest.store import changes
 from palimpsest.store.data_dir import refuse_network_file_system
+from palimpsest.store.operation import changes
 from palimpsest.tokens import counter
 from palimpsest.tokens.counter import TokenCounter
 from palimpsest.tokens.windows import Windows
@@ -46,10 +46,10 @@ from palimpsest.tracing import NO_TRACER
 
 if TYPE_CHECKING:
     from palimpsest.assist.assistants import ModelAssistants
-    from palimpsest.memory.archive_writer import ArchiveWriter
-    from palimpsest.memory.consolidation import Judge
-    from palimpsest.memory.query_controller import QueryController
-    from palimpsest.memory.selector import Selector
+    from palimpsest.memory.knowledge.consolidation import Judge
+    from palimpsest.memory.recall.query_controller import QueryController
+    from palimpsest.memory.recall.selector import Selector
+    from palimpsest.memory.recording.archive_writer import ArchiveWriter
     from palimpsest.upstream.litellm_library import LiteLLMThread
 
 START_SECONDS = 5.0  # requests are served after this even if the store is still being opened
@@ -204,7 +204,7 @@ class MemoryService:
         return None if self._assistants is None else self._assistants.of(role)
 
     def _writer(self) -> ArchiveWriter:
-        from palimpsest.memory.archive_writer import ArchiveWriter
+        from palimpsest.memory.recording.archive_writer import ArchiveWriter
 
         return ArchiveWriter(self.journal, self._counts, self._secret, self._clock, self._policy.archive.redact)
 
@@ -304,11 +304,11 @@ class MemoryService:
     def _choose_recall(self) -> None:
         """Make what plans and selects for recall, where the policy has either."""
         if self._policy.recall.controller != "off" and self.controller is None:
-            from palimpsest.memory.query_controller import QueryController
+            from palimpsest.memory.recall.query_controller import QueryController
 
             self.controller = QueryController(lambda: self._policy.recall, self, self._clock)
         if self._policy.recall.selector != "score" and self.selector is None:
-            from palimpsest.memory.selector import Selector
+            from palimpsest.memory.recall.selector import Selector
 
             self.selector = Selector(lambda: self._policy, self, self._counts)
 
@@ -333,12 +333,12 @@ class MemoryService:
         return partial(self.archive.prober(self._model).run, self.traffic, self._counts, self._may_probe)
 
     def _items_task(self) -> Task:
-        from palimpsest.memory.item_writing import writer_of
+        from palimpsest.memory.knowledge.item_writing import writer_of
 
         return self.archive.item_keeper(lambda: writer_of(self._consolidation, self)).run
 
     def _consolidation_task(self) -> Task:
-        from palimpsest.memory.consolidation_schedule import Schedule
+        from palimpsest.memory.knowledge.consolidation_schedule import Schedule
 
         return Schedule(
             self.archive.consolidator, self.database, lambda: self._consolidation, self._counts, self._clock

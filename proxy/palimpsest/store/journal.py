@@ -35,13 +35,13 @@ from palimpsest.domain import (
     StoredBlock,
 )
 from palimpsest.errors import MemoryFault
-from palimpsest.store.branch_heads import head_after, head_of
-from palimpsest.store.diffs import message_list
 from palimpsest.store.engine import Ask, Engine, Row
-from palimpsest.store.messages import ids
-from palimpsest.store.standing_facts import current_facts
-from palimpsest.store.stats import count, oldest_pending, usage
-from palimpsest.store.turns import write_turns
+from palimpsest.store.engine.keys import ids
+from palimpsest.store.knowledge.current_facts import current_facts
+from palimpsest.store.turns.branch_heads import head_after, head_of
+from palimpsest.store.turns.diffs import message_list
+from palimpsest.store.turns.stats import count, oldest_pending, usage
+from palimpsest.store.turns.turns import write_turns
 from palimpsest.wire.message import read_message
 from palimpsest.wire.storage_codec import from_stored
 

@@ -46,7 +46,7 @@ CREATE TABLE turn (                          -- one request, as a diff against i
     parent INTEGER REFERENCES turn(id),
     role TEXT NOT NULL,
     event TEXT NOT NULL,
-    kept TEXT NOT NULL,                      -- which messages of the parent it carries: see store/diffs.py
+    kept TEXT NOT NULL,                      -- which messages of the parent it carries: see store/turns/diffs.py
     messages INTEGER NOT NULL,               -- length of its whole message list; the answer's position
     ending TEXT NOT NULL DEFAULT 'open',
     model TEXT NOT NULL DEFAULT '',
@@ -225,7 +225,7 @@ CREATE TABLE retired_scope (                 -- whose past was retired: requests
 
 # What an operator changes while processes run, what tells them so, and what is counted.
 OPERATION = r"""
-CREATE TABLE change (                        -- counters that every process follows: see store/changes.py
+CREATE TABLE change (                        -- counters that every process follows: see store/operation/changes.py
     name TEXT PRIMARY KEY,
     number INTEGER NOT NULL
 ) WITHOUT ROWID;

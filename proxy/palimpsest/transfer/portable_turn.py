@@ -19,7 +19,7 @@ Place = tuple[str, int]
 """The turn that brought a message, and its position there; the answer stands behind the last message."""
 
 Run = tuple[int, int, int]
-"""Position in this turn, index in the parent's listing (`store/diffs.py`), and how many messages follow each other."""
+"""Position in this turn, index in the parent's listing (`store/turns/diffs.py`), and how many messages follow."""
 
 
 @frozen

@@ -12,7 +12,7 @@ from palimpsest.commands.doctor import disk
 from palimpsest.commands.doctor.finding import State
 from palimpsest.settings.policy import Policy
 from palimpsest.store.engine.sqlite.database import Database
-from palimpsest.store.secret import load_secret
+from palimpsest.store.operation.secret import load_secret
 
 
 def policy(data: Path) -> Policy:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import orjson
 from palimpsest.core.block.explanation import CANDIDATES, CUT_CANDIDATES, explanation
-from palimpsest.core.facts.standing import FactChoice
+from palimpsest.core.facts.choice import FactChoice
 from palimpsest.domain import (
     Added,
     Block,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from palimpsest.memory.exporting import export
-from palimpsest.store.transcript import Selection
+from palimpsest.memory.portability.exporting import export
+from palimpsest.store.turns.transcript import Selection
 
 from tests.edge.admin.asking import ACME, House
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palimpsest.store.probes import save
+from palimpsest.store.operation.probes import save
 
 from tests.edge.admin.asking import ACME, House
 from tests.talking import NOW

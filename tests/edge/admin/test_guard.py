@@ -18,8 +18,8 @@ from palimpsest.edge.admin.guard import Guard, PathEndpoint
 from palimpsest.edge.admin.operation import PREFIX, Call, Nothing, OfTenant, Operation
 from palimpsest.edge.admin.routes import all_operations
 from palimpsest.settings.policy import FactsPolicy, Policy
-from palimpsest.store import consolidations
 from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.store.knowledge import consolidations
 from starlette.responses import Response, StreamingResponse
 
 from tests.edge.admin.asking import ACME, AT_HOME, LOCAL, House

@@ -6,9 +6,9 @@ from math import inf
 
 import pytest
 from palimpsest.core.history.link_keys import id_print
-from palimpsest.store.cleared import cleared_in
 from palimpsest.store.engine import Transaction
 from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.store.turns.cleared import cleared_in
 
 from tests.edge.admin.asking import ACME, House
 

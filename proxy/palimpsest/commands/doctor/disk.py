@@ -16,10 +16,10 @@ from palimpsest.errors import MemoryFault, PolicyError
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import DATABASE_FILE, FOLDER_MODE, refuse_network_file_system
 from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.store.operation.secret import FILE_NAME, SECRET_ENV, load_secret
+from palimpsest.store.operation.switches import EVERYBODY, switched_off
 from palimpsest.store.schema import VERSION
-from palimpsest.store.secret import FILE_NAME, SECRET_ENV, load_secret
-from palimpsest.store.stats import count
-from palimpsest.store.switches import EVERYBODY, switched_off
+from palimpsest.store.turns.stats import count
 
 MEGABYTE = 1_000_000
 LOW_BYTES = 500 * MEGABYTE  # some weeks of one person's work

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from palimpsest.core.facts.standing import FactChoice
+from palimpsest.core.facts.choice import FactChoice
 from palimpsest.domain import Added, Block, BlockKind, Candidate, Diagnosis, Json, Note, Recalled
 
 UNCLEANED = "candidates"  # the largest part: ids, numbers and reasons of ours, nothing that anybody else wrote

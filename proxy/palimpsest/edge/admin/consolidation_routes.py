@@ -14,12 +14,12 @@ from palimpsest.core.consolidation.strength import visible
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation, Refused
 from palimpsest.edge.admin.paging import MAX_PAGE, NextCursor, Paged, cursor_to, position_of
-from palimpsest.memory.consolidation import Consolidator, Which
+from palimpsest.memory.knowledge.consolidation import Consolidator, Which
 from palimpsest.ports import Clock
-from palimpsest.store import consolidations
 from palimpsest.store.engine import Ask, Engine
-from palimpsest.store.graph import edges_of_tenant
-from palimpsest.store.item_listings import ItemFilter, item_page, tenant_ids
+from palimpsest.store.knowledge import consolidations
+from palimpsest.store.knowledge.graph import edges_of_tenant
+from palimpsest.store.knowledge.item_listings import ItemFilter, item_page, tenant_ids
 
 UNKNOWN_RUN = "no such run"
 NOT_STANDING = "no such run, or it was undone before"

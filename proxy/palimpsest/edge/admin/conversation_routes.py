@@ -15,7 +15,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, Paged, cursor_to, position_of
 from palimpsest.store.engine import Engine
-from palimpsest.store.listings import Filter, conversations, tenants
+from palimpsest.store.turns.listings import Filter, conversations, tenants
 
 UNKNOWN_CONVERSATION = "no such conversation"
 LIST = "conversations"

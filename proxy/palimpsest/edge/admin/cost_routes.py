@@ -15,8 +15,8 @@ from palimpsest.domain import Rebuild
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Operation
 from palimpsest.edge.admin.paging import MAX_PAGE, PAGE, OfPeriod
-from palimpsest.store.costs import By, costs
 from palimpsest.store.engine import Engine
+from palimpsest.store.turns.costs import By, costs
 
 Tokens = Annotated[int | None, Field(description="Counted by providers; null: no provider counted them.")]
 

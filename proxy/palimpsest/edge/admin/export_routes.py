@@ -12,10 +12,10 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
-from palimpsest.memory.exporting import export
+from palimpsest.memory.portability.exporting import export
 from palimpsest.store.engine import Engine
-from palimpsest.store.forgotten_facts import KeyOf
-from palimpsest.store.transcript import Selection
+from palimpsest.store.knowledge.forgotten_facts import KeyOf
+from palimpsest.store.turns.transcript import Selection
 
 MEDIA_TYPE = "application/jsonl"
 NOT_FOUND = 404

@@ -13,8 +13,8 @@ from palimpsest.domain import Fact, FactCategory
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, Nothing, OfTenant, Operation, Refused
 from palimpsest.edge.admin.paging import NextCursor, Paged, Time, cursor_to, position_of, seconds
-from palimpsest.memory.facts import NAME_CHARS, VALUE_CHARS, FactInput, Facts, shown
-from palimpsest.store.facts import FactFilter, place_of
+from palimpsest.memory.knowledge.facts import NAME_CHARS, VALUE_CHARS, FactInput, Facts, shown
+from palimpsest.store.knowledge.facts import FactFilter, place_of
 
 UNKNOWN = "no such fact"
 OFF = "facts are not stored (`facts.policy`), or the body is invalid"

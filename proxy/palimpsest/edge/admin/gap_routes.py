@@ -13,7 +13,7 @@ from palimpsest.domain import Json
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Nothing, Operation
 from palimpsest.store.engine import Engine
-from palimpsest.store.probes import live_estimate
+from palimpsest.store.operation.probes import live_estimate
 
 
 @frozen

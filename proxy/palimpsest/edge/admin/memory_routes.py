@@ -14,7 +14,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
 from palimpsest.store.engine import Engine
-from palimpsest.store.listings import Filter, memories, memory
+from palimpsest.store.turns.listings import Filter, memories, memory
 
 UNKNOWN_MEMORY = "no such memory"
 LIST = "memories"

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from palimpsest.edge.admin.operation import Call, Nothing, Operation
 from palimpsest.edge.replies import json_reply
-from palimpsest.memory.policy_reload import PolicyReload, Reload
+from palimpsest.memory.operation.policy_reload import PolicyReload, Reload
 from palimpsest.settings.policy import ENVIRON, Policy
 
 WITHHELD = "[withheld]"

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Nothing, Operation
-from palimpsest.memory.retention import Sweeper
+from palimpsest.memory.erasure.retention import Sweeper
 
 RUN_SECONDS = 5.0  # of one request: whoever waits for the answer sees how far it came
 

@@ -16,8 +16,8 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.forget_routes import Forget
 from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
 from palimpsest.edge.replies import json_reply
-from palimpsest.memory.retiring import Retiring
-from palimpsest.memory.targets import target_of
+from palimpsest.memory.erasure.retiring import Retiring
+from palimpsest.memory.erasure.targets import target_of
 from palimpsest.ports import Clock
 
 NOTHING = "nothing in use matches, so nothing was retired"

@@ -40,18 +40,18 @@ from palimpsest.edge.admin.switch_routes import SwitchRoutes
 from palimpsest.edge.admin.trail_routes import TrailRoutes
 from palimpsest.edge.admin.turn_routes import TurnRoutes
 from palimpsest.edge.open_turns import OpenTurns
-from palimpsest.memory.consolidation import Consolidator
-from palimpsest.memory.facts import Facts
-from palimpsest.memory.forgetting import Forgetting
-from palimpsest.memory.policy_reload import PolicyReload
-from palimpsest.memory.proxy_keys import KeyService
-from palimpsest.memory.retention import Sweeper
-from palimpsest.memory.retiring import Retiring
-from palimpsest.memory.switches import SwitchService
+from palimpsest.memory.erasure.forgetting import Forgetting
+from palimpsest.memory.erasure.retention import Sweeper
+from palimpsest.memory.erasure.retiring import Retiring
+from palimpsest.memory.knowledge.consolidation import Consolidator
+from palimpsest.memory.knowledge.facts import Facts
+from palimpsest.memory.operation.policy_reload import PolicyReload
+from palimpsest.memory.operation.proxy_keys import KeyService
+from palimpsest.memory.operation.switches import SwitchService
 from palimpsest.ports import Clock, Preparer, Retriever
 from palimpsest.store.engine import Engine
-from palimpsest.store.forgotten_facts import KeyOf
 from palimpsest.store.journal import Journal
+from palimpsest.store.knowledge.forgotten_facts import KeyOf
 
 
 @dataclass(frozen=True, kw_only=True)

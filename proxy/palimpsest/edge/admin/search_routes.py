@@ -17,8 +17,8 @@ from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, positi
 from palimpsest.ports import Retriever
 from palimpsest.store.engine import Engine
 from palimpsest.store.journal import Journal
-from palimpsest.store.listings import turns_of_messages
-from palimpsest.store.passages import last_passage
+from palimpsest.store.search.passages import last_passage
+from palimpsest.store.turns.listings import turns_of_messages
 
 SEARCH_RESULTS = 20  # a screenful
 MAX_RESULTS = 200

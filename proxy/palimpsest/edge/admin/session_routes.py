@@ -17,9 +17,9 @@ from palimpsest.core.history.link_keys import id_print
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation
 from palimpsest.ports import Clock
-from palimpsest.store.cleared import mark_cleared, named_by_client
 from palimpsest.store.engine import Engine, Transaction
-from palimpsest.store.forgotten_facts import KeyOf
+from palimpsest.store.knowledge.forgotten_facts import KeyOf
+from palimpsest.store.turns.cleared import mark_cleared, named_by_client
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from palimpsest.domain.frozen import frozen
 from palimpsest.edge.admin.operation import Call, Operation
-from palimpsest.memory.switches import SwitchService
+from palimpsest.memory.operation.switches import SwitchService
 
 Whose = Annotated[str, Field(description="The tenant; empty: all tenants.")]
 

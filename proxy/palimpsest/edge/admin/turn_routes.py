@@ -16,7 +16,7 @@ from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
 from palimpsest.store.engine import Ask, Engine
 from palimpsest.store.journal import Journal
-from palimpsest.store.listings import Filter, Page, blocks_of_turn, conversations, messages_of_turn, turns
+from palimpsest.store.turns.listings import Filter, Page, blocks_of_turn, conversations, messages_of_turn, turns
 
 EXCERPT_CHARS = 1000  # of a candidate's message: as long as a passage
 NEWEST = "newest"

@@ -15,7 +15,7 @@ from palimpsest.store.engine.sqlite.remains import (
     search_files,
     unexplained,
 )
-from palimpsest.store.holdings import WORDS
+from palimpsest.store.erasure.holdings import WORDS
 
 OPEN_AND_CLOSE = """
 import sqlite3, sys

@@ -1,0 +1,1 @@
+"""Erasure: what is forgotten on request, retired, or goes for its age."""

@@ -1,0 +1,269 @@
+"""
+Forgetting on request: preview, erase, prove.
+
+Erasing is done in steps, so that requests are written in between: tombstones first, from which on nothing of it comes
+back; then the texts and all that was derived; then the full-text index is merged and the log emptied, because deleted
+words stand in both; and in the end the files are searched. Other processes see the erasure in the database itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+
+import structlog
+
+from palimpsest.core.archive.receipt import not_covered, signed
+from palimpsest.core.archive.retention import age_seconds
+from palimpsest.core.archive.tombstones import scope_print
+from palimpsest.core.caller.identity import tenant_key
+from palimpsest.domain import Json
+from palimpsest.errors import MemoryFault
+from palimpsest.memory.erasure.targets import (
+    SETTLE_SECONDS,
+    Preview,
+    Selection,
+    asked_for,
+    in_parts,
+    scope_prints_of,
+)
+from palimpsest.ports import Clock
+from palimpsest.settings.policy import FOREVER
+from palimpsest.store.engine import Transaction
+from palimpsest.store.engine.full_text import merge_some, optimise
+from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.store.engine.sqlite.remains import Remains, known_words, samples, search, unexplained
+from palimpsest.store.erasure.erasure import (
+    erase_conversation,
+    erase_messages,
+    erase_tenant_if_empty,
+    is_unfinished,
+    mark_finished,
+    mark_messages,
+    mark_scopes,
+)
+from palimpsest.store.erasure.holdings import WORDS
+from palimpsest.store.erasure.selection import Plan, Target
+from palimpsest.store.families.blocks import erase_quotes
+from palimpsest.store.families.family import Erased
+from palimpsest.store.knowledge.added_facts import erase_added, erase_blocks_with
+
+MERGE_PAGES = 200  # of the full-text index at a time, 800 KB: some 20 ms
+MERGED = 2  # changed rows: see `merge_some`
+MAX_MERGES = 100_000  # of an index of 80 GB
+LOOKS_AGAIN = 2  # at what is left: that a row of others comes and goes during each is not to be expected
+LATEST = 253_402_300_799.0  # Unix seconds of the last day that a calendar here has
+VACUUM_BYTES = 256 << 20  # the whole file is written anew, and others wait: seconds
+
+log = structlog.get_logger()
+
+
+class Forgetting:
+    """Erases from one database; any number of processes may do so beside others that write."""
+
+    def __init__(
+        self,
+        database: Database,
+        secret: bytes,
+        clock: Clock,
+        vacuum_bytes: float = VACUUM_BYTES,
+        backups: Callable[[], str] = lambda: "",
+        settle_seconds: float = SETTLE_SECONDS,
+    ) -> None:
+        """
+        Args:
+            vacuum_bytes: a file that is no larger is written anew where all else leaves something behind.
+            backups: how long backups are kept, as in `retention.backups`.
+            settle_seconds: for what is on its way to arrive, before it is looked for once more.
+        """
+        self._backups = backups
+        self._vacuum_bytes = vacuum_bytes
+        self._database = database
+        self._secret = secret
+        self._clock = clock
+        self._selection = Selection(database, secret, settle_seconds=settle_seconds)
+        self._busy = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"<Forgetting {self._database!r}>"
+
+    async def preview(self, target: Target) -> Preview | None:
+        """
+        What would be erased; None: nothing stored matches.
+
+        Raises:
+            PolicyError: several tenants could be meant.
+        """
+        return await self._selection.preview(target, self._clock())
+
+    async def erase(self, target: Target) -> Json | None:
+        """
+        Erase, verify on the disk, and return the signed receipt; None: nothing stored matches.
+
+        Raises:
+            MemoryFault: it was not finished; what is erased by then stays so, and it can be asked for again.
+            PolicyError: several tenants could be meant.
+        """
+        async with self._busy:
+            await self._database.open()
+            target = await self._selection.as_stored(target)
+            asked = asked_for(target)
+            last, at = await self._selection.newest(), self._clock()
+            found = await self._selection.plans(target, at)
+            if not found:
+                await self._finish()
+                return None
+            if len(found) == 1:  # a tenant who comes meanwhile, with a user of the same name, is not meant
+                target = replace(target, tenant=found[0].name)
+            planned = await self._selection.counted(found)
+            erased, tenants = Erased(), len({plan.name for plan in found})
+            mark = functools.partial(self._mark, target, erased)
+            erase = functools.partial(self._erase, erased)
+            await self._selection.run_in_rounds(target, found, last, at, self._clock, mark, erase)
+            left, is_emptied = await self._prove(erased)
+            if left.is_clean and is_emptied:
+                await self._database.transact(mark_finished)
+        body = {
+            "id": secrets.token_hex(8),
+            "what": "erasure",
+            "at": datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"),
+            "asked": asked,
+            "tenants": tenants,
+            "erased": dict(sorted(erased.counts.items())),
+            "stays": {
+                "texts_that_stand_elsewhere": planned["texts_that_stand_elsewhere"],
+                "tombstones": "keyed fingerprints of what was erased, so that a resend is not kept again",
+            },
+            "check": {**asdict(left), "log_emptied": is_emptied, "clean": left.is_clean and is_emptied},
+            "not_covered": not_covered(self._backups_until(at)),
+        }
+        log.info("erased on request", messages=erased.counts["messages"], left=left.left)
+        return signed(body, self._secret)
+
+    async def erase_again(self, plans: Sequence[Plan]) -> Mapping[str, int]:
+        """
+        Erase what tombstones that are already there cover; rows by store.
+
+        Raises:
+            MemoryFault: it was not finished, or some of it is still on the disk.
+        """
+        erased = Erased()
+        async with self._busy:
+            for plan in plans:
+                await self._erase(erased, plan, self._clock())
+            left, is_emptied = await self._prove(erased)
+        if not (left.is_clean and is_emptied):
+            raise MemoryFault(f"erasing from {self._database.path}: some of it is still on the disk")
+        return dict(erased.counts)
+
+    def _backups_until(self, at: float) -> str:
+        period = self._backups()
+        if not period or period == FOREVER:
+            return ""
+        return datetime.fromtimestamp(min(at + age_seconds(period), LATEST), UTC).date().isoformat()
+
+    async def finish(self) -> None:
+        """
+        Clean up after an erasure that was cut off, here or elsewhere, when its rows were gone already.
+
+        Where that cannot be done now, it is logged; the next start, or the next erasure, tries again.
+        """
+        try:
+            async with self._busy:
+                await self._database.open()
+                await self._finish()
+        except MemoryFault as fault:
+            log.warning("an interrupted erasure could not be finished", reason=str(fault))
+
+    async def _finish(self) -> None:
+        if not await self._database.ask(is_unfinished):
+            return
+        await self._merge()
+        if await self._database.truncate_log():
+            await self._database.transact(mark_finished)
+            log.info("an interrupted erasure is finished")
+
+    async def _mark(self, target: Target, erased: Erased, plan: Plan, at: float) -> None:
+        """Lay the tombstones, and take away what quotes these messages: from now on nothing of it is said."""
+        key = tenant_key(self._secret, plan.name)
+        whole = dict(plan.conversations)
+
+        def mark(transaction: Transaction) -> None:
+            mark_scopes(transaction, scope_prints_of(target, plan, key), at)
+            for conversation in {**whole, **plan.messages}:
+                public = plan.publics[conversation]
+                chosen = None if conversation in whole else plan.messages[conversation]
+                mark_messages(transaction, conversation, scope_print(key, "conversation", public), at, chosen)
+            erase_quotes(transaction, plan.tenant, plan.occurrences, erased)
+            erase_blocks_with(transaction, plan.tenant, plan.facts, erased)
+
+        await self._database.transact(mark)
+
+    async def _erase(self, erased: Erased, plan: Plan, at: float) -> None:
+        for some in in_parts(plan.occurrences):
+            await self._database.transact(
+                functools.partial(erase_messages, tenant=plan.tenant, occurrences=some, erased=erased)
+            )
+        # blocks that were made of these messages since the first look, but before they were erased
+        await self._database.transact(
+            functools.partial(erase_quotes, tenant=plan.tenant, occurrences=plan.occurrences, erased=erased)
+        )
+        if plan.facts:
+            key = tenant_key(self._secret, plan.name)
+            await self._database.transact(
+                functools.partial(erase_added, key=key, tenant=plan.tenant, rows=plan.facts, at=at, erased=erased)
+            )
+        for conversation, _ in plan.conversations:
+            await self._database.transact(
+                functools.partial(erase_conversation, conversation=conversation, at=at, erased=erased)
+            )
+        await self._database.transact(functools.partial(erase_tenant_if_empty, tenant=plan.tenant))
+
+    async def _prove(self, erased: Erased) -> tuple[Remains, bool]:
+        """Clean up and look, harder each time that something is left. Whether the log could be emptied, too."""
+        known = await self._database.ask(functools.partial(known_words, words=erased.words))
+        wanted = samples(erased.texts, erased.words - known)
+        # the last one twice: where others never stop reading, the log is still full of the pages from before it
+        for clean in (self._merge, self._optimise, self._vacuum, self._vacuum):
+            await clean()
+            is_emptied = await self._database.truncate_log()
+            left = await self._look(wanted)
+            if left.is_clean and is_emptied:
+                break
+        return left, is_emptied
+
+    async def _look(self, wanted: Sequence[bytes]) -> Remains:
+        """
+        Search the disk for these samples.
+
+        Others write meanwhile: a row that stood in the file when it was searched, and is gone when it is asked for,
+        explains nothing. So what is left is looked for again: what lies there without a row stays where it is.
+        """
+        path = self._database.path
+        searched = await search(path, wanted)
+        left = await self._database.ask(functools.partial(unexplained, searched, wanted, WORDS))
+        explained = len(searched.found) - len(left)
+        for _ in range(LOOKS_AGAIN):
+            if left:
+                again = await search(path, left)
+                left = await self._database.ask(functools.partial(unexplained, again, left, WORDS))
+        return Remains(searched.files, searched.bytes, len(wanted), explained, len(left))
+
+    async def _merge(self) -> None:
+        """Make one segment of the full-text index, a little at a time: words that were deleted go on the way."""
+        pages = -MERGE_PAGES
+        for _ in range(MAX_MERGES):
+            if await self._database.transact(functools.partial(merge_some, pages=pages)) < MERGED:
+                return
+            pages = MERGE_PAGES
+
+    async def _optimise(self) -> None:
+        await self._database.transact(optimise)
+
+    async def _vacuum(self) -> None:
+        if self._database.path.stat().st_size <= self._vacuum_bytes:
+            await self._database.vacuum()

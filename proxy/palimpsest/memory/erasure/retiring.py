@@ -1,0 +1,190 @@
+"""
+Retiring on request: what is retired stays stored, but is not recalled, found or repeated, until that is undone.
+
+It can be taken back for 30 days by the id of its receipt. After that retention erases it
+(`memory/erasure/retention.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import structlog
+
+from palimpsest.core.archive.receipt import signed
+from palimpsest.core.archive.tombstones import scope_print
+from palimpsest.core.caller.identity import tenant_key
+from palimpsest.domain import HeadFlag, Json
+from palimpsest.memory.erasure.targets import SETTLE_SECONDS, Preview, Selection, asked_for, in_parts, scope_prints_of
+from palimpsest.ports import Clock
+from palimpsest.store.engine import Engine, Transaction
+from palimpsest.store.erasure.erasure import mark_messages
+from palimpsest.store.erasure.retirement import (
+    begin,
+    cut,
+    end,
+    forget_stones,
+    next_retired,
+    retire_messages,
+    retire_quotes,
+    retire_scopes,
+    retirement_named,
+    retirements,
+    take_back,
+)
+from palimpsest.store.erasure.selection import Plan, Target
+from palimpsest.store.knowledge.added_facts import retire_added, retire_blocks_with, unretire_added
+
+DAYS = 30  # in which it can be undone: a month, as bins of mail and files have it
+DAY_SECONDS = 86_400
+TAKEN_BACK = 100  # messages at a time: their passages are cut and written in some 50 ms
+COUNTED = ("conversations", "turns", "messages", "passages", "blocks", "facts")  # of a preview
+
+log = structlog.get_logger()
+
+
+class Retiring:
+    """Retires from one database; any number of processes may do so beside others that write."""
+
+    def __init__(self, database: Engine, secret: bytes, clock: Clock, settle_seconds: float = SETTLE_SECONDS) -> None:
+        """
+        Args:
+            settle_seconds: for what is on its way to arrive, before it is looked for once more.
+        """
+        self._database = database
+        self._secret = secret
+        self._clock = clock
+        in_use = HeadFlag.ERASED | HeadFlag.RETIRED
+        self._selection = Selection(database, secret, in_use, settle_seconds)
+        self._busy = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"<Retiring {self._database!r}>"
+
+    async def preview(self, target: Target) -> Preview | None:
+        """
+        What would be retired; None: nothing in use matches.
+
+        Raises:
+            PolicyError: several tenants could be meant.
+        """
+        found = await self._selection.preview(target, self._clock())
+        return found and replace(found, counts=_counted(found.counts))
+
+    async def retire(self, target: Target) -> Json | None:
+        """
+        Take out of use, and return the signed receipt, whose `id` takes it back; None: nothing that is in use is meant.
+
+        Raises:
+            MemoryFault: it was not finished; what is retired by then stays so, and it can be asked for again.
+            PolicyError: several tenants could be meant.
+        """
+        async with self._busy:
+            await self._database.open()
+            target = await self._selection.as_stored(target)
+            asked = asked_for(target)
+            last, at = await self._selection.newest(), self._clock()
+            found = await self._selection.plans(target, at)
+            if not found:
+                return None
+            if len(found) == 1:  # a tenant who comes meanwhile, with a user of the same name, is not meant
+                target = replace(target, tenant=found[0].name)
+            counted = await self._selection.counted(found)
+            key, until = f"r-{secrets.token_hex(8)}", at + DAYS * DAY_SECONDS
+            tenant = found[0].tenant if len(found) == 1 else 0
+            row = await self._database.transact(functools.partial(begin, key=key, tenant=tenant, at=at, until=until))
+            mark, retire = functools.partial(self._mark, target, row), functools.partial(self._retire, row)
+            await self._selection.run_in_rounds(target, found, last, at, self._clock, mark, retire)
+        body = {
+            "id": key,
+            "what": "retirement",
+            "at": _time(at),
+            "until": _time(until),
+            "asked": asked,
+            "tenants": len(found),
+            "retired": _counted(counted),
+            "stays": "everything, and it is not recalled, found or repeated; after `until` it is erased",
+        }
+        log.info("retired on request", messages=counted["messages"])
+        return signed(body, self._secret)
+
+    async def undo(self, key: str, tenant: str = "") -> Json | None:
+        """
+        Undo a retirement; None: none with this id can be undone.
+
+        Args:
+            key: `id` of the receipt.
+            tenant: whose it must be; "": anybody's.
+
+        Raises:
+            MemoryFault: it was not finished; it can be asked for again.
+        """
+        async with self._busy:
+            await self._database.open()
+            found = await self._database.ask(functools.partial(retirement_named, key=key))
+            if found is None or (tenant and found[1] != tenant) or found[2] <= self._clock():
+                return None
+            row, messages = found[0], 0
+            await self._database.transact(functools.partial(forget_stones, retirement=row))
+            while rows := await self._database.ask(functools.partial(next_retired, retirement=row, limit=TAKEN_BACK)):
+                cuts = await asyncio.to_thread(cut, rows)
+                messages += await self._database.transact(functools.partial(take_back, retirement=row, cuts=cuts))
+            await self._database.transact(functools.partial(unretire_added, retirement=row))
+            await self._database.transact(functools.partial(end, retirement=row))
+        log.info("a retirement was undone", messages=messages)
+        return {"id": key, "what": "undone retirement", "at": _time(self._clock()), "messages": messages}
+
+    async def listed(self, tenant: str = "") -> list[Json]:
+        """Retirements that can still be undone, newest first. `tenant` "": of all."""
+        await self._database.open()
+        found = await self._database.ask(functools.partial(retirements, tenant=tenant, now=self._clock()))
+        return [
+            {
+                "id": one.key,
+                "tenant": one.tenant,
+                "messages": one.messages,
+                "at": _time(one.at),
+                "until": _time(one.until),
+            }
+            for one in found
+        ]
+
+    async def _mark(self, target: Target, retirement: int, plan: Plan, at: float) -> None:
+        """Lay the tombstones, and stop repeating what quotes these messages."""
+        key = tenant_key(self._secret, plan.name)
+        whole = dict(plan.conversations)
+
+        def mark(transaction: Transaction) -> None:
+            retire_scopes(transaction, scope_prints_of(target, plan, key), at, retirement)
+            for conversation, messages in plan.messages.items():
+                print = scope_print(key, "conversation", plan.publics[conversation])
+                chosen = None if conversation in whole else messages
+                mark_messages(transaction, conversation, print, at, chosen, retirement)
+            retire_quotes(transaction, plan.tenant, plan.occurrences, retirement)
+            retire_blocks_with(transaction, plan.tenant, plan.facts, retirement)
+            retire_added(transaction, plan.facts, retirement)
+
+        await self._database.transact(mark)
+
+    async def _retire(self, retirement: int, plan: Plan, at: float) -> None:
+        for some in in_parts(plan.occurrences):
+            step = functools.partial(retire_messages, tenant=plan.tenant, occurrences=some, retirement=retirement)
+            await self._database.transact(step)
+        # blocks that were made of these messages since the first look
+        quotes = functools.partial(
+            retire_quotes, tenant=plan.tenant, occurrences=plan.occurrences, retirement=retirement
+        )
+        await self._database.transact(quotes)
+
+
+def _counted(counts: Mapping[str, int]) -> dict[str, int]:
+    return {name: counts[name] for name in COUNTED if name in counts}
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,1 @@
+"""Knowledge: facts, items and their consolidation, derived from what is archived."""

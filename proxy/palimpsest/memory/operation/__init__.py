@@ -1,0 +1,1 @@
+"""Operation: proxy keys, switches, probes, and a policy that is loaded anew."""

@@ -1,0 +1,1 @@
+"""Portability: export, import, backups, and the check of a database."""

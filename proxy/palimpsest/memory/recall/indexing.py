@@ -1,0 +1,159 @@
+"""
+Indexing: passages that have no vector get one, in batches that are claimed, embedded and saved.
+
+Any number of processes may index one database. What a model fails at, alone and twice, while it embeds something else,
+is set aside: it stays findable by its words, and holds up no other passage.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import perf_counter
+
+import structlog
+
+from palimpsest.errors import DataFault, MemoryFault
+from palimpsest.ports import ArchiveCounts, Embedder, Vectors
+from palimpsest.store.search.derived import Derived, Waiting
+
+BATCH_PASSAGES = 64  # embedded at a time: more saves little, and holds up what is said meanwhile, and a stop
+LEASE_SECONDS = 30.0  # a batch takes a second or two; a worker that died holds it up for so long
+LOOK_SECONDS = 5.0  # between looks for passages that another worker or an earlier run left, and for a missing model
+PROBE = "ok"  # a text that every model embeds: whether it does tells a broken model from a bad passage
+
+SET_ASIDE = "passages that cannot be embedded were set aside since the start, and are found by words; the log says why"
+
+log = structlog.get_logger()
+
+
+class Indexer:
+    """One worker of the index."""
+
+    def __init__(
+        self,
+        derived: Derived,
+        embedder: Embedder,
+        counts: ArchiveCounts,
+        batch_passages: int = BATCH_PASSAGES,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> None:
+        """
+        Args:
+            batch_passages: claimed and saved at a time.
+            lease_seconds: after which other workers take over what this one has claimed and not saved.
+        """
+        self._derived = derived
+        self._embedder = embedder
+        self._counts = counts
+        self._batch_passages = batch_passages
+        self._lease_seconds = lease_seconds
+        self._worker = secrets.token_hex(8)
+        self._fresh = asyncio.Event()
+        self._has_set_aside = False
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """What passages are not found by their meaning; in words that name nobody."""
+        return (SET_ASIDE,) if self._has_set_aside else ()
+
+    def wake(self) -> None:
+        """Look for passages now."""
+        self._fresh.set()
+
+    async def run(self, may_index: Callable[[], bool]) -> None:
+        """
+        Index whatever comes; forever. A rebuild that was begun anywhere goes on here.
+
+        Args:
+            may_index: asked before each look; False while the store is needed for something more urgent.
+        """
+        while True:
+            self._fresh.clear()
+            try:
+                if may_index():
+                    await self._catch_up()
+            except MemoryFault as fault:
+                self._counts.fault("index")
+                log.warning("indexing failed; retrying", reason=str(fault))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._fresh.wait()
+
+    async def index_batch(self) -> bool:
+        """
+        Give one batch of passages their vectors. False: no passage waits that another worker has not claimed.
+
+        Raises:
+            MemoryFault: the model or the store could not do its work; the lease of the batch runs out.
+        """
+        waiting = await self._derived.claim(
+            self._batch_passages, self._worker, self._lease_seconds, self._embedder.name
+        )
+        if not waiting:
+            return False
+        started = perf_counter()
+        await self._save(await self._vectors(waiting))
+        self._counts.observe("index", perf_counter() - started)
+        return True
+
+    async def _catch_up(self) -> None:
+        while await self._derived.rebuild():
+            pass
+        while self._embedder.ready and await self.index_batch():
+            pass
+
+    async def _vectors(self, waiting: Sequence[Waiting]) -> dict[int, Vectors]:
+        """
+        Vectors by memory, without those of passages that were set aside.
+
+        One text may bring the model down for its whole batch, so halves are tried alone.
+        """
+        texts = [*dict.fromkeys(passage.text for passage in waiting)]  # what is said twice has one vector
+        try:
+            vectors = dict(zip(texts, await self._embedder.embed_passages(texts), strict=True))
+        except Exception as failure:  # a guard: whatever a text does to the model must not stay with its batch
+            if not self._embedder.ready:
+                raise
+            log.warning("passages could not be embedded, fewer are tried", passages=len(waiting), reason=str(failure))
+            if len(waiting) > 1:
+                middle = len(waiting) // 2
+                return await self._vectors(waiting[:middle]) | await self._vectors(waiting[middle:])
+            return await self._last_attempt(waiting[0])
+        return {passage.memory: vectors[passage.text] for passage in waiting}
+
+    async def _last_attempt(self, passage: Waiting) -> dict[int, Vectors]:
+        """
+        The vector of a passage that failed alone; empty where it was set aside.
+
+        Raises:
+            MemoryFault: it is the model that fails, whatever the text.
+        """
+        await self._embedder.embed_passages([PROBE])
+        try:
+            (vector,) = await self._embedder.embed_passages([passage.text])
+        except Exception as failure:  # a guard, as above
+            await self._set_aside(passage.memory, f"embedding: {failure}")
+            return {}
+        return {passage.memory: vector}
+
+    async def _save(self, vectors: dict[int, Vectors]) -> None:
+        """Save all of them, or, where one cannot be stored, all but that."""
+        try:
+            await self._derived.save_vectors(self._embedder.name, vectors)
+        except DataFault as failure:
+            memories = list(vectors)
+            if len(memories) == 1:
+                await self._set_aside(memories[0], str(failure))
+                return
+            middle = len(memories) // 2
+            for half in (memories[:middle], memories[middle:]):
+                await self._save({memory: vectors[memory] for memory in half})
+
+    async def _set_aside(self, memory: int, reason: str) -> None:
+        self._has_set_aside = True
+        self._counts.fault("quarantine")
+        log.error("a passage cannot be embedded and is set aside; it is found by its words alone", reason=reason)
+        await self._derived.set_aside(memory, reason)

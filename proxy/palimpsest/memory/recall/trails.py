@@ -1,0 +1,263 @@
+"""
+Trails: where a statement got lost on its way from the archive into a request.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from palimpsest.core.archive.chunking import ASKS, query_terms, terms
+from palimpsest.core.block.packing import pack
+from palimpsest.core.block.pressure import PASSAGE_CHARS, RESTORE_CHARS
+from palimpsest.core.recall.diagnosis import ANSWER_CHARS
+from palimpsest.core.recall.generosity import demanded
+from palimpsest.core.recall.trail import Held, Trace
+from palimpsest.core.recall.utterance import QUESTION_MARKS
+from palimpsest.domain import BlockKind, Budget, Candidate, Note, Query, Reach, Recalled
+from palimpsest.domain.frozen import frozen
+from palimpsest.ports import Retriever
+from palimpsest.settings.policy import Policy
+from palimpsest.store.engine import Ask, Engine
+from palimpsest.store.journal import Journal
+from palimpsest.store.turns.branch_heads import head_after, head_of
+from palimpsest.store.turns.diffs import message_list
+from palimpsest.store.turns.statements import (
+    Message,
+    fulls,
+    messages,
+    other_conversations,
+    passages,
+    quoting_blocks,
+    set_aside,
+)
+
+HOLDING_SHARE = 0.8  # of a statement's terms, in a message that holds it in other words
+EXCERPT_CHARS = 120
+OTHERS = 200  # messages of other conversations looked at: their ids are a hint, not a list
+CANDIDATES = 200  # looked at: twice as many as a request takes into account
+
+
+@frozen
+class _Place:
+    """The state of the conversation at a turn."""
+
+    said: Sequence[Message]
+    visible: frozenset[int]  # occurrences
+    visible_fulls: frozenset[int]
+    lost: frozenset[int]  # occurrences
+
+    def is_later(self, message: Message, turn: Mapping[str, Any]) -> bool:
+        """Whether a message is the answer to the turn's request, or came after it."""
+        return message.turn >= turn["number"] and message.occurrence not in self.visible
+
+
+class Trails:
+    """Follows statements through one archive. The model should be loaded: without it everything is by words alone."""
+
+    def __init__(self, journal: Journal, database: Engine, retriever: Retriever, policy: Policy) -> None:
+        self._journal = journal
+        self._database = database
+        self._retriever = retriever
+        self._policy = policy
+
+    async def find(self, statement: str, tenant: str | None, conversation: str, named: str | None) -> Trace | None:
+        """
+        Trace a statement through one turn of a conversation.
+
+        Args:
+            tenant: None: whose conversation it is.
+            named: the turn; None: the newest that asked this, else the conversation's newest.
+
+        Returns:
+            None: there is no such turn in the conversation.
+
+        Raises:
+            MemoryFault: it could not be looked up.
+        """
+        if named:
+            turn = await self._journal.turn_named(tenant, named)
+        else:
+            turn = await self._journal.turn(tenant, conversation, None)
+            if turn is not None and (asked := await self._turn_asking(turn["tenant"], conversation, statement)):
+                turn = await self._journal.turn(turn["tenant"], conversation, asked)
+        if turn is None or turn["conversation"] != conversation:
+            return None
+        return await self.follow(statement, turn)
+
+    async def follow(self, statement: str, turn: Mapping[str, Any]) -> Trace:
+        """
+        Trace a statement through one turn.
+
+        Args:
+            statement: what was said; or a question, whose answer is looked for then.
+            turn: the record of a turn, as `Journal.turn` returns it.
+
+        Raises:
+            MemoryFault: it could not be looked up.
+        """
+        tenant, conversation, explain = turn["tenant"], turn["conversation"], turn["explain"]
+        is_question = _asks(statement)
+        # to compare a long conversation takes a while: not on the event loop
+        place, held = await self._database.ask(functools.partial(_looked, turn=turn, statement=statement))
+        asked = explain.get("query", {}).get("text", "")
+        question = statement if is_question or not asked else asked
+        recalled = await self._asked(turn, question, place, held)
+        is_near = not held
+        if is_near:
+            held = _nearest(place.said, recalled.candidates, is_question)
+        if not held:
+            elsewhere = () if is_question else await self._elsewhere(tenant, conversation, statement)
+            count = await self._database.ask(lambda ask: set_aside(ask, tenant, conversation))
+            erased = sum(one.is_erased for one in place.said)
+            return Trace(turn["number"], turn["turns"], elsewhere=elsewhere, set_aside=count, erased=erased)
+        # what is lost, before what still stands, before what was said later
+        first = min(held, key=lambda one: (place.is_later(one, turn), one.occurrence in place.visible))
+        kind = (
+            BlockKind.RESTORE if explain.get("kind") == BlockKind.RESTORE else BlockKind.RECALL
+        )  # facts are no passages
+        standing = [*place.visible]
+        trace = await self._database.ask(
+            functools.partial(_derived, turn=turn["turn"], message=first, standing=standing)
+        )
+        return replace(
+            self._judged(trace, recalled, first.occurrence, kind, question, explain),
+            turn=turn["number"],
+            turns=turn["turns"],
+            held=tuple(_held(one) for one in (first, *(one for one in held if one is not first))),
+            is_near=is_near,
+            is_visible=first.occurrence in place.visible,
+            is_later=place.is_later(first, turn),
+            is_lost=first.occurrence in place.lost or self._policy.memory.reach is not Reach.CONVERSATION,
+            question=_excerpt(question),
+            asks_otherwise=is_question and not _is_same(statement, asked) and bool(asked),
+            note=Note(explain["note"]) if explain.get("note") and "gate" not in explain else None,
+        )
+
+    async def _turn_asking(self, tenant: str, conversation: str, question: str) -> int | None:
+        """The number of the newest turn in which the user asked this; None: it was never asked."""
+
+        def look(ask: Ask) -> int | None:
+            said = messages(ask, tenant, conversation)
+            return max((one.turn for one in said if one.role == "user" and _is_same(one.text, question)), default=None)
+
+        return await self._database.ask(look)
+
+    async def _asked(self, turn: Mapping[str, Any], question: str, place: _Place, held: Sequence[Message]) -> Recalled:
+        """What recall would find for the question, were what is looked for not in the request."""
+        sought = frozenset(one.occurrence for one in held)
+        seen = place.visible - sought
+        hidden = await self._database.ask(lambda ask: fulls(ask, sorted(sought)))
+        query = Query(
+            turn["tenant"],
+            turn["conversation"],
+            question,
+            lost=frozenset(one.occurrence for one in place.said) - seen,
+            visible_fulls=place.visible_fulls - hidden,
+        )
+        return await self._retriever.recall(query, CANDIDATES)
+
+    def _judged(
+        self,
+        trace: Trace,
+        recalled: Recalled,
+        occurrence: int,
+        kind: BlockKind,
+        question: str,
+        explain: Mapping[str, Any],
+    ) -> Trace:
+        """With how it was ranked, and whether a block of this kind would hold it."""
+        demand = demanded(self._policy.memory.generosity, kind)
+        given = explain.get("budget") or {"chars": RESTORE_CHARS, "passage_chars": PASSAGE_CHARS}
+        budget = Budget(given["chars"], min(given["passage_chars"], ANSWER_CHARS), demand.least_worth)
+        block, cut = pack(recalled.candidates, budget, kind, question)
+        least_help = (explain.get("query") or {}).get("least_help", demand.least_help)
+        trace = replace(trace, candidates=len(recalled.candidates), helps=recalled.helps, least_help=least_help)
+        for at, candidate in enumerate(recalled.candidates, start=1):
+            if candidate.memory.occurrence == occurrence:
+                return replace(
+                    trace,
+                    place=at,
+                    probability=candidate.probability,
+                    by_meaning=candidate.signals.get("meaning", (0, 0.0))[0],
+                    by_words=candidate.signals.get("words", (0, 0.0))[0],
+                    is_packed=block is not None and occurrence in block.occurrences,
+                    cut=cut.get(candidate.memory.id, ""),
+                )
+        return trace
+
+    async def _elsewhere(self, tenant: str, conversation: str, statement: str) -> tuple[str, ...]:
+        """Other conversations that hold it, looked for by its longest word."""
+        word = max(statement.lower().split(), key=len, default="")
+        found = await self._database.ask(
+            lambda ask: other_conversations(
+                ask, tenant, conversation, word, lambda text: holds(text, statement), OTHERS
+            )
+        )
+        return tuple(found)
+
+
+def holds(text: str, statement: str) -> bool:
+    """Whether a text says a statement: in its words, or with nearly all of its terms."""
+    if _folded(statement) in _folded(text):
+        return True
+    wanted = set(query_terms(statement))
+    return len(wanted) > 1 and len(wanted.intersection(terms(text))) >= HOLDING_SHARE * len(wanted)
+
+
+def _looked(ask: Ask, turn: Mapping[str, Any], statement: str) -> tuple[_Place, list[Message]]:
+    """How the conversation stood, and the messages of it that hold a statement; none where that asks."""
+    place = _place(ask, turn)
+    if _asks(statement):
+        return place, []
+    return place, [one for one in place.said if not one.is_erased and holds(one.text, statement)]
+
+
+def _asks(statement: str) -> bool:
+    return statement.rstrip().endswith(QUESTION_MARKS)
+
+
+def _place(ask: Ask, turn: Mapping[str, Any]) -> _Place:
+    said = messages(ask, turn["tenant"], turn["conversation"])
+    row = head_after(ask, turn["turn"])
+    lost = frozenset(head_of(row, ()).lost) if row else frozenset()
+    visible = frozenset(occurrence for _, occurrence in message_list(ask, turn["turn"]).messages)
+    return _Place(said, visible, fulls(ask, sorted(visible)), lost)
+
+
+def _derived(ask: Ask, turn: int, message: Message, standing: Sequence[int]) -> Trace:
+    count, waiting = passages(ask, message.occurrence)
+    return Trace(
+        passages=count,
+        waiting=waiting,
+        is_retired=message.is_retired,
+        blocks=tuple(quoting_blocks(ask, turn, message.occurrence, standing)),
+    )
+
+
+def _nearest(said: Sequence[Message], candidates: Sequence[Candidate], is_question: bool) -> list[Message]:
+    """The message that answers a question most probably; of a statement nothing that is only near counts."""
+    by_occurrence = {one.occurrence: one for one in said}
+    for candidate in candidates if is_question else ():
+        if ASKS not in candidate.memory.tags and candidate.memory.occurrence in by_occurrence:
+            return [by_occurrence[candidate.memory.occurrence]]
+    return []
+
+
+def _held(message: Message) -> Held:
+    return Held(message.occurrence, message.role, message.turn, _excerpt(message.text))
+
+
+def _excerpt(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= EXCERPT_CHARS else line[: EXCERPT_CHARS - 1] + "…"
+
+
+def _is_same(one: str, other: str) -> bool:
+    return _folded(one) == _folded(other)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.lower().split())

@@ -1,0 +1,1 @@
+"""Recording turns: from a request and its answer, as they pass, to the transaction that writes them."""

@@ -1,0 +1,1 @@
+"""Reading a request and deciding on it."""

@@ -1,0 +1,106 @@
+"""
+The driver of decisions: asks the store and the indexes what `core/conversation` asks for, within the deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from palimpsest.core.conversation import FAILED, Foreseen, Lookup, Request, Rules, StoredMessages, advance, decide
+from palimpsest.core.decision import Decision
+from palimpsest.domain import Clues, Continuation, FactQuery, Note, Query
+from palimpsest.memory.recall.recall import Recall
+from palimpsest.memory.request.request_reader import skipped
+from palimpsest.memory.request.sized_executor import SizedExecutor
+from palimpsest.ports import Clock, Counts
+from palimpsest.store.journal import Journal
+
+if TYPE_CHECKING:
+    from palimpsest.memory.recall.query_controller import QueryController
+    from palimpsest.memory.recall.selector import Selector
+
+LATE_SECONDS = 5.0  # of a look-up that is waited for behind the deadline: a store that takes longer is failing
+RECALL_LIMIT = 100  # candidates that packing may choose from; a block holds some forty short messages
+
+
+class Decider:
+    """Decides on requests; one per policy."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        journal: Journal,
+        recall: Recall,
+        controller: QueryController | None,
+        selector: Selector | None,
+        counts: Counts,
+        work: SizedExecutor,
+        clock: Clock,
+    ) -> None:
+        self._rules = rules
+        self._journal = journal
+        self._recall = recall
+        self._controller = controller
+        self._selector = selector
+        self._counts = counts
+        self._work = work
+        self._clock = clock
+
+    async def decide(self, request: Request, deadline: float, was_forwarded: Callable[[], bool]) -> Decision | Note:
+        """
+        Decide on one request, even if look-ups fail; see `conversation.decide`.
+
+        Args:
+            deadline: by the event loop's clock.
+            was_forwarded: whether the request is on its way already, so that nothing can be added to it any more.
+        """
+        size, deciding = request.reading.new_bytes, decide(request, self._rules)
+        step = await self._work.run(size, advance, deciding, None)
+        while not isinstance(step, Decision | Note):
+            try:
+                answer = await self._answer(step, deadline, was_forwarded())
+            except FAILED as failure:
+                if not was_forwarded():
+                    skipped(_what(step), failure, self._counts)
+                answer = failure
+            step = await self._work.run(size, advance, deciding, answer)
+        return step
+
+    async def _answer(self, lookup: Lookup, deadline: float, was_forwarded: bool) -> object:
+        """
+        What a look-up found. What a request continues is of use even if it was forwarded: it is archived there.
+
+        Raises:
+            TimeoutError, MemoryFault: it was not found out.
+        """
+        if isinstance(lookup, Continuation) and (head := self._journal.head_at_once(lookup)) is not None:
+            return head
+        if isinstance(lookup, Clues | Continuation):
+            async with asyncio.timeout(LATE_SECONDS):  # from now on: to be read alone may have taken longer
+                if isinstance(lookup, Continuation):
+                    return await self._journal.head(lookup)
+                return await self._journal.seen(lookup)
+        if was_forwarded:
+            raise TimeoutError
+        async with asyncio.timeout_at(deadline):
+            match lookup:
+                case Foreseen():
+                    self._recall.expect(lookup.text)
+                    return None
+                case StoredMessages():
+                    return await self._journal.messages(lookup.tenant, lookup.occurrences)
+                case FactQuery():
+                    return await self._journal.current_facts(lookup, self._clock())
+                case Query():
+                    query = await self._controller.planned(lookup, deadline) if self._controller else lookup
+                    recalled = await self._recall.recall(query, RECALL_LIMIT)
+                    return await self._selector.selected(query, recalled, deadline) if self._selector else recalled
+
+
+def _what(lookup: Lookup) -> str:
+    """What a request lacks if a look-up fails, for the log."""
+    if isinstance(lookup, FactQuery):
+        return "facts"
+    return "history" if isinstance(lookup, Clues | Continuation) else "recall"

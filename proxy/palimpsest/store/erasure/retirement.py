@@ -1,0 +1,194 @@
+"""
+Retired messages as rows: stored as before, but without passages, so that nothing recalls, finds or repeats them.
+
+What takes a message out of use is kept with it (`retired`), so that it can be taken back exactly: its passages are cut
+anew and get the ids that they had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from palimpsest.core.archive.chunking import digest
+from palimpsest.core.archive.records import is_findable
+from palimpsest.domain import HeadFlag, Role
+from palimpsest.domain.frozen import frozen
+from palimpsest.errors import MemoryFault
+from palimpsest.store.engine import Ask, Row, Transaction
+from palimpsest.store.engine.keys import ids, last_ids
+from palimpsest.store.erasure.erasure import conversations_of, mark_heads
+from palimpsest.store.families.blocks import numbers_of, quoting
+from palimpsest.store.families.passages import OccurrencePassages, remove_passages, write_passages
+from palimpsest.store.search.derived import REBUILD
+
+LISTED = """
+SELECT retirement.key, coalesce(tenant.name, ''), retirement.at, retirement.until,
+    (SELECT count(*) FROM retired WHERE retired.retirement = retirement.id)
+FROM retirement LEFT JOIN tenant ON tenant.id = retirement.tenant
+WHERE (?1 = '' OR tenant.name = ?1) AND retirement.until > ?2 ORDER BY retirement.id DESC
+"""
+NEXT = """
+SELECT retired.occurrence, conversation.tenant, conversation.id, turn.role, occurrence.role, occurrence.flags,
+    content.text, retired.memory
+FROM retired JOIN occurrence ON occurrence.id = retired.occurrence JOIN turn ON turn.id = occurrence.turn
+JOIN conversation ON conversation.id = occurrence.conversation JOIN content ON content.id = occurrence.content
+WHERE retired.retirement = ? ORDER BY retired.occurrence LIMIT ?
+"""
+DUE = "SELECT id FROM retirement WHERE until <= ? ORDER BY id LIMIT 1"
+
+
+@frozen
+class Retirement:
+    """What was retired together. `tenant` "": of several tenants. Times in Unix seconds."""
+
+    key: str
+    tenant: str
+    at: float
+    until: float
+    messages: int
+
+
+def begin(transaction: Transaction, key: str, tenant: int, at: float, until: float) -> int:
+    """
+    A new retirement, and its row.
+
+    Args:
+        tenant: 0: of several.
+    """
+    transaction.write("INSERT INTO erasure(at) VALUES (?)", [(at,)])  # every worker empties its caches
+    transaction.write("INSERT INTO retirement(key, tenant, at, until) VALUES (?, ?, ?, ?)", [(key, tenant, at, until)])
+    return last_ids(transaction)["retirement"]
+
+
+def retire_scopes(transaction: Transaction, prints: Sequence[int], at: float, retirement: int) -> None:
+    """From now on, what came before `at` and belongs to one of these is retired, whenever it is written."""
+    transaction.write(
+        "INSERT INTO retired_scope(fingerprint, retirement, at) VALUES (?, ?, ?)"
+        " ON CONFLICT (fingerprint) DO UPDATE SET retirement = excluded.retirement, at = excluded.at",
+        [(print, retirement, at) for print in prints],
+    )
+
+
+def retire_quotes(transaction: Transaction, tenant: int, occurrences: Sequence[int], retirement: int) -> int:
+    """Repeat no block of the tenant that quotes one of these; returns how many there are."""
+    blocks = quoting(transaction.read, tenant, occurrences)
+    transaction.write(
+        "UPDATE block SET retired = ? WHERE occurrence = ? AND retired = 0", [(retirement, block) for block in blocks]
+    )
+    return len(blocks)
+
+
+def retire_messages(transaction: Transaction, tenant: int, occurrences: Sequence[int], retirement: int) -> None:
+    """Take these messages, of one tenant, out of use."""
+    which = ids(occurrences)
+    transaction.write(
+        "INSERT INTO retired(occurrence, retirement, memory)"
+        " SELECT value, ?, coalesce((SELECT min(id) FROM memory WHERE occurrence = value), 0) FROM numbers(?)"
+        " WHERE true ON CONFLICT DO NOTHING",
+        [(retirement, which)],
+    )
+    remove_passages(transaction, tenant, which)  # zeros first: an erasure later would not know what is left of them
+    _flag(transaction, occurrences, HeadFlag.RETIRED, 0)
+
+
+def retirement_named(ask: Ask, key: str) -> tuple[int, str, float] | None:
+    """The row of a retirement, the name of its tenant ("": several), and until when it may be taken back."""
+    sql = (
+        "SELECT retirement.id, coalesce(tenant.name, ''), until FROM retirement"
+        " LEFT JOIN tenant ON tenant.id = retirement.tenant WHERE key = ?"
+    )
+    return next(((row[0], row[1], row[2]) for row in ask(sql, (key,))), None)
+
+
+def retirements(ask: Ask, tenant: str, now: float) -> list[Retirement]:
+    """Those that can still be taken back, the newest first; of one tenant, or (tenant "") all."""
+    return [Retirement(*row) for row in ask(LISTED, (tenant, now))]
+
+
+def next_retired(ask: Ask, retirement: int, limit: int) -> list[Row]:
+    """Some messages of a retirement: what `cut` takes."""
+    return ask(NEXT, (retirement, limit))
+
+
+def cut(rows: Sequence[Row]) -> Mapping[int, tuple[OccurrencePassages, int]]:
+    """By occurrence, the passages of messages that are taken back, and the id that the first of them had."""
+    found = {}
+    for occurrence, tenant, conversation, request, role, flags, text, memory in rows:
+        is_found = is_findable(Role(request), role, flags & ~HeadFlag.RETIRED)
+        passages = digest(text, role) if is_found else ()
+        found[occurrence] = OccurrencePassages(occurrence, tenant, conversation, passages), memory
+    return found
+
+
+def take_back(transaction: Transaction, retirement: int, cuts: Mapping[int, tuple[OccurrencePassages, int]]) -> int:
+    """
+    Bring messages back into use; returns how many.
+
+    Raises:
+        MemoryFault: the index is being rebuilt.
+    """
+    if transaction.read("SELECT 1 FROM task WHERE name = ?", (REBUILD,)):
+        raise MemoryFault("taking back what was retired: the index is being rebuilt; try again when that is done")
+    still = [
+        row[0]
+        for row in transaction.read(
+            "SELECT occurrence FROM retired WHERE retirement = ? AND occurrence IN (SELECT value FROM numbers(?))",
+            (retirement, ids(cuts)),
+        )
+    ]
+    for occurrence in still:
+        passages, first = cuts[occurrence]
+        count = len(passages.passages)
+        last = first - 1
+        if not first or transaction.read("SELECT 1 FROM memory WHERE id BETWEEN ? AND ?", (first, last + count)):
+            last = last_ids(transaction)["memory"]
+        write_passages(transaction, [passages], last)
+        transaction.write(  # tables in memory have read past these
+            "INSERT INTO forgotten(memory) VALUES (?)", [(id,) for id in range(last + 1, last + 1 + count)]
+        )
+    transaction.write("DELETE FROM retired WHERE occurrence = ?", [(occurrence,) for occurrence in still])
+    _flag(transaction, still, 0, HeadFlag.RETIRED)
+    return len(still)
+
+
+def forget_stones(transaction: Transaction, retirement: int) -> None:
+    """From now on a resend of what was retired is new."""
+    for table in ("erased", "retired_scope"):
+        transaction.write(f"DELETE FROM {table} WHERE retirement = ?", [(retirement,)])
+
+
+def end(transaction: Transaction, retirement: int) -> None:
+    """A retirement is over: blocks that quote what it held are repeated again, unless another one holds some of it."""
+    rows = transaction.read("SELECT occurrence, occurrences FROM block WHERE retired = ?", (retirement,))
+    for anchor, quoted in rows:
+        ((other,),) = transaction.read(
+            "SELECT coalesce(max(retirement), 0) FROM retired WHERE occurrence IN (SELECT value FROM numbers(?))",
+            (ids(numbers_of(quoted)),),
+        )
+        transaction.write("UPDATE block SET retired = ? WHERE occurrence = ?", [(other, anchor)])
+    transaction.write("DELETE FROM retirement WHERE id = ?", [(retirement,)])
+
+
+def expire(transaction: Transaction, retirement: int) -> None:
+    """A retirement whose messages are erased: its tombstones stay as those of an erasure."""
+    transaction.write("UPDATE erased SET retirement = 0 WHERE retirement = ?", [(retirement,)])
+    transaction.write("DELETE FROM retired_scope WHERE retirement = ?", [(retirement,)])
+    end(transaction, retirement)
+
+
+def due(ask: Ask, now: float) -> int:
+    """A retirement whose time is over; 0: there is none."""
+    return next((row[0] for row in ask(DUE, (now,))), 0)
+
+
+def _flag(transaction: Transaction, occurrences: Sequence[int], put: int, take: int) -> None:
+    which = ids(occurrences)
+    transaction.write(
+        "UPDATE occurrence SET flags = (flags | ?) & ~CAST(? AS BIGINT) WHERE id IN (SELECT value FROM numbers(?))",
+        [(put, take, which)],
+    )
+    transaction.write(
+        "UPDATE fact SET retirement = ? WHERE occurrence IN (SELECT value FROM numbers(?))",
+        [(1 if put & HeadFlag.RETIRED else 0, which)],
+    )
+    mark_heads(transaction, conversations_of(transaction, which), set(occurrences), put, take)

@@ -1,0 +1,1 @@
+"""Families of tables: what is derived from messages, and goes with them."""

@@ -1,0 +1,64 @@
+"""
+Blocks as rows: what was added to messages, which quotes others, and how it goes with both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from palimpsest.store.engine import Ask, Transaction
+from palimpsest.store.engine.keys import ids
+from palimpsest.store.families.family import Erased, Family, put_zeros
+
+OF_MESSAGES = "occurrence IN (SELECT value FROM numbers(?1))"
+
+
+def quoting(ask: Ask, tenant: int, occurrences: Sequence[int]) -> list[int]:
+    """The blocks of the tenant that quote one of these messages, by the occurrence that each stands in."""
+    gone = set(occurrences)
+    rows = ask(
+        "SELECT block.occurrence, block.occurrences FROM block"
+        " JOIN conversation ON conversation.id = block.conversation WHERE conversation.tenant = ?",
+        (tenant,),
+    )
+    return [anchor for anchor, quoted in rows if not gone.isdisjoint(numbers_of(quoted))]
+
+
+def erase_quotes(transaction: Transaction, tenant: int, occurrences: Sequence[int], erased: Erased) -> None:
+    """Remove every block of the tenant that quotes one of these, wherever it was said."""
+    erase_blocks(transaction, quoting(transaction.read, tenant, occurrences), erased)
+
+
+def erase_blocks(transaction: Transaction, blocks: Sequence[int], erased: Erased) -> None:
+    """Remove blocks, each named by the occurrence that carries it."""
+    which = ids(blocks)
+    _take(transaction.read, which, erased)
+    _remove(transaction, 0, which)
+
+
+def numbers_of(listed: str) -> list[int]:
+    """A JSON list of numbers, as `ids` writes it."""
+    return [int(number) for number in listed.strip("[]").split(",") if number]
+
+
+def _take(ask: Ask, which: str, erased: Erased) -> None:
+    erased.take("blocks", ask(f"SELECT text FROM block WHERE {OF_MESSAGES}", (which,)))
+
+
+def _remove(transaction: Transaction, _tenant: int, which: str) -> None:
+    put_zeros(transaction, "block", ("text",), OF_MESSAGES, which)
+    transaction.write(f"DELETE FROM block WHERE {OF_MESSAGES}", [(which,)])
+
+
+def _remove_conversation(transaction: Transaction, conversation: int, erased: Erased) -> None:
+    erased.take("blocks", transaction.read("SELECT text FROM block WHERE conversation = ?", (conversation,)))
+    transaction.write("DELETE FROM block WHERE conversation = ?", [(conversation,)])
+
+
+BLOCKS = Family(
+    words={"block": ("text",)},
+    numbers=frozenset(),
+    take=_take,
+    remove=_remove,
+    remove_conversation=_remove_conversation,
+)

@@ -1,0 +1,1 @@
+"""Facts, items and the graph as rows."""

@@ -1,0 +1,334 @@
+"""
+Facts as they are written: those that a tool is told, pins, and what becomes of facts that are forgotten or erased.
+
+A told fact stands on its own and survives what is made again. It belongs to a user and a project, and goes with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence
+
+import orjson
+
+from palimpsest.core.facts.marks import Statement, added_mark, marks, marks_left, place_print
+from palimpsest.domain import AddedFact, FactCategory, Reach
+from palimpsest.domain.frozen import frozen
+from palimpsest.store.engine import Ask, Row, Transaction
+from palimpsest.store.engine.keys import ids
+from palimpsest.store.families.blocks import erase_blocks
+from palimpsest.store.families.facts import NAMES, WORDS, remove_facts
+from palimpsest.store.families.family import Erased
+from palimpsest.store.knowledge.facts import OWNER
+from palimpsest.store.turns.transcript import Selection
+
+KeyOf = Callable[[str], bytes]
+"""The key of a tenant, by its name."""
+
+PAGE = 500  # of an export, some 100 KB
+THESE = "id IN (SELECT value FROM numbers(?))"
+
+FORBID = """
+INSERT INTO fact_forgotten(mark, at) VALUES (?, ?)
+ON CONFLICT (mark) DO UPDATE SET at = greatest(fact_forgotten.at, excluded.at)
+"""
+STORE = """
+INSERT INTO fact(tenant, public, user_id, scope, tool, who, subject, slot, value, category, single, confidence, said_at,
+    valid_from, valid_until, pinned, place)
+SELECT tenant.id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1.0, ?, ?, ?, ?, ? FROM tenant WHERE tenant.name = ?
+"""
+AGAIN = """
+SELECT fact.id, public FROM fact JOIN tenant ON tenant.id = fact.tenant
+WHERE occurrence IS NULL AND retirement = 0 AND tenant.name = ? AND user_id = ? AND scope = ? AND place = ?
+    AND subject = ? AND slot = ? AND value = ? AND category = ? AND single = ?
+    AND valid_from IS NOT DISTINCT FROM ? AND valid_until IS NOT DISTINCT FROM ?
+LIMIT 1
+"""
+TOLD = """
+SELECT fact.id, public, tenant.name, user_id, scope, subject, slot, value, category, said_at, tool, who, single, pinned,
+    valid_from, valid_until
+FROM fact JOIN tenant ON tenant.id = fact.tenant
+WHERE fact.id > ?1 AND occurrence IS NULL AND retirement = 0 AND (?2 = '' OR tenant.name = ?2)
+    AND (?3 = '' OR user_id = ?3) AND (?4 = '' OR scope = ?4) ORDER BY fact.id LIMIT ?5
+"""
+# All that says the same for the same person, retired sources too; with `same_value` 0 whatever the slot holds.
+SAME = """
+WITH stated AS (
+    SELECT fact.id, fact.tenant, fact.public, fact.user_id, fact.scope,
+        coalesce(conversation.public, '') AS conversation, fact.subject, fact.slot, fact.value, fact.single,
+        coalesce(occurrence.fingerprint, 0) AS fingerprint, fact.occurrence
+    FROM fact AS one JOIN fact USING (tenant, user_id, scope)
+    LEFT JOIN conversation ON conversation.id = fact.conversation
+    LEFT JOIN occurrence ON occurrence.id = fact.occurrence
+    WHERE one.tenant = (SELECT id FROM tenant WHERE name = :tenant) AND one.public = :id AND fact.place = one.place
+), owned AS (SELECT *, {owner} AS owner FROM stated), named AS (SELECT * FROM owned WHERE public = :id)
+SELECT DISTINCT owned.id, owned.public, owned.user_id, owned.scope, owned.conversation, owned.subject, owned.slot,
+    owned.value, owned.single, owned.fingerprint, owned.occurrence
+FROM named JOIN owned USING (user_id, scope, owner, subject, slot, single)
+WHERE :same_value = 0 OR lower(owned.value) = lower(named.value)
+"""
+OF_TOOLS = """
+SELECT fact.id FROM fact WHERE occurrence IS NULL AND tenant = ?1 AND (?2 = '' OR user_id = ?2)
+    AND (?3 = '' OR scope = ?3) AND said_at <= ?4 AND (?5 <> 0 OR retirement = 0) ORDER BY id
+"""
+
+
+TELLING = """
+SELECT DISTINCT block.occurrence FROM block JOIN conversation ON conversation.id = block.conversation
+INNER JOIN arrays(block.facts) AS told ON true
+WHERE conversation.tenant = ? AND block.facts <> '[]'
+    AND item(told.value, 0) IN (SELECT value FROM texts(?))
+"""
+STATED = """
+SELECT fact.id, fact.public, coalesce(conversation.user_id, fact.user_id), coalesce(conversation.scope, fact.scope),
+    coalesce(conversation.public, ''), coalesce(occurrence.fingerprint, 0), fact.occurrence, said_at, subject, slot,
+    value, single
+FROM fact LEFT JOIN conversation ON conversation.id = fact.conversation
+LEFT JOIN occurrence ON occurrence.id = fact.occurrence WHERE fact.tenant = ?
+"""
+
+
+@frozen
+class Same:
+    """One row that states a fact: of a message (`occurrence`), or told (None)."""
+
+    number: int
+    public: str
+    user: str
+    scope: str
+    conversation: str
+    statement: Statement
+    occurrence: int | None
+
+
+def add_facts(transaction: Transaction, told: Sequence[AddedFact], key_of: KeyOf) -> list[str]:
+    """
+    Store facts that programs added. Returns the id of each, "" for one that was forgotten before.
+
+    What is told again as it stands is the fact that is there, said now.
+    """
+    found = []
+    for one in told:
+        if is_forgotten(transaction.read, key_of(one.tenant), one.id):
+            found.append("")
+            continue
+        stored = transaction.read(
+            "SELECT fact.id FROM fact JOIN tenant ON tenant.id = fact.tenant WHERE tenant.name = ? AND public = ?",
+            (one.tenant, one.id),
+        )
+        if stored:
+            found.append(one.id)
+            continue
+        transaction.write("INSERT INTO tenant(name) VALUES (?) ON CONFLICT DO NOTHING", [(one.tenant,)])
+        stated = (one.subject, one.slot, one.value, one.category.value)
+        valid = (one.valid_from, one.valid_until)
+        place = place_print(key_of(one.tenant), one.subject, one.slot, one.value, one.is_single)
+        again = transaction.read(AGAIN, (one.tenant, one.user, one.scope, place, *stated, one.is_single, *valid))
+        if again:
+            ((number, public),) = again
+            transaction.write(
+                "UPDATE fact SET said_at = greatest(said_at, ?), tool = ?, who = ?, pinned = greatest(pinned, ?)"
+                " WHERE id = ?",
+                [(one.said_at, one.tool, one.who, one.is_pinned, number)],
+            )
+            found.append(public)
+            continue
+        row = (one.id, one.user, one.scope, one.tool, one.who, *stated, one.is_single, one.said_at, *valid)
+        transaction.write(STORE, [(*row, one.is_pinned, place, one.tenant)])
+        found.append(one.id)
+    return found
+
+
+def added_facts(ask: Ask, selection: Selection, after: int) -> list[tuple[int, AddedFact]]:
+    """
+    Some facts that tools were told, for an export, by row.
+
+    Args:
+        selection: of turns; the tenant, user and project of it count.
+        after: the row that was read last; 0: none.
+    """
+    rows = ask(TOLD, (after, selection.tenant, selection.user, selection.scope, PAGE))
+    found = []
+    for number, *said, category, said_at, tool, who, single, pinned, since, until in rows:
+        id, tenant, user, scope, subject, slot, value = said
+        fact = AddedFact(
+            *(id, tenant, user, scope, subject, slot, value, FactCategory(category), said_at, tool, who),
+            is_single=bool(single),
+            is_pinned=bool(pinned),
+            valid_from=since,
+            valid_until=until,
+        )
+        found.append((number, fact))
+    return found
+
+
+def is_forgotten(ask: Ask, key: bytes, id: str) -> bool:
+    """Whether a told fact of this id was forgotten."""
+    return bool(ask("SELECT 1 FROM fact_forgotten WHERE mark = ?", (added_mark(key, id),)))
+
+
+def same(ask: Ask, tenant: str, id: str, reach: Reach, has_same_value: bool = True) -> list[Same]:
+    """
+    All rows that state what the fact of this id states; none: there is no such fact.
+
+    Args:
+        has_same_value: False: all that its slot holds.
+    """
+    asked = {"tenant": tenant, "id": id, "same_value": has_same_value}
+    return [
+        Same(number, public, user, scope, said_in, Statement(full, subject, slot, value, bool(single)), occurrence)
+        for number, public, user, scope, said_in, subject, slot, value, single, full, occurrence in ask(
+            SAME.format(owner=OWNER[reach]), asked
+        )
+    ]
+
+
+def forget(transaction: Transaction, tenant: str, id: str, reach: Reach, key: bytes, now: float) -> int:
+    """
+    Remove a fact wherever it was stated, and see to it that no message states it again; how many rows went.
+
+    Args:
+        key: of the tenant.
+        now: Unix seconds.
+    """
+    rows = same(transaction.read, tenant, id, reach)
+    left: set[int] = set()
+    for one in rows:
+        if one.occurrence is None:
+            left.add(added_mark(key, one.public))
+        else:
+            is_shared = reach is Reach.TENANT
+            left.update(marks_left(key, one.conversation, one.user, one.scope, one.statement, is_shared))
+    leave_marks(transaction, left, now)
+    for number in {row[0] for row in transaction.read("SELECT id FROM tenant WHERE name = ?", (tenant,))}:
+        erase_blocks_with(transaction, number, [one.number for one in rows], Erased())
+    remove_facts(transaction, [one.number for one in rows])
+    if rows:
+        transaction.write("INSERT INTO erasure(at) VALUES (?)", [(now,)])  # every worker empties its caches
+    return len(rows)
+
+
+def tenants_of(ask: Ask, id: str) -> list[str]:
+    """Tenants that have a fact of this id."""
+    sql = "SELECT DISTINCT tenant.name FROM fact JOIN tenant ON tenant.id = fact.tenant WHERE public = ? ORDER BY 1"
+    return [row[0] for row in ask(sql, (id,))]
+
+
+def pin(transaction: Transaction, tenant: str, id: str, reach: Reach, is_pinned: bool) -> bool:
+    """
+    Pin or unpin a fact; for a slot with one value, all its values. False: there is no such fact.
+
+    A pin stands in every row, so that it outlives each single source.
+    """
+    rows = same(transaction.read, tenant, id, reach)
+    if rows and rows[0].statement.is_single:
+        rows = same(transaction.read, tenant, id, reach, has_same_value=False)
+    transaction.write("UPDATE fact SET pinned = ? WHERE id = ?", [(is_pinned, one.number) for one in rows])
+    return bool(rows)
+
+
+def added_by(
+    ask: Ask, tenant: int, user: str, scope: str, until: float, matching: str = "", with_retired: bool = True
+) -> list[int]:
+    """
+    Rows of facts that tools were told. `user`, `scope` "": of all.
+
+    Args:
+        until: said no later, Unix seconds.
+        matching: words that they contain, in any case.
+    """
+    found = [row[0] for row in ask(OF_TOOLS, (tenant, user, scope, until, with_retired))]
+    if not matching:
+        return found
+    words = " ".join(matching.casefold().split())
+    rows = ask(f"SELECT id, {', '.join(WORDS)} FROM fact WHERE {THESE}", (ids(found),))
+    return [id for id, *said in rows if words in " ".join(" ".join(said).casefold().split())]
+
+
+def erase_blocks_with(transaction: Transaction, tenant: int, rows: Sequence[int], erased: Erased) -> None:
+    """Remove every block of the tenant that tells one of these facts (by row), wherever it was said."""
+    erase_blocks(transaction, _telling(transaction.read, tenant, rows), erased)
+
+
+def retire_blocks_with(transaction: Transaction, tenant: int, rows: Sequence[int], retirement: int) -> None:
+    """Repeat no block of the tenant that tells one of these facts, by row."""
+    blocks = _telling(transaction.read, tenant, rows)
+    transaction.write(
+        "UPDATE block SET retired = ? WHERE occurrence = ? AND retired = 0", [(retirement, block) for block in blocks]
+    )
+
+
+def erase_added(
+    transaction: Transaction, key: bytes, tenant: int, rows: Sequence[int], at: float, erased: Erased
+) -> None:
+    """Take away facts by row, with marks of those that were told: an import does not bring them back."""
+    erase_blocks_with(transaction, tenant, rows, erased)
+    which = ids(rows)
+    named = transaction.read(f"SELECT public FROM fact WHERE {THESE} AND occurrence IS NULL", (which,))
+    leave_marks(transaction, (added_mark(key, id) for (id,) in named), at)
+    erased.take("facts", transaction.read(f"SELECT {', '.join((*WORDS, *NAMES))} FROM fact WHERE {THESE}", (which,)))
+    remove_facts(transaction, rows)
+
+
+def retire_added(transaction: Transaction, rows: Sequence[int], retirement: int) -> None:
+    """Take told facts out of use."""
+    transaction.write("UPDATE fact SET retirement = ? WHERE id = ?", [(retirement, row) for row in rows])
+
+
+def unretire_added(transaction: Transaction, retirement: int) -> None:
+    """Bring the told facts of a retirement back into use."""
+    transaction.write("UPDATE fact SET retirement = 0 WHERE retirement = ? AND occurrence IS NULL", [(retirement,)])
+
+
+def added_of_retirement(ask: Ask, retirement: int) -> list[Row]:
+    """Tenant, its name, and row of each told fact that a retirement holds."""
+    return ask(
+        "SELECT tenant.id, tenant.name, fact.id FROM fact JOIN tenant ON tenant.id = fact.tenant"
+        " WHERE retirement = ? AND occurrence IS NULL",
+        (retirement,),
+    )
+
+
+def added_until(ask: Ask, cutoff_of: Callable[[str], float], limit: int) -> list[Row]:
+    """Tenant, its name, and row of some told facts that are older than they are kept, by the name of their tenant."""
+    found: list[Row] = []
+    for tenant, name in ask(
+        "SELECT id, name FROM tenant WHERE id IN (SELECT tenant FROM fact WHERE occurrence IS NULL)"
+    ):
+        if cutoff := cutoff_of(name):
+            found += ((tenant, name, row) for row in added_by(ask, tenant, "", "", cutoff))
+    return found[:limit]
+
+
+def covered_facts(
+    ask: Ask, tenant: int, key: bytes, marked: Container[int], until: Callable[[str, str], float]
+) -> list[int]:
+    """
+    Rows of a tenant's facts that were forgotten or erased elsewhere.
+
+    Args:
+        marked: the marks that were left there.
+        until: what was told of a user and project by then was erased there, Unix seconds.
+    """
+    found = []
+    for row in ask(STATED, (tenant,)):
+        number, public, user, scope, conversation, full, occurrence, said_at, subject, slot, value, single = row
+        if occurrence is None:
+            is_gone = added_mark(key, public) in marked or said_at <= until(user, scope)
+        else:
+            statement = Statement(full, subject, slot, value, bool(single))
+            is_gone = any(mark in marked for mark in marks(key, conversation, user, scope, statement))
+        if is_gone:
+            found.append(number)
+    return found
+
+
+def _telling(ask: Ask, tenant: int, rows: Sequence[int]) -> list[int]:
+    named = [row[0] for row in ask(f"SELECT public FROM fact WHERE {THESE}", (ids(rows),))] if rows else []
+    if not named:
+        return []
+    return [row[0] for row in ask(TELLING, (tenant, orjson.dumps(named).decode()))]
+
+
+def leave_marks(transaction: Transaction, left: Iterable[int], at: float) -> None:
+    """See to it that what these marks forbid is not taken down again."""
+    transaction.write(FORBID, [(mark, at) for mark in left])

@@ -1,0 +1,69 @@
+"""
+Items and relations page by page, for operators and programs. A tenant of "" means all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from palimpsest.domain.frozen import frozen
+from palimpsest.store.engine import Ask
+from palimpsest.store.engine.keys import ids
+from palimpsest.store.knowledge.items import HIDDEN, IN_USE
+
+ITEMS = f"""
+SELECT item.id, tenant.name, conversation.public, conversation.user_id, conversation.scope, item.writer, item.text,
+    item.question, item.topic, item.said_at, item.uses,
+    CASE WHEN {HIDDEN.format(item="item.id")} THEN 'hidden' WHEN {IN_USE} THEN 'current' ELSE item.state END, item.heir
+FROM item JOIN conversation ON conversation.id = item.conversation JOIN tenant ON tenant.id = item.tenant
+WHERE (?1 = '' OR tenant.name = ?1) AND (?2 = '' OR conversation.public = ?2) AND (?3 = '' OR conversation.user_id = ?3)
+    AND (?4 = '' OR conversation.scope = ?4) AND (?5 = 0 OR item.id < ?5)
+ORDER BY item.id DESC LIMIT ?6
+"""
+SOURCES = """
+SELECT item, occurrence, start, stop FROM item_source WHERE item IN (SELECT value FROM numbers(?))
+ORDER BY item, occurrence, start, stop
+"""
+NAMES = (
+    *("tenant", "conversation", "user", "scope", "writer", "text", "question", "topic", "said_at", "uses"),
+    *("state", "heir"),
+)
+
+
+@frozen
+class ItemFilter:
+    """Which items are listed; "" and 0 are all."""
+
+    tenant: str = ""
+    conversation: str = ""
+    user: str = ""
+    scope: str = ""
+
+
+@frozen
+class ItemPage:
+    """Items, the newest first, and the id in front of which the next page begins; 0: this is the last one."""
+
+    items: Sequence[Mapping[str, Any]]
+    next: int
+
+
+def item_page(ask: Ask, which: ItemFilter, before: int, limit: int) -> ItemPage:
+    """
+    A page of items.
+
+    Args:
+        before: the page begins in front of this id; 0: with the newest.
+    """
+    rows = ask(ITEMS, (which.tenant, which.conversation, which.user, which.scope, before, limit + 1))
+    sources: dict[int, list[Mapping[str, int]]] = {row[0]: [] for row in rows[:limit]}
+    for item, occurrence, start, stop in ask(SOURCES, (ids(sources),)):
+        sources[item].append({"occurrence": occurrence, "start": start, "stop": stop})
+    items = [{"item": id, **dict(zip(NAMES, told, strict=True)), "sources": sources[id]} for id, *told in rows[:limit]]
+    return ItemPage(items, rows[limit - 1][0] if len(rows) > limit else 0)
+
+
+def tenant_ids(ask: Ask, tenant: str) -> list[tuple[int, str]]:
+    """Rows and names of the tenants that are meant."""
+    return [(id, name) for id, name in ask("SELECT id, name FROM tenant WHERE ?1 = '' OR name = ?1", (tenant,))]

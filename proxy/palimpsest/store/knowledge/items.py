@@ -1,0 +1,264 @@
+"""
+Items as rows: what writers keep of conversations, the places where it was said, and how far each conversation was read.
+
+An item is hidden while one of its sources is retired, and goes with the first that is erased. What it stood for (older
+repeats, an older value) is in use again from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from palimpsest.domain import HeadFlag
+from palimpsest.domain.frozen import frozen
+from palimpsest.domain.items import Item, SourceMessage
+from palimpsest.ports import Vectors
+from palimpsest.store.engine import Ask, Transaction
+from palimpsest.store.engine.keys import ids
+from palimpsest.store.operation.changes import ITEMS, count
+
+State = Literal["current", "merged", "superseded", "evicted"]
+
+NOT_FOUND = HeadFlag.ERASED | HeadFlag.RETIRED
+SEGMENT_MESSAGES = 400  # read at a time; a segment has some twenty
+
+WAITING = f"""
+SELECT conversation.id, tenant.id, tenant.name, max(occurrence.created_at), sum(length(content.text))
+FROM conversation JOIN tenant ON tenant.id = conversation.tenant
+LEFT JOIN item_progress ON item_progress.conversation = conversation.id
+JOIN occurrence ON occurrence.conversation = conversation.id AND occurrence.id > coalesce(item_progress.through, 0)
+JOIN content ON content.id = occurrence.content
+WHERE occurrence.flags & {NOT_FOUND} = 0 AND coalesce(item_progress.leased_until, 0) <= ?1
+    AND EXISTS (SELECT 1 FROM memory WHERE memory.occurrence = occurrence.id)
+GROUP BY conversation.id, tenant.id ORDER BY conversation.id
+"""
+CLAIM = """
+INSERT INTO item_progress(conversation, through, worker, leased_until) VALUES (?1, 0, ?2, ?3)
+ON CONFLICT (conversation) DO UPDATE SET worker = ?2, leased_until = ?3
+WHERE item_progress.leased_until <= ?4 OR item_progress.worker = ?2
+"""
+UNREAD = f"""
+SELECT occurrence.id, occurrence.role, content.text, occurrence.created_at
+FROM occurrence JOIN content ON content.id = occurrence.content
+LEFT JOIN item_progress ON item_progress.conversation = occurrence.conversation
+WHERE occurrence.conversation = ? AND occurrence.id > coalesce(item_progress.through, 0)
+    AND occurrence.flags & {NOT_FOUND} = 0
+    AND EXISTS (SELECT 1 FROM memory WHERE memory.occurrence = occurrence.id)
+ORDER BY occurrence.id LIMIT ?
+"""
+STANDING = f"""
+SELECT occurrence.id FROM numbers(?) AS asked JOIN occurrence ON occurrence.id = asked.value
+WHERE occurrence.conversation = ? AND occurrence.flags & {NOT_FOUND} = 0
+"""
+HIDDEN = f"""
+EXISTS (SELECT 1 FROM item_source JOIN occurrence ON occurrence.id = item_source.occurrence
+    WHERE item_source.item = {{item}} AND occurrence.flags & {NOT_FOUND} <> 0)
+"""
+# What stands for a hidden item's older forms is hidden with it, so that these are in use meanwhile.
+IN_USE = f"""
+NOT {HIDDEN.format(item="item.id")} AND item.state <> 'evicted'
+AND (item.heir = 0 OR {HIDDEN.format(item="item.heir")})
+"""
+OF_GROUP = f"""
+SELECT item.id, item.text, item.question, item.topic, item.said_at, item.used_at, item.uses, item.judged,
+    item.related, occurrence.role
+FROM conversation INNER JOIN item ON item.conversation = conversation.id
+INNER JOIN occurrence ON occurrence.id =
+    (SELECT max(item_source.occurrence) FROM item_source WHERE item_source.item = item.id)
+WHERE conversation.tenant = ?1 AND conversation.user_id = ?2 AND (?2 <> '' OR conversation.id = ?3)
+    AND (?2 = '' OR conversation.scope = ?4) AND {IN_USE}
+ORDER BY item.said_at, item.id
+"""
+GROUPS = """
+SELECT DISTINCT tenant.id, tenant.name, conversation.user_id,
+    CASE WHEN conversation.user_id = '' THEN conversation.id ELSE 0 END,
+    CASE WHEN conversation.user_id = '' THEN '' ELSE conversation.scope END
+FROM item JOIN conversation ON conversation.id = item.conversation JOIN tenant ON tenant.id = conversation.tenant
+ORDER BY 1, 3, 5, 4
+"""
+
+
+@frozen
+class Waiting:
+    """A conversation with messages that no writer has read: when the newest was said, and how long they are."""
+
+    conversation: int
+    tenant: int
+    tenant_name: str
+    newest_at: float
+    chars: int
+
+
+@frozen
+class Group:
+    """
+    The items that are compared with each other: those of one user in one project, or of one conversation of nobody's.
+
+    `tenant` is its row; `conversation` 0: of a user.
+    """
+
+    tenant: int
+    tenant_name: str
+    user: str
+    conversation: int
+    scope: str
+
+
+@frozen
+class StoredItem:
+    """An item that is in use. Times in Unix seconds; `role` is who said its newest source."""
+
+    id: int
+    text: str
+    question: str
+    topic: str
+    said_at: float
+    used_at: float
+    uses: int
+    judged: int  # it was compared with all newer items up to this id
+    related: int  # version of the rules that took relations from it; 0 none did
+    role: str
+
+
+def waiting_conversations(ask: Ask, now: float) -> list[Waiting]:
+    """Conversations that a writer may read on in; those that another one is reading are left out."""
+    return [Waiting(*row) for row in ask(WAITING, (now,))]
+
+
+def claim(transaction: Transaction, conversation: int, worker: str, now: float, until: float) -> bool:
+    """Whether this worker may read on in a conversation, until then."""
+    if not transaction.read("SELECT 1 FROM conversation WHERE id = ?", (conversation,)):
+        return False
+    transaction.write(CLAIM, [(conversation, worker, until, now)])
+    rows = transaction.read("SELECT worker FROM item_progress WHERE conversation = ?", (conversation,))
+    return rows == [(worker,)]
+
+
+def passages_in(ask: Ask, tenant: int) -> int:
+    """How many passages of a tenant are stored."""
+    return int(ask("SELECT count(*) FROM memory WHERE tenant = ?", (tenant,))[0][0])
+
+
+def unread(ask: Ask, conversation: int) -> list[SourceMessage]:
+    """The messages of a conversation that no writer has read, in order; of very many the first."""
+    rows = ask(UNREAD, (conversation, SEGMENT_MESSAGES))
+    return [SourceMessage(*row) for row in rows]
+
+
+def write_items(
+    transaction: Transaction,
+    conversation: int,
+    worker: str,
+    through: int,
+    items: Sequence[Item],
+    writer: str,
+    now: float,
+) -> list[int]:
+    """
+    Keep what a writer made of a segment, and note how far it has read; returns the ids.
+
+    What was erased or retired while it wrote is left out. Nothing is written where another worker took over.
+
+    Args:
+        through: the last occurrence that it read.
+        writer: its name and version.
+    """
+    if transaction.read("SELECT worker FROM item_progress WHERE conversation = ?", (conversation,)) != [(worker,)]:
+        return []
+    cited = ids({span.occurrence for item in items for span in item.sources})
+    there = {row[0] for row in transaction.read(STANDING, (cited, conversation))}
+    written = []
+    for item in items:
+        spans = sorted({(span.occurrence, span.start, span.stop) for span in item.sources})
+        if not spans or not there.issuperset(occurrence for occurrence, _, _ in spans):
+            continue
+        ((tenant, said_at),) = transaction.read(
+            "SELECT conversation.tenant, occurrence.created_at FROM occurrence"
+            " JOIN conversation ON conversation.id = occurrence.conversation WHERE occurrence.id = ?",
+            (spans[-1][0],),
+        )
+        ((id,),) = transaction.read(
+            "INSERT INTO item(tenant, conversation, writer, text, question, topic, said_at, created_at, used_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            (tenant, conversation, writer, item.text, item.question, item.topic, said_at, now, said_at),
+        )
+        transaction.write(
+            "INSERT INTO item_source(item, occurrence, start, stop) VALUES (?, ?, ?, ?)",
+            [(id, *span) for span in spans],
+        )
+        written.append(id)
+    if written:
+        count(transaction, ITEMS)
+    transaction.write(
+        "UPDATE item_progress SET through = ?, worker = '', leased_until = 0 WHERE conversation = ?",
+        [(through, conversation)],
+    )
+    return written
+
+
+def groups(ask: Ask) -> list[Group]:
+    """All groups that have items."""
+    return [Group(*row) for row in ask(GROUPS)]
+
+
+def items_of(ask: Ask, group: Group) -> list[StoredItem]:
+    """The items of a group that are in use, oldest first."""
+    args = (group.tenant, group.user, group.conversation, group.scope)
+    return [StoredItem(*row) for row in ask(OF_GROUP, args)]
+
+
+def vectors_of_items(ask: Ask, items: Iterable[int], model: str) -> Mapping[int, Vectors]:
+    """Unit vectors of those items that have one by this model, each (dimensions,)."""
+    rows = ask(
+        "SELECT item, own FROM numbers(?) AS asked INNER JOIN item_vector ON item_vector.item = asked.value"
+        " WHERE model = ?",
+        (ids(items), model),
+    )
+    return {item: np.frombuffer(own, np.float16).astype(np.float32) for item, own in rows}
+
+
+def save_item_vectors(transaction: Transaction, model: str, vectors: Mapping[int, Vectors]) -> None:
+    """Keep unit vectors of items; those of items that went meanwhile are left out."""
+    count(transaction, ITEMS)
+    transaction.write(
+        "INSERT INTO item_vector(item, model, own) SELECT id, ?, ? FROM item WHERE id = ?"
+        " ON CONFLICT (item) DO UPDATE SET model = excluded.model, own = excluded.own",
+        [(model, vector.astype(np.float16).tobytes(), item) for item, vector in vectors.items()],
+    )
+
+
+def mark_judged(transaction: Transaction, items: Iterable[int], newest: int) -> None:
+    """Note that these items were compared with all newer ones up to that id."""
+    transaction.write(
+        "UPDATE item SET judged = ? WHERE id = ? AND judged < ?", [(newest, item, newest) for item in items]
+    )
+
+
+def mark_related(transaction: Transaction, items: Iterable[int], version: int) -> None:
+    """Note that relations were taken from these items by that version of the rules."""
+    transaction.write("UPDATE item SET related = ? WHERE id = ?", [(version, item) for item in items])
+
+
+def count_uses(transaction: Transaction, items: Iterable[int], now: float) -> None:
+    """Note that these items led to passages that were recalled."""
+    transaction.write("UPDATE item SET uses = uses + 1, used_at = ? WHERE id = ?", [(now, item) for item in items])
+
+
+def has_unjudged(ask: Ask) -> bool:
+    """Whether an item was kept that no run of consolidation has seen."""
+    rows = ask("SELECT EXISTS (SELECT 1 FROM item WHERE state = 'current' AND (judged = 0 OR related = 0))")
+    return bool(rows[0][0])
+
+
+def in_use(ask: Ask) -> int:
+    """How many items of all tenants are in use; those with a retired source are counted."""
+    return int(ask("SELECT count(*) FROM item WHERE state = 'current'")[0][0])
+
+
+def newest_turn_at(ask: Ask) -> float:
+    """When the newest request was written, Unix seconds; 0: there is none."""
+    rows = ask("SELECT created_at FROM turn ORDER BY id DESC LIMIT 1")
+    return float(rows[0][0]) if rows else 0.0

@@ -1,0 +1,1 @@
+"""Rows of the operation: keys, switches, policies, tasks, usage."""

@@ -1,0 +1,252 @@
+"""
+Derived data: what follows from the journal and can be made again, and the work on it that is still to be done.
+
+Work is claimed by lease, so that several workers share it and one that dies holds it up for no longer than that.
+Rebuilding makes memories, full text, term counts and vectors from the journal. Heads and links are no part of it: they
+are made of fingerprints of the unredacted texts, which nobody has any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import structlog
+
+from palimpsest.core.archive.chunking import digest
+from palimpsest.core.archive.records import is_findable
+from palimpsest.domain import HeadFlag, Role
+from palimpsest.domain.frozen import frozen
+from palimpsest.errors import DataFault
+from palimpsest.ports import Clock, Vectors
+from palimpsest.store.engine import Engine, Row, Transaction, full_text
+from palimpsest.store.engine.keys import ids
+from palimpsest.store.families.passages import OccurrencePassages, write_passages
+from palimpsest.store.search.passages import trim_changes
+
+REBUILD_BATCH = 200  # messages digested and written at a time: some 100 ms, so that requests are written in between
+REBUILD = "rebuild"  # name of the task
+
+OTHERS_BATCH = 5_000  # vectors of another model dropped at a time: some 50 ms, so that requests are written in between
+
+# Two ranges of the index: `<>` would read every vector there is.
+OTHERS = """
+SELECT memory FROM (SELECT memory, model FROM vector /*+ INDEX(vector_by_model) */ WHERE model < ?1
+    UNION ALL SELECT memory, model FROM vector /*+ INDEX(vector_by_model) */ WHERE model > ?1) AS other LIMIT ?2
+"""
+
+COPY = """
+INSERT INTO vector(memory, model, own)
+SELECT mine.id, vector.model, vector.own
+FROM memory AS mine JOIN occurrence AS here ON here.id = mine.occurrence
+INNER JOIN occurrence AS there ON there.content = here.content
+INNER JOIN memory AS other ON other.occurrence = there.id AND other.start = mine.start AND other.stop = mine.stop
+INNER JOIN vector ON vector.memory = other.id AND vector.model = ?
+WHERE mine.id = ? LIMIT 1
+"""
+COPIED = "DELETE FROM unindexed WHERE memory = ? AND memory IN (SELECT memory FROM vector)"
+CLAIMED = """
+SELECT memory.id, substr(content.text, start + 1, stop - start)
+FROM numbers(?) AS claimed JOIN unindexed ON unindexed.memory = claimed.value
+JOIN memory ON memory.id = unindexed.memory JOIN occurrence ON occurrence.id = memory.occurrence
+JOIN content ON content.id = occurrence.content ORDER BY memory.id DESC
+"""
+
+# The message's fingerprint, a keyed hash, tells it from others.
+BEGIN = """
+INSERT INTO task(name, next, stop) SELECT ?, 0, coalesce(max(id), 0) FROM occurrence WHERE true
+ON CONFLICT (name) DO UPDATE SET next = excluded.next, stop = excluded.stop
+"""
+SET_ASIDE = """
+INSERT INTO quarantine(turn, part, reason, chars, digest, created_at)
+SELECT turn.key, 'passage', ?, memory.stop - memory.start, bytes_of(occurrence.fingerprint), ?
+FROM memory JOIN occurrence ON occurrence.id = memory.occurrence JOIN turn ON turn.id = occurrence.turn
+WHERE memory.id = ?
+"""
+SET_ASIDE_MESSAGE = """
+INSERT INTO quarantine(turn, part, reason, chars, digest, created_at)
+SELECT turn.key, 'message', ?, length(content.text), bytes_of(occurrence.fingerprint), ?
+FROM occurrence JOIN turn ON turn.id = occurrence.turn JOIN content ON content.id = occurrence.content
+WHERE occurrence.id = ?
+"""
+
+log = structlog.get_logger()
+
+
+@frozen
+class Waiting:
+    """A passage that waits for its vector."""
+
+    memory: int
+    text: str
+
+
+class Derived:
+    """The part of the database that can be rebuilt."""
+
+    def __init__(self, database: Engine, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._only_model = ""  # no vectors of other models are there
+
+    async def claim(self, limit: int, worker: str, lease_seconds: float, model: str) -> tuple[Waiting, ...]:
+        """
+        Passages without a vector of this model, newest first: what is said now is asked for before old stock.
+
+        They are this worker's until the lease ends; `save_vectors` ends the work. What was embedded before, in another
+        place of the same tenant, takes its vector from there and is not among them.
+        """
+        while True:
+            now = self._clock()
+            # an end that no lease of now can have was written while the clock was wrong
+            lease = (worker, now + lease_seconds, now, now + 2 * lease_seconds, limit)
+            may_have_others = model != self._only_model
+            claimed, rows, has_others = await self._database.transact(
+                functools.partial(_claim, model, may_have_others, lease)
+            )
+            self._only_model = "" if has_others else model
+            if rows or not (claimed or has_others):
+                return tuple(Waiting(*row) for row in rows)
+
+    async def save_vectors(self, model: str, vectors: Mapping[int, Vectors]) -> None:
+        """Keep unit vectors by memory; memories that were forgotten meanwhile are left out."""
+        await self._database.write(
+            (
+                ("DELETE FROM vector WHERE memory = ?", [(memory,) for memory in vectors]),
+                (
+                    "INSERT INTO vector(memory, model, own) SELECT id, ?, ? FROM memory WHERE id = ?",
+                    [(model, np.asarray(v, np.float16).tobytes(), memory) for memory, v in vectors.items()],
+                ),
+                ("DELETE FROM unindexed WHERE memory = ?", [(memory,) for memory in vectors]),
+            )
+        )
+
+    async def set_aside(self, memory: int, reason: str) -> None:
+        """Give up on the vector of a memory, and list that in the quarantine; a rebuild tries it again."""
+        await self._database.write(
+            (
+                (SET_ASIDE, [(reason, self._clock(), memory)]),
+                ("DELETE FROM unindexed WHERE memory = ?", [(memory,)]),
+            )
+        )
+
+    async def start_rebuild(self) -> None:
+        """Drop all that is derived; `rebuild` makes it again, in as many steps and processes as it takes."""
+        await self._database.write(
+            (
+                ("INSERT INTO forgotten(memory) SELECT memory FROM vector", [()]),
+                *((f"DELETE FROM {table}", [()]) for table in ("unindexed", "vector", "memory", "term")),
+                *full_text.CLEAR,
+                (BEGIN, [(REBUILD,)]),
+            )
+        )
+
+    async def rebuild(self) -> bool:
+        """
+        Take one step of a rebuild that was started, here or elsewhere. False: there is nothing (more) to do.
+
+        Opens the database where that has failed before, so that asking from time to time brings it back.
+        """
+        await self._database.open()
+        task = await self._database.read("SELECT next, stop FROM task WHERE name = ?", (REBUILD,))
+        if not task:
+            return False
+        next, stop = task[0]
+        rows = await self._database.read(
+            "SELECT occurrence.id, conversation.tenant, conversation.id, turn.role, occurrence.role, flags, text"
+            " FROM occurrence JOIN turn ON turn.id = occurrence.turn"
+            " JOIN conversation ON conversation.id = occurrence.conversation"
+            " JOIN content ON content.id = occurrence.content"
+            " WHERE occurrence.id > ? AND occurrence.id <= ? ORDER BY occurrence.id LIMIT ?",
+            (next, stop, REBUILD_BATCH),
+        )
+        findable, broken = await asyncio.to_thread(_digest, rows)
+        while True:
+            done = rows[-1][0] if rows else None
+            step = functools.partial(_rebuild, task, findable, done, broken, self._clock())
+            try:
+                is_more = await self._database.transact(step)
+            except DataFault as failure:  # of one message: the others are written, step by step
+                if len(rows) == 1 and findable:
+                    findable, broken = [], {rows[0][0]: str(failure)}
+                elif len(rows) > 1:
+                    rows = rows[: len(rows) // 2]
+                    findable = [one for one in findable if one.occurrence <= rows[-1][0]]
+                    broken = {occurrence: why for occurrence, why in broken.items() if occurrence <= rows[-1][0]}
+                else:
+                    raise
+            else:
+                for reason in broken.values():
+                    log.error("a message cannot be made findable and is set aside", reason=reason)
+                return is_more
+
+
+def _claim(
+    model: str, may_have_others: bool, lease: tuple[str, float, float, float, int], transaction: Transaction
+) -> tuple[list[Row], list[Row], bool]:
+    """Ids that were claimed, what of them is to be embedded, and whether vectors of other models are left."""
+    has_others = False
+    if may_have_others:
+        others = ids(row[0] for row in transaction.read(OTHERS, (model, OTHERS_BATCH)))
+        transaction.write(
+            "INSERT INTO unindexed(memory) SELECT value FROM numbers(?) WHERE true ON CONFLICT DO NOTHING",
+            [(others,)],
+        )
+        transaction.write("INSERT INTO forgotten(memory) SELECT value FROM numbers(?)", [(others,)])
+        transaction.write("DELETE FROM vector WHERE memory IN (SELECT value FROM numbers(?))", [(others,)])
+        has_others = bool(transaction.read(OTHERS, (model, 1)))
+    trim_changes(transaction)
+    claimed = transaction.read(
+        "UPDATE unindexed SET worker = ?1, leased_until = ?2 WHERE memory IN (SELECT memory FROM unindexed"
+        " WHERE leased_until <= ?3 OR leased_until > ?4 ORDER BY memory DESC LIMIT ?5) RETURNING memory",
+        lease,
+    )
+    transaction.write(COPY, [(model, memory) for (memory,) in claimed])
+    transaction.write(COPIED, claimed)
+    return claimed, transaction.read(CLAIMED, (ids(memory for (memory,) in claimed),)), has_others
+
+
+def _rebuild(
+    task: list[Row],
+    findable: Sequence[OccurrencePassages],
+    done: int | None,
+    broken: Mapping[int, str],
+    at: float,
+    transaction: Transaction,
+) -> bool:
+    """
+    Write one step up to occurrence `done` (None: all is done), unless another worker took it.
+
+    Args:
+        broken: occurrences that are set aside, and why.
+    """
+    if transaction.read("SELECT next, stop FROM task WHERE name = ?", (REBUILD,)) != task:
+        return True
+    if done is None:
+        transaction.write("DELETE FROM task WHERE name = ?", [(REBUILD,)])
+        return False
+    # what was taken back, erased or retired since it was read finds nothing to stand on
+    still = transaction.read(
+        "SELECT occurrence.id FROM numbers(?) AS asked JOIN occurrence ON occurrence.id = asked.value"
+        f" WHERE occurrence.flags & {HeadFlag.ERASED | HeadFlag.RETIRED} = 0",
+        (ids(f.occurrence for f in findable),),
+    )
+    there = {row[0] for row in still}
+    write_passages(transaction, [f for f in findable if f.occurrence in there])
+    transaction.write(SET_ASIDE_MESSAGE, [(reason, at, occurrence) for occurrence, reason in broken.items()])
+    transaction.write("UPDATE task SET next = ? WHERE name = ?", [(done, REBUILD)])
+    return True
+
+
+def _digest(rows: Sequence[Row]) -> tuple[list[OccurrencePassages], dict[int, str]]:
+    """What is findable of messages, and those that cannot be read, by occurrence, with the reason."""
+    findable, broken = [], {}
+    for occurrence, tenant, conversation, request, role, flags, text in rows:
+        try:
+            if is_findable(Role(request), role, flags):  # the text tells the tool calls already
+                findable.append(OccurrencePassages(occurrence, tenant, conversation, digest(text, role)))
+        except Exception as failure:  # a guard: one message must not hold up all that come behind it
+            broken[occurrence] = f"rebuilding: {type(failure).__name__}"
+    return findable, broken

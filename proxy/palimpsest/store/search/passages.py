@@ -1,0 +1,167 @@
+"""
+Passages as rows: what a search reads of them, in the order of their ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from palimpsest.domain import Reach
+from palimpsest.store.engine import Ask, Row, Transaction
+from palimpsest.store.engine.keys import ids
+from palimpsest.store.search.scope import Scope
+
+CHANGES = 100_000  # to passages that are listed, some 1 MB; tables in memory follow each other's within seconds
+
+TEXTS = """
+SELECT memory.id, memory.occurrence, conversation.public, occurrence.role,
+    substr(content.text, memory.start + 1, memory.stop - memory.start), occurrence.created_at,
+    memory.start, memory.stop, memory.tags
+FROM numbers(?) AS asked INNER JOIN memory ON memory.id = asked.value
+JOIN conversation ON conversation.id = memory.conversation
+JOIN occurrence ON occurrence.id = memory.occurrence JOIN content ON content.id = occurrence.content
+WHERE memory.tenant = (SELECT id FROM tenant WHERE name = ?)
+"""
+NEWEST_TEXTS = """
+SELECT occurrence.id, occurrence.role, substr(content.text, 1, ?3)
+FROM numbers(?1) AS asked INNER JOIN occurrence ON occurrence.id = asked.value
+JOIN content ON content.id = occurrence.content ORDER BY occurrence.id DESC LIMIT ?2
+"""
+OF_CONVERSATION = """
+SELECT memory.id, memory.occurrence, occurrence.fingerprint, occurrence.role, memory.stop - memory.start, memory.tags
+FROM memory /*+ INDEX(memory_by_conversation) */ JOIN occurrence ON occurrence.id = memory.occurrence
+WHERE memory.conversation = ? ORDER BY memory.id
+"""
+# One look-up for each passage; by the model's index it would be all vectors for each
+VECTORS = """
+SELECT memory, own FROM numbers(?) AS asked INNER JOIN vector ON vector.memory = asked.value
+WHERE /*+ NO_INDEX */ vector.model = ? AND length(vector.own) = ?
+"""
+
+
+def passages_after(ask: Ask, scope: Scope, last_id: int, limit: int) -> list[Row]:
+    """
+    The next passages of a scope.
+
+    Returns:
+        Rows of id, occurrence, conversation, characters, tags, and of the message its fingerprint, flags and time.
+    """
+    condition, args = scope.condition
+    return ask(
+        "SELECT memory.id, memory.occurrence, memory.conversation, memory.stop - memory.start, memory.tags,"
+        " occurrence.fingerprint, occurrence.flags, occurrence.created_at"
+        f" FROM memory /*+ INDEX({_index_of(scope)}) */ JOIN occurrence ON occurrence.id = memory.occurrence"
+        f" WHERE {condition} AND memory.id > ? ORDER BY memory.id LIMIT ?",
+        (*args, last_id, limit),
+    )
+
+
+def texts_of_conversation(ask: Ask, tenant: str, conversation: str) -> list[str]:
+    """The passages of a conversation, by its public id; those of one message overlap."""
+    rows = ask(
+        "SELECT substr(content.text, memory.start + 1, memory.stop - memory.start)"
+        " FROM memory JOIN occurrence ON occurrence.id = memory.occurrence"
+        " JOIN content ON content.id = occurrence.content JOIN conversation ON conversation.id = memory.conversation"
+        " WHERE conversation.public = ? AND conversation.tenant = (SELECT id FROM tenant WHERE name = ?)"
+        " ORDER BY memory.id",
+        (conversation, tenant),
+    )
+    return [text for (text,) in rows]
+
+
+def indexed_of(ask: Ask, tenant: str, conversation: str) -> frozenset[int]:
+    """The messages of a conversation, by its public id, that have passages."""
+    rows = ask(
+        "SELECT DISTINCT memory.occurrence FROM memory JOIN conversation ON conversation.id = memory.conversation"
+        " WHERE conversation.public = ? AND conversation.tenant = (SELECT id FROM tenant WHERE name = ?)",
+        (conversation, tenant),
+    )
+    return frozenset(occurrence for (occurrence,) in rows)
+
+
+def vectors_of_tenant(ask: Ask, tenant: int) -> list[bytes]:
+    """Every vector, of any model, in the order of the passages."""
+    rows = ask(
+        "SELECT vector.own FROM memory JOIN vector ON vector.memory = memory.id WHERE memory.tenant = ?"
+        " ORDER BY memory.id",
+        (tenant,),
+    )
+    return [own for (own,) in rows]
+
+
+def vectors_of(ask: Ask, memories: Collection[int], model: str, size_bytes: int) -> list[Row]:
+    """Rows of id and vector of this model, of those passages that have one."""
+    return ask(VECTORS, (ids(memories), model, size_bytes))
+
+
+def passage_before(ask: Ask, scope: Scope, newest: int) -> int:
+    """The id of the passage in front of the newest ones of a scope; 0 where it holds no more than those."""
+    if last_passage(ask) <= newest:  # no id is given twice, so no scope holds more
+        return 0
+    condition, args = scope.condition
+    sql = (
+        f"SELECT memory.id FROM memory /*+ INDEX({_index_of(scope)}) */ WHERE {condition}"
+        " ORDER BY memory.id DESC LIMIT 1 OFFSET ?"
+    )
+    return next((id for (id,) in ask(sql, (*args, newest))), 0)
+
+
+def last_passage(ask: Ask) -> int:
+    """The id of the newest passage of all; 0 where there is none."""
+    return int(ask("SELECT coalesce(max(id), 0) FROM memory")[0][0])
+
+
+def trim_changes(transaction: Transaction) -> None:
+    """Let the oldest changes go: whose table is as old as that reads its scope anew."""
+    transaction.write("DELETE FROM forgotten WHERE seq <= (SELECT max(seq) FROM forgotten) - ?", [(CHANGES,)])
+
+
+def last_change(ask: Ask) -> int:
+    """The number of the newest change to passages that had been read; see `changes_after`."""
+    return int(ask("SELECT coalesce(max(seq), 0) FROM forgotten")[0][0])
+
+
+def changes_after(ask: Ask, number: int) -> list[Row]:
+    """Rows of number and id: passages that were removed, lost their vector or came into another scope since."""
+    return ask("SELECT seq, memory FROM forgotten WHERE seq > ? ORDER BY seq", (number,))
+
+
+def are_any_in(ask: Ask, scope: Scope, memories: Collection[int]) -> bool:
+    """Whether any of these passages belongs to a scope."""
+    condition, args = scope.condition
+    return bool(
+        ask(
+            f"SELECT 1 FROM numbers(?) AS asked INNER JOIN memory ON memory.id = asked.value WHERE {condition} LIMIT 1",
+            (ids(memories), *args),
+        )
+    )
+
+
+def passages_of(ask: Ask, conversation: int) -> list[Row]:
+    """Rows of id, occurrence, and of the message its fingerprint and role; characters; tags."""
+    return ask(OF_CONVERSATION, (conversation,))
+
+
+def newest_texts(ask: Ask, occurrences: Collection[int], messages: int, chars: int) -> list[Row]:
+    """
+    Rows of occurrence, role and text of the newest of these messages, the oldest of them first.
+
+    Args:
+        messages: at most so many.
+        chars: of each text, from its beginning.
+    """
+    return ask(NEWEST_TEXTS, (ids(occurrences), messages, chars))[::-1]
+
+
+def texts_of(ask: Ask, tenant: str, memories: Sequence[int]) -> list[Row]:
+    """
+    Rows of id, occurrence, public id of the conversation, role, text, time, start, stop and tags, in any order.
+
+    Passages that are not there, or are another tenant's, are left out.
+    """
+    return ask(TEXTS, (ids(memories), tenant))
+
+
+def _index_of(scope: Scope) -> str:
+    """Named, as SQLite would go through all passages of a tenant for one conversation's."""
+    return "memory_by_tenant" if scope.reach is Reach.TENANT else "memory_by_conversation"

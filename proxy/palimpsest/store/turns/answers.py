@@ -1,0 +1,231 @@
+"""
+Answers as rows, and what becomes of requests that were refused.
+
+One that has no answer is kept where its tenant had one before: it may hold what the client drops next, as it is too
+long. Of a tenant whose credential nobody has vouched for yet, nothing is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import ceil
+
+import orjson
+
+from palimpsest.core.block.pressure import CHARS_PER_TOKEN
+from palimpsest.domain import Bare, Cost, Ending, Entry, Heard
+from palimpsest.domain.frozen import frozen
+from palimpsest.store.engine import Transaction
+from palimpsest.store.engine.keys import last_ids
+from palimpsest.store.families.passages import OccurrencePassages, write_passages
+from palimpsest.store.turns.branch_heads import to_listing
+from palimpsest.store.turns.costs import write_costs
+from palimpsest.store.turns.diffs import decode_kept, encode_kept, message_list
+from palimpsest.store.turns.messages import NewOccurrence, forget_occurrences, write_occurrences
+from palimpsest.store.turns.requests import write_links
+from palimpsest.store.turns.tombstones import ERASED_TURN, without_passages, without_query, without_text
+from palimpsest.wire.values import dumps
+
+# Where the other request has the same link, this one's goes with its turn.
+HAND_OVER = """
+UPDATE link SET turn = ?1 WHERE turn = ?2 AND NOT EXISTS (
+    SELECT 1 FROM link AS other WHERE other.tenant = link.tenant AND other.fingerprint = link.fingerprint
+        AND other.conversation = link.conversation AND other.kind = link.kind AND other.turn = ?1)
+"""
+
+
+@frozen
+class _Open:
+    """A written request that has no answer yet."""
+
+    number: int
+    conversation: int
+    tenant: int
+    parent: int | None
+    messages: int
+    was_erased: bool  # while its answer was on its way
+    retirement: int  # of what it asked, meanwhile; 0 none
+
+
+def write_answers(
+    transaction: Transaction, answers: Sequence[Heard], findable: Sequence[OccurrencePassages] = ()
+) -> Mapping[str, Cost]:
+    """
+    Write the answers of turns that are open; those of others were written before, or their request never was.
+
+    Args:
+        findable: passages of requests that were written in the same transaction, to be written with those of answers.
+
+    Returns:
+        What the requests cost, by their turns' ids.
+    """
+    keys = orjson.dumps([heard.answer.turn_id for heard in answers]).decode()
+    rows = transaction.read(
+        "SELECT turn.key, turn.id, turn.conversation, conversation.tenant, turn.parent, turn.messages,"
+        " turn.explain = ?, coalesce((SELECT max(retirement) FROM occurrence"
+        " JOIN retired ON retired.occurrence = occurrence.id"
+        " WHERE occurrence.turn = turn.id), 0) FROM texts(?) AS asked JOIN turn ON turn.key = asked.value"
+        " JOIN conversation ON conversation.id = turn.conversation"
+        " WHERE turn.ending = 'open'",
+        (ERASED_TURN, keys),
+    )
+    open = {key: _Open(*row) for key, *row in rows}
+    heard_of = {heard.answer.turn_id: heard for heard in answers if heard.answer.turn_id in open}
+    bare = [(open[key], heard.answer.bare) for key, heard in heard_of.items() if heard.answer.bare]
+    _write_bare(transaction, bare)
+    refused = [
+        open[key]
+        for key, heard in heard_of.items()
+        if heard.answer.ending is Ending.REFUSED
+        or (heard.answer.ending is Ending.UNANSWERED and not _is_known(transaction, open[key].tenant))
+    ]
+    taken_back = {turn.number for turn in refused}
+    ended = [(open[key], heard) for key, heard in heard_of.items() if open[key].number not in taken_back]
+    last = last_ids(transaction)
+    occurrences = [
+        NewOccurrence(
+            *(id, turn.tenant, turn.conversation, turn.number, turn.messages, entry, heard.answer.created_at),
+            retirement=turn.retirement,
+        )
+        for id, (turn, heard, entry) in enumerate(
+            ((t, h, _kept(t, h.entry)) for t, h in ended if h.entry), last["occurrence"] + 1
+        )
+    ]
+    write_passages(transaction, [*findable, *write_occurrences(transaction, occurrences)])
+    listed = {
+        s.turn: to_listing([(s.entry.new.print.full, s.entry.new.print.opening, s.occurrence, s.entry.new.flags)])
+        for s in occurrences
+    }
+    transaction.write(
+        "UPDATE head SET listing = joined(listing, ?),"
+        " state = with_field(state, 'tokens', coalesce(?, CAST(field(state, 'tokens') AS BIGINT)) + ?) WHERE turn = ?",
+        [
+            (
+                listed.get(turn.number, b""),
+                heard.answer.prompt_tokens,
+                ceil(len(heard.entry.text) / CHARS_PER_TOKEN) if heard.entry else 0,
+                turn.number,
+            )
+            for turn, heard in ended
+        ],
+    )
+    transaction.write(
+        "UPDATE turn SET ending = ?, prompt_tokens = ? WHERE id = ?",
+        [(heard.answer.ending, heard.answer.prompt_tokens, turn.number) for turn, heard in ended],
+    )
+    transaction.write(
+        "DELETE FROM head WHERE turn = (SELECT replaces FROM head WHERE turn = ?)", [(t.number,) for t, _ in ended]
+    )
+    write_links(
+        transaction,
+        [
+            (turn.tenant, print, kind, turn.conversation, turn.number)
+            for turn, heard in ended
+            for kind, print in heard.answer.links
+        ],
+    )
+    for turn in refused:
+        _take_back(transaction, turn)
+    return write_costs(transaction, {turn.number: heard.answer.cost for turn, heard in ended if heard.answer.cost})
+
+
+def _kept(turn: _Open, entry: Entry) -> Entry:
+    """What is kept of an answer."""
+    if turn.was_erased:
+        return without_text(entry)
+    return without_passages(entry) if turn.retirement else entry
+
+
+def _is_known(transaction: Transaction, tenant: int) -> bool:
+    """Whether the upstream has answered this tenant, and so accepted its credential."""
+    (answered,) = transaction.read(
+        "SELECT EXISTS (SELECT 1 FROM conversation JOIN turn ON turn.conversation = conversation.id"
+        " WHERE conversation.tenant = ? AND turn.ending NOT IN ('open', ?, ?))",
+        (tenant, Ending.REFUSED, Ending.UNANSWERED),
+    )
+    return bool(answered[0])
+
+
+def _write_bare(transaction: Transaction, bare: Sequence[tuple[_Open, Bare]]) -> None:
+    """
+    Record that these requests went without what was added to them: it made them too long.
+
+    The new block was never seen, and is gone. Those of before would be too much again at the next request: from here on
+    they are not repeated.
+    """
+    transaction.write("DELETE FROM block WHERE turn = ?", [(turn.number,) for turn, _ in bare])
+    transaction.write(
+        "UPDATE block SET shed = ?1 WHERE conversation = ?2 AND turn < ?1 AND shed = 0",
+        [(turn.number, turn.conversation) for turn, _ in bare],
+    )
+    transaction.write(  # what was looked for may have been erased meanwhile
+        "UPDATE turn SET explain = CASE WHEN field(explain, 'query') IS NULL THEN ? ELSE ? END"
+        " WHERE id = ? AND explain <> ?",
+        [
+            (dumps(without_query(sent.explain, ())), dumps(sent.explain), turn.number, ERASED_TURN)
+            for turn, sent in bare
+        ],
+    )
+    transaction.write(
+        "UPDATE head SET state = with_field(state, 'tokens', ?) WHERE turn = ?",
+        [(sent.tokens, turn.number) for turn, sent in bare],
+    )
+
+
+def _take_back(transaction: Transaction, turn: _Open) -> None:
+    """Leave nothing of a request that the upstream refused, but that it was made."""
+    _hand_over(transaction, turn)
+    for table in ("link", "block", "head"):
+        transaction.write(f"DELETE FROM {table} WHERE turn = ?", [(turn.number,)])
+    transaction.write(
+        "UPDATE block SET shed = 0 WHERE conversation = ? AND shed = ?", [(turn.conversation, turn.number)]
+    )
+    brought = transaction.read("SELECT id FROM occurrence WHERE turn = ?", (turn.number,))
+    forget_occurrences(transaction, turn.tenant, [row[0] for row in brought])
+    transaction.write(
+        "UPDATE turn SET ending = ?, kept = '{}', explain = '{}' WHERE id = ?", [(Ending.REFUSED, turn.number)]
+    )
+    _drop_if_empty(transaction, turn)
+
+
+def _hand_over(transaction: Transaction, turn: _Open) -> None:
+    """Requests that were built on this one meanwhile keep what they carry of it: it becomes theirs."""
+    children = transaction.read("SELECT id, kept FROM turn WHERE parent = ? ORDER BY id", (turn.number,))
+    if not children:
+        return
+    listing = (message_list(transaction.read, turn.number)).listing
+    brought = {row[0] for row in transaction.read("SELECT id FROM occurrence WHERE turn = ?", (turn.number,))}
+    for child, encoded in children:
+        kept = sorted(decode_kept(encoded, listing))
+        mine = [(position, occurrence) for position, occurrence in kept if occurrence in brought]
+        brought.difference_update(occurrence for _, occurrence in mine)
+        transaction.write(
+            "UPDATE occurrence SET turn = ?, position = ? WHERE id = ?", [(child, at, o) for at, o in mine]
+        )
+        transaction.write(
+            "UPDATE turn SET parent = ?, kept = ? WHERE id = ?",
+            [(turn.parent, encode_kept([pair for pair in kept if pair not in mine], ()), child)],
+        )
+    transaction.write(HAND_OVER, [(children[0][0], turn.number)])
+
+
+def _drop_if_empty(transaction: Transaction, turn: _Open) -> None:
+    """A conversation, and then a tenant, that nothing but refused requests made, was never there."""
+    (held,) = transaction.read(
+        "SELECT EXISTS (SELECT 1 FROM occurrence WHERE conversation = ?1)"
+        " OR EXISTS (SELECT 1 FROM turn WHERE conversation = ?1 AND ending <> 'refused')",
+        (turn.conversation,),
+    )
+    if held[0]:
+        return
+    of_it = "(SELECT id FROM turn WHERE conversation = ?1)"
+    transaction.write(f"UPDATE turn SET parent = NULL WHERE parent IN {of_it}", [(turn.conversation,)])
+    transaction.write("DELETE FROM turn WHERE conversation = ?", [(turn.conversation,)])
+    transaction.write("DELETE FROM conversation WHERE id = ?", [(turn.conversation,)])
+    transaction.write(
+        "DELETE FROM tenant WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM conversation WHERE tenant = ?1)",
+        [(turn.tenant,)],
+    )
+    transaction.write(
+        "DELETE FROM term WHERE tenant = ?1 AND NOT EXISTS (SELECT 1 FROM tenant WHERE id = ?1)", [(turn.tenant,)]
+    )

@@ -1,0 +1,335 @@
+"""
+What is stored, page by page: tenants, conversations, turns and passages, for operators and programs.
+
+Every page begins behind an id and none is given twice, so pages neither repeat nor leave out what was there when the
+first one was read, whatever is written meanwhile. A tenant of "" means all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from palimpsest.core.archive.chunking import TELLS
+from palimpsest.domain import HeadFlag
+from palimpsest.domain.frozen import frozen
+from palimpsest.store.engine import Ask, Row
+from palimpsest.store.engine.keys import ids
+
+FIRST_WORDS_CHARS = 80  # a line of a terminal
+OPENINGS_READ = 4  # messages of a user, before one is found that holds more than what a client adds
+NO_WORDS = HeadFlag.SUMMARY | HeadFlag.TOOL | HeadFlag.ERASED  # of the user's in a message of that role
+OPENING_CHARS = 4_000  # of each; what clients add in front is shorter as a rule
+
+_ASIDE = re.compile(r"\s*<([\w-]{1,64})(?: [^<>]{0,400})?>.*?</\1>", re.S)  # as clients put it in front of a prompt
+
+# A turn's times and decision stand behind one another in its row, so they are read for the rows of a page only.
+LAST_AT = "(SELECT created_at FROM turn WHERE turn.conversation = conversation.id ORDER BY id DESC LIMIT 1)"
+CONVERSATIONS = f"""
+SELECT conversation.id, conversation.public, tenant.name, conversation.role, conversation.parent, conversation.user_id,
+    conversation.scope, conversation.created_at,
+    {LAST_AT}
+FROM conversation JOIN tenant ON tenant.id = conversation.tenant
+"""
+TURNS_OF = """
+SELECT turn.conversation, turn.event, turn.model, count(*)
+FROM numbers(?) AS asked INNER JOIN turn ON turn.conversation = asked.value
+GROUP BY turn.conversation, turn.event, turn.model ORDER BY min(turn.id)
+"""
+MEMORIES_OF = """
+SELECT asked.value, (SELECT count(*) FROM memory WHERE memory.conversation = asked.value) FROM numbers(?) AS asked
+"""
+OPENINGS = f"""
+SELECT asked.value, substr(content.text, 1, {OPENING_CHARS})
+FROM numbers(?) AS asked INNER JOIN occurrence ON occurrence.id IN (
+    SELECT id FROM occurrence AS first WHERE first.conversation = asked.value
+        AND first.role = 'user' AND first.flags & {NO_WORDS} = 0
+    ORDER BY first.id LIMIT {OPENINGS_READ})
+JOIN content ON content.id = occurrence.content
+ORDER BY occurrence.id
+"""
+TURNS = """
+SELECT turn.id, turn.key, conversation.public, tenant.name, turn.role, turn.event, turn.ending, turn.model,
+    turn.messages, turn.prompt_tokens, turn.created_at, turn.explain,
+    (SELECT count(*) FROM turn AS other WHERE other.conversation = turn.conversation AND other.id <= turn.id)
+FROM turn JOIN conversation ON conversation.id = turn.conversation JOIN tenant ON tenant.id = conversation.tenant
+"""
+PROMPTS = f"""
+SELECT occurrence.turn, substr(content.text, 1, {OPENING_CHARS})
+FROM numbers(?) AS asked INNER JOIN turn ON turn.id = asked.value
+INNER JOIN occurrence ON occurrence.turn = turn.id AND occurrence.position < turn.messages
+    AND occurrence.role = 'user' AND occurrence.flags & {NO_WORDS} = 0
+JOIN content ON content.id = occurrence.content
+ORDER BY occurrence.position DESC
+"""
+COST_FIELDS = ("cache_read_tokens", "cache_write_tokens", "rebuild", "rebuilt_tokens")
+NO_COST = (None,) * len(COST_FIELDS)
+COSTS = f"""
+SELECT turn, {", ".join(COST_FIELDS)} FROM cost WHERE turn IN (SELECT value FROM numbers(?))
+"""
+MESSAGES = f"""
+SELECT occurrence.id, occurrence.position, occurrence.role, content.text, occurrence.position >= turn.messages,
+    CASE WHEN occurrence.flags & {HeadFlag.ERASED} <> 0 THEN 'erased'
+        WHEN EXISTS (SELECT 1 FROM retired WHERE retired.occurrence = occurrence.id) THEN 'retired'
+        ELSE 'stored' END
+FROM turn JOIN occurrence ON occurrence.turn = turn.id JOIN content ON content.id = occurrence.content
+WHERE turn.key = ?1 AND content.tenant = (SELECT id FROM tenant WHERE name = ?2) ORDER BY occurrence.position
+"""
+BLOCKS = """
+SELECT block.kind, block.text, block.tokens, block.occurrences, block.shed = 0 AND block.retired = 0
+FROM turn JOIN conversation ON conversation.id = turn.conversation JOIN block ON block.turn = turn.id
+WHERE turn.key = ?1 AND conversation.tenant = (SELECT id FROM tenant WHERE name = ?2) ORDER BY block.occurrence
+"""
+MEMORIES = """
+SELECT memory.id, tenant.name, conversation.public, turn.key, memory.occurrence, occurrence.position, occurrence.role,
+    memory.kind, memory.tags, memory.start, memory.stop,
+    substr(content.text, memory.start + 1, memory.stop - memory.start), occurrence.created_at,
+    EXISTS (SELECT 1 FROM vector WHERE vector.memory = memory.id)
+FROM memory JOIN conversation ON conversation.id = memory.conversation JOIN tenant ON tenant.id = memory.tenant
+JOIN occurrence ON occurrence.id = memory.occurrence JOIN turn ON turn.id = occurrence.turn
+JOIN content ON content.id = occurrence.content
+"""
+TENANTS = """
+SELECT tenant.id, tenant.name, (SELECT count(*) FROM conversation WHERE conversation.tenant = tenant.id)
+FROM tenant
+"""
+TURN_OF = """
+SELECT occurrence.id, turn.key FROM numbers(?) AS asked
+INNER JOIN occurrence ON occurrence.id = asked.value JOIN turn ON turn.id = occurrence.turn
+"""
+
+# Conditions of the filters that are given: of one that is not, none may stand in a question, or no index is used.
+OF_TENANT = "conversation.tenant = (SELECT id FROM tenant WHERE name = ?)"
+OF_CONVERSATION = {
+    "tenant": OF_TENANT,
+    "conversation": "conversation.public = ?",
+    "user": "conversation.user_id = ?",
+    "scope": "conversation.scope = ?",
+}
+CONVERSATION_FILTERS = OF_CONVERSATION | {
+    "role": "conversation.role = ?",
+    "since": f"{LAST_AT} >= ?",
+    "until": "conversation.created_at < ?",
+}
+# A tenant alone leads to all that it has. So the newest are read in order, of all tenants, until there are enough.
+ALONE = {
+    CONVERSATIONS: f"/*+ NO_INDEX */ {OF_TENANT}",
+    TURNS: f"/*+ NO_INDEX */ {OF_TENANT}",
+    MEMORIES: "memory.tenant = (SELECT id FROM tenant WHERE name = ?)",
+}
+TURN_FILTERS = OF_CONVERSATION | {
+    "turn": "turn.key = ?",
+    "role": "turn.role = ?",
+    "event": "turn.event = ?",
+    "added": "turn.id IN (SELECT turn FROM block WHERE ? <> 0)",
+    "since": "turn.created_at >= ?",
+    "until": "turn.created_at < ?",
+}
+MEMORY_FILTERS = OF_CONVERSATION | {
+    "role": "occurrence.role = ?",
+    "since": "occurrence.created_at >= ?",
+    "until": "occurrence.created_at < ?",
+}
+
+Listed = Mapping[str, Any]
+"""One thing that is stored, by the names of its fields."""
+
+
+@frozen
+class Filter:
+    """What is listed; "" and None restrict nothing. Times are Unix seconds: from `since` on, and before `until`."""
+
+    tenant: str = ""
+    conversation: str = ""
+    turn: str = ""
+    user: str = ""
+    scope: str = ""
+    role: str = ""
+    event: str = ""  # of turns
+    added: bool = False  # turns to which a new block was added
+    since: float | None = None
+    until: float | None = None
+
+
+@frozen
+class Page:
+    """So many things, and the id behind which the next page begins; 0: there is none."""
+
+    listed: Sequence[Listed]
+    next: int
+
+
+def conversations(ask: Ask, which: Filter, after: int, limit: int) -> Page:
+    """
+    Conversations, the newest first: `conversation`, `tenant`, `role`, `parent`, `user`, `scope`, `title`, `created_at`,
+    `last_at` (of the newest turn), `turns`, `memories`, `events` (how many turns of each), `models` (in order of use).
+
+    In a period are those that have begun before its end, and had a turn after its begin.
+    """
+    rows, next = _page(
+        ask, CONVERSATIONS, "conversation.id", _given(which, CONVERSATION_FILTERS, ALONE[CONVERSATIONS]), after, limit
+    )
+    page = ids(row[0] for row in rows)
+    events: dict[int, Counter[str]] = defaultdict(Counter)
+    models: dict[int, list[str]] = defaultdict(list)
+    for id, event, model, count in ask(TURNS_OF, (page,)):
+        events[id][event] += count
+        if model and model not in models[id]:
+            models[id].append(model)
+    findable: dict[int, int] = dict(ask(MEMORIES_OF, (page,)))
+    openings: dict[int, list[str]] = defaultdict(list)
+    for id, text in ask(OPENINGS, (page,)):
+        openings[id].append(text)
+    fields = ("conversation", "tenant", "role", "parent", "user", "scope", "created_at", "last_at")
+    return Page(
+        [
+            dict(zip(fields, row, strict=True))
+            | {
+                "title": first_words(openings[id]),
+                "turns": events[id].total(),
+                "memories": findable[id],
+                "events": dict(events[id]),
+                "models": models[id],
+            }
+            for id, *row in rows
+        ],
+        next,
+    )
+
+
+def turns(ask: Ask, which: Filter, after: int, limit: int, *, newest_first: bool) -> Page:
+    """
+    Turns: `turn` (its id), `conversation`, `tenant`, `role`, `event`, `ending`, `model`, `messages`, `prompt_tokens`,
+    `created_at`, `number`, `title` (of the newest message of the user's that came with it), and of the decision `note`,
+    `kind` (of a new block) and `added_tokens`; `cache_read_tokens`, `cache_write_tokens`, `rebuild` and
+    `rebuilt_tokens` of its cost, None where they are not known.
+    """
+    rows, next = _page(
+        ask, TURNS, "turn.id", _given(which, TURN_FILTERS, ALONE[TURNS]), after, limit, newest_first=newest_first
+    )
+    prompts: dict[int, list[str]] = defaultdict(list)
+    for id, text in ask(PROMPTS, (ids(row[0] for row in rows),)):
+        prompts[id].append(text)
+    costs = {id: costs for id, *costs in ask(COSTS, (ids(row[0] for row in rows),))}
+    fields = (
+        *("turn", "conversation", "tenant", "role", "event", "ending", "model", "messages"),
+        *("prompt_tokens", "created_at", "explain", "number"),
+    )
+    listed = []
+    for id, *row in rows:
+        found = dict(zip(fields, row, strict=True))
+        decided = orjson.loads(found.pop("explain"))
+        added = (decided.get("added") or {}).get("tokens", 0)
+        note = decided.get("note") or ""
+        kind = "" if note else decided.get("kind") or ""  # else that of the block that was looked for
+        told = {"note": note, "kind": kind, "added_tokens": added, "title": first_words(prompts[id])}
+        listed.append(found | told | dict(zip(COST_FIELDS, costs.get(id, NO_COST), strict=True)))
+    return Page(listed, next)
+
+
+def messages_of_turn(ask: Ask, tenant: str, key: str) -> list[Listed]:
+    """
+    What came with a turn, its answer last: `occurrence`, `position`, `role`, `text`, `is_answer`, `state` (`stored`,
+    `retired`, `erased`).
+    """
+    fields = ("occurrence", "position", "role", "text", "is_answer", "state")
+    rows = [dict(zip(fields, row, strict=True)) for row in ask(MESSAGES, (key, tenant))]
+    return [row | {"is_answer": bool(row["is_answer"])} for row in rows]
+
+
+def blocks_of_turn(ask: Ask, tenant: str, key: str) -> list[Listed]:
+    """What was newly added to a turn: `kind`, `text`, `tokens`, `occurrences`, `is_replayed` in later requests."""
+    return [
+        {
+            "kind": kind,
+            "text": text,
+            "tokens": tokens,
+            "occurrences": orjson.loads(packed),
+            "is_replayed": bool(replayed),
+        }
+        for kind, text, tokens, packed, replayed in ask(BLOCKS, (key, tenant))
+    ]
+
+
+def memories(ask: Ask, which: Filter, after: int, limit: int) -> Page:
+    """
+    Findable passages, the newest first: `memory` (its id), `tenant`, `conversation`, `turn`, `occurrence`, `position`,
+    `role`, `kind`, `tags`, `start`, `stop` (characters of the message), `text`, `created_at`, `is_indexed` by meaning.
+    """
+    rows, next = _page(ask, MEMORIES, "memory.id", _given(which, MEMORY_FILTERS, ALONE[MEMORIES]), after, limit)
+    return Page([_memory(row) for row in rows], next)
+
+
+def memory(ask: Ask, tenant: str, id: int) -> Listed | None:
+    """One of them; None: it is not stored."""
+    given = _given(Filter(tenant), MEMORY_FILTERS, ALONE[MEMORIES])
+    rows, _ = _page(ask, MEMORIES, "memory.id", [*given, ("memory.id = ?", id)], 0, 1)
+    return next(map(_memory, rows), None)
+
+
+def tenants(ask: Ask, tenant: str, after: int, limit: int) -> Page:
+    """Tenants, the newest first: `tenant` and its `conversations`."""
+    given = [("tenant.name = ?", tenant)] if tenant else []
+    rows, next = _page(ask, TENANTS, "tenant.id", given, after, limit)
+    return Page([{"tenant": name, "conversations": count} for _, name, count in rows], next)
+
+
+def turns_of_messages(ask: Ask, occurrences: Sequence[int]) -> dict[int, str]:
+    """The ids of the turns that brought these messages, by occurrence."""
+    return dict(ask(TURN_OF, (ids(occurrences),)))
+
+
+def first_words(texts: Sequence[str]) -> str:
+    """The beginning of the first text that holds more than what clients add between tags; "" where none does."""
+    for text in texts:
+        while aside := _ASIDE.match(text):
+            text = text[aside.end() :]
+        if words := " ".join(text.split()):
+            return words if len(words) <= FIRST_WORDS_CHARS else words[: FIRST_WORDS_CHARS - 1].rstrip() + "…"
+    return ""
+
+
+def _given(which: Filter, conditions: Mapping[str, str], of_tenant: str) -> list[tuple[str, Any]]:
+    """
+    The conditions of those filters that are given, each with its argument.
+
+    Args:
+        of_tenant: that of the tenant where nothing else leads to few rows.
+    """
+    if not (which.conversation or which.user or which.scope or which.turn):
+        conditions = {**conditions, "tenant": of_tenant}
+    given = ((sql, getattr(which, name)) for name, sql in conditions.items())
+    return [(sql, value) for sql, value in given if value not in ("", None, False)]
+
+
+def _page(
+    ask: Ask,
+    sql: str,
+    id: str,
+    given: Sequence[tuple[str, Any]],
+    after: int,
+    limit: int,
+    *,
+    newest_first: bool = True,
+) -> tuple[list[Row], int]:
+    """The rows of a page in the order of their first column, `id`; and behind which of them the next page begins."""
+    if after:
+        given = [*given, (f"{id} {'<' if newest_first else '>'} ?", after)]
+    where = f"WHERE {' AND '.join(condition for condition, _ in given)} " if given else ""
+    order = f"ORDER BY {id} {'DESC' if newest_first else ''} LIMIT ?"
+    rows = ask(f"{sql}{where}{order}", (*(value for _, value in given), limit + 1))
+    return rows[:limit], rows[limit - 1][0] if len(rows) > limit else 0
+
+
+def _memory(row: Row) -> Listed:
+    fields = (
+        *("memory", "tenant", "conversation", "turn", "occurrence", "position", "role", "kind", "tags"),
+        *("start", "stop", "text", "created_at", "is_indexed"),
+    )
+    found = dict(zip(fields, row, strict=True))
+    names = [tag for tag in found["tags"].split() if not tag.startswith(TELLS)]
+    return found | {"tags": names, "is_indexed": bool(found["is_indexed"])}

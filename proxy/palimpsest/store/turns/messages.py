@@ -1,0 +1,125 @@
+"""
+Messages as rows: their contents, once for each tenant, the places where they occur, and the passages that find them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from palimpsest.domain import Entry, HeadFlag
+from palimpsest.domain.frozen import frozen
+from palimpsest.store.engine import Ask, Row, Transaction
+from palimpsest.store.engine.keys import ids
+from palimpsest.store.families.passages import OccurrencePassages
+from palimpsest.store.families.registry import remove_derived
+
+
+@frozen
+class NewOccurrence:
+    """One message in one place of one conversation."""
+
+    occurrence: int
+    tenant: int
+    conversation: int
+    turn: int
+    position: int
+    entry: Entry
+    created_at: float
+    retirement: int = 0  # that this message belongs to; 0 none
+
+
+@frozen
+class Said:
+    """A stored message as it is shown: where it stands, who said what, and when (Unix seconds)."""
+
+    conversation: str
+    occurrence: int
+    role: str
+    text: str
+    created_at: float
+
+
+SHOWN = (
+    f"occurrence.flags & {HeadFlag.ERASED | HeadFlag.RETIRED} = 0 AND occurrence.role NOT IN ('system', 'developer')"
+)
+SAID = """
+SELECT conversation.public, occurrence.id, occurrence.role, content.text, occurrence.created_at
+FROM tenant JOIN conversation ON conversation.tenant = tenant.id AND conversation.public = ?2
+JOIN occurrence ON occurrence.conversation = conversation.id JOIN content ON content.id = occurrence.content
+WHERE tenant.name = ?1 AND """
+
+
+def message(ask: Ask, tenant: str, conversation: str, occurrence: int) -> Said | None:
+    """A message of a conversation (public id); None: there is none, or it is an instruction, erased or retired."""
+    rows = ask(f"{SAID} occurrence.id = ?3 AND {SHOWN}", (tenant, conversation, occurrence))
+    return Said(*rows[0]) if rows else None
+
+
+def around(ask: Ask, tenant: str, said: Said, count: int) -> list[Said]:
+    """A message between so many of those that were archived before and after it in its conversation."""
+    where = (tenant, said.conversation, said.occurrence, count)
+    before = ask(f"{SAID} occurrence.id < ?3 AND {SHOWN} ORDER BY occurrence.id DESC LIMIT ?4", where)
+    after = ask(f"{SAID} occurrence.id > ?3 AND {SHOWN} ORDER BY occurrence.id LIMIT ?4", where)
+    return [*(Said(*row) for row in reversed(before)), said, *(Said(*row) for row in after)]
+
+
+def messages_of(ask: Ask, tenant: str, conversation: str) -> list[tuple[int, int]]:
+    """Occurrence and fingerprint of each message of a conversation, by its public id, in the order of their coming."""
+    rows: list[Row] = ask(
+        "SELECT occurrence.id, fingerprint FROM occurrence JOIN conversation ON conversation.id = conversation"
+        " WHERE public = ? AND tenant = (SELECT id FROM tenant WHERE name = ?) ORDER BY occurrence.id",
+        (conversation, tenant),
+    )
+    return [(occurrence, full) for occurrence, full in rows]
+
+
+def write_occurrences(transaction: Transaction, occurrences: Sequence[NewOccurrence]) -> list[OccurrencePassages]:
+    """Messages in their places. Returns the passages that find them, for `write_passages`."""
+    transaction.write(
+        "INSERT INTO content(tenant, digest, text, rest) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        [(s.tenant, s.entry.digest, s.entry.text, s.entry.rest) for s in occurrences],
+    )
+    transaction.write(
+        "INSERT INTO occurrence"
+        "(id, conversation, turn, position, content, fingerprint, opening, flags, role, created_at)"
+        " VALUES (?, ?, ?, ?, (SELECT id FROM content WHERE tenant = ? AND digest = ?), ?, ?, ?, ?, ?)",
+        [
+            (
+                *(s.occurrence, s.conversation, s.turn, s.position, s.tenant, s.entry.digest),
+                *(s.entry.new.print.full, s.entry.new.print.opening, s.entry.new.flags),
+                *(s.entry.new.message.role, s.created_at),
+            )
+            for s in occurrences
+        ],
+    )
+    transaction.write(
+        "INSERT INTO retired(occurrence, retirement, memory) VALUES (?, ?, 0)",
+        [(s.occurrence, s.retirement) for s in occurrences if s.retirement],
+    )
+    return [OccurrencePassages(s.occurrence, s.tenant, s.conversation, s.entry.passages) for s in occurrences]
+
+
+def forget_occurrences(transaction: Transaction, tenant: int, occurrences: Sequence[int]) -> None:
+    """Remove messages from where they stand, with all that was derived; their content where nothing else holds it."""
+    if not occurrences:
+        return
+    which = ids(occurrences)
+    remove_derived(transaction, tenant, which)
+    contents = contents_of(transaction, which)
+    transaction.write("DELETE FROM occurrence WHERE id IN (SELECT value FROM numbers(?))", [(which,)])
+    forget_unused(transaction, contents)
+
+
+def contents_of(transaction: Transaction, which: str) -> str:
+    """Contents of these occurrences, as a JSON list."""
+    sql = "SELECT DISTINCT content FROM occurrence WHERE id IN (SELECT value FROM numbers(?))"
+    return ids(row[0] for row in transaction.read(sql, (which,)))
+
+
+def forget_unused(transaction: Transaction, contents: str) -> None:
+    """Remove those of these contents (a JSON list) that stand nowhere any more."""
+    transaction.write(
+        "DELETE FROM content WHERE id IN (SELECT value FROM numbers(?))"
+        " AND NOT EXISTS (SELECT 1 FROM occurrence WHERE occurrence.content = content.id)",
+        [(contents,)],
+    )

@@ -1,0 +1,478 @@
+"""
+Requests as rows: each is a diff against the head that it continues, with all that leads back to it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import field, replace
+from typing import Any
+
+import orjson
+
+from palimpsest.core.archive.tombstones import Sent, Tombstone, resends
+from palimpsest.domain import Block, HeadFlag, LinkKind, Record, Role, Turn, Whole
+from palimpsest.domain.frozen import frozen
+from palimpsest.store.engine import Transaction
+from palimpsest.store.engine.keys import ids, last_ids
+from palimpsest.store.families.passages import OccurrencePassages
+from palimpsest.store.turns.branch_heads import (
+    MAX_TAIL_MESSAGES,
+    ROW_BYTES,
+    Listed,
+    Parent,
+    beginning,
+    int64_of,
+    parents_of,
+    to_listing,
+    to_lost,
+    to_state,
+)
+from palimpsest.store.turns.diffs import encode_kept, encode_run
+from palimpsest.store.turns.messages import NewOccurrence, write_occurrences
+from palimpsest.store.turns.tombstones import (
+    ERASED_TURN,
+    has_erasures,
+    holds_erased,
+    retirement_of,
+    retirement_of_messages,
+    tombstones,
+    uncovered,
+    was_erased_whole,
+    without_passages,
+    without_query,
+    without_text,
+)
+from palimpsest.wire.values import dumps
+
+MAX_HEADS = 16  # of one conversation: parallel branches, and the states before compactions, newest first
+
+CONVERSATIONS = """
+SELECT tenant, public, id, role, user_id, scope FROM conversation
+WHERE (tenant, public) IN (SELECT CAST(item(value, 0) AS BIGINT), item(value, 1) FROM arrays(?))
+"""
+
+GONE = Sent(full=-1, opening=-1, is_instruction=False, is_assistant=True, is_new=False)
+"""
+A message that a request carries and that is not stored any more: its conversation was erased meanwhile, or the request
+that brought it was taken back. It was known, so what stands in front of it is history, as before an answer.
+"""
+
+Tenants = Mapping[str, int]
+Conversations = Mapping[tuple[int, str], int]
+
+
+def write_requests(transaction: Transaction, records: Sequence[Record]) -> list[OccurrencePassages]:
+    """
+    Write what is not there yet; a record whose turn is already written changes nothing.
+
+    Returns:
+        The passages that find it, for `write_passages`.
+    """
+    keys = orjson.dumps([record.turn.id for record in records]).decode()
+    found = transaction.read("SELECT turn.key FROM texts(?) AS asked JOIN turn ON turn.key = asked.value", (keys,))
+    written = {key for (key,) in found}
+    fresh = {record.turn.id: record for record in records if record.turn.id not in written}
+    if not fresh:
+        return []
+    was_erased = has_erasures(transaction.read)
+    if was_erased:
+        fresh = {key: uncovered(transaction.read, record) for key, record in fresh.items()}
+    turns = [record.turn for record in fresh.values()]
+    tenants = _tenants(transaction, turns)
+    conversations = _conversations(transaction, turns, tenants)
+    parents = parents_of(transaction.read, ids({turn.parent_turn for turn in turns if turn.parent_turn}))
+    going_on = {turn.id for turn in turns if _goes_on(turn, parents, tenants[turn.tenant])}
+    if was_erased:
+        going_on -= {id for id in going_on if _touches_erased(transaction, parents, fresh[id])}
+    diffs = [turn for turn in turns if turn.id not in going_on]
+    continued = parents.keys() & {turn.parent_turn for turn in diffs}
+    listings = {number: parents[number].listing(transaction.read) for number in continued}
+    loose = _loose(transaction, diffs, listings)
+    last = last_ids(transaction)
+    number, occurrence = last["turn"], last["occurrence"]
+    requests = []
+    for number, record in enumerate(fresh.values(), last["turn"] + 1):
+        turn, tenant = record.turn, tenants[record.turn.tenant]
+        conversation = conversations[tenant, turn.conversation]
+        new = [
+            NewOccurrence(id, tenant, conversation, number, entry.new.position, entry, turn.created_at)
+            for id, entry in enumerate(record.entries, occurrence + 1)
+        ]
+        occurrence += len(new)
+        parent = parents.get(turn.parent_turn or 0)
+        parent = parent if parent and parent.tenant == tenant else None
+        if turn.id in going_on:
+            request = _Request(number, tenant, conversation, turn, parent, new, turn.whole)
+        else:
+            listed = listings[parent.number] if parent else {}
+            kept = {at: o for at, o in turn.carried if o in listed or loose.get(o, (0,))[0] == tenant}
+            placed = {at: listed[o] if o in listed else loose[o][1] for at, o in kept.items()}
+            gone = tuple(at for at, _ in turn.carried if at not in kept)
+            request = _Request(number, tenant, conversation, turn, parent, new, None, listed, kept, placed, gone)
+        requests.append(_without_erased(transaction, request, record) if was_erased else request)
+    return _write(transaction, requests)
+
+
+@frozen
+class _Request:
+    """One request with every name resolved. What it carries is `whole`, or else `kept` and `placed`."""
+
+    number: int
+    tenant: int
+    conversation: int
+    turn: Turn
+    parent: Parent | None
+    new: Sequence[NewOccurrence]
+    whole: Whole | None = None
+    listed: Mapping[int, Listed] = field(default_factory=dict)  # of the parent
+    kept: Mapping[int, int] = field(default_factory=dict)  # position: occurrence
+    placed: Mapping[int, Listed | None] = field(default_factory=dict)  # the same; None for instructions
+    gone: Sequence[int] = ()  # positions of what it carries that is not stored any more
+
+    @property
+    def messages(self) -> int:
+        last = self.whole.stop - 1 if self.whole else max(self.kept, default=-1)
+        return 1 + max([last, *(s.position for s in self.new)])
+
+    @property
+    def encoded_kept(self) -> str:
+        if self.whole:
+            return encode_run(self.whole.position, len(self.whole.occurrences))
+        return encode_kept(sorted(self.kept.items()), tuple(self.listed))
+
+    def occurrence_at(self, position: int) -> int | None:
+        """The message in one place; None: it is not stored."""
+        found = next((s.occurrence for s in self.new if s.position == position), None)
+        if found is None and self.whole and self.whole.position <= position < self.whole.stop:
+            return self.whole.occurrences[position - self.whole.position]
+        return self.kept.get(position) if found is None else found
+
+
+def _goes_on(turn: Turn, parents: Mapping[int, Parent], tenant: int) -> bool:
+    """Whether a turn carries all that its parent's listing has, so that only what is new of it is to be looked at."""
+    parent = parents.get(turn.parent_turn or 0)
+    return (
+        turn.whole is not None
+        and parent is not None
+        and parent.tenant == tenant
+        and parent.tail is not None
+        and not (parent.is_open or turn.lost or turn.kept)
+        and parent.messages == len(turn.whole.occurrences)
+    )
+
+
+def _touches_erased(transaction: Transaction, parents: Mapping[int, Parent], record: Record) -> bool:
+    """Whether a request repeats, or brings again, something that was erased or retired."""
+    flags = parents[record.turn.parent_turn or 0].flags(transaction.read)
+    is_marked = any(flag & (HeadFlag.ERASED | HeadFlag.RETIRED) for flag in flags)
+    return is_marked or bool(tombstones(transaction.read, (entry.new.print for entry in record.entries)))
+
+
+def _without_erased(transaction: Transaction, r: _Request, record: Record) -> _Request:
+    """
+    The request without the texts that were erased before and come by again; what was retired stays so.
+
+    One beside a conversation of which something was erased keeps no text at all: a summariser gets all that was said,
+    often as one message.
+    """
+    if r.turn.role is Role.SIDE and (
+        holds_erased(transaction.read, r.conversation) or was_erased_whole(transaction.read, record)
+    ):
+        occurrences = [replace(s, entry=without_text(s.entry)) for s in r.new]
+        return replace(r, turn=replace(r.turn, explain=orjson.loads(ERASED_TURN)), new=occurrences)
+    turn, occurrences = r.turn, list(r.new)
+    stones = tombstones(transaction.read, (s.entry.new.print for s in r.new))
+    if stones or _carries(r, HeadFlag.ERASED):
+        gone, is_beside = _come_again(r, record, [stone for stone in stones if not stone.retirement], HeadFlag.ERASED)
+        if gone or is_beside:
+            texts = [s.entry.text for s in r.new if s.position not in gone]
+            turn = replace(turn, explain=without_query(turn.explain, texts))
+        occurrences = [replace(s, entry=without_text(s.entry)) if s.position in gone else s for s in r.new]
+    occurrences = _retired(transaction, replace(r, new=occurrences), record, [s for s in stones if s.retirement])
+    if turn.block is not None and not _all_stand(transaction, turn.block.sources):
+        turn = replace(turn, block=None)
+    return replace(r, turn=turn, new=occurrences)
+
+
+def _retired(transaction: Transaction, r: _Request, record: Record, stones: Sequence[Tombstone]) -> list[NewOccurrence]:
+    """The new messages; those that were retired before, or belong to what was, are not found."""
+    whole = retirement_of(transaction.read, record)
+    by_full = {stone.full: stone.retirement for stone in stones}
+    again: Set[int] = frozenset()
+    if stones or _carries(r, HeadFlag.RETIRED):
+        again, _ = _come_again(r, record, stones, HeadFlag.RETIRED)
+    if not whole and not again:
+        return list(r.new)
+    beside = retirement_of_messages(transaction.read, r.kept.values()) if again else 0
+    newest = max(whole, beside, *by_full.values(), 0)
+
+    def retired(s: NewOccurrence) -> NewOccurrence:
+        retirement = whole or (by_full.get(s.entry.new.print.full, newest) if s.position in again else 0)
+        return replace(s, entry=without_passages(s.entry), retirement=retirement) if retirement else s
+
+    return [retired(s) for s in r.new]
+
+
+def _carries(r: _Request, flag: int) -> bool:
+    """Whether a message that the request repeats has this flag."""
+    return any(row[3] & flag for row in r.placed.values() if row is not None)
+
+
+def _come_again(r: _Request, record: Record, stones: Sequence[Tombstone], flag: int) -> tuple[Set[int], bool]:
+    """
+    Positions of new messages that these tombstones recognise.
+
+    Args:
+        flag: that known messages have which were recognised before.
+
+    Returns:
+        Also whether the request repeats such a message, unless it went for its age.
+    """
+    known = {position: row for position, row in r.placed.items() if row is not None}
+    sent = {s.position: _new(s) for s in r.new}
+    sent |= {position: _known(row, flag) for position, row in known.items()}
+    sent |= dict.fromkeys(r.gone, replace(GONE, is_erased=r.parent is None))
+    places = sorted(sent)
+    found = resends(
+        [sent[place] for place in places], stones, record.scopes[0] if record.scopes else 0, r.turn.created_at
+    )
+    is_beside = any(row[3] & (flag | HeadFlag.SWEPT) == flag for row in known.values())
+    return {places[at] for at in found}, is_beside or (bool(r.gone) and r.parent is None)
+
+
+def _new(new: NewOccurrence) -> Sent:
+    said = new.entry.new
+    is_assistant = said.message.role == "assistant"
+    return Sent(said.print.full, said.print.opening, said.message.is_instruction, is_assistant, True)
+
+
+def _known(kept: Listed, flag: int) -> Sent:
+    full, opening, _, flags = kept
+    return Sent(full, opening, False, bool(flags & HeadFlag.ASSISTANT), False, bool(flags & flag))
+
+
+def _all_stand(transaction: Transaction, occurrences: Sequence[int]) -> bool:
+    """Whether all messages that a block holds words of are still there, and in use."""
+    ((count,),) = transaction.read(
+        "SELECT count(*) FROM numbers(?) AS quoted JOIN occurrence ON occurrence.id = quoted.value"
+        f" WHERE occurrence.flags & {HeadFlag.ERASED | HeadFlag.RETIRED} = 0",
+        (ids(set(occurrences)),),
+    )
+    return bool(count == len(set(occurrences)))
+
+
+def _write(transaction: Transaction, requests: Sequence[_Request]) -> list[OccurrencePassages]:
+    transaction.write(
+        "INSERT INTO turn(id, key, conversation, parent, role, event, kept, messages, model, explain, created_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                *(r.number, r.turn.id, r.conversation, r.turn.parent_turn if r.parent else None),
+                *(r.turn.role, r.turn.event, r.encoded_kept, r.messages),
+                *(r.turn.model, dumps(r.turn.explain), r.turn.created_at),
+            )
+            for r in requests
+        ],
+    )
+    findable = write_occurrences(transaction, [occurrence for r in requests for occurrence in r.new])
+    _write_heads(transaction, [r for r in requests if r.turn.role is not Role.SIDE])
+    write_links(
+        transaction,
+        [(r.tenant, print, kind, r.conversation, r.number) for r in requests for kind, print in r.turn.links],
+    )
+    _write_blocks(transaction, requests)
+    return findable
+
+
+def write_links(transaction: Transaction, links: Sequence[tuple[int, int, LinkKind, int, int]]) -> None:
+    """
+    A link that an ended turn has left is not left again: it cannot go any more, and ids come with every request.
+
+    Args:
+        links: tenant, print, kind, conversation, turn.
+    """
+    prints: dict[tuple[int, LinkKind, int, int], list[int]] = defaultdict(list)
+    for tenant, print, kind, conversation, turn in links:
+        prints[tenant, kind, conversation, turn].append(print)
+    transaction.write(
+        "INSERT INTO link(tenant, fingerprint, kind, conversation, turn)"
+        " SELECT ?1, value, ?2, ?3, ?4 FROM numbers(?5) WHERE NOT EXISTS ("
+        " SELECT 1 FROM link JOIN turn ON turn.id = link.turn WHERE link.tenant = ?1 AND link.fingerprint = value"
+        " AND link.kind = ?2 AND link.conversation = ?3 AND turn.ending <> 'open') ON CONFLICT DO NOTHING",
+        [(*of, ids(listed)) for of, listed in prints.items()],
+    )
+
+
+def _tenants(transaction: Transaction, turns: Sequence[Turn]) -> Tenants:
+    names = sorted({turn.tenant for turn in turns})
+    sql = "SELECT tenant.name, tenant.id FROM texts(?) AS asked JOIN tenant ON tenant.name = asked.value"
+    asked = (orjson.dumps(names).decode(),)
+    found: dict[str, int] = dict(transaction.read(sql, asked))
+    if new := [(name,) for name in names if name not in found]:
+        transaction.write("INSERT INTO tenant(name) VALUES (?)", new)
+        found = dict(transaction.read(sql, asked))
+    return found
+
+
+def _conversations(transaction: Transaction, turns: Sequence[Turn], tenants: Tenants) -> Conversations:
+    """Row ids of conversations; a role, user or scope that only a later request makes known is written now."""
+    asked = orjson.dumps([[tenants[turn.tenant], turn.conversation] for turn in turns]).decode()
+    known = {(tenant, public): of for tenant, public, *of in transaction.read(CONVERSATIONS, (asked,))}
+
+    def stands(turn: Turn) -> Sequence[Any] | None:
+        return known.get((tenants[turn.tenant], turn.conversation))
+
+    def names_late(turn: Turn, user: str, scope: str) -> bool:
+        return bool((turn.user and not user) or (turn.scope and not scope))
+
+    late = {of[0] for turn in turns if (of := stands(turn)) and names_late(turn, *of[2:])}
+    changed = [
+        turn
+        for turn in turns
+        if (of := stands(turn)) is None or of[0] in late or (of[1] == Role.SIDE and turn.role is not Role.SIDE)
+    ]
+    if not changed:
+        return {key: of[0] for key, of in known.items()}
+    # caches of what this user said elsewhere have read past these passages: they look again
+    transaction.write(
+        "INSERT INTO forgotten(memory) SELECT id FROM memory WHERE conversation = ?", [(id,) for id in sorted(late)]
+    )
+    transaction.write(
+        "INSERT INTO conversation AS mine (tenant, public, role, parent, user_id, scope, created_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (tenant, public) DO UPDATE SET"
+        " role = CASE WHEN mine.role = 'side' THEN excluded.role ELSE mine.role END,"
+        " user_id = CASE WHEN mine.user_id = '' THEN excluded.user_id ELSE mine.user_id END,"
+        " scope = CASE WHEN mine.scope = '' THEN excluded.scope ELSE mine.scope END"
+        " WHERE (mine.role = 'side' AND excluded.role <> 'side') OR (mine.user_id = '' AND excluded.user_id <> '')"
+        " OR (mine.scope = '' AND excluded.scope <> '')",
+        [
+            (tenants[t.tenant], t.conversation, t.role, t.parent_conversation, t.user, t.scope, t.created_at)
+            for t in changed
+        ],
+    )
+    transaction.write(
+        "UPDATE fact SET user_id = (SELECT user_id FROM conversation WHERE id = fact.conversation),"
+        " scope = (SELECT scope FROM conversation WHERE id = fact.conversation) WHERE conversation = ?",
+        [(id,) for id in sorted(late)],
+    )
+    return {(tenant, public): id for tenant, public, id, *_ in transaction.read(CONVERSATIONS, (asked,))}
+
+
+def _loose(
+    transaction: Transaction, turns: Sequence[Turn], listings: Mapping[int, Mapping[int, Listed]]
+) -> dict[int, tuple[int, Listed | None]]:
+    """
+    Kept messages that the parent's listing does not have, by occurrence: tenant and, but for instructions, what a
+    listing says of it. What is not there any more was taken back meanwhile, with the request that brought it.
+    """
+    wanted = set()
+    for turn in turns:
+        listed = listings.get(turn.parent_turn or 0, {})
+        wanted |= {occurrence for _, occurrence in turn.carried if occurrence not in listed}
+    if not wanted:
+        return {}
+    rows = transaction.read(
+        "SELECT conversation.tenant, fingerprint, opening, occurrence.id, flags,"
+        " occurrence.role IN ('system', 'developer') FROM numbers(?) AS asked"
+        " JOIN occurrence ON occurrence.id = asked.value"
+        " JOIN conversation ON conversation.id = occurrence.conversation",
+        (ids(wanted),),
+    )
+    return {
+        occurrence: (tenant, None if is_instruction else (full, opening, occurrence, flags))
+        for tenant, full, opening, occurrence, flags, is_instruction in rows
+    }
+
+
+def _write_heads(transaction: Transaction, requests: Sequence[_Request]) -> None:
+    """
+    The heads of these branches from now on.
+
+    One replaces its parent's where it carries all of that, but only once its own answer is there: until then the
+    request may be refused, and the parent's head is what remains.
+    """
+    heads, listings = [], []
+    for r in requests:
+        stands = _stands(r)
+        base, tail = stands.base, stands.tail
+        if len(tail) > MAX_TAIL_MESSAGES * ROW_BYTES:
+            listings.append((r.number, r.conversation, beginning(transaction.read, base) + tail))
+            base, tail = r.number, b""
+        state = to_state(r.turn, stands.messages, r.occurrence_at(r.turn.restored_at) or 0)
+        heads.append((r.number, r.conversation, stands.replaces, state, stands.lost, base, tail))
+    transaction.write("INSERT INTO listing(turn, conversation, rows) VALUES (?, ?, ?)", listings)
+    transaction.write(
+        "INSERT INTO head(turn, conversation, replaces, state, lost, base, listing) VALUES (?, ?, ?, ?, ?, ?, ?)", heads
+    )
+    transaction.write(
+        "DELETE FROM head WHERE conversation = ?1 AND turn NOT IN"
+        " (SELECT turn FROM head WHERE conversation = ?1 ORDER BY turn DESC LIMIT ?2)",
+        [(conversation, MAX_HEADS) for conversation in {r.conversation for r in requests}],
+    )
+
+
+@frozen
+class _Stands:
+    """How a conversation stands after a request, as the columns of a head."""
+
+    replaces: int
+    messages: int
+    lost: bytes
+    base: int
+    tail: bytes
+
+
+def _stands(r: _Request) -> _Stands:
+    parent, new = r.parent, {s.position: _listed(s) for s in r.new}
+    if r.whole:  # what is new stands behind it
+        assert parent is not None and parent.tail is not None
+        rows = [row for _, row in sorted(new.items()) if row is not None]
+        tail = parent.tail + to_listing(rows)
+        return _Stands(parent.number, parent.messages + len(rows), parent.lost, parent.base, tail)
+    placed = dict(r.placed) | new
+    rows = [row for _, row in sorted(placed.items(), key=lambda item: item[0]) if row is not None]
+    carried = {row[2] for row in rows}
+    is_replaced = parent and parent.tail is not None and not parent.is_open and carried.issuperset(r.listed)
+    lost = dict.fromkeys((*(int64_of(parent.lost) if parent else ()), *r.turn.lost))
+    return _Stands(
+        replaces=parent.number if parent and is_replaced else 0,
+        messages=len(rows),
+        lost=to_lost(o for o in lost if o not in carried),
+        base=0,
+        tail=to_listing(rows),
+    )
+
+
+def _listed(occurrence: NewOccurrence) -> Listed | None:
+    new = occurrence.entry.new
+    return None if new.message.is_instruction else (new.print.full, new.print.opening, occurrence.occurrence, new.flags)
+
+
+def _sources(block: Block) -> str:
+    """What a block is from, as JSON; behind a 0, which is no occurrence, the messages that it only mentions."""
+    carried = [occurrence for occurrence in block.sources if occurrence not in block.mentions]
+    return ids([*carried, *([0, *block.mentions] if block.mentions else ())])
+
+
+def _write_blocks(transaction: Transaction, requests: Sequence[_Request]) -> None:
+    rows = []
+    for r in requests:
+        block = r.turn.block
+        anchor = r.occurrence_at(r.turn.anchor) if block else None
+        if block is not None and anchor is not None:
+            said = (block.kind, block.text, block.role, block.tokens, _sources(block), dumps(block.facts))
+            rows.append((anchor, r.conversation, r.number, *said))
+    transaction.write(
+        "INSERT INTO block(occurrence, conversation, turn, kind, text, role, tokens, occurrences, facts)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (occurrence) DO UPDATE SET"
+        " conversation = excluded.conversation, turn = excluded.turn,"
+        " kind = excluded.kind, text = excluded.text, role = excluded.role,"
+        " tokens = excluded.tokens, occurrences = excluded.occurrences, facts = excluded.facts, shed = 0, retired = 0",
+        rows,
+    )
+    transaction.write(
+        "UPDATE block SET shed = ?1 WHERE conversation = ?2 AND turn < ?1 AND shed = 0",
+        [(r.number, r.conversation) for r in requests if r.turn.replaces_blocks],
+    )
