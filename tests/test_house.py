@@ -59,10 +59,10 @@ OFF = (
     *("assist", "mcp.endpoint", "mcp.tools", "mcp.fact_tools", "mcp.server", "tracing.opentelemetry"),
     *("core.writing", "core.consolidation", "core.facts.statements", "core.recall.keys", "core.recall.probes"),
     *("memory.knowledge.facts", "memory.knowledge.fact_extraction"),
-    *("store.knowledge.fact_extraction", "memory.operation.probing"),
+    *("store.knowledge", "memory.operation.probing"),
     *("memory.knowledge.item_writing", "memory.knowledge.consolidation"),
     *("memory.knowledge.consolidation_schedule", "memory.knowledge.relating"),
-    *("index.item_keys", "store.knowledge.items", "store.knowledge.graph", "store.knowledge.consolidations"),
+    "index.item_keys",
     *("memory.recall.query_controller", "memory.recall.selector", "embedding.cross_encoder", "embedding.fetch"),
     *(
         "upstream.via_litellm",

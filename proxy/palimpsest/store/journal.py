@@ -37,7 +37,6 @@ from palimpsest.domain import (
 from palimpsest.errors import MemoryFault
 from palimpsest.store.engine import Ask, Engine, Row
 from palimpsest.store.engine.keys import ids
-from palimpsest.store.knowledge.current_facts import current_facts
 from palimpsest.store.turns.branch_heads import head_after, head_of
 from palimpsest.store.turns.diffs import message_list
 from palimpsest.store.turns.stats import count, oldest_pending, usage
@@ -186,7 +185,9 @@ class Journal:
         return {id: read_message(from_stored(text, rest)) for id, text, rest in rows}
 
     async def current_facts(self, query: FactQuery, now: float) -> CurrentFacts:
-        """The facts that a request may be told; see `standing_facts.current_facts`."""
+        """The facts that a request may be told; see `current_facts.current_facts`."""
+        from palimpsest.store.knowledge.current_facts import current_facts  # nobody else waits for what reads facts
+
         return await self._database.ask(lambda ask: current_facts(ask, query, now))
 
     async def answers(self, tenant: str, prints: Sequence[int]) -> tuple[Message, ...]:

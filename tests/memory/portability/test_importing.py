@@ -24,7 +24,7 @@ from palimpsest.settings.policy import RetentionPeriods, RetentionPolicy
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.erasure.selection import Target
 from palimpsest.store.journal import Journal
-from palimpsest.store.knowledge import added_facts as told_facts
+from palimpsest.store.knowledge import added_facts
 from palimpsest.store.knowledge.added_facts import add_facts
 from palimpsest.store.knowledge.fact_extraction import start_over
 from palimpsest.store.search.derived import Derived
@@ -476,7 +476,7 @@ async def forgotten(database: Database, value: str, reach: Reach = Reach.USER) -
         "SELECT tenant.name, public FROM fact JOIN tenant ON tenant.id = tenant WHERE value = ? LIMIT 1", (value,)
     )
     key = tenant_key(SECRET, tenant)
-    await database.transact(lambda t: told_facts.forget(t, tenant, id, reach, key, NOW))
+    await database.transact(lambda t: added_facts.forget(t, tenant, id, reach, key, NOW))
 
 
 @pytest.mark.parametrize("into", [ME, Destination(tenant="static:you"), Destination(user="eve", scope="barn")])

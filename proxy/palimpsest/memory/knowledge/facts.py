@@ -21,8 +21,7 @@ from palimpsest.errors import PolicyError
 from palimpsest.ports import Clock
 from palimpsest.settings.policy import Policy
 from palimpsest.store.engine import Engine
-from palimpsest.store.knowledge import added_facts as told_facts
-from palimpsest.store.knowledge import fact_extraction
+from palimpsest.store.knowledge import added_facts, fact_extraction
 from palimpsest.store.knowledge.facts import FactFilter, current, listed
 
 NAME_CHARS = 100  # of a subject or a slot
@@ -86,14 +85,14 @@ class Facts:
 
     async def one(self, tenant: str, id: str) -> Fact | None:
         """The fact of this id, however often it was stated; None: there is none."""
-        same = await self._database.ask(functools.partial(told_facts.same, tenant=tenant, id=id, reach=self._reach))
+        same = await self._database.ask(functools.partial(added_facts.same, tenant=tenant, id=id, reach=self._reach))
         ids = tuple(one.public for one in same)
         found = await self.listed(FactFilter(tenant, ids=ids, has_history=True), 1) if ids else []
         return found[0] if found else None
 
     async def tenants_of(self, id: str) -> list[str]:
         """Tenants that have a fact of this id."""
-        return await self._database.ask(functools.partial(told_facts.tenants_of, id=id))
+        return await self._database.ask(functools.partial(added_facts.tenants_of, id=id))
 
     async def recall(
         self, whose: FactScope, pattern: str = "", category: FactCategory | None = None, limit: int = FOUND
@@ -122,7 +121,7 @@ class Facts:
             raise PolicyError(OFF)
         added = await self._read(fact)
         key_of = functools.partial(tenant_key, self._secret)
-        (id,) = await self._database.transact(functools.partial(told_facts.add_facts, told=[added], key_of=key_of))
+        (id,) = await self._database.transact(functools.partial(added_facts.add_facts, told=[added], key_of=key_of))
         found = await self.one(fact.tenant, id)
         if found is None:
             raise PolicyError("the fact was forgotten at once: somebody erased what is stored; add it again")
@@ -135,12 +134,14 @@ class Facts:
         The messages stay: `forgetting` erases those.
         """
         key = tenant_key(self._secret, tenant)
-        step = functools.partial(told_facts.forget, tenant=tenant, id=id, reach=self._reach, key=key, now=self._clock())
+        step = functools.partial(
+            added_facts.forget, tenant=tenant, id=id, reach=self._reach, key=key, now=self._clock()
+        )
         return await self._database.transact(step)
 
     async def pin(self, tenant: str, id: str, is_pinned: bool) -> bool:
         """Pin or unpin a fact; False: there is none with this id."""
-        step = functools.partial(told_facts.pin, tenant=tenant, id=id, reach=self._reach, is_pinned=is_pinned)
+        step = functools.partial(added_facts.pin, tenant=tenant, id=id, reach=self._reach, is_pinned=is_pinned)
         return await self._database.transact(step)
 
     async def start_over(self) -> None:
