@@ -27,7 +27,7 @@ def test_it_is_looked_for_beside_the_embedding_models(tmp_path: Path) -> None:
 
 
 def test_a_model_that_is_not_there_is_a_fault_that_says_where_it_belongs(tmp_path: Path) -> None:
-    with pytest.raises(MemoryFault, match=f"loading the cross-encoder {NAME} from .*nowhere: it is not there"):
+    with pytest.raises(MemoryFault, match=f"loading the cross-encoder {NAME} from .*nowhere: it is missing"):
         CrossEncoder(NAME, tmp_path / "nowhere")
 
 

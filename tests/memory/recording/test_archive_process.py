@@ -327,7 +327,7 @@ uvloop.run(main())
 
 @pytest.mark.slow  # starts and kills processes
 def test_what_is_sent_to_a_process_that_has_just_died_goes_to_the_next_on_the_loop_that_serves(tmp_path: Path) -> None:
-    command, root = [sys.executable, "-c", ON_UVLOOP, str(tmp_path)], Path(__file__).parents[2]
+    command, root = [sys.executable, "-c", ON_UVLOOP, str(tmp_path)], Path(__file__).parents[3]
     done = subprocess.run(command, stdout=subprocess.PIPE, cwd=root, check=True)
     assert done.stdout.splitlines()[-1].split() == [b"20", b"0", b"1"], "behind the log"
 
@@ -351,7 +351,7 @@ asyncio.run(main())
 
 
 def test_what_was_sent_is_written_and_the_process_ends_when_its_owner_dies(tmp_path: Path) -> None:
-    command, root = [sys.executable, "-c", OWNER, str(tmp_path)], Path(__file__).parents[2]
+    command, root = [sys.executable, "-c", OWNER, str(tmp_path)], Path(__file__).parents[3]
     done = subprocess.run(command, stdout=subprocess.PIPE, cwd=root)
     pid = int(done.stdout)
     give_up = time.monotonic() + PATIENCE_SECONDS

@@ -762,7 +762,7 @@ asyncio.run(main())
 
 def acknowledged_before_the_kill(path: Path) -> list[str]:
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(path)], stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
+        [sys.executable, "-c", PROGRAM, str(path)], stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]
     ) as running:
         assert running.stdout is not None
         acknowledged = [running.stdout.readline().decode().strip() for _ in range(60)]

@@ -82,7 +82,7 @@ async def test_fact_that_was_told_and_is_over_comes_as_such(past: Past, is_told:
 
 
 def test_the_script_says_how_look_ups_grow(tmp_path: Path) -> None:
-    script = Path(__file__).parents[2] / "scripts" / "fact_growth.py"
+    script = Path(__file__).parents[3] / "scripts" / "fact_growth.py"
     said = subprocess.run([sys.executable, script, "60"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert [line.split(" ms")[0].rsplit(None, 1)[0] for line in said.stdout.splitlines()] == [
         "       60 statements, each another fact  begins",
