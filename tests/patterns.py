@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from itertools import cycle
 from re import _constants as op  # type: ignore[attr-defined]
@@ -60,7 +61,7 @@ def _member(members: Any, letters: Iterator[str]) -> str:
     for _ in LETTERS:
         if fits(letter := next(letters)):
             return letter
-    return next(chr(code) for code in range(9, 0xD800) if fits(chr(code)))
+    return next(chr(code) for code in range(9, sys.maxunicode) if fits(chr(code)))
 
 
 def _fits(members: Any) -> Callable[[str], bool]:

@@ -25,7 +25,7 @@ async def test_what_was_said_before_is_forwarded_to_another_conversation_of_the_
         await proxy.indexed()
         second = await proxy.send(asked, "?", **HEADERS, x_palimpsest_conversation="other")
         assert second.recalled > 0 and "4471" in second.messages[-1]["content"]
-        with pytest.raises(MemoryFault, match="it answers with status 500"):
+        with pytest.raises(MemoryFault, match="it answered with status 500"):
             await proxy.send(told, Reply("no", status=500), **HEADERS)
 
 
