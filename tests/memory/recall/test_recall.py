@@ -459,6 +459,15 @@ async def test_edits_in_a_talk_are_work_whoever_asks_and_a_talk_without_is_none(
     assert asked.account is None
 
 
+@pytest.mark.parametrize(("again", "is_work"), [("That is all.", False), ("So a.py and b.py stay.", True)])
+async def test_a_talk_is_about_work_where_it_comes_back_to_files(
+    recall: Recall, past: Past, again: str, is_work: bool
+) -> None:
+    talk = await past.say("How do I split it?", "Put the first half into a.py and the rest into b.py.", "Fine.", again)
+    recalled = await recall.recall(ask("Go on.", frozenset(talk), account_chars=1000, named=frozenset()), 10)
+    assert (recalled.account is not None) is is_work
+
+
 async def test_results_that_come_in_the_name_of_the_user_are_work(recall: Recall, past: Past) -> None:
     turns = [(f"Fixed src/part_{at}.py\nbash-$", f"Now I run src/part_{at + 1}.py.") for at in range(5)]
     work = await past.say(*(text for turn in turns for text in turn))
