@@ -167,8 +167,7 @@ class Archive:
         """What erases on request."""
         from palimpsest.memory.erasure.forgetting import Forgetting
 
-        backups = lambda: self._current().retention.backups  # noqa: E731
-        return Forgetting(self.database, self._secret(), self._clock, backups=backups)
+        return Forgetting(self.database, self._secret(), self._clock, backups=lambda: self._current().retention.backups)
 
     @cached_property
     def importing(self) -> Importing:

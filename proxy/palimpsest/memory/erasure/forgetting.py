@@ -12,7 +12,7 @@ import asyncio
 import functools
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 import structlog
@@ -27,7 +27,6 @@ from palimpsest.memory.erasure.targets import (
     SETTLE_SECONDS,
     Preview,
     Selection,
-    asked_for,
     in_parts,
     scope_prints_of,
 )
@@ -109,37 +108,31 @@ class Forgetting:
             PolicyError: several tenants could be meant.
         """
         async with self._busy:
-            await self._database.open()
-            target = await self._selection.as_stored(target)
-            asked = asked_for(target)
-            last, at = await self._selection.newest(), self._clock()
-            found = await self._selection.plans(target, at)
-            if not found:
+            selected = await self._selection.select(target, self._clock)
+            if selected is None:
                 await self._finish()
                 return None
-            if len(found) == 1:  # a tenant who comes meanwhile, with a user of the same name, is not meant
-                target = replace(target, tenant=found[0].name)
-            planned = await self._selection.counted(found)
-            erased, tenants = Erased(), len({plan.name for plan in found})
-            mark = functools.partial(self._mark, target, erased)
+            planned = await self._selection.counted(selected.plans)
+            erased = Erased()
+            mark = functools.partial(self._mark, selected.target, erased)
             erase = functools.partial(self._erase, erased)
-            await self._selection.run_in_rounds(target, found, last, at, self._clock, mark, erase)
+            await self._selection.run_in_rounds(selected, self._clock, mark, erase)
             left, is_emptied = await self._prove(erased)
             if left.is_clean and is_emptied:
                 await self._database.transact(mark_finished)
         body = {
             "id": secrets.token_hex(8),
             "what": "erasure",
-            "at": datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"),
-            "asked": asked,
-            "tenants": tenants,
+            "at": datetime.fromtimestamp(selected.at, UTC).isoformat(timespec="seconds"),
+            "asked": selected.asked,
+            "tenants": len(selected.plans),
             "erased": dict(sorted(erased.counts.items())),
             "stays": {
                 "texts_that_stand_elsewhere": planned["texts_that_stand_elsewhere"],
                 "tombstones": "keyed fingerprints of what was erased, so that a resend is not kept again",
             },
             "check": {**asdict(left), "log_emptied": is_emptied, "clean": left.is_clean and is_emptied},
-            "not_covered": not_covered(self._backups_until(at)),
+            "not_covered": not_covered(self._backups_until(selected.at)),
         }
         log.info("erased on request", messages=erased.counts["messages"], left=left.left)
         return signed(body, self._secret)

@@ -20,7 +20,7 @@ from palimpsest.core.archive.receipt import signed
 from palimpsest.core.archive.tombstones import scope_print
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.domain import HeadFlag, Json
-from palimpsest.memory.erasure.targets import SETTLE_SECONDS, Preview, Selection, asked_for, in_parts, scope_prints_of
+from palimpsest.memory.erasure.targets import SETTLE_SECONDS, Preview, Selection, in_parts, scope_prints_of
 from palimpsest.ports import Clock
 from palimpsest.store.engine import Engine, Transaction
 from palimpsest.store.erasure.erasure import mark_messages
@@ -85,27 +85,22 @@ class Retiring:
             PolicyError: several tenants could be meant.
         """
         async with self._busy:
-            await self._database.open()
-            target = await self._selection.as_stored(target)
-            asked = asked_for(target)
-            last, at = await self._selection.newest(), self._clock()
-            found = await self._selection.plans(target, at)
-            if not found:
+            selected = await self._selection.select(target, self._clock)
+            if selected is None:
                 return None
-            if len(found) == 1:  # a tenant who comes meanwhile, with a user of the same name, is not meant
-                target = replace(target, tenant=found[0].name)
+            found, at = selected.plans, selected.at
             counted = await self._selection.counted(found)
             key, until = f"r-{secrets.token_hex(8)}", at + DAYS * DAY_SECONDS
             tenant = found[0].tenant if len(found) == 1 else 0
             row = await self._database.transact(functools.partial(begin, key=key, tenant=tenant, at=at, until=until))
-            mark, retire = functools.partial(self._mark, target, row), functools.partial(self._retire, row)
-            await self._selection.run_in_rounds(target, found, last, at, self._clock, mark, retire)
+            mark, retire = functools.partial(self._mark, selected.target, row), functools.partial(self._retire, row)
+            await self._selection.run_in_rounds(selected, self._clock, mark, retire)
         body = {
             "id": key,
             "what": "retirement",
             "at": _time(at),
             "until": _time(until),
-            "asked": asked,
+            "asked": selected.asked,
             "tenants": len(found),
             "retired": _counted(counted),
             "stays": "everything, and it is not recalled, found or repeated; after `until` it is erased",

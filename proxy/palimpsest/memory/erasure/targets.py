@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -26,7 +26,7 @@ EARLIEST = 1.0  # Unix seconds: nothing was said before; 0 sets no bound
 TENANTS_NAMED = 10  # in a message; there may be thousands
 MESSAGES_AT_A_TIME = 500  # some 50 ms of the writer: requests are journalled in between
 SETTLE_SECONDS = 0.5  # a request that had read before is on its way by then, or gave memory up (250 ms)
-MAX_ROUNDS = 10  # a proxy may write what it had taken before; more rounds than three never found anything
+MAX_ROUNDS = 10  # of half a second: what a proxy had taken before is written by then, unless its store hardly works
 
 Step = Callable[[Plan, float], Awaitable[None]]
 """Does its part for one tenant; what came later than the time, in Unix seconds, is not meant."""
@@ -38,6 +38,17 @@ class Preview:
 
     tenants: int
     counts: dict[str, int]
+
+
+@frozen
+class Selected:
+    """What a target means, for `run_in_rounds`: its rows by tenant, and everything that says what came later."""
+
+    target: Target  # as its names are stored; with the tenant, where only one is meant
+    asked: Json  # `asked_for`
+    plans: Sequence[Plan]
+    newest: int  # the newest message of all, before the plans were made
+    at: float  # when they were made, Unix seconds
 
 
 def target_of(given: Mapping[str, Any], now: float) -> Target:
@@ -144,25 +155,37 @@ class Selection:
             raise PolicyError(f"tenant: required, because {len(found)} tenants match: {names}")
         return found
 
-    async def newest(self) -> int:
-        """The newest message of all, before which `run_in_rounds` was planned."""
-        return await self._database.ask(last_occurrence)
+    async def select(self, target: Target, clock: Callable[[], float]) -> Selected | None:
+        """
+        What would go; None: nothing that is stored is meant.
 
-    async def run_in_rounds(
-        self, target: Target, found: Sequence[Plan], last: int, at: float, clock: Callable[[], float], *steps: Step
-    ) -> None:
+        Raises:
+            MemoryFault: the database cannot be read.
+            PolicyError: several tenants could be meant.
+        """
+        await self._database.open()
+        target = await self.as_stored(target)
+        asked = asked_for(target)
+        newest, at = await self._database.ask(last_occurrence), clock()
+        found = await self.plans(target, at)
+        if not found:
+            return None
+        if len(found) == 1:  # a tenant who comes meanwhile, with a user of the same name, is not meant
+            target = replace(target, tenant=found[0].name)
+        return Selected(target, asked, found, newest, at)
+
+    async def run_in_rounds(self, selected: Selected, clock: Callable[[], float], *steps: Step) -> None:
         """
         Run the steps on the matching rows, and again on rows that arrived meanwhile, until none arrive.
 
         Args:
-            last: `newest` when it was planned, at `at`.
             steps: the first writes tombstones, the others remove rows.
 
         Raises:
             MemoryFault: rows kept arriving.
         """
-        names: Collection[str] = {plan.name for plan in found}
-        since, until = at, 0.0
+        found, names = selected.plans, {plan.name for plan in selected.plans}
+        since, until = selected.at, 0.0
         for _ in range(MAX_ROUNDS):
             for step in steps:
                 for plan in found:
@@ -170,12 +193,14 @@ class Selection:
                 # what came before the tombstones, and was not there to be planned for, is dealt with in the next round
                 until = until or clock()
             await asyncio.sleep(self._settle_seconds)
-            again = functools.partial(resent, names=names, after=last, at=at, until=until, without=self._without)
-            found, since = [*await self.plans(target, until), *await self._database.ask(again)], until
+            again = functools.partial(
+                resent, names=names, after=selected.newest, at=selected.at, until=until, without=self._without
+            )
+            found, since = [*await self.plans(selected.target, until), *await self._database.ask(again)], until
             if not found:
                 return
         raise MemoryFault(
-            "forgetting: requests from before are still being written; what was found is gone: ask once more"
+            "requests from before are still being written; what was found of them is dealt with: ask once more"
         )
 
 
