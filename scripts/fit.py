@@ -36,11 +36,11 @@ from palimpsest.core.recall import relevance
 from palimpsest.core.recall.ranking import rank
 from palimpsest.core.recall.relevance import help_signals, is_talk, passage_signals
 from palimpsest.domain import Query, Reach
+from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation import palimpsest, vectors
 from palimpsest.evaluation.datasets import Conversation, DatasetMessage, read
 from palimpsest.evaluation.palimpsest import Store
 from palimpsest.memory.recall import recall as recalling
-from palimpsest.ports import Embedder
 from scipy.optimize import minimize
 
 OWN = Path(__file__).parents[1] / "tests" / "everyday"

@@ -29,11 +29,11 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from palimpsest.domain import Json, Query, Reach  # noqa: E402
-from palimpsest.embedding.embedder import LocalEmbedder  # noqa: E402
 from palimpsest.evaluation.datasets import Conversation, DatasetMessage, read  # noqa: E402
 from palimpsest.memory.archive import Archive  # noqa: E402
-from palimpsest.metrics import Metrics  # noqa: E402
+from palimpsest.memory.embedding.embedder import LocalEmbedder  # noqa: E402
 from palimpsest.settings.policy import Policy, TenantPolicy  # noqa: E402
+from palimpsest.telemetry.metrics import Metrics  # noqa: E402
 
 MOST_MESSAGES = 20  # of one conversation: longer ones are cut into several, as people begin anew
 ASKED = "locomo"

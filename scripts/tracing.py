@@ -31,7 +31,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "scripts" / "overhe
 from startup import free_port, is_alive  # noqa: E402
 from talk import Talk, reply_to  # noqa: E402
 
-from tests.tracing.collector import collector  # noqa: E402
+from tests.telemetry.tracing.collector import collector  # noqa: E402
 
 ROUNDS = 40
 REQUESTS = 40  # of a variant in a round: few, so that all variants meet the same moments of a busy machine

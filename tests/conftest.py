@@ -14,8 +14,8 @@ from uuid import uuid4
 import pytest
 from hypothesis import settings
 from palimpsest.domain import Json
-from palimpsest.embedding.model import install
-from palimpsest.errors import MemoryFault
+from palimpsest.domain.errors import MemoryFault
+from palimpsest.memory.embedding.model import install
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.policy import ModelPolicy
 from palimpsest.store.engine.dialect import SQLITE

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 from palimpsest.core.archive.chunking import query_terms
 from palimpsest.domain import Json
-from palimpsest.errors import MemoryFault
-from palimpsest.ports import Vectors
+from palimpsest.domain.errors import MemoryFault
+from palimpsest.domain.ports import Vectors
 from palimpsest.store.engine import Ask, Row
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal

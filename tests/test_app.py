@@ -17,10 +17,10 @@ import pytest
 import structlog
 from palimpsest.app import create_app
 from palimpsest.domain import Json
-from palimpsest.logs import configure
+from palimpsest.memory.tokens.counter import MESSAGE_TOKENS, UNKNOWN_TOKENIZER_RATIO, encoder
 from palimpsest.scripted import Reply, ScriptedUpstream
 from palimpsest.settings.policy import LogPolicy, Policy
-from palimpsest.tokens.counter import MESSAGE_TOKENS, UNKNOWN_TOKENIZER_RATIO, encoder
+from palimpsest.telemetry.logs import configure
 
 from tests.running import ROOT, Proxy, rows
 

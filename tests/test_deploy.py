@@ -21,7 +21,7 @@ from palimpsest import __version__
 from palimpsest.app import OWN_PATHS
 from palimpsest.commands.cli import parse
 from palimpsest.domain import Json
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.memory.service import DRAIN_SECONDS
 from palimpsest.settings.load import load, read_yaml
 from palimpsest.settings.policy import ListenPolicy, Policy

@@ -56,24 +56,13 @@ LATE = (
 
 # What a default policy leaves off, and what other commands, the admin API or a process beside the server do.
 OFF = (
-    *("assist", "mcp.endpoint", "mcp.tools", "mcp.fact_tools", "mcp.server", "tracing.opentelemetry"),
+    *("features.assist", "features.facts", "features.gaps", "features.items", "features.transfer"),
+    *("features.mcp.endpoint", "features.mcp.tools", "features.mcp.server"),
+    *("console.offline", "console.terminal", "telemetry.tracing.opentelemetry"),
     *("core.writing", "core.consolidation", "core.facts.statements", "core.recall.keys", "core.recall.probes"),
-    *("memory.knowledge.facts", "memory.knowledge.fact_extraction"),
-    *("store.knowledge", "memory.operation.probing"),
-    *("memory.knowledge.item_writing", "memory.knowledge.consolidation"),
-    *("memory.knowledge.consolidation_schedule", "memory.knowledge.relating"),
-    "index.item_keys",
-    *("memory.recall.query_controller", "memory.recall.selector", "embedding.cross_encoder", "embedding.fetch"),
-    *(
-        "upstream.via_litellm",
-        "upstream.litellm_library",
-        "core.recall.query_plan",
-        "upstream.litellm_bridge",
-        "upstream.litellm_router",
-        "upstream.traced",
-    ),
-    *("memory.portability.importing", "memory.erasure.retiring", "memory.recording.archive_writer"),
-    *("memory.recall.indexing", "transfer", "terminal"),
+    *("store.knowledge", "memory.embedding.fetch", "core.recall.query_plan"),
+    *("upstream.via_litellm", "upstream.litellm_library", "upstream.litellm_bridge", "upstream.litellm_router"),
+    *("upstream.traced", "memory.erasure.retiring", "memory.recording.archive_writer", "memory.recall.indexing"),
 )
 
 DEFAULT_SERVER = """
@@ -240,7 +229,7 @@ def test_a_default_server_imports_nothing_that_is_off(tmp_path: Path) -> None:
     assert {"pipeline", "memory.service", "store.journal"} <= {*imported}
     assert [name for name in imported if any(f"{name}.".startswith(f"{off}.") for off in OFF)] == []
     commands = [name for name in imported if name.startswith("commands.")]
-    assert {*commands} <= {f"commands.{name}" for name in ("arguments", "base_urls", "cli", "probe", "serving")}
+    assert {*commands} <= {f"commands.{name}" for name in ("base_urls", "cli", "probe", "serving")}
 
 
 def test_all_that_is_off_is_there_to_be_imported() -> None:

@@ -13,8 +13,8 @@ import promql_parser
 import pytest
 import yaml
 from palimpsest.commands.cli import command_names
-from palimpsest.metrics import Metrics
 from palimpsest.settings.policy import Policy
+from palimpsest.telemetry.metrics import Metrics
 
 FOLDER = Path(__file__).parent.parent / "config" / "monitoring"
 DASHBOARD = orjson.loads((FOLDER / "dashboard.json").read_bytes())

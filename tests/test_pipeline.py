@@ -15,15 +15,15 @@ import structlog
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.core.history.link_keys import NEWEST_CLUES
 from palimpsest.domain import Ending, Json, Note, RawHeaders
+from palimpsest.domain.ports import Clock, Listener, Prepared, Vectors
 from palimpsest.memory.recording.queue_room import LIMITS, ArchiveLimits
 from palimpsest.memory.request.decider import LATE_SECONDS
 from palimpsest.memory.request.sized_executor import INLINE_BYTES
 from palimpsest.memory.service import HEAVY_THREADS, LocalModel, MemoryService
-from palimpsest.metrics import Metrics
 from palimpsest.pipeline import Pipeline
-from palimpsest.ports import Clock, Listener, Prepared, Vectors
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.policy import Policy
+from palimpsest.telemetry.metrics import Metrics
 from palimpsest.wire import chat
 
 from tests.core.driving import client_table

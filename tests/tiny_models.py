@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
-from palimpsest.embedding.onnx_graph import build
+from palimpsest.memory.embedding.onnx_graph import build
 from palimpsest.settings.embedding_models import EmbeddingModel
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, processors

@@ -6,23 +6,19 @@ The map, top down: a file imports only from its own line and from those below (`
     __main__ commands/      the command line: serve, wrap, doctor, demo, explain, forget, bench ...
     evaluation/             benchmarks of recall and compaction
     app                     the composition root: joins all parts and opens and closes them
-    mcp/                    memory as tools of the Model Context Protocol
+    features/               what may be switched on: facts, items, gaps, language models, MCP, files of conversations
+    console/                what commands are made of: arguments, output, the archive of a data folder
     edge/                   HTTP: the proxied paths, and the proxy's own endpoints
     pipeline                the preparation of one request, from its body to what is forwarded
     memory/                 services: reading, recall, archiving, indexing, forgetting, supervised background work
     scripted/               a provider that follows a script, for tests, demo and benchmarks
-    assist/                 language models that help memory, where the policy names some
-    index/                  search by words and by meaning, in memory, over what is stored
     store/                  what is stored; all SQL is here, and in engine/ the database, SQLite
-    embedding/ tokens/      the embedding model; token counts and context windows
     upstream/               connections to providers
-    transfer/               files of conversations: our export format, and those of other programs
     core/                   decisions as pure functions: no I/O, no clock
     wire/                   the clients' APIs, parsed and extended byte by byte; pure as well
+    telemetry/              the log, metrics, and traces where variables of OpenTelemetry ask for them
     settings/               the policy, and how it is loaded
-    logs terminal metrics   output for the operator
-    tracing/                spans by OpenTelemetry's conventions, where its variables ask for them
-    ports domain/ errors    interfaces, value types and errors that all of them share
+    domain/                 value types, interfaces and errors that all of them share
 
 A request walks from `edge/proxy_routes` to `pipeline`, which reads it (`memory/request/request_reader`, `wire/chat`),
 drives its decisions (`core/conversation`) with look-ups in `store/journal` and `memory/recall/recall`, and passes it on

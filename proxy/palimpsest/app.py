@@ -23,11 +23,11 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from palimpsest import logs
 from palimpsest.core.caller.client_table import read_signals
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.core.redaction.redaction import stored_name
+from palimpsest.domain.ports import Tracer
 from palimpsest.edge.access import Access
 from palimpsest.edge.admin.late import LazyApplication
 from palimpsest.edge.admin.probe_routes import ProbeRoutes, ReadinessProbe
@@ -41,14 +41,12 @@ from palimpsest.edge.proxy_routes import ProxyRoutes
 from palimpsest.edge.request_id import LabelledAnswers
 from palimpsest.edge.self_description import self_description
 from palimpsest.edge.web_pages import PageGuard, WebPages
-from palimpsest.mcp import PATH as MCP_PATH
+from palimpsest.features.mcp import PATH as MCP_PATH
 from palimpsest.memory.operation.policy_reload import PolicyReload
 from palimpsest.memory.operation.proxy_keys import KnownKeys
 from palimpsest.memory.operation.switches import KnownSwitches
 from palimpsest.memory.service import MemoryService
-from palimpsest.metrics import Metrics
 from palimpsest.pipeline import Pipeline
-from palimpsest.ports import Tracer
 from palimpsest.settings import load
 from palimpsest.settings.policy import FACT_TOOLS, Policy
 from palimpsest.settings.source import Source
@@ -56,11 +54,13 @@ from palimpsest.settings.source import handed_over as handed_over_source
 from palimpsest.store.operation import changes
 from palimpsest.store.operation.secret import load_secret
 from palimpsest.store.operation.switches import EVERYBODY
-from palimpsest.tracing import tracer_of
+from palimpsest.telemetry import logs
+from palimpsest.telemetry.metrics import Metrics
+from palimpsest.telemetry.tracing import tracer_of
 from palimpsest.upstream.dispatcher import Upstreams
 
 if TYPE_CHECKING:
-    from palimpsest.mcp.endpoint import McpEndpoint
+    from palimpsest.features.mcp.endpoint import McpEndpoint
     from palimpsest.upstream.litellm_library import LiteLLMThread
 
 EXPIRY_SECONDS = 0.5  # between looks whether a key has expired
@@ -280,10 +280,10 @@ class _Proxy:
 
     def _mcp(self, policy: Policy, access: Access) -> McpEndpoint:
         """Memory as tools."""
-        from palimpsest.mcp.endpoint import McpEndpoint
-        from palimpsest.mcp.fact_tools import FactTools
-        from palimpsest.mcp.speakers import Speakers
-        from palimpsest.mcp.tools import MemoryTools
+        from palimpsest.features.facts.tools import FactTools
+        from palimpsest.features.mcp.endpoint import McpEndpoint
+        from palimpsest.features.mcp.speakers import Speakers
+        from palimpsest.features.mcp.tools import MemoryTools
 
         memory = self._memory
         parts = (memory.database, memory.recall, memory.archive.forgetting, policy, self._secret, time.time)

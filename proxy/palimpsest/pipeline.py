@@ -26,7 +26,8 @@ from palimpsest.core.conversation import Request, Rules
 from palimpsest.core.decision import Decision
 from palimpsest.core.response_headers import LogFields, headers_of, log_fields, undecided_headers
 from palimpsest.domain import REQUEST_HEADER, TURN_PREFIX, Follows, Mode, Note, RawHeaders, TooLong, Turn
-from palimpsest.errors import MemoryFault, WireError
+from palimpsest.domain.errors import MemoryFault, WireError
+from palimpsest.domain.ports import Clock, Listener, Prepared, Tracer, Wire
 from palimpsest.memory.recording.deferred_turn import DeferredTurn
 from palimpsest.memory.recording.memory_spans import search_span, tell_search
 from palimpsest.memory.request.decider import LATE_SECONDS, Decider
@@ -35,10 +36,9 @@ from palimpsest.memory.request.request_reader import Passed, RequestReader, skip
 from palimpsest.memory.request.sized_executor import INLINE_BYTES, SizedExecutor
 from palimpsest.memory.service import MemoryService
 from palimpsest.memory.timeouts import await_for
-from palimpsest.metrics import Metrics
-from palimpsest.ports import Clock, Listener, Prepared, Tracer, Wire
 from palimpsest.settings.policy import Policy
-from palimpsest.tracing import NO_TRACER, TRACEPARENT
+from palimpsest.telemetry.metrics import Metrics
+from palimpsest.telemetry.tracing import NO_TRACER, TRACEPARENT
 from palimpsest.upstream.routing import needs_model
 from palimpsest.wire.json_body import model_of
 

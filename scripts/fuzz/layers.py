@@ -19,14 +19,14 @@ import orjson
 from palimpsest.core.caller.client_table import read_signals
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.domain import Chat, Insertion, RawHeaders
+from palimpsest.domain.errors import WireError
+from palimpsest.domain.ports import Body
 from palimpsest.edge.proxy_routes import ProxyRoutes
-from palimpsest.errors import WireError
 from palimpsest.memory.service import MemoryService
-from palimpsest.metrics import Metrics
 from palimpsest.pipeline import Pipeline
-from palimpsest.ports import Body
 from palimpsest.settings.load import read_yaml, shipped
 from palimpsest.settings.policy import Policy
+from palimpsest.telemetry.metrics import Metrics
 from palimpsest.wire.layout import known_of, layout_of
 from palimpsest.wire.registry import WIRES
 
@@ -132,7 +132,7 @@ class Routes:
             await self._memory.close()
 
     async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> _Answer:
-        """The provider: implements `palimpsest.ports.Sender`."""
+        """The provider: implements `palimpsest.domain.ports.Sender`."""
         assert isinstance(body, bytes)
         self._received[_mark(headers)] = headers, body
         return _Answer(answer_of(target, self._text))

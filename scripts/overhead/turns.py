@@ -21,7 +21,7 @@ from talk import Talk, reply_to
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # in the command lines of processes that serve nobody
-EMBEDDER = b"palimpsest.embedding.embedding_worker"
+EMBEDDER = b"palimpsest.memory.embedding.embedding_worker"
 ARCHIVE = b"palimpsest.memory.recording.archive_worker"
 RECEIVE_BYTES = 65536
 QUIET_SECONDS = 1.0  # between looks whether the servers are at rest: what these cost is measured, too

@@ -10,7 +10,7 @@ import pytest
 from palimpsest.store.engine.sqlite.database import Database
 
 from tests.commands.test_cli import palimpsest
-from tests.memory.portability.test_importing import SECRET, Destination, Importing, talk
+from tests.features.transfer.test_importing import SECRET, Destination, Importing, talk
 from tests.running import rows
 
 pytestmark = pytest.mark.slow

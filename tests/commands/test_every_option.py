@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from palimpsest import __version__
 from palimpsest.commands import cli
-from palimpsest.embedding.model import locate
+from palimpsest.memory.embedding.model import locate
 from palimpsest.settings.policy import ModelPolicy
 
 from tests.commands.test_stats import PROGRAM
@@ -155,7 +155,7 @@ CHAINS: Mapping[str, tuple[Run, ...]] = {
         Run(f"consolidate --dry-run --tenant static:me --user ann --scope shop {HERE}", "there are no items|items"),
         Run(f"consolidate {HERE}", "items were kept of what was said since"),
         Run(f"consolidate --list --json {HERE}", r'"runs": \[\]'),
-        # there is nothing to take back: tests/commands/test_consolidate.py does
+        # there is nothing to take back: tests/features/items/test_command.py does
         Run(f"consolidate --undo k-1 --yes {HERE}", "there is no run k-1", status=1),
     ),
     "files and erasures": (

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.load import load_bare
 

@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 from palimpsest.commands.live_figures import Reading, figures, percentile_ms, reading
-from palimpsest.metrics import Metrics
+from palimpsest.telemetry.metrics import Metrics
 
 
 def read(metrics: Metrics, at: float) -> Reading:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from palimpsest.commands.service import Launchd, manager_of
 from palimpsest.commands.service_files import is_as_written, quoted
-from palimpsest.errors import MemoryFault
+from palimpsest.domain.errors import MemoryFault
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.policy import ListenPolicy
 

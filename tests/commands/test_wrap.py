@@ -15,7 +15,7 @@ import orjson
 import pytest
 from palimpsest.commands.wrap import arguments, variables, with_own_upstreams
 from palimpsest.domain import Json
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.load import read_yaml, shipped
 from palimpsest.settings.policy import Policy

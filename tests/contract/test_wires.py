@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 import pytest
 from palimpsest.domain import Chat, Insertion, Json, Message, ToolCall
-from palimpsest.errors import WireError
-from palimpsest.ports import Wire
+from palimpsest.domain.errors import WireError
+from palimpsest.domain.ports import Wire
 from palimpsest.scripted import Received, Reply, chat, messages, responses
 from palimpsest.wire.fingerprint import fingerprint
 from palimpsest.wire.message import read_message

@@ -48,7 +48,7 @@ from palimpsest.domain import (
     StoredBlock,
     Turn,
 )
-from palimpsest.ports import Wire
+from palimpsest.domain.ports import Wire
 from palimpsest.settings.policy import Policy, TenantPolicy
 from palimpsest.wire import chat as on_chat
 from palimpsest.wire.fingerprint import fingerprint

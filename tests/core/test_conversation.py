@@ -36,7 +36,7 @@ from palimpsest.domain import (
     Seen,
     StoredBlock,
 )
-from palimpsest.errors import MemoryFault
+from palimpsest.domain.errors import MemoryFault
 from palimpsest.settings.policy import Policy
 
 from tests.core.driving import (

@@ -13,9 +13,9 @@ from types import MappingProxyType
 import uvicorn
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.domain import Ending, RawHeaders
+from palimpsest.domain.ports import Prepared, Wire
 from palimpsest.edge.http import Connection
 from palimpsest.edge.proxy_routes import ProxyRoutes
-from palimpsest.ports import Prepared, Wire
 from palimpsest.settings.policy import KeyPolicy, Policy
 from palimpsest.upstream.dispatcher import Upstreams
 from palimpsest.wire.response_tap import ResponseTap

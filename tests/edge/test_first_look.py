@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 from palimpsest.domain import RawHeaders, TooLong
+from palimpsest.domain.errors import UpstreamUnreachable
 from palimpsest.edge.first_look import HELD_BYTES, BufferedAnswer
-from palimpsest.errors import UpstreamUnreachable
 from palimpsest.wire.too_long import TEXT_BYTES
 
 from tests.refusals import PROVIDERS

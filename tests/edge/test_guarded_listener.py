@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import structlog
 from palimpsest.domain import Ending
+from palimpsest.domain.ports import Listener
 from palimpsest.edge.guarded_listener import GuardedListener
-from palimpsest.ports import Listener
 
 
 class Listens:

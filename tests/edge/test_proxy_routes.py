@@ -16,8 +16,8 @@ import orjson
 import pytest
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.domain import Ending, Json, RawHeaders
+from palimpsest.domain.ports import Body, Prepared, Wire
 from palimpsest.edge.proxy_routes import ProxyRoutes
-from palimpsest.ports import Body, Prepared, Wire
 from palimpsest.settings.policy import KeyPolicy, Policy
 
 from tests.edge.serving import NOTE, ScriptedPipeline, edge

@@ -1,9 +1,9 @@
 """The model of a benchmark in a role of memory."""
 
 import pytest
-from palimpsest.errors import AssistFault
+from palimpsest.domain.errors import AssistFault
+from palimpsest.domain.ports import Prompt
 from palimpsest.evaluation.assistant import BenchAssistant, SilentAssistant
-from palimpsest.ports import Prompt
 
 from tests.evaluation.baselines.asking import asking
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from palimpsest.domain import Json
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.evaluation import bench_answers
 from palimpsest.evaluation.bench_answers import CONTEXTS, Prompted, Row, report
 from palimpsest.evaluation.datasets import DatasetError

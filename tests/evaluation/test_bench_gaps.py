@@ -11,7 +11,7 @@ from palimpsest.evaluation.bench_gaps import Stages, measure, report
 from palimpsest.evaluation.datasets import Question
 
 from tests.evaluation.told import told
-from tests.memory.operation.test_probing import facts
+from tests.features.gaps.test_probing import facts
 from tests.remembered import WordEmbedder
 
 LABELS = replace(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from palimpsest.domain import Json
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.evaluation import vectors
 from palimpsest.evaluation.baselines.known import BASELINES
 from palimpsest.evaluation.bench_recall import Row, ask, helped, report, summary

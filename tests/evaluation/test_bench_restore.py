@@ -6,9 +6,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from palimpsest.embedding.model import locate
 from palimpsest.evaluation import bench_restore
 from palimpsest.evaluation.restoring import BELOW_CUT, NO_CANDIDATE, Outcome
+from palimpsest.memory.embedding.model import locate
 from palimpsest.settings.policy import ModelPolicy
 
 

@@ -1,5 +1,5 @@
 import pytest
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.evaluation.compaction import KEPT_MESSAGES, SUMMARY_CHARS, Strategy, compacted, query_after, until
 from palimpsest.settings.policy import Policy
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from palimpsest.domain.ports import Vectors
 from palimpsest.evaluation import compression
-from palimpsest.ports import Vectors
 
 
 def drawn(count: int, seed: int = 1) -> Vectors:

@@ -8,10 +8,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from palimpsest.domain import Reach
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
+from palimpsest.domain.ports import Vectors
 from palimpsest.evaluation import growth, palimpsest
 from palimpsest.evaluation.datasets import Conversation, Question
-from palimpsest.ports import Vectors
 
 from tests.evaluation.told import told
 from tests.remembered import WordEmbedder

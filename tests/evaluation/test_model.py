@@ -2,7 +2,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import pytest
-from palimpsest.errors import MemoryFault, UpstreamUnreachable
+from palimpsest.domain.errors import MemoryFault, UpstreamUnreachable
 from palimpsest.evaluation import model as models
 from palimpsest.scripted import Reply, ScriptedUpstream
 

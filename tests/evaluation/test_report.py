@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from palimpsest import __version__
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.evaluation.report import Report, Table, bars, lines, provenance
 from rich.console import Console
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from palimpsest.errors import MemoryFault
+from palimpsest.domain.errors import MemoryFault
 from palimpsest.evaluation import running
 from palimpsest.scripted import Reply
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from palimpsest.embedding.encoder import vectors_name
-from palimpsest.errors import MemoryFault
+from palimpsest.domain.errors import MemoryFault
 from palimpsest.evaluation import vectors
+from palimpsest.memory.embedding.encoder import vectors_name
 from palimpsest.settings.embedding_models import DEFAULT
 from palimpsest.settings.policy import ModelPolicy
 

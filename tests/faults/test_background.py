@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from palimpsest.embedding.model import locate
+from palimpsest.memory.embedding.model import locate
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.policy import ModelPolicy
 
@@ -55,7 +55,7 @@ def workers(proxy: Proxy) -> list[psutil.Process]:
     assert proxy.process is not None
     children = psutil.Process(proxy.process.pid).children(recursive=True)
     alive = [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
-    return [child for child in alive if "palimpsest.embedding.embedding_worker" in " ".join(child.cmdline())]
+    return [child for child in alive if "palimpsest.memory.embedding.embedding_worker" in " ".join(child.cmdline())]
 
 
 def without_vector(proxy: Proxy) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from palimpsest.embedding.model import locate
+from palimpsest.memory.embedding.model import locate
 from palimpsest.memory.recording.archive_process import MODULE
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.embedding_models import embedding_model

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 import structlog
-from palimpsest.errors import MemoryFault
+from palimpsest.domain.errors import MemoryFault
+from palimpsest.domain.ports import Vectors
 from palimpsest.memory.service import BEHIND, LOADING, MISSING, MemoryService, MemoryState
-from palimpsest.metrics import Metrics
-from palimpsest.ports import Vectors
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import DATABASE_FILE
+from palimpsest.telemetry.metrics import Metrics
 
 from tests.remembered import WordEmbedder
 from tests.talking import Talk, record, user

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from palimpsest.memory.supervision import Supervisor
-from palimpsest.metrics import Metrics
+from palimpsest.telemetry.metrics import Metrics
 
 FIRST_PAUSE_SECONDS = 0.001
 

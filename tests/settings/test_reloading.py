@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.settings.describe import settings_by_path
 from palimpsest.settings.policy import Policy
 from palimpsest.settings.reloading import AT_RESTART, compare, digest_of

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.settings.source import NO_SOURCE, Source, handed_over, source_of
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from palimpsest.domain import Json
-from palimpsest.transfer.files import zstd
+from palimpsest.features.transfer.files import zstd
 
 from tests import recorded
 from tests.commands.test_cli import palimpsest

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 from palimpsest.domain import Api, Json, RawHeaders
-from palimpsest.ports import UpstreamAnswer
+from palimpsest.domain.ports import UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
 from palimpsest.upstream.listing import ModelList
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from palimpsest.errors import PolicyError, UpstreamUnreachable
+from palimpsest.domain.errors import PolicyError, UpstreamUnreachable
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.policy import UpstreamPolicy
 from palimpsest.upstream.network import authorities, proxy_of_the_network

@@ -10,8 +10,8 @@ from contextlib import aclosing
 import pytest
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.domain import RawHeaders
-from palimpsest.errors import UpstreamUnreachable
-from palimpsest.ports import Body
+from palimpsest.domain.errors import UpstreamUnreachable
+from palimpsest.domain.ports import Body
 from palimpsest.settings.policy import KeyPolicy, UpstreamPolicy
 from palimpsest.upstream.passthrough import Passthrough, PassthroughAnswer
 

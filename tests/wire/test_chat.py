@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from palimpsest.domain import Chat, Completion, Insertion, Message, ToolCall
-from palimpsest.errors import WireError
+from palimpsest.domain.errors import WireError
 from palimpsest.wire.chat import FORM, parse, render, reply
 from palimpsest.wire.message import read_message
 from palimpsest.wire.splice import splice

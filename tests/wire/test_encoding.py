@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import brotli  # type: ignore[import-untyped]
 import pytest
-from palimpsest.errors import WireError
+from palimpsest.domain.errors import WireError
 from palimpsest.wire.encoding import decoded, decoder
 
 if sys.version_info >= (3, 14):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from palimpsest.errors import WireError
+from palimpsest.domain.errors import WireError
 from palimpsest.wire.json_body import model_of, object_in, positive, read_object
 
 NONE = [b"", b"{", b"[]", b'"text"', b"7", b"null", b"\xff", b'{"a": 1} {"b": 2}']

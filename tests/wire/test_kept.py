@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 from palimpsest.domain import Json
-from palimpsest.errors import WireError
+from palimpsest.domain.errors import WireError
 from palimpsest.wire.kept import Kept, is_stateless, kept
 
 FILE = {"type": "input_file", "file_id": "file-1"}

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from palimpsest.domain import Chat, Insertion, Json, Layout
-from palimpsest.errors import WireError
-from palimpsest.ports import Wire
+from palimpsest.domain.errors import WireError
+from palimpsest.domain.ports import Wire
 from palimpsest.wire import chat, messages, responses
 from palimpsest.wire.layout import known_of, layout_of, same_bytes
 from palimpsest.wire.registry import WIRES

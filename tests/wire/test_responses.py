@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from palimpsest.domain import Chat, Completion, Insertion, Json, ToolCall
-from palimpsest.errors import WireError
+from palimpsest.domain.errors import WireError
 from palimpsest.wire.fingerprint import normalise
 from palimpsest.wire.message import inline_reference, parts_by_id, read_message, with_referred
 from palimpsest.wire.responses import parse, render, reply

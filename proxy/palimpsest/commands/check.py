@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.status import Status
 
-from palimpsest import terminal
-from palimpsest.commands.arguments import DONE, FAILED, Command, policy_flags, quiet_policy
-from palimpsest.commands.confirmation import is_confirmed, yes_flag
-from palimpsest.errors import MemoryFault
+from palimpsest.console import terminal
+from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, quiet_policy
+from palimpsest.console.confirmation import is_confirmed, yes_flag
+from palimpsest.domain.errors import MemoryFault
 
 if TYPE_CHECKING:
     from palimpsest.store.erasure.consistency import Examination
@@ -44,7 +44,7 @@ def _check(given: argparse.Namespace) -> int:
 
 
 async def _examine(given: argparse.Namespace, path: Path, status: Status) -> int:
-    from palimpsest.memory.portability.checking import check, repair
+    from palimpsest.memory.operation.checking import check, repair
     from palimpsest.store.erasure.consistency import ERASING
 
     found = await check(path, lambda doing: status.update(f"examining {doing}"))

@@ -17,7 +17,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from palimpsest import __version__
-from palimpsest.commands.arguments import (
+from palimpsest.console.arguments import (
     DONE,
     FAILED,
     WRONG,
@@ -28,32 +28,32 @@ from palimpsest.commands.arguments import (
     policy_of,
     source_of,
 )
-from palimpsest.errors import PalimpsestError, PolicyError
+from palimpsest.domain.errors import PalimpsestError, PolicyError
 from palimpsest.settings import load
 
 NO_BENCHMARKS = "the benchmarks are not installed with the proxy; in a checkout of it: pip install -e '.[bench]'"
 HELP_COLUMN = 20  # behind the longest name of a command
 
-MODULES = {  # beside this one, by the commands that they add; only that of the command that is run is imported
-    "unwrap": ("unwrap",),
-    "service": ("service",),
-    "health": ("doctor", "healthcheck", "check-config", "settings"),
-    "openapi": ("openapi",),
-    "searching": ("model", "index", "search", "explain"),
-    "why_not": ("why-not",),
-    "gaps": ("gaps",),
-    "transfer": ("export", "import"),
-    "backup": ("backup", "restore"),
-    "check": ("check",),
-    "mcp": ("mcp",),
-    "key": ("key",),
-    "facts": ("facts",),
-    "switch": ("disable", "enable"),
-    "hook": ("hook",),
-    "forgetting": ("forget", "retire", "unretire", "receipt"),
-    "retention": ("retention", "vacuum"),
-    "consolidate": ("consolidate",),
-    "stats": ("stats",),
+MODULES = {  # by the commands that they add, in the order of the help; only that of the command that is run is imported
+    "commands.unwrap": ("unwrap",),
+    "commands.service": ("service",),
+    "commands.health": ("doctor", "healthcheck", "check-config", "settings"),
+    "commands.openapi": ("openapi",),
+    "commands.searching": ("model", "index", "search", "explain"),
+    "commands.why_not": ("why-not",),
+    "features.gaps.command": ("gaps",),
+    "features.transfer.command": ("export", "import"),
+    "features.transfer.backup_command": ("backup", "restore"),
+    "commands.check": ("check",),
+    "features.mcp.command": ("mcp",),
+    "commands.key": ("key",),
+    "features.facts.command": ("facts",),
+    "commands.switch": ("disable", "enable"),
+    "commands.hook": ("hook",),
+    "commands.forgetting": ("forget", "retire", "unretire", "receipt"),
+    "commands.retention": ("retention", "vacuum"),
+    "features.items.command": ("consolidate",),
+    "commands.stats": ("stats",),
 }
 
 
@@ -131,10 +131,6 @@ def _parser(
         added.set_defaults(handler=run)
         return added
 
-    def add(module: str) -> None:
-        if module in modules:
-            import_module(f"palimpsest.commands.{module}").add_commands(command)
-
     serve = command("serve", _serve, "Start the proxy.")
     policy_flags(serve)
     listen_flags(serve)
@@ -162,31 +158,10 @@ def _parser(
     model_flag(wrapped)
     wrapped.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="the command, after --")
 
-    add("unwrap")
-    add("service")
-
     command("demo", _demo, "Demonstrate the proxy in half a minute, without a key or a network.")
-
-    add("health")
-    add("openapi")
-
-    add("searching")
-    add("why_not")
-    add("gaps")
-    add("transfer")
-    add("backup")
-    add("check")
-    add("mcp")
-    add("key")
-    add("facts")
-    add("switch")
-    add("hook")
-
-    add("forgetting")
-    add("retention")
-    add("consolidate")
-
-    add("stats")
+    for module in MODULES:
+        if module in modules:
+            import_module(f"palimpsest.{module}").add_commands(command)
 
     bench = command("bench", _bench, "Run a benchmark of memory on known conversations.")
     if arguments[:1] == ["bench"]:  # nobody else waits for what it is made of

@@ -12,10 +12,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from palimpsest.console.terminal import safe
 from palimpsest.core.prefix_cache import CACHE_LIFE_SECONDS
 from palimpsest.domain import Rebuild
 from palimpsest.store.turns.costs import By
-from palimpsest.terminal import safe
 
 UNKNOWN = "unknown"
 LOUD = "bold red"

@@ -25,10 +25,10 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from palimpsest import logs, terminal
+from palimpsest.console import terminal
 from palimpsest.domain import Json
-from palimpsest.embedding.model import locate
-from palimpsest.errors import MemoryFault
+from palimpsest.domain.errors import MemoryFault
+from palimpsest.memory.embedding.model import locate
 from palimpsest.scripted import ScriptedUpstream
 from palimpsest.settings.load import read_yaml, shipped
 from palimpsest.settings.policy import (
@@ -40,6 +40,7 @@ from palimpsest.settings.policy import (
     TenantPolicy,
     UpstreamPolicy,
 )
+from palimpsest.telemetry import logs
 
 TENANT = "demo"
 MODEL = "gpt-4o"

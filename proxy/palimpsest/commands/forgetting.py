@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import orjson
 from rich.console import Console
 
-from palimpsest import terminal
-from palimpsest.commands.arguments import DONE, FAILED, Command, policy_flags, policy_of, quiet_policy
-from palimpsest.commands.confirmation import is_confirmed, yes_flag
-from palimpsest.errors import PolicyError
+from palimpsest.console import terminal
+from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, policy_of, quiet_policy
+from palimpsest.console.confirmation import is_confirmed, yes_flag
+from palimpsest.domain.errors import PolicyError
 
 if TYPE_CHECKING:
     from palimpsest.store.erasure.selection import Target
@@ -73,7 +73,7 @@ def _target(given: argparse.Namespace) -> Target:
 
 
 def _forget(given: argparse.Namespace) -> int:
-    from palimpsest.commands import offline
+    from palimpsest.console import offline
 
     target = _target(given)
     policy = quiet_policy(given)
@@ -105,7 +105,7 @@ def _forget(given: argparse.Namespace) -> int:
 
 
 def _retire(given: argparse.Namespace) -> int:
-    from palimpsest.commands import offline
+    from palimpsest.console import offline
 
     target = _target(given)
     policy = quiet_policy(given)
@@ -137,7 +137,7 @@ def _retire(given: argparse.Namespace) -> int:
 
 
 def _unretire(given: argparse.Namespace) -> int:
-    from palimpsest.commands import offline
+    from palimpsest.console import offline
 
     policy = quiet_policy(given)
     out, aside = terminal.console(), _aside()

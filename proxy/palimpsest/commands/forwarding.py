@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.settings.load import without_memory
 from palimpsest.settings.policy import Policy
 from palimpsest.settings.source import NO_SOURCE, Source

@@ -11,8 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-from palimpsest import terminal
-from palimpsest.commands.arguments import (
+from palimpsest.console import terminal
+from palimpsest.console.arguments import (
     DONE,
     FAILED,
     Command,
@@ -22,7 +22,7 @@ from palimpsest.commands.arguments import (
     policy_of,
     quiet_policy,
 )
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.settings import load
 
 

@@ -15,8 +15,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from palimpsest import terminal
-from palimpsest.commands.arguments import DONE, FAILED, Command, action_of, quiet_policy
+from palimpsest.console import terminal
+from palimpsest.console.arguments import DONE, FAILED, Command, action_of, quiet_policy
 from palimpsest.domain import ProxyKey
 from palimpsest.settings.policy import Policy
 

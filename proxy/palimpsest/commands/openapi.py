@@ -8,7 +8,7 @@ import argparse
 import json
 import sys
 
-from palimpsest.commands.arguments import DONE, Command
+from palimpsest.console.arguments import DONE, Command
 
 
 def add_commands(command: Command) -> None:

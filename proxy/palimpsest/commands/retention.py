@@ -9,9 +9,9 @@ import asyncio
 
 from rich.console import Console
 
-from palimpsest import terminal
-from palimpsest.commands.arguments import DONE, FAILED, Command, policy_flags, quiet_policy
-from palimpsest.commands.confirmation import is_confirmed, yes_flag
+from palimpsest.console import terminal
+from palimpsest.console.arguments import DONE, FAILED, Command, policy_flags, quiet_policy
+from palimpsest.console.confirmation import is_confirmed, yes_flag
 
 RUN_SECONDS = 1.0  # between two lines about how far it came
 QUESTION = (
@@ -33,7 +33,7 @@ def add_commands(command: Command) -> None:
 
 
 def _retention(given: argparse.Namespace) -> int:
-    from palimpsest.commands import offline
+    from palimpsest.console import offline
 
     policy = quiet_policy(given)
     out, aside = terminal.console(), Console(stderr=True, markup=False, highlight=False)
@@ -70,7 +70,7 @@ def _retention(given: argparse.Namespace) -> int:
 
 
 def _vacuum(given: argparse.Namespace) -> int:
-    from palimpsest.commands import offline
+    from palimpsest.console import offline
 
     policy = quiet_policy(given)
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from palimpsest import terminal
-from palimpsest.commands.arguments import (
+from palimpsest.console import terminal
+from palimpsest.console.arguments import (
     DONE,
     Command,
     model_flag,
@@ -72,7 +72,7 @@ def add_commands(command: Command) -> None:
 
 
 def _model(given: argparse.Namespace) -> int:
-    from palimpsest.embedding import model
+    from palimpsest.memory.embedding import model
     from palimpsest.settings.embedding_models import embedding_models
 
     policy = policy_of(given)
@@ -87,7 +87,7 @@ def _model(given: argparse.Namespace) -> int:
 
 
 def _index(given: argparse.Namespace) -> int:
-    from palimpsest.commands import offline
+    from palimpsest.console import offline
 
     async def run(policy: Policy, report: Callable[[int], None]) -> None:
         async with offline.opened(policy) as archive:
@@ -100,7 +100,7 @@ def _index(given: argparse.Namespace) -> int:
 
 
 def _search(given: argparse.Namespace) -> int:
-    from palimpsest.commands import offline
+    from palimpsest.console import offline
 
     async def run(policy: Policy) -> offline.SearchResult:
         async with offline.opened(policy) as archive:
@@ -114,7 +114,7 @@ def _search(given: argparse.Namespace) -> int:
 
 
 def _explain(given: argparse.Namespace) -> int:
-    from palimpsest.commands import offline
+    from palimpsest.console import offline
 
     async def run(policy: Policy) -> offline.Explanation:
         async with offline.opened(policy) as archive:

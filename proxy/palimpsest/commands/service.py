@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from palimpsest import terminal
 from palimpsest.commands import service_files
-from palimpsest.commands.arguments import DONE, FAILED, Command, listen_flags, policy_flags, policy_of
 from palimpsest.commands.probe import Occupant, address, look, refusal, try_listening
-from palimpsest.errors import MemoryFault, PolicyError, faults
+from palimpsest.console import terminal
+from palimpsest.console.arguments import DONE, FAILED, Command, listen_flags, policy_flags, policy_of
+from palimpsest.domain.errors import MemoryFault, PolicyError, faults
 from palimpsest.settings import load
 from palimpsest.settings.policy import ListenPolicy, Policy
 

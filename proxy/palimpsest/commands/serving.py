@@ -28,16 +28,17 @@ from starlette.types import ASGIApp
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
-from palimpsest import __version__, logs
+from palimpsest import __version__
 from palimpsest.commands.probe import address, try_listening
+from palimpsest.domain.errors import PolicyError
 from palimpsest.edge.hangup import Terminal
 from palimpsest.edge.room import raise_limit
-from palimpsest.errors import PolicyError
 from palimpsest.settings import load
 from palimpsest.settings.policy import ListenPolicy, Policy, UpstreamPolicy
 from palimpsest.settings.source import NO_SOURCE, Source
 from palimpsest.store.data_dir import make_folder
 from palimpsest.store.operation.secret import load_secret
+from palimpsest.telemetry import logs
 
 METRICS_FOLDER_ENV = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client when a worker imports it
 IDLE_CONNECTION_SECONDS = 75  # longer than clients keep one for reuse, so that they and not we close it

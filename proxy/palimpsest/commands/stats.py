@@ -11,8 +11,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from palimpsest import terminal
-from palimpsest.commands.arguments import DONE, Command, policy_flags, policy_of, quiet_policy
+from palimpsest.console import terminal
+from palimpsest.console.arguments import DONE, Command, policy_flags, policy_of, quiet_policy
 from palimpsest.settings.policy import Policy
 from palimpsest.store.turns.costs import By
 
@@ -49,7 +49,7 @@ def _stats(given: argparse.Namespace) -> int:
         from palimpsest.commands import watching
 
         return watching.watch(policy_of(given), given.watch, as_json=given.json)
-    from palimpsest.commands import offline
+    from palimpsest.console import offline
 
     out = terminal.console()
     if given.cost:

@@ -8,8 +8,8 @@ import argparse
 import asyncio
 import time
 
-from palimpsest import terminal
-from palimpsest.commands.arguments import DONE, Command, policy_flags, quiet_policy
+from palimpsest.console import terminal
+from palimpsest.console.arguments import DONE, Command, policy_flags, quiet_policy
 from palimpsest.settings.policy import Policy
 
 

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import yaml
 
-from palimpsest import terminal
-from palimpsest.commands.arguments import DONE, FAILED, Command, listen_flags, policy_flags, quiet_policy
 from palimpsest.commands.base_urls import SETTING, BaseUrl, Listener, listener, search
-from palimpsest.errors import faults
+from palimpsest.console import terminal
+from palimpsest.console.arguments import DONE, FAILED, Command, listen_flags, policy_flags, quiet_policy
+from palimpsest.domain.errors import faults
 from palimpsest.settings.policy import Policy
 
 BACKUP = ".before-unwrap"  # is added to a file's name

@@ -15,11 +15,11 @@ from http.client import HTTPConnection, HTTPException
 from rich.console import RenderableType
 from rich.live import Live
 
-from palimpsest import terminal
-from palimpsest.commands.arguments import DONE, FAILED
 from palimpsest.commands.live_figures import Figures, Reading, figures, reading
 from palimpsest.commands.probe import LOOK_SECONDS, address, place
-from palimpsest.errors import PolicyError
+from palimpsest.console import terminal
+from palimpsest.console.arguments import DONE, FAILED
+from palimpsest.domain.errors import PolicyError
 from palimpsest.settings import load
 from palimpsest.settings.policy import Policy
 

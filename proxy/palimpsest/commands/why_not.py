@@ -11,8 +11,8 @@ import json
 from rich.table import Table
 from rich.text import Text
 
-from palimpsest import terminal
-from palimpsest.commands.arguments import DONE, FAILED, Command, model_flag, policy_flags, quiet_policy
+from palimpsest.console import terminal
+from palimpsest.console.arguments import DONE, FAILED, Command, model_flag, policy_flags, quiet_policy
 from palimpsest.core.recall import gaps
 from palimpsest.core.recall.trail import Trace, as_json, ending, stages
 from palimpsest.domain import Json
@@ -35,7 +35,7 @@ def add_commands(command: Command) -> None:
 
 
 def _why_not(given: argparse.Namespace) -> int:
-    from palimpsest.commands import offline
+    from palimpsest.console import offline
 
     async def run(policy: Policy) -> tuple[Trace, Json | None]:
         async with offline.opened(policy) as archive:

@@ -26,7 +26,7 @@ from palimpsest.commands.detect import own_base
 from palimpsest.commands.first_party import first_party_variables
 from palimpsest.commands.probe import Occupant, address, ask, look, try_listening
 from palimpsest.domain import Api, Json
-from palimpsest.errors import MemoryFault, PolicyError
+from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.settings import load
 from palimpsest.settings.load import WRAPPED_AT_ENV, WRAPPED_BY_ENV
 from palimpsest.settings.policy import ListenPolicy, Policy, UpstreamPolicy

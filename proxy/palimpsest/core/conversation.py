@@ -55,8 +55,8 @@ from palimpsest.domain import (
     Shape,
     Speaker,
 )
+from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.frozen import frozen
-from palimpsest.errors import MemoryFault
 from palimpsest.settings.policy import Policy
 
 FAILED = (TimeoutError, MemoryFault)

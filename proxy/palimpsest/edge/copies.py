@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 from palimpsest.domain import RawHeaders
-from palimpsest.errors import WireError
+from palimpsest.domain.errors import WireError
 from palimpsest.wire.encoding import TooLarge, decoded
 
 SMALL_BYTES = 1024 * 1024  # more than most conversations have: whoever compresses every request never waits for a turn

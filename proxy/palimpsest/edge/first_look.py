@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from palimpsest.domain import RawHeaders, TooLong
-from palimpsest.errors import UpstreamUnreachable, WireError
-from palimpsest.ports import UpstreamAnswer
+from palimpsest.domain.errors import UpstreamUnreachable, WireError
+from palimpsest.domain.ports import UpstreamAnswer
 from palimpsest.wire.encoding import decoder
 from palimpsest.wire.json_body import object_in
 from palimpsest.wire.sse import SSETap

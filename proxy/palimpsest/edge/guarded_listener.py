@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from palimpsest.domain import Ending
-from palimpsest.ports import Listener
+from palimpsest.domain.ports import Listener
 
 log = structlog.get_logger()
 
 
 class GuardedListener:
-    """Implements `palimpsest.ports.Listener` by another one, and never raises. One that fails hears nothing more."""
+    """Implements `ports.Listener` by another one, and never raises. One that fails hears nothing more."""
 
     def __init__(self, listen: Callable[[], Listener]) -> None:
         """

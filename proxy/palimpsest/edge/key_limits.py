@@ -11,7 +11,7 @@ from palimpsest.core.caller.client_table import Signals
 from palimpsest.core.caller.identity import allows, named_by
 from palimpsest.core.caller.proxy_keys import Key
 from palimpsest.domain import Json, RawHeaders
-from palimpsest.errors import WireError
+from palimpsest.domain.errors import WireError
 from palimpsest.wire.json_body import read_object
 
 INLINE_BYTES = 64 * 1024  # parsed in less than a millisecond

@@ -8,7 +8,7 @@ from collections import OrderedDict
 
 from palimpsest.domain import Ending
 from palimpsest.domain.frozen import frozen
-from palimpsest.ports import Listener, Prepared
+from palimpsest.domain.ports import Listener, Prepared
 
 MOST = 1_000  # at once; more are answers that nobody will hand over
 

@@ -17,8 +17,8 @@ from palimpsest.core.caller.identity import tenant_key, whose
 from palimpsest.core.caller.proxy_keys import Key
 from palimpsest.core.history.link_keys import reply_links
 from palimpsest.domain import RawHeaders
+from palimpsest.domain.errors import MemoryFault, WireError
 from palimpsest.edge.key_limits import parsed
-from palimpsest.errors import MemoryFault, WireError
 from palimpsest.store.journal import Journal
 from palimpsest.wire.kept import is_stateless, kept
 

@@ -17,7 +17,9 @@ from starlette.types import Receive, Scope, Send
 
 from palimpsest.core.caller.proxy_keys import Key, ProxyKeys
 from palimpsest.domain import Ending, Mode, RawHeaders
+from palimpsest.domain.errors import NotServed, UpstreamUnreachable
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.ports import Body, Prepared, Preparer, Sender, Tracer, UpstreamAnswer
 from palimpsest.edge.copies import Copies
 from palimpsest.edge.first_look import BufferedAnswer
 from palimpsest.edge.http import CUT, LEAVING
@@ -30,10 +32,8 @@ from palimpsest.edge.room import BOUNDLESS, ROOM, Room
 from palimpsest.edge.server_span import end, server_span, within
 from palimpsest.edge.tunnel import can_switch, tunnel
 from palimpsest.edge.upload import BodyTooLarge, ClientGone, Upload
-from palimpsest.errors import NotServed, UpstreamUnreachable
-from palimpsest.ports import Body, Prepared, Preparer, Sender, Tracer, UpstreamAnswer
 from palimpsest.settings.policy import Policy
-from palimpsest.tracing import NO_SPAN, NO_TRACER
+from palimpsest.telemetry.tracing import NO_SPAN, NO_TRACER
 from palimpsest.upstream.routing import needs_model
 from palimpsest.upstream.upgraded import UpgradedAnswer
 from palimpsest.wire.json_body import MAX_BODY_BYTES, model_of

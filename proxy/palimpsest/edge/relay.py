@@ -11,8 +11,8 @@ from time import perf_counter
 from starlette.types import Send
 
 from palimpsest.domain import REQUEST_HEADER, Ending, Note, RawHeaders
+from palimpsest.domain.ports import Listener, Prepared, UpstreamAnswer
 from palimpsest.edge.guarded_listener import GuardedListener
-from palimpsest.ports import Listener, Prepared, UpstreamAnswer
 from palimpsest.wire.refusal import Refusal
 
 FIRST_ERROR_STATUS = 400

@@ -7,9 +7,9 @@ from __future__ import annotations
 from starlette.types import Scope
 
 from palimpsest.domain import Ending, RawHeaders
+from palimpsest.domain.ports import Attributes, Span, Tracer
 from palimpsest.edge.relay import Relay
-from palimpsest.ports import Attributes, Span, Tracer
-from palimpsest.tracing import TRACEPARENT
+from palimpsest.telemetry.tracing import TRACEPARENT
 from palimpsest.wire.registry import wire_of
 
 FIRST_SERVER_ERROR_STATUS = 500

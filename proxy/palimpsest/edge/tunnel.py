@@ -12,8 +12,8 @@ import asyncio
 import structlog
 from starlette.types import Scope
 
+from palimpsest.domain.errors import UpstreamUnreachable
 from palimpsest.edge.http import SWITCH
-from palimpsest.errors import UpstreamUnreachable
 from palimpsest.upstream.upgraded import UpgradedAnswer
 
 log = structlog.get_logger()

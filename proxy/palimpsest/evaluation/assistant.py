@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from palimpsest.assist.answer import Refused, Said, Unusable, checked
-from palimpsest.assist.request import messages_of, structured
 from palimpsest.domain import Json
-from palimpsest.errors import AssistFailure, AssistFault, UpstreamUnreachable
+from palimpsest.domain.errors import AssistFailure, AssistFault, UpstreamUnreachable
+from palimpsest.domain.ports import Prompt
 from palimpsest.evaluation.baselines.chunks import ENCODING
 from palimpsest.evaluation.model import ChatModel
-from palimpsest.ports import Prompt
-from palimpsest.tokens.counter import encoder
+from palimpsest.features.assist.answer import Refused, Said, Unusable, checked
+from palimpsest.features.assist.request import messages_of, structured
+from palimpsest.memory.tokens.counter import encoder
 
 
 @dataclass(slots=True)

@@ -17,7 +17,8 @@ import numpy as np
 
 from palimpsest.core.archive.chunking import WINDOW_CHARS
 from palimpsest.core.recall.ranking import REACH_PASSAGES, RECIPE, RRF_DAMPING_RANKS, WEIGHTS, Recipe
-from palimpsest.errors import MemoryFault
+from palimpsest.domain.errors import MemoryFault
+from palimpsest.domain.ports import Embedder, Vectors
 from palimpsest.evaluation import compression, palimpsest, vectors
 from palimpsest.evaluation.baselines.dense import chunks_of
 from palimpsest.evaluation.datasets import Conversation, Question, read
@@ -27,7 +28,6 @@ from palimpsest.evaluation.report import Report, Table, lines, progress
 from palimpsest.evaluation.score import BlockText, Evidence
 from palimpsest.evaluation.statistics import compare
 from palimpsest.evaluation.vectors import CachedEmbedder
-from palimpsest.ports import Embedder, Vectors
 from palimpsest.settings.embedding_models import DEFAULT
 
 BUDGET_CHARS = 6000  # what a restore may say: `core/block/pressure.RESTORE_CHARS`

@@ -24,8 +24,7 @@ import numpy as np
 
 from palimpsest.core.block.packing import pack
 from palimpsest.domain import BlockKind, Budget, Candidate, Json, Memory
-from palimpsest.embedding.model import cache_folder
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.evaluation import model as models
 from palimpsest.evaluation import running
 from palimpsest.evaluation.datasets import DatasetError, read
@@ -35,6 +34,7 @@ from palimpsest.evaluation.report import Report, Table, bars, progress
 from palimpsest.evaluation.running import RunningProxy
 from palimpsest.evaluation.score import BlockText
 from palimpsest.evaluation.statistics import gap_closed, mean
+from palimpsest.memory.embedding.model import cache_folder
 from palimpsest.settings.policy import ModelPolicy
 
 if TYPE_CHECKING:

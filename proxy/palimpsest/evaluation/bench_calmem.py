@@ -14,8 +14,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from palimpsest.core.archive.chunking import kind
-from palimpsest.embedding.embedder import LocalEmbedder
-from palimpsest.errors import MemoryFault
+from palimpsest.domain.errors import MemoryFault
 from palimpsest.evaluation import growth, palimpsest, vectors
 from palimpsest.evaluation.baselines.dense import chunks_of
 from palimpsest.evaluation.bench_growth import numbers
@@ -24,8 +23,9 @@ from palimpsest.evaluation.costs import Indexing, Search, indexing, search
 from palimpsest.evaluation.datasets import Conversation, Question, read
 from palimpsest.evaluation.nearest import Nearest
 from palimpsest.evaluation.report import Report, Table, lines, progress
-from palimpsest.metrics import Metrics
+from palimpsest.memory.embedding.embedder import LocalEmbedder
 from palimpsest.settings.policy import ModelPolicy, Policy
+from palimpsest.telemetry.metrics import Metrics
 
 TOP = 5  # CALMem's k
 FLOORS = (0.25, 0.30, 0.35, 0.40, 0.45, 0.50)  # CALMem 9.6

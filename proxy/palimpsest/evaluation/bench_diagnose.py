@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation import model as models
 from palimpsest.evaluation import vectors
 from palimpsest.evaluation.assistant import BenchAssistant
@@ -34,8 +35,7 @@ from palimpsest.evaluation.palimpsest import Palimpsest
 from palimpsest.evaluation.report import Report, Table, bars, progress
 from palimpsest.evaluation.score import UNANSWERED
 from palimpsest.evaluation.writing import Writer, token_count, writers
-from palimpsest.ports import Embedder
-from palimpsest.tokens.counter import encoder
+from palimpsest.memory.tokens.counter import encoder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

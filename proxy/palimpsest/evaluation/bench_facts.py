@@ -19,7 +19,7 @@ from typing import Any
 
 from palimpsest.core.facts.extraction import VERSION, proposals
 from palimpsest.domain import FactProposal
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.evaluation.datasets import read
 from palimpsest.evaluation.report import Report, Table
 

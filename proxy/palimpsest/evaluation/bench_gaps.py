@@ -20,16 +20,16 @@ from palimpsest.core.recall.diagnosis import answering
 from palimpsest.core.recall.gaps import ProbeStage, estimate
 from palimpsest.core.recall.generosity import DEMANDS
 from palimpsest.domain import BlockKind, Generosity, Query, Recalled, Tier
+from palimpsest.domain.ports import Embedder, Retriever
 from palimpsest.evaluation import palimpsest, vectors
 from palimpsest.evaluation.bench_diagnose import Damage
 from palimpsest.evaluation.datasets import Conversation, read
 from palimpsest.evaluation.palimpsest import DAY_SECONDS, Store
 from palimpsest.evaluation.report import Report, Table, bars, progress
-from palimpsest.index.passage_tables import PassageTables
-from palimpsest.memory.operation.probing import Prober, Uncounted
+from palimpsest.features.gaps.probing import Prober, Uncounted
+from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall.recall import Recall
 from palimpsest.memory.request.decider import RECALL_LIMIT
-from palimpsest.ports import Embedder, Retriever
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

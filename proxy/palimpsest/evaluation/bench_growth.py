@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from palimpsest import logs
 from palimpsest.core.recall.diagnosis import QUERY_CHARS
 from palimpsest.core.recall.generosity import DEMANDS
 from palimpsest.domain import BlockKind, Generosity, Reach
@@ -32,6 +31,7 @@ from palimpsest.evaluation.datasets import Conversation, read
 from palimpsest.evaluation.report import Report, Table
 from palimpsest.evaluation.score import BlockText, Evidence
 from palimpsest.settings.policy import LogPolicy
+from palimpsest.telemetry import logs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

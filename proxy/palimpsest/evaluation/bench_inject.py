@@ -19,6 +19,7 @@ import numpy as np
 
 from palimpsest.core.recall.generosity import DEMANDS
 from palimpsest.domain import BlockKind, Candidate, Generosity, Recalled
+from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation import palimpsest, vectors
 from palimpsest.evaluation.datasets import Conversation, DatasetError, DatasetMessage, Question, read
 from palimpsest.evaluation.palimpsest import StoreReader
@@ -26,8 +27,7 @@ from palimpsest.evaluation.report import Report, Table, bars, progress
 from palimpsest.evaluation.score import BlockText, Evidence
 from palimpsest.evaluation.statistics import compare
 from palimpsest.memory.request.decider import RECALL_LIMIT
-from palimpsest.ports import Embedder
-from palimpsest.tokens.counter import TokenCounter
+from palimpsest.memory.tokens.counter import TokenCounter
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

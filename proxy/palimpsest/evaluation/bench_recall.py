@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.evaluation import model as models
 from palimpsest.evaluation import vectors
 from palimpsest.evaluation.command import budgets_flag, systems, systems_flag

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from palimpsest.assist.item_writers import ModelWriters
 from palimpsest.core.writing import epc
 from palimpsest.core.writing.entries import PAPER, Weights
 from palimpsest.core.writing.lightmem3 import Buffers, batches, turns, write
@@ -27,6 +26,7 @@ from palimpsest.evaluation.diagnosis import Segments
 from palimpsest.evaluation.report import Report, Table, progress
 from palimpsest.evaluation.segmentation import Found
 from palimpsest.evaluation.writing import SEGMENTS, TENANT, at_once, by_session, shown, token_count
+from palimpsest.features.items.model_writers import ModelWriters
 
 WRITE_TOKENS = 5_000  # WhenLoss 5.3
 VARIANTS: Mapping[str, Weights] = {

@@ -14,10 +14,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from palimpsest import logs, terminal
-from palimpsest.errors import PolicyError
-from palimpsest.ports import Embedder
+from palimpsest.console import terminal
+from palimpsest.domain.errors import PolicyError
+from palimpsest.domain.ports import Embedder
 from palimpsest.settings.policy import LogPolicy, Policy
+from palimpsest.telemetry import logs
 
 if TYPE_CHECKING:
     from palimpsest.evaluation.model import Model

@@ -18,7 +18,7 @@ import orjson
 from palimpsest.core.history.link_keys import flags_of
 from palimpsest.core.recall.diagnosis import diagnose
 from palimpsest.domain import Event, Head, Lineage, Pressure, Query, Role, Speaker, Tier
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.evaluation.datasets import Conversation, DatasetMessage
 from palimpsest.evaluation.model import Model
 from palimpsest.settings.policy import Policy

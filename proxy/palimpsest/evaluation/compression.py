@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from palimpsest.core.recall.ranking import Rows
-from palimpsest.ports import Vectors
+from palimpsest.domain.ports import Vectors
 
 RESCORED = 4  # times as many candidates as are wanted are looked at once more
 

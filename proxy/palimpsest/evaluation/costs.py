@@ -14,10 +14,10 @@ import numpy as np
 
 from palimpsest.core.archive.chunking import digest
 from palimpsest.domain import Query, Reach
+from palimpsest.domain.ports import Embedder, Vectors
 from palimpsest.evaluation import palimpsest
 from palimpsest.evaluation.datasets import Conversation, DatasetMessage
 from palimpsest.evaluation.palimpsest import TENANT, Store
-from palimpsest.ports import Embedder, Vectors
 from palimpsest.settings.embedding_models import DEFAULT
 from palimpsest.store.engine import Ask
 from palimpsest.store.search.passages import vectors_of_tenant

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from palimpsest.domain import Json, ToolCall
-from palimpsest.errors import PolicyError, WireError
+from palimpsest.domain.errors import PolicyError, WireError
 from palimpsest.wire.message import read_message
 
 T = TypeVar("T")

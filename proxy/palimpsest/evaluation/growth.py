@@ -20,14 +20,14 @@ from pathlib import Path
 import numpy as np
 
 from palimpsest.core.archive.chunking import digest
-from palimpsest.embedding.model import cache_folder
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
+from palimpsest.domain.ports import Vectors
 from palimpsest.evaluation import palimpsest
 from palimpsest.evaluation.datasets import Conversation
 from palimpsest.evaluation.palimpsest import Store
 from palimpsest.evaluation.report import progress
 from palimpsest.evaluation.vectors import CachedEmbedder
-from palimpsest.ports import Vectors
+from palimpsest.memory.embedding.model import cache_folder
 from palimpsest.settings.policy import ModelPolicy
 from palimpsest.store import schema
 from palimpsest.store.engine.sqlite.repetition import count_terms_again, passages_without_vector, repeat, room_of_ids
@@ -39,7 +39,7 @@ DRAWN_AT_ONCE = 10_000  # vectors, 15 MB
 
 
 class Hurried:
-    """Implements `palimpsest.ports.Embedder` for noise."""
+    """Implements `palimpsest.domain.ports.Embedder` for noise."""
 
     def __init__(self, embedder: CachedEmbedder) -> None:
         self._embedder = embedder

@@ -20,7 +20,7 @@ from typing import Protocol
 import orjson
 
 from palimpsest.domain import Json
-from palimpsest.errors import UpstreamUnreachable, faults
+from palimpsest.domain.errors import UpstreamUnreachable, faults
 from palimpsest.settings.policy import UpstreamPolicy
 from palimpsest.upstream.passthrough import Passthrough
 

@@ -11,9 +11,9 @@ from typing import Self
 import numpy as np
 
 from palimpsest.core.recall.ranking import Bools, Floats
+from palimpsest.domain.ports import Embedder, Vectors
 from palimpsest.evaluation.filling import Piece, filled
 from palimpsest.evaluation.systems import Pack
-from palimpsest.ports import Embedder, Vectors
 
 
 class Nearest:

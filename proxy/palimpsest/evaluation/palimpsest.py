@@ -20,7 +20,6 @@ from random import Random
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from palimpsest.assist.assistants import ModelAssistants
 from palimpsest.core.archive.chunking import WINDOW_CHARS, digest
 from palimpsest.core.archive.records import record_of
 from palimpsest.core.block.account_lines import beside_account, with_account
@@ -46,20 +45,21 @@ from palimpsest.domain import (
     Shape,
     Turn,
 )
+from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation.datasets import Conversation, DatasetMessage
 from palimpsest.evaluation.systems import Pack
-from palimpsest.index.item_keys import Which
+from palimpsest.features.assist.assistants import ModelAssistants
+from palimpsest.features.assist.query_controller import QueryController
+from palimpsest.features.assist.selector import Selector
+from palimpsest.features.items.keys import Which
+from palimpsest.features.items.writing import writer_of
 from palimpsest.memory.archive import Archive
-from palimpsest.memory.knowledge.item_writing import writer_of
-from palimpsest.memory.recall.query_controller import QueryController
-from palimpsest.memory.recall.selector import Selector
 from palimpsest.memory.request.decider import RECALL_LIMIT
-from palimpsest.metrics import Metrics
-from palimpsest.ports import Embedder
 from palimpsest.settings.policy import ConsolidationPolicy, Policy
 from palimpsest.store.operation.assist_usage import AssistUsage, newest_use
 from palimpsest.store.search.passages import indexed_of, texts_of_conversation
 from palimpsest.store.turns.messages import messages_of
+from palimpsest.telemetry.metrics import Metrics
 from palimpsest.wire.fingerprint import fingerprint
 from palimpsest.wire.message import read_message
 

@@ -23,8 +23,8 @@ from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedC
 from rich.table import Table as RichTable
 
 from palimpsest import __version__
-from palimpsest.errors import PolicyError
-from palimpsest.terminal import safe
+from palimpsest.console.terminal import safe
+from palimpsest.domain.errors import PolicyError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -22,7 +22,7 @@ from typing import Any
 import aiohttp
 
 from palimpsest.domain import BLOCK_CLOSE, BLOCK_OPEN, Json
-from palimpsest.errors import MemoryFault
+from palimpsest.domain.errors import MemoryFault
 from palimpsest.scripted import Reply, ScriptedUpstream
 
 LOOK_SECONDS = 0.1

@@ -16,8 +16,8 @@ import numpy as np
 from palimpsest.core.recall.ranking import Floats
 from palimpsest.core.writing.information import TermStatistics
 from palimpsest.core.writing.topics import LEAST_SIMILAR, boundaries, near
+from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation.datasets import Conversation, DatasetMessage
-from palimpsest.ports import Embedder
 
 GLUED = 10  # conversations of one session each
 NEAR_TURNS = 1  # a boundary that is off by so many turns is found: "bye" belongs to either side

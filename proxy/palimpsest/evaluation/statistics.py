@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 
 RESAMPLES = 10_000  # LANTERN
 CONFIDENCE = 0.95

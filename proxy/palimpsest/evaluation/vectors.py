@@ -15,14 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from palimpsest.embedding.embedder import LocalEmbedder
-from palimpsest.embedding.model import cache_folder
-from palimpsest.errors import MemoryFault, faults
+from palimpsest.domain.errors import MemoryFault, faults
+from palimpsest.domain.ports import Vectors
 from palimpsest.evaluation.report import progress
-from palimpsest.metrics import Metrics
-from palimpsest.ports import Vectors
+from palimpsest.memory.embedding.embedder import LocalEmbedder
+from palimpsest.memory.embedding.model import cache_folder
 from palimpsest.settings import load
 from palimpsest.settings.policy import ModelPolicy
+from palimpsest.telemetry.metrics import Metrics
 
 BATCH_TEXTS = 128  # embedded and kept at a time: a second or two, so that little is lost when a run is stopped
 BUSY_SECONDS = 60.0  # several runs may share the file
@@ -33,7 +33,7 @@ TABLE = "CREATE TABLE IF NOT EXISTS vector(model TEXT, digest BLOB, own BLOB, PR
 
 
 class CachedEmbedder:
-    """Implements `palimpsest.ports.Embedder`. Open it with `opened`."""
+    """Implements `palimpsest.domain.ports.Embedder`. Open it with `opened`."""
 
     def __init__(self, model: LocalEmbedder, cache: sqlite3.Connection) -> None:
         self._model = model

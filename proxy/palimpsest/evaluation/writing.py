@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from palimpsest.assist.item_writers import ModelWriters
 from palimpsest.core.writing.information import TermStatistics
 from palimpsest.core.writing.writers import WRITERS
 from palimpsest.domain import Item, SourceMessage
+from palimpsest.domain.ports import Assistant, Embedder
 from palimpsest.evaluation.baselines.chunks import CHUNK_TOKENS, ENCODING, token_chunks
 from palimpsest.evaluation.baselines.epc import Epc
 from palimpsest.evaluation.baselines.memorybank import retention
@@ -24,8 +24,8 @@ from palimpsest.evaluation.datasets import Conversation
 from palimpsest.evaluation.filling import Piece
 from palimpsest.evaluation.model import Model
 from palimpsest.evaluation.turns import turn_pairs
-from palimpsest.ports import Assistant, Embedder
-from palimpsest.tokens.counter import encoder
+from palimpsest.features.items.model_writers import ModelWriters
+from palimpsest.memory.tokens.counter import encoder
 
 Writer = Callable[[Conversation, int], Awaitable[Sequence[Piece]]]
 """A conversation and a budget in tokens (cl100k_base) to entries in order of time, none beyond the budget."""

@@ -14,10 +14,10 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from palimpsest.core.recall.ranking import RECIPE, Recipe
-from palimpsest.index.passage_tables import PassageTables
+from palimpsest.domain.ports import Clock, Counts, Embedder, QuietModel
+from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall.fresh_passages import EmbedAside
 from palimpsest.memory.recall.recall import Recall
-from palimpsest.ports import Clock, Counts, Embedder, QuietModel
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import DATABASE_FILE
 from palimpsest.store.engine.sqlite.database import Database
@@ -25,16 +25,16 @@ from palimpsest.store.journal import Journal
 from palimpsest.store.search.derived import Derived
 
 if TYPE_CHECKING:
-    from palimpsest.index.item_keys import ItemKeys
+    from palimpsest.features.facts.extraction import FactExtraction
+    from palimpsest.features.facts.service import Facts
+    from palimpsest.features.gaps.probing import Prober
+    from palimpsest.features.items.consolidation import Consolidator, Judge
+    from palimpsest.features.items.keys import ItemKeys
+    from palimpsest.features.items.writing import ItemKeeper, ItemWriter
+    from palimpsest.features.transfer.importing import Importing
     from palimpsest.memory.erasure.forgetting import Forgetting
     from palimpsest.memory.erasure.retention import Sweeper
     from palimpsest.memory.erasure.retiring import Retiring
-    from palimpsest.memory.knowledge.consolidation import Consolidator, Judge
-    from palimpsest.memory.knowledge.fact_extraction import FactExtraction
-    from palimpsest.memory.knowledge.facts import Facts
-    from palimpsest.memory.knowledge.item_writing import ItemKeeper, ItemWriter
-    from palimpsest.memory.operation.probing import Prober
-    from palimpsest.memory.portability.importing import Importing
     from palimpsest.memory.recall.indexing import Indexer
 
 
@@ -109,7 +109,7 @@ class Archive:
     def keys(self) -> ItemKeys | None:
         """Keys of items, from when recall first went by them."""
         if self._keys is None and self._current().consolidation.recall != "off":
-            from palimpsest.index.item_keys import ItemKeys
+            from palimpsest.features.items.keys import ItemKeys
 
             self._keys = ItemKeys(
                 *(self.embedder.name, self.embedder.dimensions),
@@ -125,7 +125,7 @@ class Archive:
 
     def prober(self, model: QuietModel, chance: Random | None = None) -> Prober:
         """What asks this archive for what it holds; see `Prober`."""
-        from palimpsest.memory.operation.probing import Aside, Prober, Uncounted
+        from palimpsest.features.gaps.probing import Aside, Prober, Uncounted
 
         def recall(tables: PassageTables) -> Recall:
             return Recall(self.database, tables, Aside(model), Uncounted(), self._clock)
@@ -141,7 +141,7 @@ class Archive:
 
     def item_keeper(self, writer: Callable[[], ItemWriter | None]) -> ItemKeeper:
         """What keeps items of what this archive holds; see `ItemKeeper`."""
-        from palimpsest.memory.knowledge.item_writing import ItemKeeper
+        from palimpsest.features.items.writing import ItemKeeper
 
         return ItemKeeper(self.database, self._counts, self._clock, writer, self._used_items)
 
@@ -151,14 +151,14 @@ class Archive:
     @cached_property
     def facts(self) -> Facts:
         """Facts on request."""
-        from palimpsest.memory.knowledge.facts import Facts
+        from palimpsest.features.facts.service import Facts
 
         return Facts(self.database, self._secret(), self._current, self._clock)
 
     @cached_property
     def fact_extraction(self) -> FactExtraction:
         """What extracts facts."""
-        from palimpsest.memory.knowledge.fact_extraction import FactExtraction
+        from palimpsest.features.facts.extraction import FactExtraction
 
         return FactExtraction(self.database, self._secret(), self._counts, self._clock)
 
@@ -172,7 +172,7 @@ class Archive:
     @cached_property
     def importing(self) -> Importing:
         """What writes turns from files."""
-        from palimpsest.memory.portability.importing import Importing
+        from palimpsest.features.transfer.importing import Importing
 
         return Importing(self.database, self._secret(), self._current().archive.redact)
 
@@ -193,7 +193,7 @@ class Archive:
     @cached_property
     def consolidator(self) -> Consolidator:
         """What tidies items."""
-        from palimpsest.memory.knowledge.consolidation import Consolidator
+        from palimpsest.features.items.consolidation import Consolidator
 
         return Consolidator(self.database, self.embedder, self._counts, self._clock, self._judge)
 

@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import structlog
 
 from palimpsest.domain import AssistRole, Mode, Turn
+from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.ports import Assistant, Clock, Counts, QuietModel, Tracer
 from palimpsest.domain.word_cache import forget_words
-from palimpsest.embedding.embedder import LocalEmbedder, Use
-from palimpsest.errors import MemoryFault
 from palimpsest.memory.archive import Archive
+from palimpsest.memory.embedding.embedder import LocalEmbedder, Use
 from palimpsest.memory.operation.follower import Follower
 from palimpsest.memory.recording.archive_process import ArchiveProcess
 from palimpsest.memory.recording.archivist import Archivist
@@ -34,21 +35,20 @@ from palimpsest.memory.recording.queue_room import LIMITS, ArchiveLimits
 from palimpsest.memory.recording.spool import Spool
 from palimpsest.memory.request.recent_readings import RecentReadings
 from palimpsest.memory.supervision import Supervisor
+from palimpsest.memory.tokens import counter
+from palimpsest.memory.tokens.counter import TokenCounter
+from palimpsest.memory.tokens.windows import Windows
 from palimpsest.memory.traffic import Traffic
-from palimpsest.ports import Assistant, Clock, Counts, QuietModel, Tracer
 from palimpsest.settings.policy import ConsolidationPolicy, Policy
 from palimpsest.store.data_dir import refuse_network_file_system
 from palimpsest.store.operation import changes
-from palimpsest.tokens import counter
-from palimpsest.tokens.counter import TokenCounter
-from palimpsest.tokens.windows import Windows
-from palimpsest.tracing import NO_TRACER
+from palimpsest.telemetry.tracing import NO_TRACER
 
 if TYPE_CHECKING:
-    from palimpsest.assist.assistants import ModelAssistants
-    from palimpsest.memory.knowledge.consolidation import Judge
-    from palimpsest.memory.recall.query_controller import QueryController
-    from palimpsest.memory.recall.selector import Selector
+    from palimpsest.features.assist.assistants import ModelAssistants
+    from palimpsest.features.assist.query_controller import QueryController
+    from palimpsest.features.assist.selector import Selector
+    from palimpsest.features.items.consolidation import Judge
     from palimpsest.memory.recording.archive_writer import ArchiveWriter
     from palimpsest.upstream.litellm_library import LiteLLMThread
 
@@ -210,7 +210,7 @@ class MemoryService:
 
     def _judge(self) -> Judge | None:
         """The model that judges what rules leave of items, where the policy names one."""
-        from palimpsest.assist.consolidator import ModelConsolidator
+        from palimpsest.features.items.model_consolidator import ModelConsolidator
 
         assistant = self.of("consolidator")
         return None if assistant is None else ModelConsolidator(assistant)
@@ -289,7 +289,7 @@ class MemoryService:
     async def _choose_models(self, policy: Policy) -> None:
         """Use the language models of a policy."""
         if policy.models and self._assistants is None:
-            from palimpsest.assist.assistants import ModelAssistants
+            from palimpsest.features.assist.assistants import ModelAssistants
 
             self._assistants = ModelAssistants(
                 self.database, self._counts, self._clock, self._environment, self._litellm_thread
@@ -304,11 +304,11 @@ class MemoryService:
     def _choose_recall(self) -> None:
         """Make what plans and selects for recall, where the policy has either."""
         if self._policy.recall.controller != "off" and self.controller is None:
-            from palimpsest.memory.recall.query_controller import QueryController
+            from palimpsest.features.assist.query_controller import QueryController
 
             self.controller = QueryController(lambda: self._policy.recall, self, self._clock)
         if self._policy.recall.selector != "score" and self.selector is None:
-            from palimpsest.memory.recall.selector import Selector
+            from palimpsest.features.assist.selector import Selector
 
             self.selector = Selector(lambda: self._policy, self, self._counts)
 
@@ -333,12 +333,12 @@ class MemoryService:
         return partial(self.archive.prober(self._model).run, self.traffic, self._counts, self._may_probe)
 
     def _items_task(self) -> Task:
-        from palimpsest.memory.knowledge.item_writing import writer_of
+        from palimpsest.features.items.writing import writer_of
 
         return self.archive.item_keeper(lambda: writer_of(self._consolidation, self)).run
 
     def _consolidation_task(self) -> Task:
-        from palimpsest.memory.knowledge.consolidation_schedule import Schedule
+        from palimpsest.features.items.consolidation_schedule import Schedule
 
         return Schedule(
             self.archive.consolidator, self.database, lambda: self._consolidation, self._counts, self._clock

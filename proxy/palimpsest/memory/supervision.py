@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from palimpsest.ports import ArchiveCounts
+from palimpsest.domain.ports import ArchiveCounts
 
 FIRST_PAUSE_SECONDS = 1.0  # long enough that a task that fails at once does not fill the log
 LAST_PAUSE_SECONDS = 60.0  # short enough that what was mended works again before anybody wonders

@@ -18,8 +18,8 @@ import yaml
 from pydantic import ValidationError
 
 from palimpsest.domain import Mode
+from palimpsest.domain.errors import PolicyError
 from palimpsest.domain.frozen import frozen
-from palimpsest.errors import PolicyError
 from palimpsest.settings.describe import Location, allowed, nearest, setting_of, settings_by_path
 from palimpsest.settings.embedding_models import embedding_model, unknown_model_error
 from palimpsest.settings.policy import ENVIRON, KeyPolicy, Policy

@@ -8,8 +8,8 @@ import hashlib
 import json
 from typing import Any
 
+from palimpsest.domain.errors import PolicyError
 from palimpsest.domain.frozen import frozen
-from palimpsest.errors import PolicyError
 from palimpsest.settings.describe import settings_by_path
 from palimpsest.settings.load import validated
 from palimpsest.settings.policy import Policy

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
+from palimpsest.domain.errors import PolicyError
 from palimpsest.domain.frozen import frozen
-from palimpsest.errors import PolicyError
 from palimpsest.settings.load import SOURCE_ENV, TOKEN_FILE_ENV, files_named, load, preset_or_file
 from palimpsest.settings.policy import Policy
 

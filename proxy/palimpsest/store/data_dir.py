@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 
 DATABASE_FILE = "palimpsest.db"
 FOLDER_MODE = 0o700  # other people's conversations

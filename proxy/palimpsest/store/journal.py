@@ -34,7 +34,7 @@ from palimpsest.domain import (
     SetAside,
     StoredBlock,
 )
-from palimpsest.errors import MemoryFault
+from palimpsest.domain.errors import MemoryFault
 from palimpsest.store.engine import Ask, Engine, Row
 from palimpsest.store.engine.keys import ids
 from palimpsest.store.turns.branch_heads import head_after, head_of

@@ -12,10 +12,10 @@ from urllib.parse import unquote
 
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.domain import RawHeaders
-from palimpsest.errors import NotServed
-from palimpsest.ports import Body, Tracer, UpstreamAnswer
+from palimpsest.domain.errors import NotServed
+from palimpsest.domain.ports import Body, Tracer, UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
-from palimpsest.tracing import NO_TRACER
+from palimpsest.telemetry.tracing import NO_TRACER
 from palimpsest.upstream.listing import LIST_PATH, ModelList, entry_of
 from palimpsest.upstream.passthrough import Passthrough
 from palimpsest.upstream.routing import at_login, choose, login_headers, login_of, taking

@@ -16,8 +16,8 @@ import orjson
 import structlog
 
 from palimpsest.domain import Api, Json, RawHeaders
-from palimpsest.errors import UpstreamUnreachable
-from palimpsest.ports import UpstreamAnswer
+from palimpsest.domain.errors import UpstreamUnreachable
+from palimpsest.domain.ports import UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
 from palimpsest.upstream.routing import choose, serving
 from palimpsest.upstream.static_answer import StaticAnswer

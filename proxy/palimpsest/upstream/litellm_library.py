@@ -12,7 +12,7 @@ import os
 from contextlib import AsyncExitStack
 from typing import Any, NamedTuple
 
-from palimpsest.logs import silence
+from palimpsest.telemetry.logs import silence
 from palimpsest.upstream.loop_thread import LoopThread
 
 OFFLINE = (  # what LiteLLM would fetch from the network when it is imported or first used

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from palimpsest.errors import NotServed
+from palimpsest.domain.errors import NotServed
 from palimpsest.settings.policy import ENVIRON, UpstreamPolicy
 
 OF_THE_ROUTER = ("num_retries", "retry_after", "retry_policy")  # its other settings are those of a model

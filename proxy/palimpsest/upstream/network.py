@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 
 EXTRA_AUTHORITIES = "NODE_EXTRA_CA_CERTS"
 """The variable in which clients that are made with Node name authorities; OpenSSL itself reads SSL_CERT_FILE."""

@@ -17,8 +17,8 @@ from yarl import URL
 from palimpsest.core.caller.credentials import NAMES, hop_by_hop
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.domain import RawHeaders
-from palimpsest.errors import UpstreamUnreachable
-from palimpsest.ports import Body, UpstreamAnswer
+from palimpsest.domain.errors import UpstreamUnreachable
+from palimpsest.domain.ports import Body, UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
 from palimpsest.upstream.network import authorities, proxy_of_the_network
 from palimpsest.upstream.upgraded import SWITCHING, WEBSOCKET, UpgradedAnswer, asks_to_switch

@@ -17,10 +17,10 @@ import orjson
 
 from palimpsest.core.redaction.redaction import redact
 from palimpsest.domain import Json, Message, RawHeaders
-from palimpsest.errors import NotServed, UpstreamUnreachable, WireError
-from palimpsest.ports import Attributes, AttributeValue, Body, Tracer, UpstreamAnswer, Wire
+from palimpsest.domain.errors import NotServed, UpstreamUnreachable, WireError
+from palimpsest.domain.ports import Attributes, AttributeValue, Body, Tracer, UpstreamAnswer, Wire
 from palimpsest.settings.policy import UpstreamPolicy
-from palimpsest.tracing import TRACEPARENT
+from palimpsest.telemetry.tracing import TRACEPARENT
 from palimpsest.upstream.upgraded import UpgradedAnswer
 from palimpsest.wire.account import account_of
 from palimpsest.wire.json_body import read_object

@@ -18,8 +18,8 @@ import structlog
 from palimpsest.core.caller.credentials import forwarded_secrets
 from palimpsest.core.caller.proxy_keys import ProxyKeys
 from palimpsest.domain import Json, RawHeaders
-from palimpsest.errors import NotServed, WireError
-from palimpsest.ports import Body, UpstreamAnswer
+from palimpsest.domain.errors import NotServed, WireError
+from palimpsest.domain.ports import Body, UpstreamAnswer
 from palimpsest.settings.policy import UpstreamPolicy
 from palimpsest.upstream.failures import is_broken, refused, summary, unreachable
 from palimpsest.upstream.litellm_bridge import (

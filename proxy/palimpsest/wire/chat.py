@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from palimpsest.domain import Api, Chat, Completion, Insertion, Json
-from palimpsest.errors import WireError
+from palimpsest.domain.errors import WireError
 from palimpsest.wire.assembly import assemble
 from palimpsest.wire.json_body import positive, read_object
 from palimpsest.wire.layout import Known
@@ -53,7 +53,7 @@ def parse(body: bytes, known: Known | None = None) -> Chat:
 
 
 def render(chat: Chat, insertions: Sequence[Insertion]) -> bytes:
-    """See `palimpsest.ports.Wire`."""
+    """See `palimpsest.domain.ports.Wire`."""
     return add(chat, insertions, FORM)
 
 

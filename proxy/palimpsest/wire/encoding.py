@@ -12,7 +12,7 @@ from typing import Protocol
 
 import brotli  # type: ignore[import-untyped]
 
-from palimpsest.errors import WireError
+from palimpsest.domain.errors import WireError
 
 if sys.version_info >= (3, 14):
     from compression import zstd

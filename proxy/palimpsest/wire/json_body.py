@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from palimpsest.domain import Json
-from palimpsest.errors import WireError
+from palimpsest.domain.errors import WireError
 from palimpsest.wire.message import text_of
 
 MAX_BODY_BYTES = 32 * 1024 * 1024  # a larger request passes without memory: reading it takes too long

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from palimpsest.domain.errors import WireError
 from palimpsest.domain.frozen import frozen
-from palimpsest.errors import WireError
 
 # Method and path of what neither reads nor leaves anything that another caller could ask for.
 STATELESS_PATHS = frozenset(

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from palimpsest.domain import Json, Message, ToolCall
-from palimpsest.errors import WireError
+from palimpsest.domain.errors import WireError
 from palimpsest.wire.frame import without_blocks
 from palimpsest.wire.values import dumps, memory_bytes
 

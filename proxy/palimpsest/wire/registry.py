@@ -4,7 +4,7 @@ The registry of wires: the paths on which memory acts, each with its format. All
 
 from __future__ import annotations
 
-from palimpsest.ports import Wire
+from palimpsest.domain.ports import Wire
 from palimpsest.wire import chat, compaction, messages, responses
 
 WIRES: dict[str, Wire] = {

@@ -5,7 +5,7 @@ The tap of an answer: its bytes decoded, cut into payloads within a limit, and t
 from __future__ import annotations
 
 from palimpsest.domain import RawHeaders
-from palimpsest.errors import WireError
+from palimpsest.domain.errors import WireError
 from palimpsest.wire.encoding import decoder
 from palimpsest.wire.sse import SSETap
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from palimpsest.domain import Api, Chat, Completion, Insertion, Json, Message, PersistentList
-from palimpsest.errors import WireError
+from palimpsest.domain.errors import WireError
 from palimpsest.wire.json_body import object_in, positive, read_object
 from palimpsest.wire.layout import OUTSIDE, Known
 from palimpsest.wire.message import objects, parts_by_id, read_message, text_of
@@ -54,7 +54,7 @@ def parse(body: bytes, known: Known | None = None) -> Chat:
 
 
 def render(chat: Chat, insertions: Sequence[Insertion]) -> bytes:
-    """See `palimpsest.ports.Wire`."""
+    """See `palimpsest.domain.ports.Wire`."""
     return add(chat, insertions, FORM)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from palimpsest.domain import Json, Message
-from palimpsest.errors import WireError
+from palimpsest.domain.errors import WireError
 from palimpsest.wire.message import is_opaque, read_message, text_of
 
 TRIGGER = "compaction_trigger"  # as the last item it asks for a compaction, and says nothing

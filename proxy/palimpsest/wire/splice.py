@@ -16,8 +16,8 @@ from itertools import groupby
 import orjson
 
 from palimpsest.domain import Chat, Insertion, Layout
+from palimpsest.domain.errors import WireError
 from palimpsest.domain.frozen import frozen
-from palimpsest.errors import WireError
 
 _scan = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).raw_decode  # numbers need no value here
 _SPACE = re.compile(r"[ \t\n\r]*")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from palimpsest.core.caller.client_table import Signals, first, read_signals
 from palimpsest.domain import Json
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 
 from tests.core.driving import ROOT, client_table
 

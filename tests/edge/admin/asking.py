@@ -15,18 +15,18 @@ from palimpsest.edge.admin.late import LazyApplication
 from palimpsest.edge.admin.probe_routes import ProbeRoutes, ReadinessProbe
 from palimpsest.edge.admin.routes import Parts, admin_api
 from palimpsest.edge.open_turns import OpenTurns
+from palimpsest.features.facts.service import Facts
+from palimpsest.features.items.consolidation import Consolidator
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.erasure.retention import Sweeper
 from palimpsest.memory.erasure.retiring import Retiring
-from palimpsest.memory.knowledge.consolidation import Consolidator
-from palimpsest.memory.knowledge.facts import Facts
 from palimpsest.memory.operation.policy_reload import PolicyReload
 from palimpsest.memory.service import MemoryState
-from palimpsest.metrics import Metrics
 from palimpsest.settings.policy import KeyPolicy, Policy, RetentionPolicy
 from palimpsest.settings.source import NO_SOURCE
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
+from palimpsest.telemetry.metrics import Metrics
 from starlette.applications import Starlette
 from starlette.routing import Route
 

@@ -19,7 +19,7 @@ def inhabited_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def database(tmp_path: Path, inhabited_database: Path) -> AsyncIterator[Database]:
+async def inhabited(tmp_path: Path, inhabited_database: Path) -> AsyncIterator[Database]:
     """Two tenants, see `two_tenants`."""
     database = Database(copied(inhabited_database, tmp_path))
     await database.open()
@@ -28,12 +28,18 @@ async def database(tmp_path: Path, inhabited_database: Path) -> AsyncIterator[Da
 
 
 @pytest.fixture
-def house(database: Database) -> House:
-    """Bound to the world, with a token and one proxy key, of the first tenant."""
-    return House(database)
+def database(inhabited: Database) -> Database:
+    """The same: nothing here wants an empty one."""
+    return inhabited
 
 
 @pytest.fixture
-def home(database: Database) -> House:
+def house(inhabited: Database) -> House:
+    """Bound to the world, with a token and one proxy key, of the first tenant."""
+    return House(inhabited)
+
+
+@pytest.fixture
+def home(inhabited: Database) -> House:
     """Bound to loopback, no token."""
-    return House(database, AT_HOME)
+    return House(inhabited, AT_HOME)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from palimpsest.domain import Ending, RawHeaders
+from palimpsest.domain.ports import Prepared
 from palimpsest.edge.open_turns import OpenTurn, OpenTurns
-from palimpsest.ports import Prepared
 
 from tests.edge.admin.asking import ACME, ADMIN, House
 from tests.edge.serving import ScriptedListener, ScriptedPipeline

@@ -1,5 +1,5 @@
 from palimpsest.evaluation.baselines.chunks import CHUNK_TOKENS, ENCODING, token_chunks
-from palimpsest.tokens.counter import encoder
+from palimpsest.memory.tokens.counter import encoder
 
 from tests.evaluation.told import told
 

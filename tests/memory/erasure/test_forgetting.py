@@ -14,8 +14,8 @@ from palimpsest.core.archive.tombstones import scope_prints
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.redaction.redaction import redacted_name
 from palimpsest.domain import Bare, Block, BlockKind, HeadFlag, Json, Record, Role
+from palimpsest.domain.errors import PolicyError
 from palimpsest.domain.word_cache import CACHES, forget_words
-from palimpsest.errors import PolicyError
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.erasure.targets import target_of
 from palimpsest.store.engine.sqlite.database import Database

@@ -14,11 +14,11 @@ from palimpsest.core.caller.identity import tenant_key
 from palimpsest.domain import Block, BlockKind, Record, Role
 from palimpsest.memory.erasure.retention import Sweeper
 from palimpsest.memory.erasure.retiring import DAY_SECONDS, DAYS, Retiring
-from palimpsest.metrics import Metrics
 from palimpsest.settings.policy import RetentionPolicy
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.erasure.selection import Target
 from palimpsest.store.journal import Journal
+from palimpsest.telemetry.metrics import Metrics
 
 from tests.clock import Clock
 from tests.talking import NOW, Talk, heard, record, user

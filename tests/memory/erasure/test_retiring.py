@@ -10,7 +10,7 @@ from palimpsest.core.archive.receipt import is_genuine
 from palimpsest.core.archive.tombstones import scope_prints
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.domain import Block, BlockKind, Json, Record
-from palimpsest.errors import MemoryFault, PolicyError
+from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.erasure.retiring import DAY_SECONDS, DAYS, Retiring
 from palimpsest.store.engine import Row

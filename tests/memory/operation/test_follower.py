@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.operation.follower import Follower, Listen
-from palimpsest.metrics import Metrics
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.erasure.selection import Target
 from palimpsest.store.journal import Journal
 from palimpsest.store.operation.changes import ERASURES, KEYS, SWITCHES, count
+from palimpsest.telemetry.metrics import Metrics
 
 from tests.talking import Talk
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import structlog
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.memory.operation.policy_reload import PolicyReload
-from palimpsest.metrics import Metrics
 from palimpsest.settings import load
 from palimpsest.settings.policy import Policy
 from palimpsest.settings.source import Source
 from palimpsest.store.engine.sqlite.database import Database
+from palimpsest.telemetry.metrics import Metrics
 
 PATIENCE_SECONDS = 10.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from palimpsest.core.caller.proxy_keys import digest_of
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.memory.operation.proxy_keys import KeyService, KnownKeys, key_json, stored_tenant
 from palimpsest.store.engine.sqlite.database import Database
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.memory.operation.switches import KnownSwitches, SwitchService
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.operation.switches import SwitchedOff

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 from palimpsest.domain import Recalled
-from palimpsest.errors import MemoryFault
-from palimpsest.index.passage_tables import PassageTables
+from palimpsest.domain.errors import MemoryFault
+from palimpsest.domain.ports import Vectors
+from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall.fresh_passages import MOST_PASSAGES
 from palimpsest.memory.recall.recall import Recall
-from palimpsest.ports import Vectors
 
 from tests.memory.recall.test_recall import FESTIVAL, TALK, Counts, ask, texts
 from tests.remembered import Past, WordEmbedder

@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 from palimpsest.domain import Json
-from palimpsest.errors import MemoryFault
+from palimpsest.domain.errors import MemoryFault
+from palimpsest.domain.ports import Vectors
 from palimpsest.memory.recall.indexing import PROBE, Indexer
-from palimpsest.metrics import Metrics
-from palimpsest.ports import Vectors
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.search.derived import Derived
+from palimpsest.telemetry.metrics import Metrics
 
 from tests.remembered import Past, WordEmbedder
 

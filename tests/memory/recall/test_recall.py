@@ -10,8 +10,8 @@ import pytest
 from palimpsest.core.recall.generosity import DEMANDS
 from palimpsest.core.recall.ranking import Recipe
 from palimpsest.domain import BlockKind, Generosity, HeadFlag, Plan, Query, Reach, Recalled, Teller
-from palimpsest.errors import MemoryFault
-from palimpsest.index.passage_tables import PassageTables
+from palimpsest.domain.errors import MemoryFault
+from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall import recall as module
 from palimpsest.memory.recall.recall import CLEARED_SECONDS, Recall
 from palimpsest.store.engine import Ask

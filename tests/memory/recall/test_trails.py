@@ -7,8 +7,8 @@ from palimpsest.core.recall.trail import Trace, ending, stages
 from palimpsest.domain import Event
 from palimpsest.memory.archive import Archive
 from palimpsest.memory.recall.trails import Trails, holds
-from palimpsest.metrics import Metrics
 from palimpsest.settings.policy import Policy
+from palimpsest.telemetry.metrics import Metrics
 
 from tests.remembered import Past, WordEmbedder
 from tests.talking import Talk, heard, record

@@ -19,11 +19,11 @@ import orjson
 import psutil
 import pytest
 from palimpsest.domain import Ending, Turn
+from palimpsest.domain.ports import Listener
 from palimpsest.memory.recording.archive_process import INLINE_BYTES, MODULE, STARTING, ArchiveProcess
 from palimpsest.memory.recording.archivist import Archivist
 from palimpsest.memory.recording.queue_room import ArchiveLimits
 from palimpsest.memory.supervision import Supervisor
-from palimpsest.ports import Listener
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import DATABASE_FILE
 from palimpsest.store.engine.sqlite.database import Database

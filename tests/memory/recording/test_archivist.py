@@ -20,7 +20,8 @@ import numpy as np
 import orjson
 import pytest
 from palimpsest.domain import Completion, Ending, Json, RawHeaders, Turn
-from palimpsest.errors import MemoryFault
+from palimpsest.domain.errors import MemoryFault
+from palimpsest.domain.ports import Listener, Vectors
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.recall.indexing import BATCH_PASSAGES, Indexer
 from palimpsest.memory.recording.archive_writer import ArchiveWriter
@@ -30,7 +31,6 @@ from palimpsest.memory.recording.readers import INLINE_CHARS
 from palimpsest.memory.recording.spool import Spool
 from palimpsest.memory.recording.write_batch import GATHER_SECONDS
 from palimpsest.memory.supervision import Supervisor
-from palimpsest.ports import Listener, Vectors
 from palimpsest.store.engine import Transaction
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.erasure.selection import Target

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from palimpsest.memory.recording.queue_room import ArchiveLimits, QueueRoom
-from palimpsest.metrics import Metrics
+from palimpsest.telemetry.metrics import Metrics
 
 
 def room(metrics: Metrics | None = None) -> QueueRoom:

@@ -6,8 +6,8 @@ import orjson
 import pytest
 from palimpsest.domain import Ending, TooLong
 from palimpsest.memory.request.model_windows import ModelWindows
+from palimpsest.memory.tokens.windows import Windows
 from palimpsest.settings.policy import Policy
-from palimpsest.tokens.windows import Windows
 from palimpsest.wire import chat, messages
 
 UPSTREAMS = [

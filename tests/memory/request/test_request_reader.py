@@ -21,17 +21,17 @@ from palimpsest.core.caller.client_table import read_signals
 from palimpsest.core.conversation import Rules
 from palimpsest.core.reading import Reading
 from palimpsest.domain import Json
-from palimpsest.errors import WireError
+from palimpsest.domain.errors import WireError
+from palimpsest.domain.ports import Wire
 from palimpsest.memory.request.recent_readings import OPENING_BYTES, RecentReadings
 from palimpsest.memory.request.request_reader import Passed, RequestReader
 from palimpsest.memory.request.sized_executor import SizedExecutor
-from palimpsest.metrics import Metrics
-from palimpsest.ports import Wire
+from palimpsest.memory.tokens.counter import TokenCounter
 from palimpsest.settings import load
 from palimpsest.settings.policy import Policy
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
-from palimpsest.tokens.counter import TokenCounter
+from palimpsest.telemetry.metrics import Metrics
 from palimpsest.wire import chat, messages, responses
 
 from tests.examples import examples

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import orjson
 import pytest
-from palimpsest.errors import MemoryFault
+from palimpsest.domain.errors import MemoryFault
+from palimpsest.features.facts.extraction import FactExtraction
+from palimpsest.features.transfer.reading import Found, turns_in
 from palimpsest.memory.erasure.forgetting import Forgetting
-from palimpsest.memory.knowledge.fact_extraction import FactExtraction
-from palimpsest.memory.portability.checking import check, repair
-from palimpsest.metrics import Metrics
+from palimpsest.memory.operation.checking import check, repair
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.erasure.consistency import examination
 from palimpsest.store.erasure.selection import Target
-from palimpsest.transfer.reading import Found, turns_in
+from palimpsest.telemetry.metrics import Metrics
 
-from tests.memory.portability.test_importing import ME, SECRET, Importing, exported, talk
+from tests.features.transfer.samples import chatgpt_conversation, claude_code_lines, codex_lines, lines_of
+from tests.features.transfer.test_importing import ME, SECRET, Importing, exported, talk
 from tests.talking import NOW
-from tests.transfer.samples import chatgpt_conversation, claude_code_lines, codex_lines, lines_of
 
 
 @pytest.fixture

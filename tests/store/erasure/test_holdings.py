@@ -34,7 +34,7 @@ CACHES_WITHOUT_WORDS = {  # of keys, rules, addresses
     "palimpsest.core.redaction.formats.long_formats",
     "palimpsest.core.redaction.formats.short_formats",
     "palimpsest.core.redaction.redaction._anchors",
-    "palimpsest.tokens.counter.encoder",
+    "palimpsest.memory.tokens.counter.encoder",
     "palimpsest.upstream.passthrough._url",
     "palimpsest.settings.embedding_models.embedding_models",
     "palimpsest.settings.embedding_models.text_embedding",
@@ -94,33 +94,28 @@ def test_every_class_whose_objects_remember_words_is_declared() -> None:
 
 
 KEPT_WITHOUT_WORDS = {  # containers that objects keep: numbers, ids, settings, tasks; or words of a request under way
-    "assist": {"ModelAssistants._models", "ModelAssistants._senders"},
-    "embedding": {"PassageProcess._command", "MiniLMEncoder._inputs", "_Graph.constants", "_Graph.nodes"},
-    "index": {"ItemKeys._used", "_GrowingTable._columns", "_GrowingTable._ends"},
+    "features/assist": {"ModelAssistants._models", "ModelAssistants._senders"},
+    "features/items": {"ItemKeys._used"},
     "memory": {
         *("Archivist._commits", "Archivist._taken", "Archivist._unanswered", "Follower._listeners"),
         *("KnownKeys._by_digest", "ArchiveProcess._out", "ArchiveProcess._unsent"),
         *("ArchiveProcess._waiting", "_Link._behind", "_Link._gathered", "_Link._open"),
         *("ArchiveWorker._open", "ArchiveWorker._under_way", "RelayedCounts._calls"),
-        *(
-            "MemoryService._switched_on",
-            "MemoryService.concerns",
-            "Readers._reading",
-            "Readers._results",
-            "Recall._expected",
-            "Sweeper._ages",
-            "Traffic._giving_way",
-        ),
-        *("Sweeper._due", "Supervisor._states", "Supervisor._tasks"),
+        *("MemoryService._switched_on", "MemoryService.concerns", "Readers._reading", "Readers._results"),
+        *("Recall._expected", "Sweeper._ages", "Traffic._giving_way", "Sweeper._due"),
+        *("Supervisor._states", "Supervisor._tasks", "PassageProcess._command", "MiniLMEncoder._inputs"),
+        *("_Graph.constants", "_Graph.nodes", "_GrowingTable._columns", "_GrowingTable._ends"),
+        *("TokenCounter._counts", "TokenCounter._ratios", "_loaded", "Windows._learnt", "Windows._table"),
     },
     "pipeline": {"Pipeline._late", "Pipeline._running"},
     "store": {"Database._errors", "Dialect._rules", "Database._opened", "_Finder._parts", "_Runs._numbers"},
-    "tokens": {"TokenCounter._counts", "TokenCounter._ratios", "_loaded", "Windows._learnt", "Windows._table"},
 }
 KEPT_WITH_WORDS = {  # emptied by the `forget` of a class in `OBJECTS_OF_WORDS`
-    "embedding": {"LocalEmbedder._remembered"},
-    "index": {"ItemKeys._kept", "PassageTables._growing", "_GrowingTable._known", "_GrowingTable._names"},
-    "memory": {"RecentReadings._openings"},
+    "features/items": {"ItemKeys._kept"},
+    "memory": {
+        *("LocalEmbedder._remembered", "PassageTables._growing", "_GrowingTable._known", "_GrowingTable._names"),
+        "RecentReadings._openings",
+    },
 }
 CONTAINERS = {"dict", "list", "set", "OrderedDict", "deque", "defaultdict", "Counter", "WeakValueDictionary", "Queue"}
 DISPLAYS = (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)

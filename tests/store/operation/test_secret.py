@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 from palimpsest.store.operation.secret import load_secret
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from palimpsest.commands.doctor.finding import Finding, failed, ok, refusal, warning
-from palimpsest.errors import MemoryFault, PolicyError
+from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.settings.policy import Policy
 from palimpsest.store.data_dir import DATABASE_FILE, FOLDER_MODE, refuse_network_file_system
 from palimpsest.store.engine.sqlite.database import Database

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from palimpsest.commands.doctor import base_urls, claude_code, clients, disk, machine, providers
 from palimpsest.commands.doctor.finding import Finding, ok
-from palimpsest.ports import Clock
+from palimpsest.domain.ports import Clock
 from palimpsest.settings import load
 from palimpsest.settings.policy import Policy
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from palimpsest.errors import PalimpsestError
+from palimpsest.domain.errors import PalimpsestError
 
 
 class State(StrEnum):

@@ -10,14 +10,14 @@ from time import perf_counter
 
 from palimpsest.commands.doctor.finding import Finding, failed, ok, refusal, warning
 from palimpsest.commands.probe import Occupant, address, ask, look, try_listening
-from palimpsest.embedding.embedder import QUESTION_THREADS
-from palimpsest.embedding.encoder import load_encoder
-from palimpsest.embedding.minilm import PROBE
-from palimpsest.embedding.model import chosen, locate, missing
-from palimpsest.errors import MemoryFault, PolicyError
+from palimpsest.domain.errors import MemoryFault, PolicyError
+from palimpsest.memory.embedding.embedder import QUESTION_THREADS
+from palimpsest.memory.embedding.encoder import load_encoder
+from palimpsest.memory.embedding.minilm import PROBE
+from palimpsest.memory.embedding.model import chosen, locate, missing
+from palimpsest.memory.tokens import counter
 from palimpsest.settings import load
 from palimpsest.settings.policy import ModelPolicy, Policy
-from palimpsest.tokens import counter
 
 TOKEN_CHARS = 16  # below, a token can be guessed by whoever may ask as often as he likes
 MILLISECONDS = 1000

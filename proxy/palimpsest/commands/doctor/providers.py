@@ -21,8 +21,8 @@ import orjson
 from palimpsest.commands.detect import own_base
 from palimpsest.commands.doctor.finding import Finding, failed, ok, warning
 from palimpsest.domain import RawHeaders
-from palimpsest.errors import UpstreamUnreachable
-from palimpsest.ports import Clock
+from palimpsest.domain.errors import UpstreamUnreachable
+from palimpsest.domain.ports import Clock
 from palimpsest.settings.policy import Policy, UpstreamPolicy
 from palimpsest.upstream.passthrough import Passthrough
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from palimpsest.commands.doctor.finding import Finding, State, is_fine
-from palimpsest.terminal import safe
+from palimpsest.console.terminal import safe
 
 STYLES = {State.OK: "green", State.WARNING: "yellow", State.FAILED: "bold red"}
 

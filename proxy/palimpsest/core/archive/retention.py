@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
+from palimpsest.domain.errors import PolicyError
 from palimpsest.domain.frozen import frozen
-from palimpsest.errors import PolicyError
 from palimpsest.settings.policy import FOREVER, UNLIMITED, RetentionPeriods, RetentionPolicy
 
 UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from palimpsest.domain import Json
+from palimpsest.domain.errors import PolicyError
 from palimpsest.domain.frozen import frozen
-from palimpsest.errors import PolicyError
 
 Headers = Mapping[str, str]
 """Lower-case names to values."""

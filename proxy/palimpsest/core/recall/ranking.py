@@ -56,7 +56,7 @@ class PassageTable:
     `before` and `after` are the rows of the neighbours in the same conversation, -1 where there is none. `centres` are
     characters from the beginning of the conversation to the middle of the passage. Rows whose vector is not there yet
     hold zeros in `vectors`. `names` tells which number stands for a speaker in `speakers`, 0 for nobody. `known` is
-    what `index/full_text.py` remembers of terms: how many rows it has looked through, and which of them hold the term.
+    what `memory/index/full_text.py` remembers of terms: how many rows it has looked through, and which hold the term.
     """
 
     ids: Rows

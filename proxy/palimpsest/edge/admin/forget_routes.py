@@ -13,11 +13,11 @@ from pydantic import Field
 from starlette.responses import Response
 
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.ports import Clock
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation, Refused
 from palimpsest.edge.replies import json_reply
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.erasure.targets import target_of
-from palimpsest.ports import Clock
 
 AGE = r"^\s*\d{1,6}[mhdw]\s*$"
 NOTHING = "nothing stored matches, so nothing was erased"

@@ -17,11 +17,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.edge.access import Access, Caller, Refusal
 from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
 from palimpsest.edge.admin.parameters import parse
 from palimpsest.edge.replies import error_reply, json_reply
-from palimpsest.errors import MemoryFault, PolicyError
 
 UNKNOWN_PATH = "there is no such path here: /memory/v1/openapi.json lists them all"
 ALL_TENANTS = "this covers all tenants: send the admin token"

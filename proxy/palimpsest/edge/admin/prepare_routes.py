@@ -14,9 +14,9 @@ from pydantic import Field
 
 from palimpsest.core.caller.locality import is_local
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.ports import Preparer
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, Operation, Refused
 from palimpsest.edge.open_turns import OpenTurn, OpenTurns
-from palimpsest.ports import Preparer
 from palimpsest.wire.registry import wire_of
 
 TURN_HEADER = b"x-palimpsest-turn"

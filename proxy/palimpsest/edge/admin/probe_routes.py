@@ -20,7 +20,7 @@ from palimpsest.domain.frozen import frozen
 from palimpsest.edge.access import Access, Caller, Refusal
 from palimpsest.edge.replies import error_reply, json_reply
 from palimpsest.memory.service import MemoryState
-from palimpsest.metrics import CONTENT_TYPE, Metrics
+from palimpsest.telemetry.metrics import CONTENT_TYPE, Metrics
 
 DRAINING = "the proxy is stopping: send requests elsewhere"
 

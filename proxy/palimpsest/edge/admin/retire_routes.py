@@ -13,12 +13,12 @@ from pydantic import Field
 from starlette.responses import Response
 
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.ports import Clock
 from palimpsest.edge.admin.forget_routes import Forget
 from palimpsest.edge.admin.operation import Call, OfTenant, Operation, Refused
 from palimpsest.edge.replies import json_reply
 from palimpsest.memory.erasure.retiring import Retiring
 from palimpsest.memory.erasure.targets import target_of
-from palimpsest.ports import Clock
 
 NOTHING = "nothing in use matches, so nothing was retired"
 NOT_KNOWN = "no retirement of this id can be undone"

@@ -14,15 +14,12 @@ from typing import Any
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
+from palimpsest.domain.ports import Clock, Preparer, Retriever
 from palimpsest.edge.access import Access
-from palimpsest.edge.admin.consolidation_routes import ConsolidationRoutes
 from palimpsest.edge.admin.conversation_routes import ConversationRoutes
 from palimpsest.edge.admin.cost_routes import CostRoutes
 from palimpsest.edge.admin.document_routes import DocumentRoutes
-from palimpsest.edge.admin.export_routes import ExportRoutes
-from palimpsest.edge.admin.fact_routes import FactRoutes
 from palimpsest.edge.admin.forget_routes import ForgetRoutes
-from palimpsest.edge.admin.gap_routes import GapRoutes
 from palimpsest.edge.admin.guard import Guard, PathEndpoint, UnknownPath
 from palimpsest.edge.admin.health_routes import HealthRoutes
 from palimpsest.edge.admin.key_routes import KeyRoutes
@@ -40,15 +37,18 @@ from palimpsest.edge.admin.switch_routes import SwitchRoutes
 from palimpsest.edge.admin.trail_routes import TrailRoutes
 from palimpsest.edge.admin.turn_routes import TurnRoutes
 from palimpsest.edge.open_turns import OpenTurns
+from palimpsest.features.facts.routes import FactRoutes
+from palimpsest.features.facts.service import Facts
+from palimpsest.features.gaps.routes import GapRoutes
+from palimpsest.features.items.consolidation import Consolidator
+from palimpsest.features.items.routes import ConsolidationRoutes
+from palimpsest.features.transfer.routes import ExportRoutes
 from palimpsest.memory.erasure.forgetting import Forgetting
 from palimpsest.memory.erasure.retention import Sweeper
 from palimpsest.memory.erasure.retiring import Retiring
-from palimpsest.memory.knowledge.consolidation import Consolidator
-from palimpsest.memory.knowledge.facts import Facts
 from palimpsest.memory.operation.policy_reload import PolicyReload
 from palimpsest.memory.operation.proxy_keys import KeyService
 from palimpsest.memory.operation.switches import SwitchService
-from palimpsest.ports import Clock, Preparer, Retriever
 from palimpsest.store.engine import Engine
 from palimpsest.store.journal import Journal
 from palimpsest.store.knowledge.forgotten_facts import KeyOf

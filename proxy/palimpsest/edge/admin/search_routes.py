@@ -11,10 +11,10 @@ from pydantic import Field
 
 from palimpsest.domain import Candidate, Query, Reach
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.ports import Retriever
 from palimpsest.edge.admin.memory_routes import SpeakerName
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, Operation, Refused
 from palimpsest.edge.admin.paging import InPeriod, NextCursor, cursor_to, position_of
-from palimpsest.ports import Retriever
 from palimpsest.store.engine import Engine
 from palimpsest.store.journal import Journal
 from palimpsest.store.search.passages import last_passage

@@ -15,8 +15,8 @@ from pydantic import Field
 
 from palimpsest.core.history.link_keys import id_print
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.ports import Clock
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation
-from palimpsest.ports import Clock
 from palimpsest.store.engine import Engine, Transaction
 from palimpsest.store.knowledge.forgotten_facts import KeyOf
 from palimpsest.store.turns.cleared import mark_cleared, named_by_client

@@ -11,9 +11,9 @@ from pydantic import Field
 
 from palimpsest.domain import AssistRole
 from palimpsest.domain.frozen import frozen
-from palimpsest.edge.admin.gap_routes import Gaps, gaps_of
 from palimpsest.edge.admin.operation import Call, Nothing, Operation
 from palimpsest.edge.admin.switch_routes import Off
+from palimpsest.features.gaps.routes import Gaps, gaps_of
 from palimpsest.store.journal import Journal
 
 

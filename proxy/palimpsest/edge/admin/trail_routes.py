@@ -11,10 +11,10 @@ from pydantic import Field
 
 from palimpsest.core.recall.trail import as_json
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.ports import Retriever
 from palimpsest.edge.admin.operation import NOT_BLANK, Call, OfTenant, Operation, Refused
 from palimpsest.memory.operation.policy_reload import PolicyReload
 from palimpsest.memory.recall.trails import Trails
-from palimpsest.ports import Retriever
 from palimpsest.store.engine import Engine
 from palimpsest.store.journal import Journal
 

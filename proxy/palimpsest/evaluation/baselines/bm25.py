@@ -15,11 +15,11 @@ import numpy as np
 from rank_bm25 import BM25Okapi  # type: ignore[import-untyped]
 
 from palimpsest.core.archive.chunking import query_terms, terms
+from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation.baselines.dense import chunks_of
 from palimpsest.evaluation.datasets import Conversation
 from palimpsest.evaluation.filling import Piece, filled
 from palimpsest.evaluation.systems import Pack
-from palimpsest.ports import Embedder
 
 
 class Bm25:

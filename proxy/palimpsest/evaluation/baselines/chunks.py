@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation.datasets import Conversation
 from palimpsest.evaluation.filling import Piece
 from palimpsest.evaluation.nearest import ByCosine, Nearest
-from palimpsest.ports import Embedder
-from palimpsest.tokens.counter import encoder
+from palimpsest.memory.tokens.counter import encoder
 from palimpsest.wire.message import readable
 
 CHUNK_TOKENS = 200

@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from palimpsest.core.archive.chunking import digest
+from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation.datasets import Conversation
 from palimpsest.evaluation.filling import Piece
 from palimpsest.evaluation.nearest import ByCosine, Nearest
-from palimpsest.ports import Embedder
 from palimpsest.wire.message import readable
 
 FLOOR_COSINE = 0.40  # CALMem 4.3

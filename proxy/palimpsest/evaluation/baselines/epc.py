@@ -18,7 +18,7 @@ from palimpsest.evaluation.baselines.summary import Segment, Summary, segments
 from palimpsest.evaluation.datasets import Conversation
 from palimpsest.evaluation.filling import Piece
 from palimpsest.evaluation.score import normalised
-from palimpsest.tokens.counter import encoder
+from palimpsest.memory.tokens.counter import encoder
 
 COVERAGE, SPECIFICITY, REDUNDANCY = 1.0, 0.5, 0.3  # WhenLoss 5.3
 OVERLAP_SHARE = 0.5  # of the shorter one's words: then two units are one piece of evidence

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation.baselines.bm25 import Bm25
 from palimpsest.evaluation.baselines.chunks import VerbatimChunks
 from palimpsest.evaluation.baselines.dense import DenseTurns
@@ -18,7 +19,6 @@ from palimpsest.evaluation.baselines.recent import MostRecent
 from palimpsest.evaluation.baselines.summary import Summary, TwoPassSummary
 from palimpsest.evaluation.model import Model
 from palimpsest.evaluation.systems import System
-from palimpsest.ports import Embedder
 
 BASELINES: Mapping[str, Callable[[Embedder], System]] = {
     system.name: system

@@ -30,12 +30,12 @@ from palimpsest.core.recall.ranking import (
     ranks,
     recency,
 )
+from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation.datasets import Conversation
 from palimpsest.evaluation.filling import Piece, filled
 from palimpsest.evaluation.nearest import Nearest
 from palimpsest.evaluation.systems import Pack
 from palimpsest.evaluation.turns import TurnPair, hints, turn_pairs
-from palimpsest.ports import Embedder
 from palimpsest.wire.message import readable
 
 DIVERSITY = 0.7  # lambda of MMR, appendix A

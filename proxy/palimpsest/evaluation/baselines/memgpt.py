@@ -17,13 +17,13 @@ from time import perf_counter
 
 import numpy as np
 
+from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation.datasets import Conversation
 from palimpsest.evaluation.filling import Piece, filled
 from palimpsest.evaluation.model import REPLY_TOKENS, Model
 from palimpsest.evaluation.nearest import Nearest
 from palimpsest.evaluation.systems import Pack
 from palimpsest.evaluation.turns import SUMMARY_CHARS_OF_MESSAGE, turn_pairs
-from palimpsest.ports import Embedder
 
 BATCH_TURNS = 5  # LANTERN 4.5
 QUERIES = 3  # LANTERN 4.5

@@ -17,12 +17,12 @@ from time import perf_counter
 import numpy as np
 
 from palimpsest.core.recall.ranking import Floats
+from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation.datasets import Conversation
 from palimpsest.evaluation.filling import Piece, filled
 from palimpsest.evaluation.nearest import Nearest
 from palimpsest.evaluation.systems import Pack
 from palimpsest.evaluation.turns import TurnPair, turn_pairs
-from palimpsest.ports import Embedder
 
 DAY_SECONDS = 86_400.0
 FORGOTTEN_SHARE = 0.5  # of a score, once nothing is retained

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from time import perf_counter
 
+from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation.datasets import Conversation
 from palimpsest.evaluation.filling import Piece, filled
 from palimpsest.evaluation.systems import Pack
-from palimpsest.ports import Embedder
 
 
 class MostRecent:

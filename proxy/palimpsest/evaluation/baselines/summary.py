@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import sqrt
 
+from palimpsest.domain.ports import Embedder
 from palimpsest.evaluation.datasets import Conversation
 from palimpsest.evaluation.filling import Piece
 from palimpsest.evaluation.model import Model
 from palimpsest.evaluation.nearest import ByCosine, Nearest
-from palimpsest.ports import Embedder
 from palimpsest.wire.message import readable
 
 WRITE_TOKENS = 5_000  # WhenLoss 5.3

@@ -22,7 +22,8 @@ from palimpsest.core.archive.retention import age_seconds
 from palimpsest.core.archive.tombstones import scope_print
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.domain import Json
-from palimpsest.errors import MemoryFault
+from palimpsest.domain.errors import MemoryFault
+from palimpsest.domain.ports import Clock
 from palimpsest.memory.erasure.targets import (
     SETTLE_SECONDS,
     Preview,
@@ -30,7 +31,6 @@ from palimpsest.memory.erasure.targets import (
     in_parts,
     scope_prints_of,
 )
-from palimpsest.ports import Clock
 from palimpsest.settings.policy import FOREVER
 from palimpsest.store.engine import Transaction
 from palimpsest.store.engine.full_text import merge_some, optimise

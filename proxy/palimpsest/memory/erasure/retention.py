@@ -23,8 +23,8 @@ from palimpsest.core.archive.retention import KINDS, Cutoffs, cutoffs, is_in_for
 from palimpsest.core.archive.tombstones import scope_print
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.domain import HeadFlag, Json
-from palimpsest.errors import MemoryFault
-from palimpsest.ports import Clock, Counts
+from palimpsest.domain.errors import MemoryFault
+from palimpsest.domain.ports import Clock, Counts
 from palimpsest.settings.policy import RetentionPolicy
 from palimpsest.store.engine import Engine, Row, Transaction
 from palimpsest.store.engine.full_text import merge_some

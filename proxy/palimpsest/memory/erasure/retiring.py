@@ -20,8 +20,8 @@ from palimpsest.core.archive.receipt import signed
 from palimpsest.core.archive.tombstones import scope_print
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.domain import HeadFlag, Json
+from palimpsest.domain.ports import Clock
 from palimpsest.memory.erasure.targets import SETTLE_SECONDS, Preview, Selection, in_parts, scope_prints_of
-from palimpsest.ports import Clock
 from palimpsest.store.engine import Engine, Transaction
 from palimpsest.store.erasure.erasure import mark_messages
 from palimpsest.store.erasure.retirement import (

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from palimpsest.errors import MemoryFault
-from palimpsest.ports import ArchiveCounts
+from palimpsest.domain.errors import MemoryFault
+from palimpsest.domain.ports import ArchiveCounts
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.operation.changes import counters
 

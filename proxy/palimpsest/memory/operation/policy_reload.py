@@ -16,9 +16,9 @@ from pathlib import Path
 
 import structlog
 
+from palimpsest.domain.errors import MemoryFault, PolicyError
 from palimpsest.domain.frozen import frozen
-from palimpsest.errors import MemoryFault, PolicyError
-from palimpsest.ports import Clock, Counts
+from palimpsest.domain.ports import Clock, Counts
 from palimpsest.settings import load
 from palimpsest.settings.policy import Policy
 from palimpsest.settings.reloading import compare, digest_of

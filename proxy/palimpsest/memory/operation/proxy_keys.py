@@ -12,8 +12,8 @@ from functools import partial
 from palimpsest.core.archive.retention import age_seconds
 from palimpsest.core.caller.proxy_keys import PREFIX, digest_of
 from palimpsest.domain import Json, ProxyKey
-from palimpsest.errors import PolicyError
-from palimpsest.ports import Clock
+from palimpsest.domain.errors import PolicyError
+from palimpsest.domain.ports import Clock
 from palimpsest.store.engine import Engine
 from palimpsest.store.operation import proxy_keys
 

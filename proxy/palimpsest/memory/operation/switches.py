@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
+from palimpsest.domain.ports import Clock
 from palimpsest.memory.operation.proxy_keys import stored_tenant
-from palimpsest.ports import Clock
 from palimpsest.store.engine import Engine
 from palimpsest.store.operation.switches import EVERYBODY, SwitchedOff, switch_off, switch_on, switched_off
 

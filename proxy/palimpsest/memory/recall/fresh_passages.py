@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
-from palimpsest.errors import MemoryFault
-from palimpsest.index.passage_tables import PassageTables
+from palimpsest.domain.errors import MemoryFault
+from palimpsest.domain.ports import Vectors
+from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.timeouts import await_for
-from palimpsest.ports import Vectors
 from palimpsest.store.engine import Engine
 from palimpsest.store.search.passages import texts_of
 from palimpsest.store.search.scope import Scope

@@ -15,8 +15,8 @@ from time import perf_counter
 
 import structlog
 
-from palimpsest.errors import DataFault, MemoryFault
-from palimpsest.ports import ArchiveCounts, Embedder, Vectors
+from palimpsest.domain.errors import DataFault, MemoryFault
+from palimpsest.domain.ports import ArchiveCounts, Embedder, Vectors
 from palimpsest.store.search.derived import Derived, Waiting
 
 BATCH_PASSAGES = 64  # embedded at a time: more saves little, and holds up what is said meanwhile, and a stop

@@ -58,19 +58,19 @@ from palimpsest.core.work.calls import is_machine, written_edits
 from palimpsest.core.work.names import is_file
 from palimpsest.core.work.names import names as work_names
 from palimpsest.domain import Account, Candidate, Memory, Query, Recalled
-from palimpsest.errors import MemoryFault
-from palimpsest.index.full_text import Found, find
-from palimpsest.index.passage_tables import PassageTables
-from palimpsest.memory.knowledge.updates import with_updates
+from palimpsest.domain.errors import MemoryFault
+from palimpsest.domain.ports import Clock, Embedder, LookupCounts, Vectors
+from palimpsest.memory.index.full_text import Found, find
+from palimpsest.memory.index.passage_tables import PassageTables
 from palimpsest.memory.recall.fresh_passages import EmbedAside, FreshPassages
-from palimpsest.ports import Clock, Embedder, LookupCounts, Vectors
+from palimpsest.memory.recall.updates import with_updates
 from palimpsest.store.engine import Ask, Engine, Row
 from palimpsest.store.search.passages import newest_texts, passages_of, texts_of
 from palimpsest.store.search.scope import Scope, scope_of
 from palimpsest.store.turns.cleared import cleared_in
 
 if TYPE_CHECKING:
-    from palimpsest.index.item_keys import ItemKeys
+    from palimpsest.features.items.keys import ItemKeys
 
 NOTHING_STORED = "nothing is stored that recall may look at"
 # Of a question that is embedded a second time, without its names: it takes as long again. Beside what longer ones say,
@@ -92,7 +92,7 @@ log = structlog.get_logger()
 
 
 class Recall:
-    """Implements `palimpsest.ports.Retriever`."""
+    """Implements `palimpsest.domain.ports.Retriever`."""
 
     def __init__(
         self,

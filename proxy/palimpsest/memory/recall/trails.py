@@ -18,7 +18,7 @@ from palimpsest.core.recall.trail import Held, Trace
 from palimpsest.core.recall.utterance import QUESTION_MARKS
 from palimpsest.domain import BlockKind, Budget, Candidate, Note, Query, Reach, Recalled
 from palimpsest.domain.frozen import frozen
-from palimpsest.ports import Retriever
+from palimpsest.domain.ports import Retriever
 from palimpsest.settings.policy import Policy
 from palimpsest.store.engine import Ask, Engine
 from palimpsest.store.journal import Journal

@@ -13,7 +13,7 @@ import structlog
 
 from palimpsest.core.block.quotation import quoted
 from palimpsest.domain import Heard, Turn, Usage
-from palimpsest.ports import ArchiveCounts
+from palimpsest.domain.ports import ArchiveCounts
 from palimpsest.wire.account import account_of
 
 log = structlog.get_logger()

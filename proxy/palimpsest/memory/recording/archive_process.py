@@ -23,7 +23,8 @@ from time import monotonic
 import structlog
 
 from palimpsest.domain import Turn
-from palimpsest.errors import MemoryFault, faults
+from palimpsest.domain.errors import MemoryFault, faults
+from palimpsest.domain.ports import ArchiveCounts
 from palimpsest.memory.recording.archive_frames import (
     OPEN_TURNS,
     AnswerFrame,
@@ -46,7 +47,6 @@ from palimpsest.memory.recording.write_batch import (
     RequestItem,
     WriterState,
 )
-from palimpsest.ports import ArchiveCounts
 from palimpsest.settings.policy import Policy
 
 INLINE_BYTES = 256 * 1024  # of memory, packed in a millisecond; more on a thread, while the event loop goes on

@@ -21,11 +21,10 @@ from typing import Any
 
 import structlog
 
-from palimpsest import logs
 from palimpsest.domain import Turn
+from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.word_cache import forget_words
-from palimpsest.embedding.embedder import LocalEmbedder, Use
-from palimpsest.errors import MemoryFault
+from palimpsest.memory.embedding.embedder import LocalEmbedder, Use
 from palimpsest.memory.operation.follower import Follower
 from palimpsest.memory.recall.indexing import Indexer
 from palimpsest.memory.recording.archive_frames import (
@@ -47,6 +46,7 @@ from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.journal import Journal
 from palimpsest.store.operation import changes
 from palimpsest.store.search.derived import Derived
+from palimpsest.telemetry import logs
 
 TELL_SECONDS = 0.5  # between words on how it is: well within what the owner takes for silence
 DRAIN_SECONDS = 4.0  # for what was sent last; the owner waits a second longer for the end
@@ -56,7 +56,7 @@ log = structlog.get_logger()
 
 
 class RelayedCounts:
-    """Calls of counters, until they are sent to the owner. Implements `palimpsest.ports.ArchiveCounts`."""
+    """Calls of counters, until they are sent to the owner. Implements `palimpsest.domain.ports.ArchiveCounts`."""
 
     def __init__(self) -> None:
         self._calls = deque[tuple[str, tuple[Any, ...]]]()  # threads count, too

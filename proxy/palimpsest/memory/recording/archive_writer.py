@@ -22,7 +22,8 @@ from palimpsest.core.archive.records import heard_of, record_of
 from palimpsest.core.caller.identity import tenant_key
 from palimpsest.core.redaction.redaction import is_withheld, redact
 from palimpsest.domain import Completion, SetAside
-from palimpsest.errors import DataFault, MemoryFault
+from palimpsest.domain.errors import DataFault, MemoryFault
+from palimpsest.domain.ports import ArchiveCounts, Clock
 from palimpsest.memory.recording.answer_counts import count_quotations, count_usage
 from palimpsest.memory.recording.readers import SLOW_SECONDS, Readers
 from palimpsest.memory.recording.write_batch import (
@@ -36,7 +37,6 @@ from palimpsest.memory.recording.write_batch import (
     Result,
     WriterState,
 )
-from palimpsest.ports import ArchiveCounts, Clock
 from palimpsest.settings.policy import Policy
 from palimpsest.store.journal import Journal
 

@@ -21,15 +21,15 @@ import structlog
 
 from palimpsest.domain import Cost, Ending, RawHeaders, Turn
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.ports import Clock, Counts, Span, Tracer, Wire
 from palimpsest.memory.recording.deferred_turn import Commit, DeferredTurn
 from palimpsest.memory.recording.memory_spans import create_span
 from palimpsest.memory.recording.queue_room import LIMITS, ArchiveLimits, QueueRoom
 from palimpsest.memory.recording.spool import Spool
 from palimpsest.memory.recording.turn_recorder import TurnRecorder
 from palimpsest.memory.recording.write_batch import AnswerItem, Item, Outcome, RequestItem, Writer
-from palimpsest.ports import Clock, Counts, Span, Tracer, Wire
 from palimpsest.settings.policy import Policy
-from palimpsest.tracing import NO_SPAN, NO_TRACER
+from palimpsest.telemetry.tracing import NO_SPAN, NO_TRACER
 from palimpsest.wire.message import bytes_of
 from palimpsest.wire.response_tap import ResponseTap
 from palimpsest.wire.values import chars_of

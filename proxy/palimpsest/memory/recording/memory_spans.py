@@ -12,8 +12,8 @@ import orjson
 from palimpsest.core.decision import Decision
 from palimpsest.core.redaction.redaction import redact
 from palimpsest.domain import BlockKind, Json, Note, Turn
-from palimpsest.ports import Attributes, Span, Tracer
-from palimpsest.tracing import NO_SPAN
+from palimpsest.domain.ports import Attributes, Span, Tracer
+from palimpsest.telemetry.tracing import NO_SPAN
 
 SEARCH, CREATE = "search_memory", "create_memory"
 OPERATION = "gen_ai.operation.name"

@@ -5,7 +5,7 @@ The room of the archive's queue: how many turns may wait to be written, and how 
 from __future__ import annotations
 
 from palimpsest.domain.frozen import frozen
-from palimpsest.ports import Counts
+from palimpsest.domain.ports import Counts
 
 
 @frozen

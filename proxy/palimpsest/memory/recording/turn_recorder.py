@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from palimpsest.core.response_headers import cost_fields
 from palimpsest.domain import Ending, RawHeaders, Turn
+from palimpsest.domain.ports import Wire
 from palimpsest.memory.recording.deferred_turn import Commit, DeferredTurn
 from palimpsest.memory.recording.queue_room import ArchiveLimits
 from palimpsest.memory.timeouts import await_for
-from palimpsest.ports import Wire
 from palimpsest.wire.response_tap import ResponseTap
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ DENIED = (401, 403)  # nobody vouches for this credential: it makes no tenant
 
 
 class TurnRecorder:
-    """Implements `palimpsest.ports.Listener`; made by `Archivist.listen`."""
+    """Implements `palimpsest.domain.ports.Listener`; made by `Archivist.listen`."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from palimpsest.domain import Cost, Ending, Heard, Record, Turn
 from palimpsest.domain.frozen import frozen
-from palimpsest.ports import Wire
+from palimpsest.domain.ports import Wire
 from palimpsest.settings.policy import Policy
 
 STUCK_SECONDS = 5.0  # a text or a transaction that takes longer is said: the largest ones take less

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 from palimpsest.core.conversation import FAILED, Foreseen, Lookup, Request, Rules, StoredMessages, advance, decide
 from palimpsest.core.decision import Decision
 from palimpsest.domain import Clues, Continuation, FactQuery, Note, Query
+from palimpsest.domain.ports import Clock, Counts
 from palimpsest.memory.recall.recall import Recall
 from palimpsest.memory.request.request_reader import skipped
 from palimpsest.memory.request.sized_executor import SizedExecutor
-from palimpsest.ports import Clock, Counts
 from palimpsest.store.journal import Journal
 
 if TYPE_CHECKING:
-    from palimpsest.memory.recall.query_controller import QueryController
-    from palimpsest.memory.recall.selector import Selector
+    from palimpsest.features.assist.query_controller import QueryController
+    from palimpsest.features.assist.selector import Selector
 
 LATE_SECONDS = 5.0  # of a look-up that is waited for behind the deadline: a store that takes longer is failing
 RECALL_LIMIT = 100  # candidates that packing may choose from; a block holds some forty short messages

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from palimpsest.domain import Api, Ending, Mode, RawHeaders, TooLong
-from palimpsest.ports import Listener, Wire
+from palimpsest.domain.ports import Listener, Wire
+from palimpsest.memory.tokens.windows import Windows
 from palimpsest.settings.policy import Policy
-from palimpsest.tokens.windows import Windows
 from palimpsest.upstream.routing import choose
 from palimpsest.wire.model_list import windows_in
 from palimpsest.wire.refusal import api_of

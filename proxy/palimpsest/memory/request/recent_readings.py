@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from palimpsest.core.reading import Reading
 from palimpsest.domain import PersistentList, Speaker
 from palimpsest.domain.frozen import frozen
-from palimpsest.ports import Wire
+from palimpsest.domain.ports import Wire
 from palimpsest.wire.layout import repeats, same_bytes
 
 MOST_BYTES = 64 * 1024 * 1024  # of one process: some 300 conversations of 80 messages, or 25 of 1,000

@@ -25,11 +25,11 @@ from palimpsest.core.history.link_keys import reply_links
 from palimpsest.core.reading import Reading
 from palimpsest.domain import Chat, Fingerprint, Follows, Json, Note, PersistentList, RawHeaders, Speaker
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.ports import Counts, Wire
 from palimpsest.memory.request.recent_readings import Read, RecentReadings, Summed
 from palimpsest.memory.request.sized_executor import INLINE_BYTES, SizedExecutor
-from palimpsest.ports import Counts, Wire
+from palimpsest.memory.tokens.counter import TokenCounter
 from palimpsest.store.journal import Journal
-from palimpsest.tokens.counter import TokenCounter
 from palimpsest.wire.fingerprint import fingerprint
 from palimpsest.wire.json_body import MAX_BODY_BYTES
 from palimpsest.wire.layout import Known, known_of, layout_of

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from palimpsest.core.archive.chunking import digest
 from palimpsest.core.archive.records import is_findable
 from palimpsest.domain import HeadFlag, Role
+from palimpsest.domain.errors import MemoryFault
 from palimpsest.domain.frozen import frozen
-from palimpsest.errors import MemoryFault
 from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.engine.keys import ids, last_ids
 from palimpsest.store.erasure.erasure import conversations_of, mark_heads

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from palimpsest.core.facts.extraction import proposals
 from palimpsest.core.facts.marks import Statement, marks, marks_left
 from palimpsest.domain import FactProposal
+from palimpsest.domain.portable_turn import ForgottenFact
 from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.engine.keys import ids
 from palimpsest.store.families.facts import remove_facts
@@ -19,7 +20,6 @@ from palimpsest.store.families.family import Erased
 from palimpsest.store.knowledge.added_facts import erase_blocks_with, leave_marks
 from palimpsest.store.knowledge.fact_extraction import SOURCES, Source
 from palimpsest.store.turns.transcript import Selection
-from palimpsest.transfer.portable_turn import ForgottenFact
 
 KeyOf = Callable[[str], bytes]
 """The key of a tenant, by its name."""

@@ -15,7 +15,7 @@ import numpy as np
 from palimpsest.domain import HeadFlag
 from palimpsest.domain.frozen import frozen
 from palimpsest.domain.items import Item, SourceMessage
-from palimpsest.ports import Vectors
+from palimpsest.domain.ports import Vectors
 from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.engine.keys import ids
 from palimpsest.store.operation.changes import ITEMS, count

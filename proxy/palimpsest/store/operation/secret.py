@@ -12,7 +12,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from palimpsest.errors import PolicyError
+from palimpsest.domain.errors import PolicyError
 
 SECRET_ENV = "PALIMPSEST_SECRET"
 FILE_NAME = "secret"

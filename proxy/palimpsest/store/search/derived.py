@@ -18,9 +18,9 @@ import structlog
 from palimpsest.core.archive.chunking import digest
 from palimpsest.core.archive.records import is_findable
 from palimpsest.domain import HeadFlag, Role
+from palimpsest.domain.errors import DataFault
 from palimpsest.domain.frozen import frozen
-from palimpsest.errors import DataFault
-from palimpsest.ports import Clock, Vectors
+from palimpsest.domain.ports import Clock, Vectors
 from palimpsest.store.engine import Engine, Row, Transaction, full_text
 from palimpsest.store.engine.keys import ids
 from palimpsest.store.families.passages import OccurrencePassages, write_passages

@@ -1,7 +1,7 @@
 """
 Imported turns as rows: written as the proxy writes its own, once each, in the order in which they were said.
 
-What a turn keeps of earlier ones is named by turn and position (`transfer/portable_turn.py`); here it becomes
+What a turn keeps of earlier ones is named by turn and position (`domain/portable_turn.py`); here it becomes
 occurrences again. What was erased does not come back: each message is compared with the tombstones, answers too.
 """
 
@@ -16,13 +16,13 @@ import orjson
 from palimpsest.core.archive.tombstones import Sent, resends
 from palimpsest.domain import Answer, Block, Entry, HeadFlag, Heard, Record, Whole
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.portable_turn import Place, PortableTurn
 from palimpsest.store.engine import Ask, Row, Transaction
 from palimpsest.store.engine.keys import ids
 from palimpsest.store.turns.answers import write_answers
 from palimpsest.store.turns.diffs import message_list
 from palimpsest.store.turns.tombstones import has_erasures, tombstones, without_text
 from palimpsest.store.turns.turns import write_turns
-from palimpsest.transfer.portable_turn import Place, PortableTurn
 
 KEPT_PARENTS = 1_000  # turns whose listing is remembered: conversations come one behind the other, or a few mixed
 

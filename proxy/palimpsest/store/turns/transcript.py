@@ -14,10 +14,10 @@ import orjson
 
 from palimpsest.domain import BlockKind, Ending, Event, HeadFlag, Json, Role
 from palimpsest.domain.frozen import frozen
+from palimpsest.domain.portable_turn import Place, PortableBlock, PortableMessage, PortableTurn, runs_of
 from palimpsest.store.engine import Ask, Row
 from palimpsest.store.engine.keys import ids
 from palimpsest.store.turns.diffs import decode_kept, message_list
-from palimpsest.transfer.portable_turn import Place, PortableBlock, PortableMessage, PortableTurn, runs_of
 from palimpsest.wire.storage_codec import from_stored
 
 PAGE_TURNS = 100  # some 10 ms of a reader, which others wait for

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from palimpsest.errors import MemoryFault
+from palimpsest.domain.errors import MemoryFault
 from palimpsest.store.engine.sqlite.copying import copy, examined, is_in_use
 from palimpsest.store.engine.sqlite.database import Database
 from palimpsest.store.engine.sqlite.tables import APPLICATION_ID

@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from palimpsest.errors import DataFault, MemoryFault
+from palimpsest.domain.errors import DataFault, MemoryFault
 from palimpsest.settings.policy import MemoryPolicy
 from palimpsest.store.engine import Ask, Transaction
 from palimpsest.store.engine.sqlite import database as module

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
-from palimpsest.errors import MemoryFault, faults
+from palimpsest.domain.errors import MemoryFault, faults
 from palimpsest.store.engine.sqlite.snapshot import damages_of, orphans_of, snapshot
 from palimpsest.store.engine.sqlite.tables import known_version
 

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 
 import structlog
 
-from palimpsest.errors import DataFault, MemoryFault, faults
+from palimpsest.domain.errors import DataFault, MemoryFault, faults
 from palimpsest.store.data_dir import FOLDER_MODE, refuse_network_file_system
 from palimpsest.store.engine import Ask, Row, Statement, Transaction
 from palimpsest.store.engine.sqlite.checkpoints import EMPTY, Checkpoints

@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from palimpsest.domain.errors import MemoryFault, faults
 from palimpsest.domain.frozen import frozen
-from palimpsest.errors import MemoryFault, faults
 from palimpsest.store.engine import Ask
 
 SAMPLE_BYTES = 16  # of a text; shorter runs stand everywhere by chance: words, keys of JSON

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from palimpsest.errors import faults
+from palimpsest.domain.errors import faults
 from palimpsest.store.engine import Ask, Row
 from palimpsest.store.engine.dialect import SQLITE
 from palimpsest.store.engine.sqlite.tables import known_version

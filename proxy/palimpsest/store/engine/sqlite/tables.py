@@ -7,7 +7,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-from palimpsest.errors import MemoryFault
+from palimpsest.domain.errors import MemoryFault
 from palimpsest.store.engine import Ask, Transaction, full_text
 from palimpsest.store.schema import SCHEMA, VERSION, refusal_of
 

@@ -1,0 +1,91 @@
+"""
+What commands have in common: options, the policy that follows from them, exit statuses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from palimpsest.settings import load, source
+from palimpsest.settings.policy import Policy
+from palimpsest.settings.source import Source
+from palimpsest.telemetry import logs
+
+DONE, FAILED, WRONG = 0, 1, 2
+"""Exit statuses: done; it could not be done; a setting or an argument is wrong."""
+
+PROVIDER_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+"""Environment variables whose values name the tenants of their owner's requests."""
+
+Command = Callable[[str, object, str], argparse.ArgumentParser]
+"""Adds a command: its name, the function that runs it, and what it does in one sentence."""
+
+
+def policy_flags(parser: argparse.ArgumentParser) -> None:
+    """Options that say which configuration and which data folder."""
+    parser.add_argument(
+        "--config",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help="YAML file, or the name of a preset (personal); may be given several times, and later ones win",
+    )
+    parser.add_argument("--data", metavar="DIR", help="folder that holds the database and the secret")
+
+
+def listen_flags(parser: argparse.ArgumentParser) -> None:
+    """Options that say where the proxy listens and what it forwards to."""
+    parser.add_argument("--host", help="address of the proxy (127.0.0.1)")
+    parser.add_argument("--port", type=int, help="its TCP port (8484); 0 takes a free one")
+    parser.add_argument(
+        "--upstream", metavar="URL", help="base URL of the provider (default: OpenAI's and Anthropic's)"
+    )
+
+
+def action_of(parser: argparse.ArgumentParser, *, is_required: bool) -> Command:
+    """What adds actions to a command, as `Command` adds commands; each has the options of policy, and --json."""
+    actions = parser.add_subparsers(required=is_required, metavar="ACTION")
+
+    def action(name: str, run: object, about: str) -> argparse.ArgumentParser:
+        added = actions.add_parser(name, help=about, description=about)
+        added.set_defaults(handler=run)
+        added.add_argument("--json", action="store_true", help="as JSON, for programs")
+        policy_flags(added)
+        return added
+
+    return action
+
+
+def model_flag(parser: argparse.ArgumentParser) -> None:
+    """The option that names the embedding model."""
+    parser.add_argument("--model", metavar="NAME", help="embedding model, as named by palimpsest model list")
+
+
+def policy_of(given: argparse.Namespace) -> Policy:
+    """The policy that files, environment and options make."""
+    return load.load(given.config, os.environ, _flags(given))
+
+
+def bare_policy_of(given: argparse.Namespace) -> Policy:
+    """The same without memory, and without the settings that only memory needs."""
+    return load.load_bare(given.config, os.environ, _flags(given))
+
+
+def source_of(given: argparse.Namespace) -> Source:
+    """Where that policy can be read anew."""
+    return source.source_of(given.config, os.environ, _flags(given))
+
+
+def _flags(given: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(given, name, None) for name in (*load.SHORT, load.UPSTREAM)}
+
+
+def quiet_policy(given: argparse.Namespace) -> Policy:
+    """The policy of a command that prints on the terminal: only warnings and errors are logged."""
+    policy = policy_of(given)
+    logs.configure(policy.log.model_copy(update={"level": "error"}))
+    return policy

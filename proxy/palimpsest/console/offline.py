@@ -1,0 +1,329 @@
+"""
+Commands on a data folder: explain, search, numbers, indexing anew, forgetting. A proxy may run on it meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
+from random import Random
+from typing import Any
+
+from palimpsest.core.caller.identity import tenant_key, tenant_of
+from palimpsest.core.recall.gaps import GapEstimate
+from palimpsest.core.recall.generosity import demanded
+from palimpsest.core.recall.trail import Trace
+from palimpsest.domain import TURN_PREFIX, AddedFact, BlockKind, Json, Query, Reach, Recalled
+from palimpsest.domain.errors import MemoryFault, PolicyError
+from palimpsest.domain.portable_turn import ForgottenFact, PortableTurn
+from palimpsest.features.items.consolidation import Consolidator
+from palimpsest.features.items.writing import writer_of
+from palimpsest.features.transfer.exporting import export
+from palimpsest.features.transfer.importing import Destination, Totals
+from palimpsest.memory.archive import Archive
+from palimpsest.memory.embedding.embedder import LocalEmbedder
+from palimpsest.memory.erasure.forgetting import Forgetting
+from palimpsest.memory.erasure.targets import Preview
+from palimpsest.memory.recall.trails import Trails
+from palimpsest.settings.policy import Policy
+from palimpsest.store.data_dir import make_folder
+from palimpsest.store.erasure.selection import Target
+from palimpsest.store.knowledge.fact_extraction import waiting
+from palimpsest.store.knowledge.facts import count_by_category
+from palimpsest.store.operation.probes import live_estimate
+from palimpsest.store.operation.secret import load_secret
+from palimpsest.store.turns.costs import By, costs
+from palimpsest.store.turns.transcript import Selection
+from palimpsest.telemetry.metrics import Metrics
+
+LEASE_SECONDS = 120.0  # a batch takes seconds; if we are killed, others take it up after this
+LOOK_SECONDS = 0.5  # between looks while a running proxy indexes the rest
+NOTHING_YET = (
+    "nothing is archived yet in {}; requests that pass through palimpsest serve and are answered are, and palimpsest "
+    "import reads files; --data names another folder"
+)
+TENANTS_NAMED = 10  # in a hint; there may be thousands
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The record of a turn, and the texts of its candidates by occurrence."""
+
+    turn: Mapping[str, Any]
+    texts: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What recall would return, and if it would stay silent, what it would have chosen from."""
+
+    recalled: Recalled
+    behind: Recalled | None = None
+
+
+class Commands:
+    """The commands on one data folder, opened by `opened`."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        metrics = Metrics()
+        self._embedder = LocalEmbedder(policy.model, metrics)
+        self.archive = Archive(policy, metrics, self._embedder, secret=self._secret)
+        self._journal = self.archive.journal
+        self.database = self.archive.database
+
+    async def explain(self, named: str | None, number: int | None) -> Explanation:
+        """
+        Look up one turn.
+
+        Args:
+            named: a turn, a conversation, or the id of a request; None: the newest turn of all.
+            number: of a conversation's turn, from 1; None: its newest.
+
+        Raises:
+            MemoryFault: the turn does not exist.
+        """
+        if named is None or (number is None and named.startswith(TURN_PREFIX)):
+            turn = await self._journal.turn_named(None, named)
+        else:
+            turn = await self._journal.turn(None, named, number)
+            if turn is None and number is None:
+                turn = await self._journal.turn_named(None, named)
+        if turn is None:
+            raise MemoryFault(await self._missing(named, number))
+        asked = [candidate["occurrence"] for candidate in turn["explain"].get("candidates", ())]
+        stored = await self._journal.messages(turn["tenant"], asked)
+        return Explanation(turn, {occurrence: message.text for occurrence, message in stored.items()})
+
+    async def trail(self, statement: str, conversation: str, named: str | None) -> Trace:
+        """
+        What became of a statement in one turn; see `Trails`.
+
+        Args:
+            named: the turn; None: the newest that asked this, else the conversation's newest.
+
+        Raises:
+            MemoryFault: there is no such turn in the conversation.
+        """
+        await self._embedder.warm()
+        trails = Trails(self._journal, self.database, self.archive.recall(), self.policy)
+        found = await trails.find(statement, None, conversation, named)
+        if found is None:
+            where = f"{named} of {conversation}" if named else conversation
+            raise MemoryFault(f"looking for {where}: not found in {self.database.path}")
+        return found
+
+    async def _missing(self, named: str | None, number: int | None) -> str:
+        """Why `explain` has nothing to show."""
+        if await self._journal.turn_named(None, None) is None:
+            return f"explaining a request: {NOTHING_YET.format(self.database.path)}"
+        if named and named.startswith(TURN_PREFIX):
+            return (
+                f"looking for {named}: not archived in {self.database.path}; a request that the provider refused with "
+                "401 or 403, or of a tenant that it never answered, leaves nothing there: the log line with this turn "
+                "has its status"
+            )
+        which = "the newest turn" if number is None else f"turn {number}"
+        return f"looking for {which} of {named}: not found in {self.database.path}"
+
+    async def gaps(self, probes: int, chance: Random) -> tuple[GapEstimate, bool]:
+        """
+        What becomes of so many questions that memory asks itself now; see `Prober`. Nothing of it is kept.
+
+        Returns:
+            The estimate, and whether there was an embedding model; else it is of recall by words alone.
+        """
+        has_model = await self._embedder.warm()
+        return await self.archive.prober(self._embedder, chance).some(probes), has_model
+
+    async def live_gaps(self) -> GapEstimate:
+        """What became of those that a running proxy asked itself."""
+        return await self.database.ask(live_estimate)
+
+    async def search(self, text: str, tenant: str, conversation: str, limit: int) -> SearchResult:
+        """
+        Search as recall would.
+
+        Args:
+            tenant: "": the conversation's, else the only one.
+            conversation: "": all of the tenant.
+
+        Raises:
+            PolicyError: several tenants could be meant.
+        """
+        tenant = tenant or await self._tenant_of(conversation)
+        query = Query(tenant, "", text, reach=Reach.TENANT)
+        if conversation:
+            all_of_it = await self._journal.occurrences(tenant, conversation)
+            query = Query(tenant, conversation, text, reach=Reach.CONVERSATION, lost=all_of_it)
+        await self._embedder.warm()
+        recall = self.archive.recall()
+        demand = demanded(self.policy.memory.generosity, BlockKind.RECALL)
+        recalled = await recall.recall(replace(query, least_help=demand.least_help), limit)
+        return SearchResult(recalled, None if recalled.admitted else await recall.recall(query, limit))
+
+    async def preview(self, target: Target) -> Preview | None:
+        """What an erasure would delete; None: nothing stored matches."""
+        return await self.archive.forgetting.preview(target)
+
+    async def erase(self, target: Target, vacuum: bool = False) -> Json | None:
+        """
+        Erase, and return the signed receipt; None: nothing stored matches. A proxy may be running on the folder.
+
+        Args:
+            vacuum: rewrite the whole file if anything is left, however large it is.
+
+        Raises:
+            MemoryFault: it was not finished; it can be repeated.
+            PolicyError: several tenants could be meant, or the secret cannot be read.
+        """
+        forgetting = self.archive.forgetting
+        if vacuum:
+            backups = self.policy.retention.backups
+            forgetting = Forgetting(self.database, self._secret(), time.time, inf, lambda: backups)
+        return await forgetting.erase(target)
+
+    async def write_items(self) -> int:
+        """Keep items of all that no writer has read yet, by the writer that the policy names; returns how many."""
+        return await self.archive.item_keeper(lambda: writer_of(self.policy.consolidation)).catch_up(may_be_open=True)
+
+    async def consolidator(self) -> Consolidator:
+        """What tidies items; by meaning where the model is here."""
+        await self._embedder.warm()
+        return self.archive.consolidator
+
+    async def rebuild_facts(self) -> dict[str, int]:
+        """
+        Extract the facts of all messages anew, together with proxies that run; statements by category.
+
+        Raises:
+            PolicyError: no facts are kept.
+        """
+        if not self.policy.facts.is_on:
+            raise PolicyError("facts.policy is off: set it to suggest or use to extract facts")
+        extraction = self.archive.fact_extraction
+        await self.archive.facts.start_over()
+        while await self.database.ask(waiting):
+            if not await extraction.extract_batch():
+                await asyncio.sleep(LOOK_SECONDS)  # the rest is a running proxy's, or a dead one's until its lease ends
+        return await self.database.ask(count_by_category)
+
+    async def only_tenant(self, named: str | None) -> str:
+        """
+        The tenant of this name, or the only one that is stored.
+
+        Raises:
+            MemoryFault, PolicyError: none is named, and not exactly one is stored.
+        """
+        return named or await self._tenant_of("")
+
+    def export(self, selection: Selection) -> AsyncIterator[bytes]:
+        """The lines of an export, some at a time; see `features/transfer/exporting.py`."""
+        return export(self.database, selection, lambda tenant: tenant_key(self._secret(), tenant))
+
+    async def take(self, turns: Iterable[PortableTurn], into: Destination, report: Callable[[Totals], None]) -> Totals:
+        """
+        Import turns; see `Importing.take`.
+
+        Raises:
+            MemoryFault: nothing can be written now; what was written by then stays, and it can be repeated.
+            PolicyError: it cannot be told whose they become, or the secret cannot be read.
+        """
+        return await self.archive.importing.take(turns, into, report)
+
+    async def take_facts(self, facts: Sequence[AddedFact], into: Destination) -> int:
+        """Import facts that were told; see `Importing.take_facts`. None where none are kept."""
+        if not (facts and self.policy.facts.is_on):
+            return 0
+        return await self.archive.importing.take_facts(facts, into)
+
+    async def take_forgotten(self, facts: Sequence[ForgottenFact], into: Destination) -> int:
+        """Leave facts forgotten that were; see `Importing.take_forgotten`."""
+        return await self.archive.importing.take_forgotten(facts, into, time.time()) if facts else 0
+
+    def tenant_of(self, credential: bytes) -> str:
+        """The tenant of requests with this credential; "" where it names none."""
+        return tenant_of([credential], self.policy.tenants, self._secret(), None)
+
+    async def tenants(self) -> list[str]:
+        """Names of all tenants that are stored, the newest first."""
+        return await self._journal.tenants()
+
+    def _secret(self) -> bytes:
+        return load_secret(self.policy.data, os.environ)
+
+    async def stats(self) -> Mapping[str, Any]:
+        return await self._journal.stats()
+
+    async def costs(self, by: By, limit: int) -> list[dict[str, Any]]:
+        """What requests cost; see `costs.costs`."""
+        return await self.database.ask(partial(costs, by=by, limit=limit))
+
+    async def index(self, anew: bool, report: Callable[[int], None]) -> None:
+        """
+        Embed every passage that has no vector.
+
+        Args:
+            anew: first delete everything derived, and derive it from the journal again.
+            report: called with the number of waiting passages.
+
+        Raises:
+            MemoryFault: the model is missing; everything but the vectors is done.
+        """
+        derived, indexer = self.archive.derived, self.archive.indexer(lease_seconds=LEASE_SECONDS)
+        if anew:
+            await derived.start_rebuild()
+        while await derived.rebuild():
+            report(await self._journal.pending())
+        waiting = await self._journal.pending()
+        if waiting and not await self._embedder.warm():
+            raise MemoryFault(f"indexing {waiting} passages: no embedding model; run palimpsest model install")
+        while waiting:
+            report(waiting)
+            if not await indexer.index_batch():
+                await asyncio.sleep(LOOK_SECONDS)  # the rest is a running proxy's, or a dead one's until its lease ends
+            waiting = await self._journal.pending()
+
+    async def close(self) -> None:
+        await self._embedder.close()
+        await self.archive.close()
+
+    async def _tenant_of(self, conversation: str) -> str:
+        names = await self._journal.tenants(conversation)
+        if not names and not await self._journal.tenants():
+            raise MemoryFault(f"searching: {NOTHING_YET.format(self.database.path)}")
+        if not names:
+            raise MemoryFault(f"searching {self.database.path}: {conversation} is not stored there")
+        if len(names) > 1:
+            newest = ", ".join(names[:TENANTS_NAMED])
+            raise PolicyError(f"--tenant: required, because {len(names)} tenants are stored; the newest are: {newest}")
+        return names[0]
+
+
+@asynccontextmanager
+async def opened(policy: Policy, is_new: bool = False) -> AsyncIterator[Commands]:
+    """
+    The archive of `policy.data`.
+
+    Args:
+        is_new: it is made where there is none.
+
+    Raises:
+        MemoryFault: nothing is stored there, or it cannot be opened.
+    """
+    commands = Commands(policy)
+    try:
+        if is_new:
+            make_folder(policy.data)
+        elif not commands.database.path.exists():
+            raise MemoryFault(f"opening {commands.database.path}: it does not exist yet; --data names another folder")
+        await commands.database.open()
+        yield commands
+    finally:
+        await commands.close()

@@ -1,0 +1,375 @@
+"""
+Protocols, no code: what a service needs of things that come in several kinds.
+
+The database comes in one: services name its classes (`store/`), and so do those that are built on it. "Nothing found"
+is an empty value; "could not look" raises `MemoryFault`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from palimpsest.domain import (
+    Api,
+    AssistRole,
+    Chat,
+    Completion,
+    Ending,
+    Insertion,
+    Json,
+    Query,
+    RawHeaders,
+    Recalled,
+    TooLong,
+)
+from palimpsest.domain.frozen import frozen
+
+if TYPE_CHECKING:
+    from palimpsest.wire.layout import Known
+
+T = TypeVar("T")
+
+Vectors = npt.NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """Turns texts into unit vectors. `ready` is False while the model is missing; then `embed` raises `MemoryFault`."""
+
+    @property
+    def ready(self) -> bool: ...
+
+    @property
+    def name(self) -> str:
+        """Stored with each vector; vectors of another name are rebuilt."""
+
+    @property
+    def dimensions(self) -> int:
+        """Of each vector, a multiple of 64."""
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Forms of one question, shape (n, dimensions). On the hot path: milliseconds."""
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Shape (n, dimensions), in the background, at low priority."""
+
+
+class QuietModel(Embedder, Protocol):
+    """An embedder that can leave no trace of a question."""
+
+    async def embed_aside(self, texts: Sequence[str]) -> Vectors:
+        """As `embed_queries`, for questions that nobody waits for: they are neither kept nor counted."""
+
+
+class Retriever(Protocol):
+    """Finds what is stored that answers a question; implemented by `memory.recall`."""
+
+    async def recall(self, query: Query, limit: int) -> Recalled:
+        """Best candidates first, visible and excluded ones left out."""
+
+
+Clock = Callable[[], float]
+
+
+class Listener(Protocol):
+    """
+    Listens to one answer without changing it.
+
+    Call `feed` with every chunk as the upstream sent it and forward at once as many of its leading bytes as it returns;
+    from the first byte that it holds back, everything waits for `finish`. So hold back nothing but the end: a stream's
+    terminal event, or the chunk that completes `content-length`. (The end of a body without either waits anyway.)
+    Call `finish` exactly once, however the answer ended; it hands over what was heard synchronously, so a cancelled
+    caller need not await `committed`.
+    """
+
+    def feed(self, data: bytes) -> int:
+        """How many leading bytes of `data` may be forwarded now; the terminal event waits for the commit."""
+
+    def finish(self, ending: Ending) -> None:
+        """Hand over what was heard."""
+
+    async def committed(self) -> Mapping[str, str | int]:
+        """
+        Wait until what `finish` handed over is committed, or the wait for the commit is over.
+
+        Returns:
+            What the log line of the request says of the answer.
+        """
+
+
+class Wire(Protocol):
+    """One API that clients speak; implemented by the modules `wire.chat`, `wire.responses`, `wire.messages`."""
+
+    API: Api
+    LISTED: str  # the body's key for its list of messages
+    FOLDS: bool  # several elements of that list may make one message
+
+    def parse(self, body: bytes, known: Known | None = None) -> Chat:
+        """
+        Read a request.
+
+        Args:
+            known: what of this very body was read before.
+
+        Raises:
+            WireError: it is none that we understand; pass it on untouched.
+        """
+
+    def render(self, chat: Chat, insertions: Sequence[Insertion]) -> bytes:
+        """
+        The body with text added to its messages; without insertions the client's very bytes.
+
+        Raises:
+            WireError: text cannot be added without doubt about what the body means; pass it on untouched.
+        """
+
+    def reply(self, payloads: Sequence[bytes], streamed: bool) -> Completion:
+        """
+        Read the recorded payloads of an answer; never raises.
+
+        Args:
+            payloads: of server-sent events when `streamed`, else the pieces of one JSON body.
+        """
+
+
+Body = bytes | AsyncIterator[bytes]
+"""A request's body: whole, or piece by piece as it arrives."""
+
+
+class UpstreamAnswer(Protocol):
+    """
+    An upstream's answer that has begun: status and headers are here, the body comes chunk by chunk.
+
+    Iterate for the chunks, as soon as there are any; `UpstreamUnreachable` is raised where the upstream breaks off.
+    Await `aclose` in every case: what was not read to its end is given up, and the provider is told.
+    """
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> RawHeaders: ...
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    async def aclose(self) -> None: ...
+
+
+class Sender(Protocol):
+    """Sends requests to all upstreams; implemented by `upstream.dispatcher`."""
+
+    async def send(self, model: str, method: str, target: str, headers: RawHeaders, body: Body) -> UpstreamAnswer:
+        """
+        Choose the upstream of a request, and ask it.
+
+        Args:
+            model: that the request names; "" where it names none, or nobody need know.
+            target: path and query exactly as the client sent them, from the `/` on.
+            headers: the client's.
+
+        Raises:
+            NotServed: no upstream is for this request.
+            UpstreamUnreachable: there is no answer.
+        """
+
+
+@frozen
+class Prepared:
+    """
+    A request as memory has prepared it.
+
+    `body` goes upstream; `headers` are added to whatever answer the client gets. `model` chooses the upstream, "" where
+    none can be read. `listen` is called exactly once, when status and headers of the answer arrive, and its listener's
+    `finish` too; status 0: no upstream answered, because none could be reached or the client went before. `log_fields`
+    are for the log: names and numbers of ours, nobody's words.
+
+    `without` is there where something was added: call it where the upstream refuses `body` for its length. What it
+    returns takes the place of this, with the request as the client sent it; `listen` of this is then not called.
+    """
+
+    body: bytes
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    model: str = ""
+    listen: Callable[[int, RawHeaders], Listener] | None = None
+    log_fields: dict[str, str | int | float] = field(default_factory=dict)
+    without: Callable[[TooLong], Prepared] | None = None
+
+
+class Preparer(Protocol):
+    """Prepares requests before they go upstream; implemented by the pipeline."""
+
+    async def prepare(
+        self, headers: RawHeaders, body: bytes | None, wire: Wire, arrived: float | None = None
+    ) -> Prepared:
+        """
+        What to forward instead, what to add to the answer, and who listens to it. Never raises.
+
+        Args:
+            body: None where it is larger than memory reads; it is forwarded as it was sent.
+            arrived: when the request was there, by the event loop's clock: the deadline runs from then. None: now.
+        """
+
+    def listener_for(self, method: str, path: str) -> Callable[[int, RawHeaders], Listener] | None:
+        """Who listens to the answer to a request that memory does not act on; None: nobody."""
+
+
+SpanKind = Literal["server", "client", "internal"]
+AttributeValue = str | bool | int | float | Sequence[str] | None
+Attributes = Mapping[str, AttributeValue]
+"""Of a span, by names of OpenTelemetry's conventions; None: not known."""
+
+
+class Span(Protocol):
+    """One operation of a request that may be traced. Call `end` in every case; later calls do nothing."""
+
+    @property
+    def traceparent(self) -> str:
+        """W3C trace context with this span as the parent; "" where nothing is traced."""
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether anything is kept of it: some traces are only passed on."""
+
+    def set(self, attributes: Attributes) -> None: ...
+
+    def rename(self, name: str) -> None: ...
+
+    def fail(self, kind: str) -> None:
+        """Mark as failed; `kind` is `error.type`."""
+
+    def end(self, at_ns: int | None = None) -> None:
+        """
+        End.
+
+        Args:
+            at_ns: Unix nanoseconds; None: now.
+        """
+
+
+class Tracer(Protocol):
+    """Makes spans; implemented in `palimpsest.telemetry.tracing`. Await `close` in the end."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether requests are traced: only then need anything be prepared for it."""
+
+    @property
+    def captures_content(self) -> bool:
+        """Whether the operator wants messages in spans."""
+
+    def span(self, kind: SpanKind, name: str, parent: str, attributes: Attributes) -> Span:
+        """
+        Begin a span.
+
+        Args:
+            parent: W3C trace context; "" begins a trace.
+        """
+
+    def complete(self, work: Callable[[], None], size_bytes: int) -> None:
+        """
+        Complete a span with what takes time; where it would take long, on a thread of the tracer's.
+
+        Args:
+            size_bytes: of what is to be read.
+        """
+
+    async def close(self) -> None: ...
+
+
+@frozen
+class Prompt:
+    """
+    One question to a language model that helps memory.
+
+    `instructions` are ours. `text` is what they are about: quoted messages and other data, which reach the model as
+    data, delimited and escaped, with the instruction that nothing in it is an order. `schema` is the JSON schema of the
+    answer, an object; its `maxLength`, `maxItems` and `enum` are what keeps an answer within what was offered.
+    `most_tokens` bounds the answer.
+    """
+
+    name: str
+    instructions: str
+    text: str
+    schema: Json
+    most_tokens: int = 1000
+
+
+class Assistant(Protocol):
+    """A language model that helps memory in one role; implemented by `assist.model`."""
+
+    async def answer(self, prompt: Prompt, tenant: str) -> Json:
+        """
+        What the model says, as the prompt's schema has it.
+
+        Args:
+            tenant: whose messages these are; it is only counted.
+
+        Raises:
+            AssistFault: there is no such answer. Nothing else is raised, but when this is cancelled.
+        """
+
+
+class Assistants(Protocol):
+    """The models that the policy names; implemented by `assist.assistants`."""
+
+    def of(self, role: AssistRole) -> Assistant | None:
+        """The model in a role, as the policy in force names it; None: what works without a model does the work."""
+
+
+class AssistCounts(Protocol):
+    """The counters of models that help memory; implemented by `metrics.Metrics`."""
+
+    def assisted(self, role: AssistRole, outcome: str, seconds: float) -> None:
+        """Count a call that ended so: `answered`, or an `AssistFailure`."""
+
+    def assist_used(self, role: AssistRole, prompt_tokens: int, completion_tokens: int, dollars: float) -> None:
+        """Count what a provider will charge for."""
+
+
+class LookupCounts(Protocol):
+    """The counters of look-ups; implemented by `metrics.Metrics`."""
+
+    def fault(self, where: str) -> None:
+        """Count a fault of memory; the request went on."""
+
+    def observe(self, stage: str, seconds: float) -> None:
+        """Record the duration of a stage: `memory`, `recall`, `embed_query`, `journal`, `index`, `facts`."""
+
+
+class ArchiveCounts(LookupCounts, Protocol):
+    """The counters of writing and indexing; implemented by `metrics.Metrics`."""
+
+    def gauge(self, name: str, value: float) -> None:
+        """Set a state; its names are those of `metrics.GAUGES`."""
+
+    def add(self, name: str, amount: float) -> None:
+        """Count so many more; its names are those of `metrics.COUNTERS`."""
+
+    def rebuilt(self, cause: str, tokens: int) -> None:
+        """Count a request by why its provider read tokens anew; `cause` is a `Rebuild`, or `unknown`."""
+
+
+class Counts(ArchiveCounts, AssistCounts, Protocol):
+    """The counters that services report to; implemented by `metrics.Metrics`."""
+
+    def turns_lost(self, turns: int) -> None:
+        """Count turns that were not archived."""
+
+    def probed(self, stage: str) -> None:
+        """Count a question that memory asked itself; `stage` is where its answer got lost, a `ProbeStage`."""
+
+    def gap(self, name: str, share: float) -> None:
+        """Set the estimate of a gap: `write` or `retrieval`."""
+
+    def retention(self, kind: str, rows: int, oldest_seconds: float) -> None:
+        """Set what of a kind is due to be erased for its age, and how old the oldest of it is."""
+
+    def swept(self, kind: str, rows: int) -> None:
+        """Count what was erased for its age or for room."""
+
+    def facts(self, category: str, statements: int) -> None:
+        """Set how many stored statements of facts are of this category."""

@@ -1,0 +1,146 @@
+"""
+The selector of recall: orders the best candidates by a cross-encoder or a language model, where the policy has one.
+
+Whoever is too late or fails is not heard: the candidates then stay in the order of their scores.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from palimpsest.core.recall.selection import offered, reordered
+from palimpsest.domain import Candidate, Query, Recalled
+from palimpsest.domain.errors import AssistFault, MemoryFault
+from palimpsest.domain.ports import Assistants, Counts
+from palimpsest.features.assist.cross_encoder import CrossEncoder, cross_encoder_folder
+from palimpsest.features.assist.prompts import selection
+from palimpsest.settings.policy import Policy
+
+PACKING_SECONDS = 0.02  # of the time until the deadline that is left for what follows
+LEAST_CANDIDATES = 2  # fewer have no order
+
+log = structlog.get_logger()
+
+
+class Selector:
+    """One per service. Await `close` in the end."""
+
+    def __init__(self, policy: Callable[[], Policy], assistants: Assistants, counts: Counts) -> None:
+        self._policy = policy
+        self._assistants = assistants
+        self._counts = counts
+        self._local = LocalJudge()
+
+    @property
+    def trouble(self) -> str:
+        """Why the selector of the policy is not heard; ""."""
+        return self._local.trouble if self._policy().recall.selector == "cross-encoder" else ""
+
+    def prepare(self) -> None:
+        """Begin to load what the policy names, so that no request waits for it."""
+        policy = self._policy()
+        if policy.recall.selector == "cross-encoder":
+            name = policy.recall.cross_encoder
+            self._local.load(name, cross_encoder_folder(name, policy.model))
+
+    async def selected(self, query: Query, recalled: Recalled, deadline: float) -> Recalled:
+        """
+        The candidates in the order of the selector, or unchanged if it does not answer in time.
+
+        Args:
+            deadline: by the event loop's clock.
+        """
+        kind = self._policy().recall.selector
+        if kind == "score":
+            return recalled
+        places = offered(recalled.candidates)
+        if len(places) < LEAST_CANDIDATES:
+            return recalled
+        judged = [recalled.candidates[at] for at in places]
+        try:
+            async with asyncio.timeout_at(deadline - PACKING_SECONDS):
+                chosen = await (self._by_model if kind == "model" else self._by_cross_encoder)(query, judged)
+        except AssistFault:  # counted where it happened
+            return recalled
+        except (MemoryFault, TimeoutError) as failure:
+            if kind == "cross-encoder":
+                self._counts.fault("select")
+                log.warning("candidates stay in the order of their scores", reason=str(failure) or "too late")
+            return recalled
+        if not chosen:
+            return recalled
+        reason = f"{recalled.reason}; in the order of recall.selector {kind}"
+        return replace(recalled, candidates=reordered(recalled.candidates, places, chosen), reason=reason)
+
+    async def close(self) -> None:
+        """End the thread of a cross-encoder."""
+        self._local.close()
+
+    async def _by_model(self, query: Query, judged: Sequence[Candidate]) -> Sequence[int]:
+        model = self._assistants.of("selector")
+        if model is None:
+            return ()
+        asked = selection.prompt(query.text, [one.memory for one in judged])
+        answer = await model.answer(asked, query.tenant)
+        return [number - 1 for number in answer["passages"]]
+
+    async def _by_cross_encoder(self, query: Query, judged: Sequence[Candidate]) -> Sequence[int]:
+        scores = await self._local.scores(query.text, [one.memory.text for one in judged])
+        return sorted(range(len(scores)), key=lambda index: -scores[index])
+
+
+class LocalJudge:
+    """A cross-encoder on its own thread, for one request at a time; others go without it."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "cross-encoder")
+        self._chosen: tuple[str, Path] | None = None
+        self._loading: asyncio.Future[CrossEncoder] | None = None
+        self._asking: asyncio.Future[list[float]] | None = None
+
+    @property
+    def trouble(self) -> str:
+        """Why the cross-encoder cannot be used; "" if it can, or is being loaded."""
+        loading = self._loading
+        failure = loading.exception() if loading is not None and loading.done() and not loading.cancelled() else None
+        return f"{failure}: candidates stay in the order of their scores" if failure is not None else ""
+
+    def load(self, name: str, folder: Path) -> None:
+        """Begin to load a model, unless it is that one."""
+        if self._chosen != (name, folder):
+            self._chosen = (name, folder)
+            self._loading = asyncio.get_running_loop().run_in_executor(self._thread, CrossEncoder, name, folder)
+            self._loading.add_done_callback(_looked_at)
+
+    async def scores(self, question: str, passages: Sequence[str]) -> list[float]:
+        """
+        See `CrossEncoder`; none while it is being loaded, cannot be, or is asked by somebody else.
+
+        Raises:
+            MemoryFault: it failed.
+        """
+        loading, asking = self._loading, self._asking
+        if loading is None or not loading.done() or self.trouble or (asking is not None and not asking.done()):
+            return []
+        work = partial(loading.result().scores, question, passages)
+        self._asking = asyncio.get_running_loop().run_in_executor(self._thread, work)
+        self._asking.add_done_callback(_looked_at)
+        return await asyncio.shield(self._asking)  # a thread cannot be cancelled: the next one sees that it works
+
+    def close(self) -> None:
+        """End the thread; what it does now is not waited for."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _looked_at(done: asyncio.Future[Any]) -> None:
+    """Nobody may be waiting for a failure by now."""
+    if not done.cancelled():
+        done.exception()

@@ -1,0 +1,1 @@
+"""Facts: found in messages or added by programs; listed, pinned and forgotten."""

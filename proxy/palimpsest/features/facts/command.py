@@ -1,0 +1,282 @@
+"""
+`palimpsest facts`: list the facts of messages and programs, add, pin or forget one, extract all again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from palimpsest.console import terminal
+from palimpsest.console.arguments import DONE, FAILED, Command, action_of, policy_flags, quiet_policy
+from palimpsest.console.confirmation import is_confirmed, yes_flag
+from palimpsest.core.facts.endings import is_denial
+from palimpsest.domain import Fact, FactCategory
+from palimpsest.domain.errors import PolicyError
+
+if TYPE_CHECKING:
+    from palimpsest.console.offline import Commands
+
+LISTED = 50  # two screenfuls
+TOOL = "palimpsest facts"  # that a fact was told with
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+
+Work = Callable[["Commands"], Coroutine[Any, Any, int]]
+
+
+def add_commands(command: Command) -> None:
+    """Add it to the command line."""
+    parser = command("facts", _list, "List facts that messages state or programs added; add, pin or forget one.")
+    _whose(parser)
+    parser.add_argument("--conversation", default="", metavar="ID", help="only facts stated in this conversation")
+    parser.add_argument("--category", choices=[*FactCategory], help="only this kind")
+    parser.add_argument(
+        "--subject", default="", metavar="PATTERN", help="only facts about matching subjects; * matches anything"
+    )
+    parser.add_argument(
+        "--matching", default="", metavar="PATTERN", help="only facts that contain this; * matches anything"
+    )
+    parser.add_argument(
+        "--history", action="store_true", help="include superseded facts and facts that are not valid now"
+    )
+    parser.add_argument("--limit", type=int, default=LISTED, metavar="N", help=f"the newest ({LISTED})")
+    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+    policy_flags(parser)
+    action = action_of(parser, is_required=False)
+    remember = action("remember", _remember, "Add a fact; it supersedes the slot's former value.")
+    remember.add_argument("subject", metavar="SUBJECT", help="what it is about: user, project, a name")
+    remember.add_argument("slot", metavar="SLOT", help="which of its properties: port, 'home town'")
+    remember.add_argument("value", metavar="VALUE", help="what that is")
+    _whose(remember)
+    remember.add_argument("--category", choices=[*FactCategory], default=FactCategory.NOTE, help="its kind (note)")
+    remember.add_argument("--until", metavar="DAY", help="until when it holds: 2026-12-24, or with a time")
+    remember.add_argument("--pin", action="store_true", help="list it before all others")
+
+    def of_one(name: str, run: object, about: str) -> argparse.ArgumentParser:
+        added = action(name, run, about)
+        added.add_argument("id", metavar="ID", help="as listed by palimpsest facts")
+        added.add_argument("--tenant", metavar="T", help="tenant, if several have a fact with this id")
+        return added
+
+    forget = of_one(
+        "forget",
+        _forget,
+        "Forget a fact for good. The messages that state it stay, and it is not extracted from them again.",
+    )
+    yes_flag(forget)
+    of_one("pin", _pin, "List a fact before all others.")
+    of_one("unpin", _unpin, "Undo a pin.")
+    action("rebuild", _rebuild, "Extract the facts of all messages again; facts added by hand stay.")
+
+
+def _whose(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--tenant", metavar="T", help="whose, where several are stored")
+    parser.add_argument("--user", default="", metavar="U", help="of this user")
+    parser.add_argument("--scope", default="", metavar="S", help="of this project")
+
+
+def _list(given: argparse.Namespace) -> int:
+    from palimpsest.features.facts.service import shown
+    from palimpsest.store.knowledge.facts import FactFilter
+
+    wanted = FactFilter(
+        given.tenant or "",
+        user=given.user or None,
+        scope=given.scope or None,
+        conversation=given.conversation,
+        category=given.category and FactCategory(given.category),
+        subject=given.subject,
+        pattern=f"*{given.matching}*" if given.matching else "",
+        has_history=given.history,
+    )
+    if given.limit < 1:
+        raise PolicyError("--limit: must be at least 1")
+
+    async def work(commands: Commands) -> int:
+        found = await commands.archive.facts.listed(wanted, given.limit + 1)
+        page = found[: given.limit]
+        if given.json:
+            return _say({"facts": [dict(shown(fact)) for fact in page]})
+        if not page:
+            _aside(f"no facts{'' if commands.policy.facts.is_on else '; facts.policy is off'}")
+            return DONE
+        terminal.console().print(_table(page, is_long=given.history))
+        if len(found) > len(page):
+            _aside(f"these are the newest {given.limit}; --limit shows more")
+        return DONE
+
+    return _run(given, work)
+
+
+def _remember(given: argparse.Namespace) -> int:
+    from palimpsest.features.facts.service import FactInput, shown
+
+    until = _time(given.until) if given.until else None
+
+    async def work(commands: Commands) -> int:
+        new = FactInput(
+            *(
+                await commands.only_tenant(given.tenant),
+                given.user,
+                given.scope,
+                given.subject,
+                given.slot,
+                given.value,
+            ),
+            *(FactCategory(given.category), TOOL),
+            who="operator",
+            valid_until=until,
+            is_pinned=given.pin,
+        )
+        fact = await commands.archive.facts.add(new)
+        if given.json:
+            return _say(dict(shown(fact)))
+        terminal.console().print(terminal.safe(f"{fact.id}  {_said(fact)}"))
+        return DONE
+
+    return _run(given, work)
+
+
+def _forget(given: argparse.Namespace) -> int:
+    async def work(commands: Commands) -> int:
+        if (fact := await _found(commands, given)) is None:
+            return FAILED
+        _aside(_said(fact))
+        if not is_confirmed(given, "facts forget", "This cannot be undone. Type yes to forget it: "):
+            _aside("nothing was forgotten")
+            return FAILED
+        statements = await commands.archive.facts.forget(fact.tenant, fact.id)
+        if given.json:
+            return _say({"id": fact.id, "statements": statements})
+        times = "" if statements == 1 else f", stated {statements} times"
+        terminal.console().print(terminal.safe(f"forgotten: {_said(fact)}{times}"))
+        if fact.source.conversation:
+            _aside(f"its message stays; palimpsest forget --turn {fact.source.turn} erases that turn")
+        return DONE
+
+    return _run(given, work)
+
+
+def _pin(given: argparse.Namespace) -> int:
+    return _set_pin(given, True)
+
+
+def _unpin(given: argparse.Namespace) -> int:
+    return _set_pin(given, False)
+
+
+def _set_pin(given: argparse.Namespace, is_pinned: bool) -> int:
+    from palimpsest.features.facts.service import shown
+
+    async def work(commands: Commands) -> int:
+        if (fact := await _found(commands, given)) is None:
+            return FAILED
+        await commands.archive.facts.pin(fact.tenant, fact.id, is_pinned)
+        if given.json:
+            return _say(dict(shown(await commands.archive.facts.one(fact.tenant, fact.id) or fact)))
+        terminal.console().print(terminal.safe(f"{'pinned' if is_pinned else 'not pinned any more'}: {_said(fact)}"))
+        return DONE
+
+    return _run(given, work)
+
+
+def _rebuild(given: argparse.Namespace) -> int:
+    async def work(commands: Commands) -> int:
+        statements = await commands.rebuild_facts()
+        if given.json:
+            return _say({"statements": statements})
+        terminal.console().print(f"{sum(statements.values()):,} statements: {_counted(statements)}")
+        return DONE
+
+    return _run(given, work)
+
+
+def _run(given: argparse.Namespace, work: Work) -> int:
+    from palimpsest.console import offline
+
+    async def run() -> int:
+        async with offline.opened(quiet_policy(given)) as commands:
+            return await work(commands)
+
+    return asyncio.run(run())
+
+
+async def _found(commands: Commands, given: argparse.Namespace) -> Fact | None:
+    tenants = [given.tenant] if given.tenant else await commands.archive.facts.tenants_of(given.id)
+    if len(tenants) > 1:
+        raise PolicyError(f"--tenant: required, because several have {given.id}: {', '.join(tenants)}")
+    fact = await commands.archive.facts.one(tenants[0], given.id) if tenants else None
+    if fact is None:
+        _aside(f"there is no fact {given.id}; palimpsest facts --history lists them all")
+    return fact
+
+
+def _time(text: str) -> float:
+    """Unix seconds of a day's end, or of a time; UTC unless it says."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise PolicyError("--until: must be a day such as 2026-12-24, or a time such as 2026-12-24T18:00") from None
+    seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    return seconds + 86_400 if _DAY.fullmatch(text) else seconds
+
+
+def _table(facts: list[Fact], is_long: bool) -> Table:
+    has_users = any(fact.user or fact.scope for fact in facts)
+    has_tenants = len({fact.tenant for fact in facts}) > 1
+    names = [*(["tenant"] if has_tenants else []), *(["of"] if has_users else [])]
+    table = Table("id", *names, "what", "value", "category", "said", "state", box=None, padding=(0, 2, 0, 0))
+    for fact in facts:
+        whose = [*([fact.tenant] if has_tenants else []), *([f"{fact.user}/{fact.scope}"] if has_users else [])]
+        row = (
+            *whose,
+            f"{fact.subject}: {fact.slot}",
+            fact.value,
+            fact.category.value,
+            _day(fact.said_at),
+            _state(fact),
+        )
+        table.add_row(fact.id, *map(terminal.safe, row))
+    return table
+
+
+def _state(fact: Fact) -> str:
+    parts = [
+        *(["pinned"] if fact.is_pinned else []),
+        *([f"said {fact.repeats} times"] if fact.repeats > 1 else []),
+        *([f"added by {fact.source.who or fact.source.tool}"] if fact.source.tool else []),
+        *([f"until {_day(fact.valid_until - 1)}"] if fact.valid_until is not None else []),
+        *([f"now {fact.superseded_by}"] if fact.superseded_by else []),
+        *(["not valid"] if not (fact.is_current or fact.superseded_by or is_denial(fact.slot)) else []),
+    ]
+    return ", ".join(parts)
+
+
+def _said(fact: Fact) -> str:
+    return f"{fact.subject}: {fact.slot} = {fact.value}"
+
+
+def _counted(statements: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {category}" for category, count in statements.items()) or "none"
+
+
+def _say(fields: dict[str, Any]) -> int:
+    sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")
+    return DONE
+
+
+def _aside(text: str) -> None:
+    Console(stderr=True, markup=False, highlight=False).print(terminal.safe(text))
+
+
+def _day(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"

@@ -1,0 +1,233 @@
+"""
+Facts over HTTP: list and show them, tell one, pin one, forget one for good, and have all of them extracted anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from palimpsest.domain import Fact, FactCategory
+from palimpsest.domain.frozen import frozen
+from palimpsest.edge.admin.operation import NOT_BLANK, Call, Nothing, OfTenant, Operation, Refused
+from palimpsest.edge.admin.paging import NextCursor, Paged, Time, cursor_to, position_of, seconds
+from palimpsest.features.facts.service import NAME_CHARS, VALUE_CHARS, FactInput, Facts, shown
+from palimpsest.store.knowledge.facts import FactFilter, place_of
+
+UNKNOWN = "no such fact"
+OFF = "facts are not stored (`facts.policy`), or the body is invalid"
+LIST = "facts"
+API = "api"  # the tool that a fact was told with
+
+CATEGORIES = ", ".join(f"`{category}`" for category in FactCategory)
+
+Id = Annotated[str, Field(description="Id of the fact.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactList(Paged):
+    user: Annotated[str, Field(description="Only those of this user.")] = ""
+    scope: Annotated[str, Field(description="Only those of this project.")] = ""
+    conversation: Annotated[str, Field(description="Only facts stated in this conversation.")] = ""
+    category: Annotated[FactCategory | None, Field(description=f"Only this kind: {CATEGORIES}.")] = None
+    subject: Annotated[str, Field(description="Only facts about these subjects; * matches anything.")] = ""
+    matching: Annotated[
+        str, Field(description='Only facts whose "subject slot value" contains this; * matches anything.')
+    ] = ""
+    history: Annotated[bool, Field(description="Include superseded facts and facts that are not valid now.")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneFact(OfTenant):
+    fact: Id
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewFact(OfTenant):
+    """A fact to be added."""
+
+    subject: Annotated[
+        str,
+        Field(description="What it is about: `user`, `project`, a name.", pattern=NOT_BLANK, max_length=NAME_CHARS),
+    ]
+    slot: Annotated[
+        str,
+        Field(
+            description="The property that it states: `port`, `home town`.", pattern=NOT_BLANK, max_length=NAME_CHARS
+        ),
+    ]
+    value: Annotated[str, Field(description="The value of the property.", pattern=NOT_BLANK, max_length=VALUE_CHARS)]
+    user: Annotated[str, Field(description="The user whose requests may use it.")] = ""
+    scope: Annotated[str, Field(description="The project whose requests may use it.")] = ""
+    category: Annotated[FactCategory, Field(description=f"Its kind: {CATEGORIES}.")] = FactCategory.NOTE
+    valid_until: Annotated[
+        Time, Field(description="Until when it holds: a date, or a date with a time (UTC unless it says).")
+    ] = None
+    pinned: Annotated[bool, Field(description="Whether it is listed before all others.")] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactSource:
+    """Where a fact was stated; what does not apply is empty."""
+
+    origin: Annotated[str, Field(description="`message`, or `tool`: added by a program.")]
+    conversation: Annotated[str, Field(description="Id of the conversation.")] = ""
+    turn: Annotated[str, Field(description="Id of the turn that brought the message.")] = ""
+    occurrence: Annotated[int, Field(description="Number of the message occurrence.")] = 0
+    role: Annotated[str, Field(description="Who said it: `user` or `tool`.")] = ""
+    start: Annotated[int, Field(description="Start of the statement in the message text, in characters.")] = 0
+    stop: Annotated[int, Field(description="End of the statement, in characters.")] = 0
+    tool: Annotated[str, Field(description="The tool that added it.")] = ""
+    who: Annotated[str, Field(description="The program that called the tool.")] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactShown:
+    """A fact."""
+
+    id: Id
+    tenant: Annotated[str, Field(description="Its owner.")]
+    user: Annotated[str, Field(description="Its owner.")]
+    scope: Annotated[str, Field(description="The project in which it was stated.")]
+    subject: Annotated[str, Field(description="What it is about.")]
+    slot: Annotated[str, Field(description="Which of its properties.")]
+    value: Annotated[str, Field(description="The value of the property.")]
+    category: Annotated[str, Field(description=f"{CATEGORIES}.")]
+    confidence: Annotated[float, Field(description="Measured share of correct facts of this form.")]
+    said_at: Annotated[float, Field(description="When it was last stated, Unix seconds (as all times here).")]
+    valid_from: Annotated[float | None, Field(description="Start of validity; null: unlimited.")]
+    valid_until: Annotated[float | None, Field(description="End of validity; null: unlimited.")]
+    repeats: Annotated[int, Field(description="How often it was stated.")]
+    pinned: Annotated[bool, Field(description="Whether it is pinned: listed before all others.")]
+    current: Annotated[bool, Field(description="Whether it holds now.")]
+    superseded_by: Annotated[str | None, Field(description="Id of the fact that superseded it.")]
+    source: Annotated[FactSource, Field(description="Where it was last stated.")]
+
+
+@frozen
+class FactPage:
+    """Facts, the newest first."""
+
+    facts: list[FactShown]
+    next: NextCursor
+
+
+@frozen
+class ForgottenFact:
+    """A fact that is forgotten. The messages that stated it stay."""
+
+    id: Id
+    statements: Annotated[int, Field(description="How often it had been stated.")]
+
+
+@frozen
+class Rebuilding:
+    """Facts are being extracted again."""
+
+    rebuilding: Annotated[bool, Field(description="Always true.")]
+
+
+class FactRoutes:
+    """The operations on facts."""
+
+    def __init__(self, facts: Facts, default_tenant: str = "") -> None:
+        """
+        Args:
+            default_tenant: whose a fact becomes that the operator tells without naming one.
+        """
+        self._facts = facts
+        self._default_tenant = default_tenant
+
+    def operations(self) -> tuple[Operation[Any], ...]:
+        unknown = {404: UNKNOWN}
+        one = "/facts/{fact}"
+        return (
+            Operation(
+                *(
+                    "POST",
+                    "/facts/rebuild",
+                    "Extract the facts of all messages again",
+                    self.rebuild,
+                    Nothing,
+                    Rebuilding,
+                ),
+                status=202,
+                for_operator=True,
+            ),
+            Operation("GET", "/facts", "List facts", self.list_facts, FactList, FactPage),
+            Operation("POST", "/facts", "Add a fact", self.add, NewFact, FactShown, status=201),
+            Operation("GET", one, "Show a fact", self.show, OneFact, FactShown, statuses=unknown),
+            Operation("DELETE", one, "Forget a fact for good", self.forget, OneFact, ForgottenFact, statuses=unknown),
+            Operation("PUT", one + "/pin", "Pin a fact", self.pin, OneFact, FactShown, statuses=unknown),
+            Operation("DELETE", one + "/pin", "Unpin a fact", self.unpin, OneFact, FactShown, statuses=unknown),
+        )
+
+    async def list_facts(self, call: Call[FactList]) -> FactPage:
+        asked = call.asked
+        wanted = FactFilter(
+            asked.tenant,
+            user=asked.user or None,
+            scope=asked.scope or None,
+            conversation=asked.conversation,
+            category=asked.category,
+            subject=asked.subject,
+            pattern=f"*{asked.matching}*" if asked.matching else "",
+            has_history=asked.history,
+        )
+        after_us, after_id = position_of(LIST, asked.cursor, 2)
+        found = await self._facts.listed(wanted, asked.limit + 1, (after_us, after_id))
+        page = found[: asked.limit]
+        behind = place_of(page[-1]) if len(found) > len(page) else (0, 0)
+        return FactPage([_shown(fact) for fact in page], cursor_to(LIST, *behind))
+
+    async def add(self, call: Call[NewFact]) -> FactShown:
+        asked = call.asked
+        tenant = asked.tenant or self._default_tenant
+        if not tenant:
+            raise Refused(400, "tenant: required; name the tenant that the fact belongs to")
+        fact = FactInput(
+            *(tenant, asked.user, asked.scope, asked.subject, asked.slot, asked.value, asked.category, API),
+            who="operator" if not call.caller.tenant else "",
+            valid_until=seconds(asked.valid_until),
+            is_pinned=asked.pinned,
+        )
+        return _shown(await self._facts.add(fact))
+
+    async def show(self, call: Call[OneFact]) -> FactShown:
+        return _shown(await self._found(call))
+
+    async def forget(self, call: Call[OneFact]) -> ForgottenFact:
+        fact = await self._found(call)
+        return ForgottenFact(fact.id, await self._facts.forget(fact.tenant, fact.id))
+
+    async def pin(self, call: Call[OneFact]) -> FactShown:
+        return await self._pinned(call, True)
+
+    async def unpin(self, call: Call[OneFact]) -> FactShown:
+        return await self._pinned(call, False)
+
+    async def rebuild(self, _call: Call[Nothing]) -> Rebuilding:
+        await self._facts.start_over()
+        return Rebuilding(True)
+
+    async def _pinned(self, call: Call[OneFact], is_pinned: bool) -> FactShown:
+        fact = await self._found(call)
+        await self._facts.pin(fact.tenant, fact.id, is_pinned)
+        return await self.show(call)
+
+    async def _found(self, call: Call[OneFact]) -> Fact:
+        id = call.asked.fact
+        tenants = [call.asked.tenant] if call.asked.tenant else await self._facts.tenants_of(id)
+        if len(tenants) > 1:
+            raise Refused(400, "tenant: required, because several have a fact of this id")
+        found = await self._facts.one(tenants[0], id) if tenants else None
+        if found is None:
+            raise Refused(404, UNKNOWN)
+        return found
+
+
+def _shown(fact: Fact) -> FactShown:
+    fields = dict(shown(fact))
+    return FactShown(**fields | {"source": FactSource(**fields["source"])})

@@ -1,0 +1,232 @@
+"""
+The fact service: lists, finds, adds, pins and forgets facts, for tools, the command line and the admin API alike.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from palimpsest.core.archive.chunking import query_terms, terms
+from palimpsest.core.caller.identity import tenant_key
+from palimpsest.core.facts.marks import ID_BYTES, added_id
+from palimpsest.core.redaction.redaction import redact, stored_name
+from palimpsest.domain import AddedFact, Fact, FactCategory, FactScope, Reach
+from palimpsest.domain.errors import PolicyError
+from palimpsest.domain.frozen import frozen
+from palimpsest.domain.ports import Clock
+from palimpsest.settings.policy import Policy
+from palimpsest.store.engine import Engine
+from palimpsest.store.knowledge import added_facts, fact_extraction
+from palimpsest.store.knowledge.facts import FactFilter, current, listed
+
+NAME_CHARS = 100  # of a subject or a slot
+VALUE_CHARS = 1_000  # one passage: what is longer says more than one thing
+WHO_CHARS = 60
+FOUND = 20  # facts of one answer to a tool: some 500 tokens
+SEARCHED = 2_000  # the newest facts of a user, among which words are looked for
+ANY = "*"  # in a pattern
+
+OFF = "facts.policy is off: no facts are stored"
+
+
+@frozen
+class FactInput:
+    """A fact to be added. Times in Unix seconds; `tool` and `who` say which tool was called by whom."""
+
+    tenant: str
+    user: str
+    scope: str
+    subject: str
+    slot: str
+    value: str
+    category: FactCategory
+    tool: str
+    who: str = ""
+    valid_until: float | None = None
+    is_pinned: bool = False
+
+
+class Facts:
+    """The facts of one database. Methods raise `MemoryFault` where that does not answer."""
+
+    def __init__(self, database: Engine, secret: bytes, policy: Callable[[], Policy], clock: Clock) -> None:
+        """
+        Args:
+            policy: in force at the moment that it is called.
+        """
+        self._database = database
+        self._secret = secret
+        self._policy = policy
+        self._clock = clock
+
+    def __repr__(self) -> str:
+        return f"<Facts {self._database!r}>"
+
+    @property
+    def _reach(self) -> Reach:
+        return self._policy().memory.reach
+
+    async def listed(self, wanted: FactFilter, limit: int, after: tuple[int, int] = (0, 0)) -> list[Fact]:
+        """
+        Facts, the newest first.
+
+        Args:
+            after: `place_of` the last fact of the page before; zeros for the first page.
+        """
+        wanted = replace(wanted, reach=self._reach)
+        return await self._database.ask(
+            functools.partial(listed, wanted=wanted, now=self._clock(), limit=limit, after=after)
+        )
+
+    async def one(self, tenant: str, id: str) -> Fact | None:
+        """The fact of this id, however often it was stated; None: there is none."""
+        same = await self._database.ask(functools.partial(added_facts.same, tenant=tenant, id=id, reach=self._reach))
+        ids = tuple(one.public for one in same)
+        found = await self.listed(FactFilter(tenant, ids=ids, has_history=True), 1) if ids else []
+        return found[0] if found else None
+
+    async def tenants_of(self, id: str) -> list[str]:
+        """Tenants that have a fact of this id."""
+        return await self._database.ask(functools.partial(added_facts.tenants_of, id=id))
+
+    async def recall(
+        self, whose: FactScope, pattern: str = "", category: FactCategory | None = None, limit: int = FOUND
+    ) -> list[Fact]:
+        """
+        What is known in a scope, best first: pinned and newest, or what shares most words with the pattern.
+
+        Args:
+            pattern: words; or with * a part of "subject slot value"; "": everything.
+        """
+        glob = as_glob(pattern)
+        look = functools.partial(
+            current, whose=whose, now=self._clock(), limit=SEARCHED, pattern=glob, category=category
+        )
+        facts = await self._database.ask(look)
+        return (facts if glob else _ranked(facts, pattern))[:limit]
+
+    async def add(self, fact: FactInput) -> Fact:
+        """
+        Store a fact; a value that the same slot had before is superseded.
+
+        Raises:
+            PolicyError: it is too long or empty, over already, or no facts are kept.
+        """
+        if not self._policy().facts.is_on:
+            raise PolicyError(OFF)
+        added = await self._read(fact)
+        key_of = functools.partial(tenant_key, self._secret)
+        (id,) = await self._database.transact(functools.partial(added_facts.add_facts, told=[added], key_of=key_of))
+        found = await self.one(fact.tenant, id)
+        if found is None:
+            raise PolicyError("the fact was forgotten at once: somebody erased what is stored; add it again")
+        return found
+
+    async def forget(self, tenant: str, id: str) -> int:
+        """
+        Forget a fact for good, wherever it was stated. Returns the number of statements removed; 0: no such fact.
+
+        The messages stay: `forgetting` erases those.
+        """
+        key = tenant_key(self._secret, tenant)
+        step = functools.partial(
+            added_facts.forget, tenant=tenant, id=id, reach=self._reach, key=key, now=self._clock()
+        )
+        return await self._database.transact(step)
+
+    async def pin(self, tenant: str, id: str, is_pinned: bool) -> bool:
+        """Pin or unpin a fact; False: there is none with this id."""
+        step = functools.partial(added_facts.pin, tenant=tenant, id=id, reach=self._reach, is_pinned=is_pinned)
+        return await self._database.transact(step)
+
+    async def start_over(self) -> None:
+        """Extract the facts of all messages again, in the background of the extracting process."""
+        await self._database.transact(fact_extraction.start_over)
+
+    async def _read(self, fact: FactInput) -> AddedFact:
+        redacts, now = self._policy().archive.redact, self._clock()
+
+        def text(name: str, most_chars: int) -> str:
+            said = " ".join(getattr(fact, name).split())
+            if not said or len(said) > most_chars:
+                raise PolicyError(f"{name}: must be a text of 1 to {most_chars:,} characters")
+            return redact(said) if redacts else said
+
+        if fact.valid_until is not None and fact.valid_until <= now:
+            raise PolicyError("valid_until: is in the past")
+        subject, slot = text("subject", NAME_CHARS), text("slot", NAME_CHARS)
+        user, scope = (stored_name(said, self._secret, redacts) for said in (fact.user, fact.scope))
+        return AddedFact(
+            id=added_id(secrets.randbits(ID_BYTES * 8)),
+            tenant=fact.tenant,
+            user=user,
+            scope=scope,
+            subject=subject,
+            slot=slot,
+            value=text("value", VALUE_CHARS),
+            category=fact.category,
+            said_at=now,
+            tool=fact.tool,
+            who=redact(fact.who)[:WHO_CHARS],
+            is_single=not await self._has_many_values(fact.tenant, user, scope, subject, slot),
+            is_pinned=fact.is_pinned,
+            valid_until=fact.valid_until,
+        )
+
+    async def _has_many_values(self, tenant: str, user: str, scope: str, subject: str, slot: str) -> bool:
+        """Whether values of this slot, as messages state them, stand beside each other."""
+        wanted = FactFilter(tenant, user=user, scope=scope, subject=escaped(subject))
+        return any(fact.slot == slot and not fact.is_single for fact in await self.listed(wanted, SEARCHED))
+
+
+def as_glob(pattern: str) -> str:
+    """A pattern with * as the database takes it, for any part of a fact; "" where it has only words."""
+    return ANY + escaped(pattern).replace("[*]", ANY) + ANY if ANY in pattern else ""
+
+
+def escaped(text: str) -> str:
+    """A text as a pattern that matches only itself."""
+    return re.sub(r"[\[*?]", r"[\g<0>]", text)
+
+
+def shown(fact: Fact) -> Mapping[str, Any]:
+    """A fact as JSON, for the command line and the admin API."""
+    source = fact.source
+    where: dict[str, Any] = {"origin": source.origin.value}
+    if source.tool:
+        where |= {"tool": source.tool, "who": source.who}
+    else:
+        where |= {"conversation": source.conversation, "turn": source.turn, "occurrence": source.occurrence}
+        where |= {"role": source.role, "start": source.start, "stop": source.stop}
+    return {
+        "id": fact.id,
+        "tenant": fact.tenant,
+        "user": fact.user,
+        "scope": fact.scope,
+        "subject": fact.subject,
+        "slot": fact.slot,
+        "value": fact.value,
+        "category": fact.category.value,
+        "confidence": fact.confidence,
+        "said_at": fact.said_at,
+        "valid_from": fact.valid_from,
+        "valid_until": fact.valid_until,
+        "repeats": fact.repeats,
+        "pinned": fact.is_pinned,
+        "current": fact.is_current,
+        "superseded_by": fact.superseded_by or None,
+        "source": where,
+    }
+
+
+def _ranked(facts: Sequence[Fact], pattern: str) -> list[Fact]:
+    """Facts that share words with the pattern, most of them first; all where it has none that mean anything."""
+    if not (wanted := set(query_terms(pattern))):
+        return list(facts)
+    scored = [(len(wanted & set(terms(f"{f.subject} {f.slot} {f.value} {f.category}"))), f) for f in facts]
+    return [fact for score, fact in sorted(scored, key=lambda one: -one[0]) if score]

@@ -1,0 +1,1 @@
+"""Gaps: what memory loses, measured by questions that it asks itself."""

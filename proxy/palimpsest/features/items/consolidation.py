@@ -1,0 +1,308 @@
+"""
+Consolidation: mid-term memory is tidied, bounded and abstracted, off the request path.
+
+For each group of items (of one user in one project): update queues, then relations; for each user: the bound. What is
+done is committed batch by batch, so that a run can end at any moment and the next one goes on; a run that finds nothing
+to do writes nothing. Every action is logged and can be taken back. The journal is never touched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Protocol
+
+import numpy as np
+import structlog
+
+from palimpsest.core.consolidation.capacity import CAPACITY_ITEMS, Use, evicted
+from palimpsest.core.consolidation.queues import (
+    Entry,
+    Floats,
+    Verdict,
+    entry_of,
+    key_text,
+    queues,
+    same_slot,
+    verdict,
+    word_vector,
+)
+from palimpsest.domain import Json
+from palimpsest.domain.frozen import frozen
+from palimpsest.domain.ports import Clock, Counts, Embedder, Vectors
+from palimpsest.features.items.consolidation_batches import ASKED_ITEMS, BATCH_ITEMS, Batches, Outcome
+from palimpsest.features.items.relating import Relater, RelationJudge
+from palimpsest.store.engine import Ask, Engine, Transaction
+from palimpsest.store.knowledge import consolidations
+from palimpsest.store.knowledge.consolidations import Action
+from palimpsest.store.knowledge.items import (
+    Group,
+    StoredItem,
+    groups,
+    items_of,
+    mark_judged,
+    save_item_vectors,
+    vectors_of_items,
+)
+
+SPENT_SECONDS = 30 * 86_400.0  # for which what gave way for room can be taken back: a month, as with what is retired
+SPENT_ITEMS = 1_000  # removed at a time
+SLOT_LIKENESS = 0.0  # of items that state the same slot, however little alike they are
+
+log = structlog.get_logger()
+
+
+@frozen
+class Which:
+    """A choice of items by tenant, user and project; "" is all. `tenant` is a name."""
+
+    tenant: str = ""
+    user: str | None = None
+    scope: str | None = None
+
+    def includes(self, group: Group) -> bool:
+        """Whether a group belongs to the choice."""
+        return (
+            self.tenant in ("", group.tenant_name)
+            and self.user in (None, group.user)
+            and self.scope in (None, group.scope)
+        )
+
+
+EVERYTHING = Which()
+
+
+class Judge(RelationJudge, Protocol):
+    """Judges what rules leave; implemented by `assist.consolidator`."""
+
+    async def judge(self, older: StoredItem, queue: Sequence[StoredItem], tenant: str) -> Verdict | None:
+        """The verdict on an item, given the newer ones of its queue; None: leave it, or no verdict."""
+
+
+class Consolidator:
+    """Consolidates one database. Any number of processes may; one does at a time."""
+
+    def __init__(
+        self,
+        database: Engine,
+        embedder: Embedder,
+        counts: Counts,
+        clock: Clock,
+        judge: Callable[[], Judge | None] = lambda: None,
+        capacity_items: int = CAPACITY_ITEMS,
+        batches: Batches | None = None,
+    ) -> None:
+        """
+        Args:
+            judge: the model that judges what rules leave, as the policy in force names it; None: nobody does.
+            capacity_items: that one user has at most.
+            batches: how it writes, if not as usual.
+        """
+        self._database = database
+        self._embedder = embedder
+        self._clock = clock
+        self._judge = judge
+        self._capacity_items = capacity_items
+        self._batches = batches or Batches(database, counts, clock)
+        self._relater = Relater(database, self._batches, judge)
+        self._busy = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"<Consolidator {self._database!r}>"
+
+    async def run(self, which: Which = EVERYTHING, dry_run: bool = False, seconds: float | None = None) -> Outcome:
+        """
+        Consolidate the chosen items.
+
+        Args:
+            dry_run: only say what would be done.
+            seconds: at most for so long.
+
+        Raises:
+            MemoryFault: it was not finished; what is done by then stays so, and the next run goes on.
+        """
+        await self._database.open()
+        outcome = Outcome()
+        if not dry_run and (self._busy.locked() or not await self._batches.hold()):
+            outcome.was_alone = False
+            return outcome
+        async with nullcontext() if dry_run else self._busy:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._all(which, outcome, dry_run)
+            except TimeoutError:
+                outcome.is_complete = False
+            finally:
+                if not dry_run:
+                    await self._batches.release()
+        if outcome.keys:
+            log.info("consolidated", rows=sum(outcome.done.values()))
+        return outcome
+
+    async def undo(self, key: str, tenant: str = "") -> Json | None:
+        """
+        Undo a run; None: there is no such run, or it was undone before.
+
+        Args:
+            key: of the run.
+            tenant: whose it must be; "": anybody's.
+        """
+        await self._database.open()
+        step = functools.partial(consolidations.undo, key=key, tenant=tenant, at=self._clock())
+        count = await self._database.transact(step)
+        return None if count is None else {"run": key, **count}
+
+    async def size(self, key: str, tenant: str = "") -> int:
+        """How many changes of a run can be undone; arguments as of `undo`."""
+        await self._database.open()
+        return await self._database.ask(functools.partial(consolidations.size, key=key, tenant=tenant))
+
+    async def runs(self, tenant: str = "", limit: int = 20) -> list[Json]:
+        """The newest runs that changed something, times in Unix seconds. `tenant` "": of all."""
+        await self._database.open()
+        found = await self._database.ask(functools.partial(consolidations.runs, tenant=tenant, limit=limit))
+        return [
+            {
+                "run": run.key,
+                "tenant": run.tenant,
+                "at": run.at,
+                "undone_at": run.undone_at or None,
+                "merged": run.merged,
+                "superseded": run.superseded,
+                "evicted": run.evicted,
+                "related": run.related,
+            }
+            for run in found
+        ]
+
+    async def _all(self, which: Which, outcome: Outcome, dry_run: bool) -> None:
+        meant = [group for group in await self._database.ask(groups) if which.includes(group)]
+        for group in meant:
+            await self._queues(group, outcome, dry_run)
+        for tenant, user in dict.fromkeys((group.tenant, group.user) for group in meant if group.user):
+            await self._bound(tenant, user, outcome, dry_run)
+        for group in meant:
+            await self._relater.relate(group, outcome, dry_run)
+        if not dry_run:
+            await self._clean(outcome)
+
+    async def _queues(self, group: Group, outcome: Outcome, dry_run: bool) -> None:
+        """The update queues of a group, oldest item first."""
+        items = await self._database.ask(functools.partial(items_of, group=group))
+        newest = max((item.id for item in items), default=0)
+        outcome.items += len(items)
+        if all(item.judged >= newest for item in items):
+            return
+        entries = await asyncio.to_thread(lambda: [entry_of(item.id, item.text, item.role) for item in items])
+        vectors = await self._vectors(items, entries, dry_run)
+        slots, kept_apart = same_slot(entries), await self._batches.undone(items)
+        row_of = {item.id: row for row, item in enumerate(items)}
+        gone: set[int] = set()
+        for start in range(0, len(items), BATCH_ITEMS):
+            stop = min(start + BATCH_ITEMS, len(items))
+            if all(item.judged >= newest for item in items[start:stop]):
+                continue
+            near = await asyncio.to_thread(queues, vectors, start, stop)
+            verdicts: list[Verdict] = []
+            for row, queue in zip(range(start, stop), near, strict=True):
+                at = {following: likeness for following, likeness in queue}
+                if row in slots:
+                    at.setdefault(slots[row], SLOT_LIKENESS)
+                left = {
+                    other: likeness
+                    for other, likeness in at.items()
+                    if items[other].id > items[row].judged
+                    and (items[row].id, items[other].id) not in kept_apart
+                    and items[other].id not in gone
+                }
+                found = _by_rules(entries, row, left) or await self._by_model(items, row, left, group, dry_run)
+                if found is not None and found.heir in row_of:
+                    verdicts.append(found)
+                    gone.add(found.item)
+            actions = [Action(one.item, one.heir, one.what, one.why) for one in verdicts]
+            await self._commit(group, actions, outcome, dry_run, [item.id for item in items[start:stop]], newest)
+
+    async def _by_model(
+        self, items: Sequence[StoredItem], row: int, queue: Mapping[int, float], group: Group, dry_run: bool
+    ) -> Verdict | None:
+        judge = self._judge()
+        if judge is None or dry_run or not queue:
+            return None
+        found = await judge.judge(items[row], [items[other] for other in queue], group.tenant_name)
+        return found if found is not None and found.heir in {items[other].id for other in queue} else None
+
+    async def _bound(self, tenant: int, user: str, outcome: Outcome, dry_run: bool) -> None:
+        """Let a user have no more items than the bound."""
+
+        def used(ask: Ask) -> tuple[Group | None, list[Use]]:
+            theirs = [group for group in groups(ask) if (group.tenant, group.user) == (tenant, user)]
+            found = [item for group in theirs for item in items_of(ask, group)]
+            return (theirs[0] if theirs else None), [
+                Use(item.id, item.said_at, item.used_at, item.uses) for item in found
+            ]
+
+        group, uses = await self._database.ask(used)
+        if group is None:
+            return
+        going = evicted(uses, self._capacity_items, self._clock())
+        for start in range(0, len(going), BATCH_ITEMS):
+            some = going[start : start + BATCH_ITEMS]
+            why = f"more than {self._capacity_items:,} items"
+            actions = [Action(use.id, 0, "evicted", f"{why}; used {use.uses} times") for use in some]
+            await self._commit(group, actions, outcome, dry_run)
+
+    async def _clean(self, outcome: Outcome) -> None:
+        """Remove what gave way for room so long ago that nobody will take it back."""
+        before = self._clock() - SPENT_SECONDS
+        spent = functools.partial(consolidations.forget_spent, before=before, limit=SPENT_ITEMS)
+        while await self._database.ask(functools.partial(consolidations.has_spent, before=before)):
+            outcome.spent += await self._batches.transact(spent)
+
+    async def _vectors(self, items: Sequence[StoredItem], entries: Sequence[Entry], dry_run: bool) -> Floats:
+        """Unit vectors, (n, d): by the model, which embeds those that have none; without one, of their words."""
+        if not self._embedder.ready:
+            return np.array([word_vector(entry) for entry in entries])
+        known = dict(
+            await self._database.ask(
+                functools.partial(vectors_of_items, items=[item.id for item in items], model=self._embedder.name)
+            )
+        )
+        lacking = [item for item in items if item.id not in known]
+        for start in range(0, len(lacking), ASKED_ITEMS):
+            some = lacking[start : start + ASKED_ITEMS]
+            vectors = await self._embedder.embed_passages([key_text(item.text, item.question) for item in some])
+            made: dict[int, Vectors] = {item.id: v for item, v in zip(some, vectors, strict=True)}
+            known |= made
+            if not dry_run:
+                await self._batches.transact(
+                    functools.partial(save_item_vectors, model=self._embedder.name, vectors=made)
+                )
+        return np.array([known[item.id] for item in items])
+
+    async def _commit(
+        self,
+        group: Group,
+        actions: Sequence[Action],
+        outcome: Outcome,
+        dry_run: bool,
+        judged: Sequence[int] = (),
+        newest: int = 0,
+    ) -> None:
+        if dry_run:
+            outcome.actions += actions
+            outcome.done.update(action.what for action in actions)
+            return
+
+        def work(transaction: Transaction) -> None:
+            self._batches.act(transaction, group, actions, outcome)
+            mark_judged(transaction, judged, newest)
+
+        await self._batches.transact(work)
+
+
+def _by_rules(entries: Sequence[Entry], row: int, queue: Mapping[int, float]) -> Verdict | None:
+    """The first verdict of a queue, the most similar items first."""
+    judged = (verdict(entries[row], entries[other], likeness) for other, likeness in queue.items())
+    return next((found for found in judged if found is not None), None)

@@ -1,0 +1,85 @@
+"""
+The schedule of consolidation: at a time of day, or when nothing is said.
+
+Every process keeps it; whichever comes first does the work, and the others find nothing to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+
+import structlog
+
+from palimpsest.domain.errors import MemoryFault
+from palimpsest.domain.ports import Clock, Counts
+from palimpsest.features.items.consolidation import Consolidator
+from palimpsest.settings.policy import ConsolidationPolicy
+from palimpsest.store.engine import Engine
+from palimpsest.store.knowledge.graph import edge_count
+from palimpsest.store.knowledge.items import has_unjudged, in_use, newest_turn_at
+
+LOOK_SECONDS = 20.0
+IDLE_SECONDS = 600.0  # without a request: whoever is here pauses longer than between two turns
+
+log = structlog.get_logger()
+
+
+class Schedule:
+    """
+    Consolidates as the policy says. Run `run` in the background.
+
+    Args:
+        policy: what is in force at the moment that it is called.
+    """
+
+    def __init__(
+        self,
+        consolidator: Consolidator,
+        database: Engine,
+        policy: Callable[[], ConsolidationPolicy],
+        counts: Counts,
+        clock: Clock,
+    ) -> None:
+        self._consolidator = consolidator
+        self._database = database
+        self._policy = policy
+        self._counts = counts
+        self._clock = clock
+        self._looked_at = ""  # time of day, as the policy writes it
+
+    async def run(self) -> None:
+        """Look from time to time; forever."""
+        while True:
+            try:
+                await self.look()
+            except MemoryFault as fault:  # the store says so itself; the next look tries again
+                log.warning("items could not be consolidated now; trying again", reason=str(fault))
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def look(self) -> bool:
+        """Consolidate if it is due; returns whether it was. Reads nothing while consolidation is off."""
+        policy = self._policy()
+        before, self._looked_at = self._looked_at, datetime.fromtimestamp(self._clock()).strftime("%H:%M")
+        if policy.writer == "off" and policy.when == "off":
+            return False
+        is_time = await self._is_idle() if policy.when == "idle" else _has_come(policy.when, before, self._looked_at)
+        if is_time:
+            await self._consolidator.run()
+        self._counts.gauge("items", await self._database.ask(in_use))
+        self._counts.gauge("graph_edges", await self._database.ask(edge_count))
+        return is_time
+
+    async def _is_idle(self) -> bool:
+        """Whether nothing was said for a while, and there is something to do."""
+        if self._clock() - await self._database.ask(newest_turn_at) < IDLE_SECONDS:
+            return False
+        return await self._database.ask(has_unjudged)
+
+
+def _has_come(time: str, before: str, now: str) -> bool:
+    """Whether a time of day came between two looks; not at the first, so that a restart begins nothing."""
+    if not before or time == "off":
+        return False
+    return before < time <= now if before <= now else time > before or time <= now

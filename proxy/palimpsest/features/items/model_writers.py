@@ -1,0 +1,159 @@
+"""
+Writers of items with a model: expected predictive compression, LightMem-3 and LightMem-SLM.
+
+Nothing that a model says is kept unless the messages say it (`core/writing/grounding.py`), and each item cites them.
+Where it fails, or nothing of what it says holds, the writer of the same name without a model writes that part. What
+takes more than a millisecond is done on a thread: requests go first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+
+import structlog
+
+from palimpsest.core.writing import claims as claiming
+from palimpsest.core.writing.claims import Claim
+from palimpsest.core.writing.entries import Count
+from palimpsest.core.writing.information import TermStatistics
+from palimpsest.core.writing.lightmem3 import Compress, Topic, batches, turns
+from palimpsest.core.writing.writers import WRITERS
+from palimpsest.domain import Item, Json, SourceMessage
+from palimpsest.domain.errors import AssistFault
+from palimpsest.domain.frozen import frozen
+from palimpsest.domain.ports import Assistant, Prompt
+from palimpsest.features.items.prompts import evidence, probe_questions, topic_summaries, turn_items
+
+AT_ONCE = 4  # calls: whoever serves a small model takes as many, and a segment is done before its lease ends
+
+log = structlog.get_logger()
+
+
+@frozen
+class Written:
+    """Items, and how many parts of the segment a model wrote, and how many the writer without one."""
+
+    items: tuple[Item, ...]
+    by_model: int = 0
+    by_rule: int = 0
+
+
+@frozen
+class _Work:
+    """The input of one call of a writer."""
+
+    assistant: Assistant
+    tenant: str
+    segment: Sequence[SourceMessage]
+    budget_tokens: int
+    count: Count
+    statistics: TermStatistics
+    compress: Compress | None
+
+    async def claimed(self, prompt: Prompt, read: Callable[[Json], list[Claim]]) -> list[Item] | None:
+        """The valid claims of an answer; None: no answer, or no valid claim."""
+        try:
+            claims = read(await self.assistant.answer(prompt, self.tenant))
+        except AssistFault as fault:
+            log.debug("a model does not write; rules do", reason=str(fault), outcome=fault.outcome)
+            return None
+        items = await asyncio.to_thread(claiming.verified, claims, self.segment, self.statistics)
+        return None if claims and not items else items
+
+    def batches(self) -> list[tuple[Topic, ...]]:
+        """The contents of the short-term buffer, call by call."""
+        return [*batches(self.segment, self.count, self.statistics, compress=self.compress)]
+
+    async def by_rule(self, name: str, messages: Sequence[int]) -> tuple[Item, ...]:
+        """What the writer without a model keeps of some of the messages."""
+        part = [self.segment[at] for at in messages]
+        share = sum(len(said.text) for said in part) / max(sum(len(said.text) for said in self.segment), 1)
+        budget = round(self.budget_tokens * share)
+        return await asyncio.to_thread(WRITERS[name], part, budget, self.count, self.statistics)
+
+
+class ModelWriters:
+    """The writers that ask one model."""
+
+    def __init__(self, assistant: Assistant, count: Count, compress: Compress | None = None) -> None:
+        """
+        Args:
+            count: tokens of a text.
+            compress: before LightMem-3 cuts topics; None: by rule.
+        """
+        self._assistant = assistant
+        self._count = count
+        self._compress = compress
+
+    async def write(
+        self, name: str, segment: Sequence[SourceMessage], budget_tokens: int, statistics: TermStatistics, tenant: str
+    ) -> Written:
+        """
+        The items of a segment, in the order of the conversation.
+
+        Args:
+            name: of `core.writing.writers.WRITERS`.
+            tenant: whose messages these are; it is only counted.
+        """
+        work = _Work(self._assistant, tenant, segment, budget_tokens, self._count, statistics, self._compress)
+        return await _PAPERS[name](work)
+
+
+async def _epc(work: _Work) -> Written:
+    """Two calls a segment: five questions, and their evidence."""
+    asked = probe_questions.prompt(work.segment)
+    try:
+        questions: list[str] = (await work.assistant.answer(asked, work.tenant))["questions"]
+    except AssistFault as fault:
+        log.debug("a model does not write; rules do", reason=str(fault), outcome=fault.outcome)
+        questions = []
+    items = None
+    if questions:
+        prompt = evidence.prompt(questions, work.segment)
+        items = await work.claimed(prompt, partial(evidence.claims, questions=questions, segment=work.segment))
+    if not items:
+        return Written(await work.by_rule("epc", range(len(work.segment))), by_rule=1)
+    return Written(claiming.evidence(items, work.budget_tokens, work.count), by_model=1)
+
+
+async def _lightmem3(work: _Work) -> Written:
+    """One call each time that the short-term buffer is full."""
+    items: list[Item] = []
+    by_model = by_rule = 0
+    for topics in await asyncio.to_thread(work.batches):
+        prompt = topic_summaries.prompt(topics, work.segment)
+        found = await work.claimed(prompt, partial(topic_summaries.claims, topics=topics))
+        if found is None:
+            found = [*await work.by_rule("lightmem3", [at for topic in topics for at in topic.messages])]
+            by_rule += 1
+        else:
+            by_model += 1
+        items += found
+    kept = claiming.worth_most(items, work.budget_tokens, work.count, work.statistics)
+    return Written(kept, by_model, by_rule)
+
+
+async def _lightmem_slm(work: _Work) -> Written:
+    """One call a turn, a few at once."""
+    every = turns(work.segment)
+    found: list[list[Item] | None] = []
+    for start in range(0, len(every), AT_ONCE):
+        asked = (
+            work.claimed(turn_items.prompt(turn, work.segment), partial(turn_items.claims, turn=turn))
+            for turn in every[start : start + AT_ONCE]
+        )
+        found += await asyncio.gather(*asked)
+    items: list[Item] = []
+    for turn, held in zip(every, found, strict=True):
+        items += await work.by_rule("lightmem-slm", turn) if held is None else held
+    kept = claiming.worth_most(items, work.budget_tokens, work.count, work.statistics)
+    return Written(kept, by_model=len(found) - found.count(None), by_rule=found.count(None))
+
+
+_PAPERS: Mapping[str, Callable[[_Work], Awaitable[Written]]] = {
+    "epc": _epc,
+    "lightmem3": _lightmem3,
+    "lightmem-slm": _lightmem_slm,
+}

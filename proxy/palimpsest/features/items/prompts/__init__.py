@@ -1,0 +1,1 @@
+"""Prompts of those who write, relate and judge items."""

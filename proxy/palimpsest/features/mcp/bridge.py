@@ -1,0 +1,71 @@
+"""
+The stdio bridge: an MCP server on standard input and output that hands every call to a running proxy.
+
+For clients that start their servers as commands. It opens no database: what the proxy offers, it offers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx2
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
+
+from palimpsest import __version__
+from palimpsest.domain.errors import PalimpsestError
+
+CALL_SECONDS = 30.0  # of one call: the proxy answers in milliseconds, or is gone
+
+
+async def bridge(url: str, headers: Mapping[str, str]) -> None:
+    """
+    Serve until standard input ends.
+
+    Args:
+        url: of the endpoint, with its path.
+        headers: that say who asks.
+
+    Raises:
+        PalimpsestError: the proxy cannot be reached, or does not serve tools.
+    """
+    async with httpx2.AsyncClient(headers=dict(headers), timeout=CALL_SECONDS) as http:
+        await _refuse(http, url)
+        async with Client(streamable_http_client(url, http_client=http)) as client:
+            await _serve(client)
+
+
+async def _serve(client: Client) -> None:
+    async def list_tools(_context: Any, params: PaginatedRequestParams | None) -> ListToolsResult:
+        return await client.list_tools(cursor=params.cursor if params else None)
+
+    async def call_tool(_context: Any, params: CallToolRequestParams) -> CallToolResult:
+        return await client.call_tool(params.name, params.arguments)
+
+    server: Server[Any] = Server(
+        "palimpsest",
+        version=__version__,
+        instructions=client.instructions,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+    async with stdio_server() as (received, sent):
+        await server.run(received, sent, server.create_initialization_options())
+
+
+async def _refuse(http: httpx2.AsyncClient, url: str) -> None:
+    """Say in words why the proxy does not answer: a client of MCP says only that it failed."""
+    try:
+        answer = await http.post(url, content=b"{}", headers={"content-type": "application/json"})
+    except httpx2.HTTPError as failure:
+        raise PalimpsestError(
+            f"asking {url}: {failure or type(failure).__name__}; start palimpsest serve, or name --url"
+        ) from failure
+    if answer.status_code in (401, 403, 404, 501, 502):
+        body = answer.json() if "json" in answer.headers.get("content-type", "") else {}
+        why = body.get("error", {}).get("message") or "it serves no tools there; set mcp.enabled"
+        raise PalimpsestError(f"asking {url}: {answer.status_code}: {why}")

@@ -1,0 +1,108 @@
+"""
+The MCP endpoint: `/mcp`, streamable HTTP without sessions, in front of the tools.
+
+Who asks is read from the headers, as of proxied requests, and never from what a tool is told. The SDK is loaded with
+the first request: the proxy's start does not wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from palimpsest.domain import RawHeaders, Speaker
+from palimpsest.edge.replies import error_reply
+from palimpsest.features.facts.tools import FactTools
+from palimpsest.features.mcp.tools import SPEAKER, MemoryTools
+
+BODY_BYTES = 1 << 20  # of a call; the longest argument is a question
+NO_SPEAKER = "send one of this proxy's keys, or the key that your requests use, as authorization: Bearer"
+
+log = structlog.get_logger()
+
+
+class McpEndpoint:
+    """The endpoint with one choice of tools. Await `close` in the end."""
+
+    def __init__(
+        self,
+        tools: MemoryTools,
+        facts: FactTools,
+        names: Sequence[str],
+        speaker: Callable[[RawHeaders], Speaker | None],
+    ) -> None:
+        """
+        Args:
+            names: of the tools that are offered.
+            speaker: who sent a request with these headers (lower-case names); None: the key is unknown.
+        """
+        self._tools = tools
+        self._facts = facts
+        self._names = tuple(names)
+        self._speaker = speaker
+        self._ends = asyncio.Event()
+        self._serving: asyncio.Task[None] | None = None
+        self._app: asyncio.Future[ASGIApp] | None = None
+
+    def __repr__(self) -> str:
+        return f"<McpEndpoint {', '.join(self._names)}>"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        speaker = self._speaker(scope["headers"])
+        if speaker is None or not speaker.tenant:
+            await error_reply(401, NO_SPEAKER)(scope, receive, send)
+        else:
+            app = await self._started()
+            await app({**scope, SPEAKER: speaker}, receive, _unkept(send))
+
+    async def _started(self) -> ASGIApp:
+        """The SDK's application."""
+        if self._app is None:
+            self._app = asyncio.get_running_loop().create_future()
+            self._serving = asyncio.create_task(self._serve(self._app), name="mcp")
+        return await asyncio.shield(self._app)
+
+    async def _serve(self, started: asyncio.Future[ASGIApp]) -> None:
+        """Run the SDK's manager until the endpoint is closed: it has to end in the task that it began in."""
+        from mcp.server.transport_security import TransportSecuritySettings
+
+        from palimpsest.features.mcp.server import memory_server
+
+        try:
+            server = memory_server(self._tools, self._facts, self._names)
+            # by which name a page may ask here is checked in front of every path (edge/web_pages)
+            security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+            server.streamable_http_app(
+                json_response=True,
+                stateless_http=True,
+                max_request_body_size=BODY_BYTES,
+                transport_security=security,
+            )
+            async with server.session_manager.run():
+                started.set_result(server.session_manager.handle_request)
+                await self._ends.wait()
+        except Exception as failure:
+            log.error("the MCP endpoint ended", exc_info=failure)
+            if not started.done():
+                started.set_exception(failure)
+
+    async def close(self) -> None:
+        """End what runs."""
+        self._ends.set()
+        if self._serving is not None:
+            await self._serving
+
+
+def _unkept(send: Send) -> Send:
+    """Sends answers that no cache keeps: they quote what was said."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            others = [header for header in message.get("headers", ()) if header[0].lower() != b"cache-control"]
+            message = {**message, "headers": [*others, (b"cache-control", b"no-store")]}
+        await send(message)
+
+    return sending

@@ -1,0 +1,236 @@
+"""
+`palimpsest export` and `palimpsest import`: conversations to a file, and from files of several programs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from palimpsest.console import terminal
+from palimpsest.console.arguments import DONE, FAILED, PROVIDER_KEYS, Command, policy_flags, quiet_policy
+from palimpsest.core.caller.locality import LOCAL
+from palimpsest.domain.errors import MemoryFault, PolicyError, faults
+from palimpsest.settings.policy import Policy
+
+if TYPE_CHECKING:
+    from palimpsest.console.offline import Commands
+    from palimpsest.features.transfer.importing import Ages, Destination, Totals
+    from palimpsest.features.transfer.reading import Found
+
+TENANT = re.compile(rf"(static|key|hmac):.+|{LOCAL}", re.S)
+LISTED = 20  # parts that could not be read, on the terminal: the first show what is wrong with the rest
+FILE_MODE = 0o600  # other people's conversations
+
+
+def add_commands(command: Command) -> None:
+    """Add both to the command line."""
+    export = command("export", _export, "Write conversations to a file of JSON lines: docs/portability.md.")
+    _whose(export, "only")
+    export.add_argument("--conversation", default="", metavar="ID", help="only this one (x-palimpsest-conversation)")
+    export.add_argument(
+        "--output", type=Path, metavar="FILE", help="default: standard output; .gz and .zst are compressed"
+    )
+    policy_flags(export)
+
+    about = "Read conversations from files: our own exports, ChatGPT's and Claude's account exports, "
+    imports = command("import", _import, about + "sessions of Claude Code and Codex.")
+    imports.add_argument("files", nargs="+", type=Path, metavar="FILE", help="files, zip archives or folders")
+    _whose(imports, "store everything under")
+    policy_flags(imports)
+
+
+def _whose(parser: argparse.ArgumentParser, doing: str) -> None:
+    parser.add_argument("--user", default="", metavar="NAME", help=f"{doing} this user")
+    parser.add_argument("--scope", default="", metavar="NAME", help=f"{doing} this project")
+    parser.add_argument("--tenant", default="", metavar="NAME", help=f"{doing} this tenant, such as static:me")
+
+
+# --- export --------------------------------------------------------------------------------------
+
+
+def _export(given: argparse.Namespace) -> int:
+    from palimpsest.console import offline
+    from palimpsest.store.turns.transcript import Selection
+
+    selection = Selection(given.tenant, given.conversation, given.user, given.scope)
+
+    async def run(policy: Policy) -> Counter[bytes]:
+        kinds = Counter[bytes]()  # lines, by the name of their first field
+        async with offline.opened(policy) as archive:
+            with _WrittenFile(given.output) as (stream, name), faults(OSError, f"writing {name}"):
+                async for lines in archive.export(selection):
+                    kinds.update(line.split(b'"', 2)[1] for line in lines.splitlines())
+                    stream.write(lines)
+                stream.flush()
+                if (
+                    kinds.total() == 1
+                ):  # the header; raised here: a file of that name that an earlier export wrote stays
+                    raise MemoryFault(f"exporting from {policy.data}: nothing stored matches")
+        return kinds
+
+    kinds = asyncio.run(run(quiet_policy(given)))
+    aside = terminal.console(is_aside=True)
+    told = f" and {kinds[b'fact']:,} added facts" if kinds[b"fact"] else ""
+    aside.print(f"{kinds[b'turn']:,} turns{told} exported" + (f" to {given.output}" if given.output else ""))
+    return DONE
+
+
+class _WrittenFile:
+    """The file that is written, put in place when it is whole; standard output where there is none."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._part = path.with_name(f"{path.name}.{os.getpid()}.part") if path else None
+        self._streams: list[BinaryIO] = []
+
+    def __enter__(self) -> tuple[BinaryIO, str]:
+        if self._path is None or self._part is None:
+            return sys.stdout.buffer, "standard output"
+        from palimpsest.features.transfer.files import packed
+
+        with faults(OSError, f"writing {self._path}"):
+            descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+        bare = os.fdopen(descriptor, "wb")
+        self._streams = [packed(bare, self._path.name), bare]
+        return self._streams[0], str(self._path)
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if self._path is None or self._part is None:
+            return
+        try:
+            with faults(OSError, f"writing {self._path}"):
+                for stream in dict.fromkeys(self._streams):
+                    stream.close()
+                if kind is None:
+                    self._part.replace(self._path)
+        finally:
+            with suppress(OSError):
+                self._part.unlink(missing_ok=True)
+
+
+# --- import --------------------------------------------------------------------------------------
+
+
+def _import(given: argparse.Namespace) -> int:
+    from palimpsest.console import offline
+    from palimpsest.core.archive.retention import is_in_force
+    from palimpsest.features.transfer.importing import ages
+    from palimpsest.features.transfer.reading import Found, turns_in
+
+    policy, found = quiet_policy(given), Found()
+    aside = terminal.console(is_aside=True)
+    started = time.monotonic()
+
+    async def run() -> tuple[Totals, int, int, Destination]:
+        async with offline.opened(policy, is_new=True) as archive:
+            into = await destination(given, policy, os.environ, archive)
+            if is_in_force(policy.retention):
+                with aside.status("reading how old it is"):
+                    turns = turns_in(given.files, Found())
+                    told = await asyncio.to_thread(ages, turns, into, policy.retention, time.time())
+                if told.too_old:
+                    aside.print(_too_old(told))
+            with aside.status("reading") as status:
+
+                def report(totals: Totals) -> None:
+                    turns = totals.written.turns
+                    per_second = turns / max(time.monotonic() - started, 1e-3)
+                    status.update(f"{turns:,} turns imported, {per_second:,.0f}/s; {totals.known:,} were here before")
+
+                totals = await archive.take(turns_in(given.files, found), into, report)
+                forgotten = await archive.take_forgotten(found.forgotten, into)
+                return totals, await archive.take_facts(found.facts, into), forgotten, into
+
+    totals, facts, forgotten, into = asyncio.run(run())
+    broken = [*found.broken, *totals.broken]
+    for line in broken[:LISTED]:
+        aside.print(terminal.safe(f"not imported: {line}"))
+    if len(broken) > LISTED:
+        aside.print(f"not imported: {len(broken) - LISTED:,} more")
+    for name in found.unknown[:LISTED] if not found.kinds else ():
+        aside.print(terminal.safe(f"{name}: contains no conversations in a known format"))
+    summary = _summary(totals, found, (facts, forgotten), len(broken), time.monotonic() - started)
+    terminal.console().print(terminal.fields(summary))
+    if found.facts and not policy.facts.is_on:
+        aside.print(f"{len(found.facts):,} facts were not imported: facts.policy is off")
+    if totals.written.turns:
+        for hint in _hints(policy, into):
+            aside.print(hint)
+    return DONE if found.kinds else FAILED
+
+
+def _too_old(told: Ages) -> str:
+    return (
+        f"{told.too_old:,} of {told.messages:,} messages are older than retention keeps them: a running proxy soon "
+        "erases them, and importing them again does not bring them back. To keep them, stop this and give their tenant "
+        "longer periods in retention.tenants"
+    )
+
+
+def _summary(
+    totals: Totals, found: Found, facts: tuple[int, int], broken: int, seconds: float
+) -> list[tuple[str, str]]:
+    written, (told, forgotten) = totals.written, facts
+    return [
+        ("files", ", ".join(f"{files:,} of {kind}" for kind, files in sorted(found.kinds.items())) or "nothing"),
+        ("imported", f"{written.turns:,} turns, {written.messages:,} messages in {seconds:,.1f} s"),
+        ("facts", f"{told:,} added facts" if told else ""),
+        ("forgotten", f"{forgotten:,} facts, which stay forgotten" if forgotten else ""),
+        ("here before", f"{totals.known:,} turns" if totals.known else ""),
+        ("erased before", f"{written.erased:,} messages, which were not restored" if written.erased else ""),
+        ("withheld", f"{totals.withheld:,} texts with too many possible credentials" if totals.withheld else ""),
+        ("not imported", f"{broken:,}" if broken else ""),
+    ]
+
+
+def _hints(policy: Policy, into: Destination) -> list[str]:
+    """What is still to be done, so that what was imported is recalled."""
+    from palimpsest.domain import Reach
+
+    hints = ["found by words at once; by meaning when a running proxy, or palimpsest index, has embedded it"]
+    reach = policy.memory.reach
+    if reach is Reach.CONVERSATION or (reach is Reach.USER and not into.user):
+        hints.append(
+            f"with memory.reach {reach.value}, other conversations do not recall it: set it to tenant, as --config "
+            "personal does" + (", or import with --user" if reach is Reach.USER else "")
+        )
+    return hints
+
+
+async def destination(
+    given: argparse.Namespace, policy: Policy, environment: Mapping[str, str], archive: Commands
+) -> Destination:
+    """
+    Whose the imported turns become.
+
+    Without --tenant: with `tenants.static` that tenant, as nobody else is ever asked about there. Else turns of our own
+    exports keep theirs, and those of other programs become the tenant of the API key in the environment, as requests
+    with that key do, or the only one that is stored.
+
+    Raises:
+        PolicyError: --tenant is none.
+    """
+    from palimpsest.features.transfer.importing import Destination
+
+    static = f"static:{policy.tenants.static}" if policy.tenants.static else ""
+    if given.tenant and not TENANT.fullmatch(given.tenant):
+        raise PolicyError(
+            f"--tenant: {given.tenant} is not a tenant; allowed: static:NAME, key:NAME, hmac:HASH or {LOCAL}"
+        )
+    tenant = given.tenant or static
+    if tenant:
+        return Destination(tenant, given.user, given.scope)
+    shown = [environment[name].encode() for name in PROVIDER_KEYS if environment.get(name)]
+    likely = () if policy.tenants.keys else tuple(filter(None, (archive.tenant_of(key) for key in shown)))
+    names: Sequence[str] = [*dict.fromkeys(likely)] or await archive.tenants()
+    return Destination("", given.user, given.scope, names[0] if len(names) == 1 else "")

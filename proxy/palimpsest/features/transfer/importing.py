@@ -1,0 +1,355 @@
+"""
+Import: turns from files, written to the archive as if they had passed through the proxy.
+
+They are redacted, cut into passages and made findable by the code that archives requests. A batch is one transaction,
+and a turn that is stored is passed over: an import that was cut off is taken up by starting it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from palimpsest.core.archive.records import heard_of, record_of
+from palimpsest.core.archive.retention import SIDE_REQUESTS, TOOL_RESULTS, TURNS, Cutoffs, cutoffs
+from palimpsest.core.archive.tombstones import scope_print
+from palimpsest.core.caller.identity import tenant_key
+from palimpsest.core.conversation import conversation_named
+from palimpsest.core.history.link_keys import flags_of, request_links
+from palimpsest.core.redaction.redaction import is_withheld, redact, stored_name
+from palimpsest.domain import (
+    AddedFact,
+    Block,
+    Completion,
+    HeadFlag,
+    Heard,
+    NewMessage,
+    Record,
+    Role,
+    Shape,
+    Speaker,
+    Turn,
+)
+from palimpsest.domain.errors import DataFault, PolicyError, WireError
+from palimpsest.domain.frozen import frozen
+from palimpsest.domain.portable_turn import ForgottenFact, PortableMessage, PortableTurn, stable_id
+from palimpsest.settings.policy import RetentionPolicy
+from palimpsest.store.engine import Engine
+from palimpsest.store.knowledge.added_facts import add_facts
+from palimpsest.store.knowledge.forgotten_facts import forget_again
+from palimpsest.store.turns.arrivals import Arrival, Arrivals, Written, known, without_words
+from palimpsest.store.turns.tombstones import without_text
+from palimpsest.wire.fingerprint import fingerprint
+from palimpsest.wire.message import read_message
+from palimpsest.wire.values import chars_of
+
+BATCH_TURNS = 64  # of one transaction, some 50 ms: a proxy beside it writes its own in between
+BATCH_CHARS = 512 * 1024  # ... of which no batch has more, unless one turn alone has
+WITHOUT_TENANT = (
+    "tenant: required, because these conversations come from another program: name one (--tenant), or use a "
+    "configuration with tenants.static (--config personal)"
+)
+
+TOOL_ROLES = ("tool", "function")  # of messages that are tool results to retention (`store/erasure/sweeping.py`)
+
+UNSTORABLE = (DataFault, ValueError, OverflowError)
+"""What writing raises where it is the turn itself that cannot be stored."""
+
+log = structlog.get_logger()
+
+Clean = Callable[[str], str]
+
+
+@frozen
+class Destination:
+    """Whose the imported turns become. "" keeps what the file says."""
+
+    tenant: str = ""
+    user: str = ""
+    scope: str = ""
+    default_tenant: str = ""  # of turns that name none: those of other programs
+
+
+@dataclass(slots=True)
+class Totals:
+    """What an import has done so far."""
+
+    written: Written = field(default_factory=Written)
+    known: int = 0  # turns that were stored before
+    broken: list[str] = field(default_factory=list)  # turns that cannot be stored, and why
+    withheld: int = 0  # texts with more possible credentials than can be checked
+
+
+@dataclass(slots=True)
+class Ages:
+    """Messages in files, and how many of them retention erases as soon as they are stored."""
+
+    messages: int = 0
+    too_old: int = 0
+
+
+def ages(turns: Iterable[PortableTurn], into: Destination, policy: RetentionPolicy, now: float) -> Ages:
+    """
+    How many messages of these turns are older than retention keeps them.
+
+    Raises:
+        PolicyError: turns name no tenant, nor is there a default.
+    """
+    found, of_tenant = Ages(), dict[str, Cutoffs]()
+    for turn in turns:
+        tenant = _tenant(turn.tenant, into)
+        if tenant not in of_tenant:
+            of_tenant[tenant] = cutoffs(policy, tenant, now)
+        said = [(message, turn.created_at) for message in turn.messages]
+        said += [(turn.answer, turn.answered_at)] if turn.answer else []
+        for message, created_at in said:
+            kind = TOOL_RESULTS if message.raw.get("role") in TOOL_ROLES else TURNS
+            kind = SIDE_REQUESTS if turn.role is Role.SIDE else kind
+            found.messages += 1
+            found.too_old += not message.is_erased and created_at <= getattr(of_tenant[tenant], kind)
+    return found
+
+
+class Importing:
+    """Writes turns from files into one database; any number of processes may do so beside others that write."""
+
+    def __init__(self, database: Engine, secret: bytes, redacts: bool = True) -> None:
+        self._database = database
+        self._secret = secret
+        self._redacts = redacts
+        self._arrivals = Arrivals()
+        self.totals = Totals()
+
+    def __repr__(self) -> str:
+        return f"<Importing [{self.totals.written.turns} written, {self.totals.known} known]>"
+
+    async def take(
+        self,
+        turns: Iterable[PortableTurn],
+        into: Destination,
+        report: Callable[[Totals], None] = lambda totals: None,
+    ) -> Totals:
+        """
+        Write turns, parents in front of their children.
+
+        Args:
+            turns: read on another thread, a batch at a time.
+            report: told the totals after each batch.
+
+        Raises:
+            MemoryFault: nothing can be written now; what was written by then stays, and the import can be repeated.
+            PolicyError: turns name no tenant, nor is there a default.
+        """
+        await self._database.open()
+        batches = _batches(turns)
+        while batch := await asyncio.to_thread(next, batches, None):
+            await self._write([_moved(turn, into) for turn in batch])
+            report(self.totals)
+        return self.totals
+
+    async def take_facts(self, facts: Sequence[AddedFact], into: Destination) -> int:
+        """
+        Write added facts from another installation; returns how many are stored. Facts forgotten here stay forgotten.
+
+        Raises:
+            MemoryFault: nothing can be written now.
+            PolicyError: facts name no tenant, nor is there a default.
+        """
+        moved = [self._fact(fact, into) for fact in facts]
+        key_of = functools.partial(tenant_key, self._secret)
+        stored = 0
+        for start in range(0, len(moved), BATCH_TURNS):
+            batch = moved[start : start + BATCH_TURNS]
+            stored += sum(
+                map(bool, await self._database.transact(functools.partial(add_facts, told=batch, key_of=key_of)))
+            )
+        return stored
+
+    async def take_forgotten(self, facts: Sequence[ForgottenFact], into: Destination, now: float) -> int:
+        """
+        Forget facts that were forgotten in another installation, if their messages are stored; returns how many.
+
+        Args:
+            now: Unix seconds.
+
+        Raises:
+            MemoryFault: nothing can be written now.
+            PolicyError: facts name no tenant, nor is there a default.
+        """
+        moved = [_moved_place(fact, into) for fact in facts]
+        key_of = functools.partial(tenant_key, self._secret)
+        kept = 0
+        for start in range(0, len(moved), BATCH_TURNS):
+            step = functools.partial(forget_again, facts=moved[start : start + BATCH_TURNS], key_of=key_of, now=now)
+            kept += await self._database.transact(step)
+        return kept
+
+    def _fact(self, fact: AddedFact, into: Destination) -> AddedFact:
+        return replace(
+            fact,
+            tenant=_tenant(fact.tenant, into),
+            user=self._named(into.user or fact.user),
+            scope=self._named(into.scope or fact.scope),
+            subject=self._clean(fact.subject),
+            slot=self._clean(fact.slot),
+            value=self._clean(fact.value),
+            who=self._clean(fact.who),
+        )
+
+    async def _write(self, turns: Sequence[PortableTurn]) -> None:
+        stored = await self._database.ask(lambda ask: known(ask, [turn.id for turn in turns]))
+        wanted = [turn for turn in turns if turn.id not in stored or (stored[turn.id][1] and turn.is_complete)]
+        self.totals.known += len(turns) - len(wanted)
+        if not wanted:
+            return
+        arrivals = await asyncio.to_thread(self._read, wanted)
+        try:
+            await self._transact(arrivals)
+        except UNSTORABLE:
+            for arrival in arrivals:  # all but what cannot be stored
+                try:
+                    await self._transact([arrival])
+                except UNSTORABLE as fault:
+                    self.totals.broken.append(f"turn {arrival.source.id}: {fault}")
+
+    async def _transact(self, arrivals: Sequence[Arrival]) -> None:
+        try:
+            written = await self._database.transact(lambda transaction: self._arrivals.write(transaction, arrivals))
+        except BaseException:
+            self._arrivals.start_over()
+            raise
+        self.totals.written.add(written)
+
+    def _read(self, turns: Sequence[PortableTurn]) -> list[Arrival]:
+        found = []
+        for turn in turns:
+            try:
+                found.append(self._arrival(turn))
+            except WireError as wrong:
+                self.totals.broken.append(f"turn {turn.id}: {wrong}")
+        return found
+
+    def _arrival(self, source: PortableTurn) -> Arrival:
+        """A turn as the archive takes it, but for what it keeps of earlier ones."""
+        key = tenant_key(self._secret, source.tenant)
+        conversation, serves = source.conversation, source.serves
+        if source.client_ids:  # as the proxy names it when that client goes on
+            conversation = conversation_named(source.tenant, source.client_ids[0], self._secret)
+            serves = conversation_named(source.tenant, serves, self._secret) if serves else ""
+        new = tuple(self._new(message, key) for message in source.messages)
+        history = [one for one in new if not one.message.is_instruction]
+        instructions = [one.print for one in new if one.message.is_instruction]
+        messages, prints = [one.message for one in history], [one.print for one in history]
+        user, scope, model = map(self._named, (source.user, source.scope, source.model))
+        speaker = Speaker(source.tenant, user, scope, client_ids=source.client_ids)
+        is_side = source.role is Role.SIDE
+        turn = Turn(
+            id=source.id,
+            tenant=source.tenant,
+            conversation=conversation,
+            role=source.role,
+            event=source.event,
+            kept=(),
+            new=new,
+            parent_turn=None,
+            parent_conversation=serves,
+            shape=Shape(
+                model=model,
+                instructions=tuple(p.full for p in instructions),
+                opens=instructions[0].opening if instructions else 0,
+            ),
+            links=() if is_side else request_links(messages, prints, range(len(history)), speaker, key),
+            model=model,
+            user=user,
+            scope=scope,
+            created_at=source.created_at,
+            block=_block(source),
+            anchor=source.block.position if source.block else -1,
+            replaces_blocks=source.sheds_blocks,
+            last_full=prints[-1].full if prints else 0,
+            tokens=source.prompt_tokens or 0,
+            explain={"role": source.role.value, "event": source.event.value, "evidence": ["imported"]},
+            chars=sum(chars_of(message.raw) for message in source.messages),
+        )
+        record = record_of(turn, key, self._clean)
+        erased = {message.position for message in source.messages if message.is_erased}
+        entries = tuple(without_text(e) if e.new.position in erased else e for e in record.entries)
+        # what was never here may come, though its tenant's or user's past was erased: single messages are compared
+        scopes = tuple(scope_print(key, "conversation", name) for name in (conversation, serves) if name)
+        return Arrival(source, Record(record.turn, entries, scopes), self._heard(source, turn, key))
+
+    def _heard(self, source: PortableTurn, turn: Turn, key: bytes) -> Heard | None:
+        if source.ending is None:
+            return None
+        message = read_message(source.answer.raw) if source.answer else None
+        completion = Completion(message, source.prompt_tokens)
+        heard = heard_of(turn, completion, source.ending, source.answered_at, key, self._clean)
+        return without_words(heard) if source.answer and source.answer.is_erased else heard
+
+    def _new(self, message: PortableMessage, key: bytes) -> NewMessage:
+        read = read_message(message.raw)
+        flags = flags_of(read) | HeadFlag.SUMMARY * message.is_summary
+        return NewMessage(read, fingerprint(read, key), message.position, flags)
+
+    def _clean(self, text: str) -> str:
+        if not self._redacts:
+            return text
+        cleaned = redact(text)
+        self.totals.withheld += is_withheld(cleaned, text)
+        return cleaned
+
+    def _named(self, name: str) -> str:
+        return stored_name(name, self._secret, self._redacts)
+
+
+def _block(source: PortableTurn) -> Block | None:
+    said = source.block
+    return Block(said.text, said.kind, (), said.tokens, said.role) if said else None
+
+
+def _tenant(named: str, into: Destination) -> str:
+    if tenant := into.tenant or named or into.default_tenant:
+        return tenant
+    raise PolicyError(WITHOUT_TENANT)
+
+
+def _moved(turn: PortableTurn, into: Destination) -> PortableTurn:
+    """The turn as its new owner's. In another tenant it is another turn, so that both can be stored here."""
+    tenant = _tenant(turn.tenant, into)
+    turn = replace(turn, user=into.user or turn.user, scope=into.scope or turn.scope)
+    if tenant == turn.tenant:
+        return turn
+
+    def named(id: str) -> str:
+        return stable_id(tenant, id) if id else id
+
+    block = turn.block and replace(turn.block, quotes=tuple((named(id), at) for id, at in turn.block.quotes))
+    elsewhere = tuple((position, (named(id), at)) for position, (id, at) in turn.kept_elsewhere)
+    return replace(
+        turn, tenant=tenant, id=named(turn.id), parent=named(turn.parent), kept_elsewhere=elsewhere, block=block
+    )
+
+
+def _moved_place(fact: ForgottenFact, into: Destination) -> ForgottenFact:
+    """The place in the turn that `_moved` made of it."""
+    tenant, (turn, position) = _tenant(fact.tenant, into), fact.place
+    named = turn if tenant == fact.tenant else stable_id(tenant, turn)
+    return replace(fact, tenant=tenant, place=(named, position))
+
+
+def _batches(turns: Iterable[PortableTurn]) -> Iterator[list[PortableTurn]]:
+    batch: list[PortableTurn] = []
+    chars = 0
+    for turn in turns:
+        size = sum(chars_of(message.raw) for message in (*turn.messages, *filter(None, [turn.answer])))
+        if batch and (len(batch) == BATCH_TURNS or chars + size > BATCH_CHARS):
+            yield batch
+            batch, chars = [], 0
+        batch.append(turn)
+        chars += size
+    if batch:
+        yield batch

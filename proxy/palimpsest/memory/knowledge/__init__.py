@@ -1,1 +1,0 @@
-"""Knowledge: facts, items and their consolidation, derived from what is archived."""

@@ -1,1 +1,0 @@
-"""Portability: export, import, backups, and the check of a database."""

@@ -1,0 +1,1 @@
+"""Telemetry: log, metrics and traces."""
