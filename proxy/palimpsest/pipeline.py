@@ -208,7 +208,7 @@ class Pipeline:
         except asyncio.CancelledError:  # nobody will send it
             running.cancel()
             raise
-        is_at_risk = attempt.mode is Mode.ON and (attempt.late is None or self._archivist.is_failing)
+        is_at_risk = self._archivist.is_failing or (attempt.mode is Mode.ON and attempt.late is None)
         note = Note.FAULT if is_at_risk else Note.DEADLINE
         if attempt.late is None:  # not to be archived, or no room to wait in
             running.cancel()

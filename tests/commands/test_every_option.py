@@ -135,7 +135,7 @@ CHAINS: Mapping[str, tuple[Run, ...]] = {
             keeps="key",
         ),
         Run(f"key list --json {HERE}", "{key}"),
-        Run(f"key revoke {{key}} --json {HERE}", '"revoked_at"'),
+        Run(f"key revoke {{key}} --yes --json {HERE}", '"revoked_at"'),
         Run(f"facts rebuild --json {HERE}", '"statements"'),
         Run(
             "facts remember user dog Rex --tenant static:me --user ann --scope shop --category note --pin "

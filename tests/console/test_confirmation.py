@@ -71,6 +71,19 @@ def test_a_fact_is_shown_before_it_is_forgotten(data: Path) -> None:
     assert rows(data, "SELECT count(*) FROM fact") == [(0,)]
 
 
+def test_a_key_is_shown_before_it_is_revoked(data: Path) -> None:
+    made = orjson.loads(palimpsest("key", "create", "laptop", "--json", "--data", str(data)).stdout)
+    revoke = ("key", "revoke", made["id"], "--data", str(data))
+    unasked = palimpsest(*revoke)
+    assert (unasked.returncode, unasked.stdout) == (2, "")
+    assert "laptop" in unasked.stderr and "add --yes" in unasked.stderr
+    assert at_a_terminal("no", *revoke, env={})[0] == 1
+    assert rows(data, "SELECT revoked_at FROM proxy_key") == [(None,)]
+    status, shown = at_a_terminal("yes", *revoke, env={})
+    assert (status, "laptop" in shown.partition("Type yes")[0]) == (0, True), shown
+    assert rows(data, "SELECT count(*) FROM proxy_key WHERE revoked_at IS NOT NULL") == [(1,)]
+
+
 def fact_of(data: Path) -> str:
     (fact,) = orjson.loads(palimpsest("facts", "--json", "--data", str(data), env=KEPT).stdout)["facts"]
     return str(fact["id"])

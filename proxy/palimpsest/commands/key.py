@@ -17,6 +17,7 @@ from rich.table import Table
 
 from palimpsest.console import terminal
 from palimpsest.console.arguments import DONE, FAILED, Command, action_of, quiet_policy
+from palimpsest.console.confirmation import is_confirmed, yes_flag
 from palimpsest.domain import ProxyKey
 from palimpsest.settings.policy import Policy
 
@@ -38,6 +39,7 @@ def add_commands(command: Command) -> None:
     create.add_argument("--read-only", action="store_true", help="recall only; archive nothing")
     action("list", _list, "List all keys, the newest first.")
     revoke = action("revoke", _revoke, "Revoke a key for good.")
+    yes_flag(revoke)
     revoke.add_argument("id", metavar="ID", help="as listed by palimpsest key list")
 
 
@@ -93,13 +95,23 @@ def _revoke(given: argparse.Namespace) -> int:
     from palimpsest.commands.data_folder import database_of
     from palimpsest.memory.operation.proxy_keys import KeyService, key_json
 
+    aside = Console(stderr=True, markup=False, highlight=False)
+
     async def run(policy: Policy) -> ProxyKey | None:
         async with database_of(policy) as database:
-            return await KeyService(database, time.time).revoke(given.id)
+            keys = KeyService(database, time.time)
+            key = next((key for key in await keys.listed() if key.id == given.id), None)
+            if key is None:
+                aside.print(f"palimpsest: there is no key {given.id}; palimpsest key list shows them all")
+                return None
+            aside.print(terminal.fields(_rows(key)))
+            if is_confirmed(given, "key revoke", "This cannot be undone. Type yes to revoke it: "):
+                return await keys.revoke(given.id)
+            aside.print("nothing was revoked")
+            return None
 
     key = asyncio.run(run(quiet_policy(given)))
     if key is None:
-        sys.stderr.write(f"palimpsest: there is no key {given.id}; palimpsest key list shows them all\n")
         return FAILED
     if given.json:
         return _say(key_json(key))

@@ -178,3 +178,9 @@ def test_shape_tells_how_the_first_instruction_begins_wherever_it_goes_on_otherw
     )
     assert one.opens == other.opens and one.instructions != other.instructions and one.stream and one.capped
     assert shape("Another.").opens != one.opens and shape_of(chat, [], "").opens == 0
+
+
+def test_names_in_a_shape_are_such_as_any_database_takes() -> None:
+    chat = replace(chat_of(user("Hi.")), model="m\ud83d", tool_names=("read\ud83d", "write\0"))
+    shape = shape_of(chat, [], "agent\ud83d")
+    assert (shape.model, shape.tool_names, shape.user_agent) == ("m\ufffd", ("read\ufffd", "write "), "agent\ufffd")

@@ -62,7 +62,7 @@ def test_a_key_opens_every_worker_and_is_shut_in_every_worker(proxy: Proxy, upst
     everywhere(proxy, made["key"], 200)
     got = {name.lower(): value for name, value in upstream.received[-1].headers.items()}
     assert got["authorization"] == "Bearer sk-own" and made["key"] not in str(got), "the provider sees its own"
-    command(proxy, "key", "revoke", made["id"])
+    command(proxy, "key", "revoke", made["id"], "--yes")
     everywhere(proxy, made["key"], 401)
 
 

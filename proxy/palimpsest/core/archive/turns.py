@@ -64,7 +64,7 @@ def turn_of(
         parent_conversation=lineage.parent,
         shape=decision.shape,
         links=_links(decision, _in_history(places, added), rules),
-        model=rules.named(reading.chat.model),
+        model=decision.shape.model,
         user=speaker.user,
         scope=speaker.scope,
         created_at=created_at,

@@ -30,6 +30,7 @@ from palimpsest.domain import (
     Turn,
 )
 from palimpsest.wire.pieces import squeezed
+from palimpsest.wire.storage_codec import storable
 
 LONG_CHARS = 60  # shorter texts recur in other conversations: "Ok.", "Thanks!", "continue"
 TASK_CHARS = 20  # a sub-agent's task is a sentence; shorter arguments are names and numbers
@@ -129,16 +130,20 @@ def shape_of(
     What the request looks like from outside.
 
     Args:
-        named: makes of a name what is stored of it.
+        named: makes of a name what is stored of it, where any database takes that.
         tools_tokens: of all that is said of the tools.
     """
+
+    def stored(name: str) -> str:
+        return storable(named(name))
+
     return Shape(
-        model=named(chat.model),
-        tool_names=tuple(map(named, chat.tool_names)),
+        model=stored(chat.model),
+        tool_names=tuple(map(stored, chat.tool_names)),
         instructions=tuple(print.full for print in instructions),
         opens=instructions[0].opening if instructions else 0,
         stream=chat.stream,
-        user_agent=named(user_agent),
+        user_agent=stored(user_agent),
         capped=chat.max_reply_tokens is not None,
         tools_tokens=tools_tokens,
     )

@@ -45,6 +45,7 @@ from palimpsest.store.turns.arrivals import Arrival, Arrivals, Written, known, w
 from palimpsest.store.turns.tombstones import without_text
 from palimpsest.wire.fingerprint import fingerprint
 from palimpsest.wire.message import read_message
+from palimpsest.wire.storage_codec import storable
 from palimpsest.wire.values import chars_of
 
 BATCH_TURNS = 64  # of one transaction, some 50 ms: a proxy beside it writes its own in between
@@ -244,7 +245,7 @@ class Importing:
         history = [one for one in new if not one.message.is_instruction]
         instructions = [one.print for one in new if one.message.is_instruction]
         messages, prints = [one.message for one in history], [one.print for one in history]
-        user, scope, model = map(self._named, (source.user, source.scope, source.model))
+        user, scope, model = self._named(source.user), self._named(source.scope), storable(self._named(source.model))
         speaker = Speaker(source.tenant, user, scope, client_ids=source.client_ids)
         is_side = source.role is Role.SIDE
         turn = Turn(

@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -122,6 +122,30 @@ async def test_late_read_is_interrupted_and_its_connection_reused(database: Data
             async with asyncio.timeout(0.05):
                 await database.read(FOREVER)
     assert await names(database) == []
+
+
+async def test_read_that_is_cancelled_before_its_statement_runs_is_interrupted(database: Database) -> None:
+    class Argument(Sequence[int]):
+        """Bound behind the last look whether the read is wanted, and before the statement runs."""
+
+        def __len__(self) -> int:
+            return 1
+
+        def __getitem__(self, place: object) -> int:  # type: ignore[override]
+            entered.set()
+            assert go_on.wait(10)
+            return 1
+
+    await database.open()
+    for _ in range(READERS):
+        entered, go_on = threading.Event(), threading.Event()
+        reading = asyncio.create_task(database.read(f"{FOREVER} WHERE ?", Argument()))
+        await asyncio.to_thread(entered.wait, 10)
+        reading.cancel()
+        await asyncio.wait([reading])
+        go_on.set()
+    async with asyncio.timeout(10):
+        assert await names(database) == []
 
 
 async def test_reads_do_not_wait_for_a_write(database: Database) -> None:

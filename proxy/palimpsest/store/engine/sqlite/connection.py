@@ -153,10 +153,9 @@ class InterruptibleRead(Generic[T]):
 
     def __call__(self, connection: sqlite3.Connection) -> T:
         def read(sql: str, args: Sequence[Any] = ()) -> list[Row]:
-            text = SQLITE[sql]  # in front of the look: what stops it later must meet a statement that runs
             if self._is_stopped:
                 raise sqlite3.OperationalError("interrupted")
-            return connection.execute(text, args).fetchall()
+            return connection.execute(SQLITE[sql], args).fetchall()
 
         return self._work(read)
 

@@ -34,6 +34,7 @@ log = structlog.get_logger()
 READERS = 3  # reads of one request follow each other; more requests than this rarely look at the same instant
 READER_BUSY_MS = 100  # a reader waits only while the log is recovered; well below the 250 ms of a request
 WRITER_BUSY_MS = 2000  # another process's batch takes milliseconds; the archivist tries again after this
+INTERRUPT_SECONDS = 0.01  # between two interrupts of a read that nobody waits for
 LOG_BYTES = 4 * 1024 * 1024  # what a log keeps of its room once it was moved whole; some seconds of heavy use
 TRUNCATE_ATTEMPTS = 20
 TRUNCATE_PAUSE_SECONDS = 0.1  # between two attempts to empty the log; each waits `WRITER_BUSY_MS` for readers itself
@@ -149,7 +150,7 @@ class Database:
                 return await asyncio.shield(asking)
             except asyncio.CancelledError:
                 reading.stop()
-                reader.stop_statement()
+                _interrupt(reader, asking)
                 raise
 
     def ask_at_once(self, work: Callable[[Ask], T]) -> T | None:
@@ -346,6 +347,13 @@ class Database:
             raise (DataFault if is_of_the_data(cause) else MemoryFault)(text) from cause
         else:
             self._errors.pop(doing, None)
+
+
+def _interrupt(reader: Connection, asking: asyncio.Future[Any]) -> None:
+    """End the statement of a read, and again until the read has ended: one that is about to begin hears nothing."""
+    if not asking.done():
+        reader.stop_statement()
+        asyncio.get_running_loop().call_later(INTERRUPT_SECONDS, _interrupt, reader, asking)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
